@@ -1,0 +1,217 @@
+"""Drawing samples. All randomness is SHA-256 of the seed and of what is drawn.
+
+The same seed, pool and design give the same sample on every machine, in any number of shards.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimation.core.archives import ArchiveFile, read_archive, write_archive
+from estimation.core.arrays import (
+    FloatArray,
+    Int32Array,
+    IntArray,
+    check_fraction,
+    frozen,
+    index_array,
+)
+from estimation.core.designs import Design
+from estimation.core.pool import Pool
+
+FORMAT = "evalsite-sample-1"
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The distinct pairs drawn under a design, each with the batch in which it first enters.
+
+    Attributes
+    ----------
+    pair : ndarray of int64, shape (n,)
+        Sampled pairs as positions in the pool, ascending.
+    batch : ndarray of int32, shape (n,)
+        1-based batch in which the pair enters. A batch may be empty under ``poisson``.
+    probability : ndarray of float64, shape (n,)
+        Probability of the pair to be in the sample of all batches.
+    draws : ndarray of int64, shape (number of draws,)
+        ``iid``: the drawn pairs in the order of drawing, with repetitions; batch b ends after
+        the first ``design.steps[b - 1]`` of them. Empty for ``poisson``.
+    pool_digest : str
+        Digest of the pool.
+    """
+
+    pair: IntArray
+    batch: Int32Array
+    probability: FloatArray
+    draws: IntArray
+    pool_digest: str
+
+    def __len__(self) -> int:
+        """Return the number of distinct pairs."""
+        return len(self.pair)
+
+    def prefix(self, batches: int) -> IntArray:
+        """Return the pairs of the first `batches` batches, ascending."""
+        return self.pair[self.batch <= batches]
+
+    def save(self, file: ArchiveFile) -> None:
+        """Write the sample to a path or a binary file."""
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        write_archive(file, FORMAT, {"pool_digest": self.pool_digest}, columns)
+
+    @classmethod
+    def load(cls, file: ArchiveFile) -> "Sample":
+        """Read what `save` wrote; raise ValueError if it is damaged or something else."""
+        facts, columns = read_archive(file, FORMAT, _COLUMNS)
+        pair, batch, probability, draws = (frozen(columns[name]) for name in _COLUMNS)
+        return cls(pair, batch, probability, draws, facts["pool_digest"])
+
+
+_COLUMNS = ("pair", "batch", "probability", "draws")
+
+
+def draw(pool: Pool, design: Design, *, seed: str) -> Sample:
+    """Draw the sample of all batches; every prefix of batches is an exact sample of the design.
+
+    ``poisson``: pair i enters with the first batch b for which h_i < min(1, c_b * size_i), h_i
+    its permanent random number. ``iid``: draw t takes the pair in whose stretch of the
+    cumulated Q the t-th uniform number of the seed falls.
+
+    Parameters
+    ----------
+    pool, design : Pool, Design
+        The design must have been made for this pool.
+    seed : str
+        Any text.
+
+    Raises
+    ------
+    ValueError
+        If the design belongs to another pool.
+    """
+    if design.pool_digest != pool.digest:
+        raise ValueError("the design belongs to another pool")
+    if design.method == "iid":
+        return _draw_iid(pool, design, seed)
+    return _draw_poisson(pool, design, seed)
+
+
+def _draw_poisson(pool: Pool, design: Design, seed: str) -> Sample:
+    candidates = np.flatnonzero(design.inclusion() > 0.0)
+    numbers = permanent_random_numbers(pool, seed=seed, pairs=candidates)
+    entry = np.searchsorted(design.steps, numbers / design.size[candidates], side="right")
+    entered = entry < design.batches
+    return _sample(design, candidates[entered], entry[entered] + 1, np.array([], dtype=np.int64))
+
+
+def _draw_iid(pool: Pool, design: Design, seed: str) -> Sample:
+    cumulated = np.cumsum(design.size)
+    cumulated /= cumulated[-1]
+    uniforms = uniform_numbers(seed, number=int(design.steps[-1]))
+    draws = np.searchsorted(cumulated, uniforms, side="right").astype(np.int64)
+    pairs, first = np.unique(draws, return_index=True)
+    return _sample(design, pairs, np.searchsorted(design.steps, first, side="right") + 1, draws)
+
+
+def _sample(design: Design, pair: IntArray, batch: IntArray, draws: IntArray) -> Sample:
+    return Sample(
+        pair=frozen(pair.astype(np.int64)),
+        batch=frozen(batch.astype(np.int32)),
+        probability=frozen(design.inclusion()[pair]),
+        draws=frozen(draws),
+        pool_digest=design.pool_digest,
+    )
+
+
+def permanent_random_numbers(pool: Pool, *, seed: str, pairs: IntArray | None = None) -> FloatArray:
+    """Return the permanent random number of pairs: SHA-256 of seed, topic and docno.
+
+    A pair's number depends on nothing else: not on the runs, the other pairs, or the shard.
+
+    Parameters
+    ----------
+    pool : Pool
+    seed : str
+    pairs : ndarray of int64, shape (n,), optional
+        By default all N pairs.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Uniform on the open interval (0, 1), in steps of 2^-52.
+    """
+    return _pair_numbers(pool, "pair", seed, np.arange(len(pool)) if pairs is None else pairs)
+
+
+def uniform_numbers(seed: str, *, number: int, start: int = 0) -> FloatArray:
+    """Return uniform numbers start..start+number-1 of a seed: SHA-256 in counter mode.
+
+    Returns
+    -------
+    ndarray of float64, shape (number,)
+        On the open interval (0, 1).
+    """
+    stem = hashlib.sha256(_framed("draw") + _framed(seed))
+    digests = []
+    for counter in range(start, start + number):
+        state = stem.copy()
+        state.update(counter.to_bytes(8, "big"))
+        digests.append(state.digest()[:8])
+    return _to_unit_interval(b"".join(digests))
+
+
+def extra_labels(pool: Pool, *, seed: str, pairs: IntArray, labels: int, share: float) -> IntArray:
+    """Decide how many labels each pair gets: `labels`, or one more for a share of the pairs.
+
+    Parameters
+    ----------
+    pool : Pool
+    seed : str
+        The same seed as for the draw may be used: these numbers are independent of it.
+    pairs : ndarray of int64, shape (n,)
+    labels : int
+        At least 1.
+    share : float
+        Probability, between 0 and 1, that a pair gets one label more.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+    """
+    if labels < 1:
+        raise ValueError("every pair needs at least one label")
+    check_fraction(share, name="share")
+    wanted = index_array(pairs, below=len(pool), name="pairs")
+    return labels + (_pair_numbers(pool, "labels", seed, wanted) < share).astype(np.int64)
+
+
+def _pair_numbers(pool: Pool, purpose: str, seed: str, pairs: IntArray) -> FloatArray:
+    stem = hashlib.sha256(_framed(purpose) + _framed(seed))
+    topics = [_followed_by(stem, _framed(topic)) for topic in pool.topics]
+    digests = []
+    for topic, docno in zip(pool.topic[pairs].tolist(), pool.docno[pairs].tolist(), strict=True):
+        state = topics[topic].copy()
+        state.update(docno)
+        digests.append(state.digest()[:8])
+    return _to_unit_interval(b"".join(digests))
+
+
+def _framed(text: str) -> bytes:
+    """A text after its length, so that no two sequences of texts give the same bytes."""
+    encoded = text.encode()
+    return len(encoded).to_bytes(4, "big") + encoded
+
+
+def _followed_by(state: "hashlib._Hash", content: bytes) -> "hashlib._Hash":
+    longer = state.copy()
+    longer.update(content)
+    return longer
+
+
+def _to_unit_interval(digests: bytes) -> FloatArray:
+    # 52 bits and a half: with 53 the largest value would round to 1.
+    words: NDArray[np.uint64] = np.frombuffer(digests, dtype=">u8").astype(np.uint64)
+    return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

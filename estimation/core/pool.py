@@ -1,0 +1,360 @@
+"""Ranked lists in trec_eval's order, and the pool: every (topic, document) pair that a run returns.
+
+The pool is columnar and sparse. Pair i has a topic, a docno, and one entry per run that returns it
+(run, rank). Pairs stand in canonical order: by topic, then by docno, both as UTF-8 bytes.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from estimation.core.archives import ArchiveFile, read_archive, write_archive
+from estimation.core.arrays import (
+    BytesArray,
+    FloatArray,
+    Int32Array,
+    IntArray,
+    SparseMatrix,
+    column_sums,
+    content_digest,
+    frozen,
+    portable_bytes,
+)
+from estimation.core.measures import Measure
+
+FORMAT = "evalsite-pool-1"
+
+
+class PoolError(ValueError):
+    """Ranked lists that cannot be pooled; the message names run, topic and docno."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLists:
+    """One run: for each topic the docnos it returns, best first.
+
+    Build one from scored lines with `rank_lines`.
+
+    Attributes
+    ----------
+    topics : tuple of str
+        The T topics of the run, each once.
+    indptr : ndarray of int64, shape (T + 1,)
+        ``docnos[indptr[t]:indptr[t + 1]]`` is the list of topic t.
+    docnos : ndarray of bytes, shape (L,)
+        UTF-8 docnos in rank order.
+    """
+
+    topics: tuple[str, ...]
+    indptr: IntArray
+    docnos: BytesArray
+
+    def __post_init__(self) -> None:
+        if len(set(self.topics)) != len(self.topics):
+            raise PoolError("a topic occurs twice among the ranked lists of a run")
+        bounds = self.indptr
+        if len(bounds) != len(self.topics) + 1 or bounds[0] != 0 or bounds[-1] != len(self.docnos):
+            raise PoolError("indptr does not fit the topics and docnos of the run")
+        if np.any(np.diff(bounds) < 0):
+            raise PoolError("indptr must not decrease")
+
+
+def trec_eval_order(
+    scores: ArrayLike, docnos: ArrayLike, *, topics: ArrayLike | None = None
+) -> IntArray:
+    """Return the order in which trec_eval ranks documents.
+
+    Score descending, equal scores by docno descending (as bytes). trec_eval keeps scores in
+    single precision, so scores that differ only beyond it are equal; this does the same.
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (L,)
+        Finite scores.
+    docnos : array_like of bytes, shape (L,)
+        UTF-8 docnos.
+    topics : array_like, shape (L,), optional
+        Topics as sortable values: given, lines are ordered by topic first.
+
+    Returns
+    -------
+    ndarray of int64, shape (L,)
+        Positions of the lines, best first.
+
+    Raises
+    ------
+    PoolError
+        If the shapes differ or a score is not finite.
+    """
+    score = np.asarray(scores, dtype=np.float64)
+    docno = np.asarray(docnos, dtype=np.bytes_)
+    if score.ndim != 1 or docno.shape != score.shape:
+        raise PoolError("scores and docnos must be vectors of one length")
+    if not np.all(np.isfinite(score)):
+        raise PoolError("scores must be finite numbers")
+    with np.errstate(over="ignore", under="ignore"):
+        single = score.astype(np.float32)
+    by_docno = np.argsort(docno, kind="stable")[::-1]
+    keys = [-single[by_docno]]
+    if topics is not None:
+        keys.append(np.asarray(topics)[by_docno])
+    return np.asarray(by_docno[np.lexsort(keys)], dtype=np.int64)
+
+
+def rank_lines(
+    topics: ArrayLike, docnos: ArrayLike, scores: ArrayLike, *, depth: int | None = None
+) -> RankedLists:
+    """Turn the lines of one run into ranked lists, in trec_eval's order.
+
+    Parameters
+    ----------
+    topics, docnos : array_like of bytes, shape (L,)
+        UTF-8 topic ids and docnos, in any order.
+    scores : array_like of float, shape (L,)
+        Finite scores; the rank column of a run file plays no part.
+    depth : int, optional
+        Keep at most this many documents per topic.
+
+    Raises
+    ------
+    PoolError
+        If shapes differ, a score is not finite, or a docno occurs twice in a topic.
+    """
+    topic = np.asarray(topics, dtype=np.bytes_)
+    docno = np.asarray(docnos, dtype=np.bytes_)
+    if topic.shape != docno.shape:
+        raise PoolError("topics and docnos must be vectors of one length")
+    names, code = np.unique(topic, return_inverse=True)
+    _refuse_duplicates(names, code, docno)
+    order = trec_eval_order(scores, docno, topics=code)
+    starts = np.searchsorted(code[order], np.arange(len(names) + 1))
+    if depth is not None:
+        position = np.arange(len(order)) - starts[code[order]]
+        order = order[position < depth]
+        starts = np.searchsorted(code[order], np.arange(len(names) + 1))
+    decoded = tuple(name.decode() for name in names.tolist())
+    return RankedLists(decoded, starts.astype(np.int64), docno[order])
+
+
+def _refuse_duplicates(names: BytesArray, code: NDArray[Any], docno: BytesArray) -> None:
+    order = np.lexsort((docno, code))
+    same = (docno[order][1:] == docno[order][:-1]) & (code[order][1:] == code[order][:-1])
+    if same.any():
+        line = order[int(np.argmax(same))]
+        raise PoolError(
+            f"docno {docno[line].decode()!r} occurs twice in topic {names[code[line]].decode()!r}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """All (topic, document) pairs that runs return down to a depth.
+
+    Build one with `build_pool`. N pairs, k runs, E entries (pair, run).
+
+    Attributes
+    ----------
+    topics : tuple of str
+        All topics of the campaign, sorted, also those without any pair: |X| of them.
+    runs : tuple of str
+        The k run tags, sorted.
+    depth : int
+        Documents per topic and run that were pooled.
+    topic : ndarray of int32, shape (N,)
+        Topic of each pair, as a position in `topics`.
+    docno : ndarray of bytes, shape (N,)
+        UTF-8 docno of each pair; pairs are sorted by (topic, docno).
+    indptr : ndarray of int64, shape (N + 1,)
+        Entries ``indptr[i]:indptr[i + 1]`` belong to pair i.
+    run, rank : ndarray of int32, shape (E,)
+        Run (position in `runs`, ascending within a pair) and 1-based rank of each entry.
+    """
+
+    topics: tuple[str, ...]
+    runs: tuple[str, ...]
+    depth: int
+    topic: Int32Array
+    docno: BytesArray
+    indptr: IntArray
+    run: Int32Array
+    rank: Int32Array
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+        return len(self.docno)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the content: equal for equal pools on every machine."""
+        head = json.dumps([FORMAT, self.topics, self.runs, self.depth])
+        columns = (self.topic, self.docno, self.indptr, self.run, self.rank)
+        return content_digest([head.encode(), *map(portable_bytes, columns)])
+
+    @property
+    def entry_pair(self) -> IntArray:
+        """The pair of each entry, shape (E,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.indptr))
+
+    def run_index(self, tag: str) -> int:
+        """Return the position of a run; raise PoolError if the pool has no such run."""
+        try:
+            return self.runs.index(tag)
+        except ValueError:
+            raise PoolError(f"the pool has no run {tag!r}") from None
+
+    def entry_weights(self, measure: Measure) -> FloatArray:
+        """Return w = lambda(rank) / |X| of each entry, shape (E,)."""
+        table = measure.weights(np.arange(1, self.depth + 1)) / len(self.topics)
+        return np.asarray(table[self.rank - 1], dtype=np.float64)
+
+    def weights(self, measure: Measure, pairs: IntArray | None = None) -> SparseMatrix:
+        """Return the weights w_ij with which pairs enter the value of the runs.
+
+        The value of run j is U_j = sum over pairs i of w_ij v_i: the mean over the campaign's
+        topics of the measure, cut at the pool's depth.
+
+        Parameters
+        ----------
+        measure : Measure
+        pairs : ndarray of int64, shape (n,), optional
+            Only the rows of these pairs; by default all N.
+
+        Returns
+        -------
+        scipy.sparse.csr_array, shape (n, k)
+            Entries of weight 0 are not stored.
+        """
+        shape = (len(self), len(self.runs))
+        matrix = sparse.csr_array((self.entry_weights(measure), self.run, self.indptr), shape=shape)
+        if pairs is not None:
+            matrix = matrix[pairs]
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+        return matrix
+
+    def total_weights(self, measure: Measure) -> FloatArray:
+        """Return the sum of w_ij over all pairs for each run, shape (k,)."""
+        return column_sums(self.run, self.entry_weights(measure), number=len(self.runs))
+
+    def save(self, file: ArchiveFile) -> None:
+        """Write the pool to a path or a binary file (npz without pickles)."""
+        facts = {"topics": self.topics, "runs": self.runs, "depth": self.depth}
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        write_archive(file, FORMAT, facts | {"digest": self.digest}, columns)
+
+    @classmethod
+    def load(cls, file: ArchiveFile) -> "Pool":
+        """Read what `save` wrote; raise ValueError if it is damaged or something else."""
+        facts, columns = read_archive(file, FORMAT, _COLUMNS)
+        topics, runs = tuple(facts["topics"]), tuple(facts["runs"])
+        pool = cls(topics, runs, facts["depth"], **{k: frozen(v) for k, v in columns.items()})
+        if pool.digest != facts["digest"]:
+            raise PoolError("the pool file is damaged: its digest does not fit its content")
+        return pool
+
+
+_COLUMNS = ("topic", "docno", "indptr", "run", "rank")
+
+
+def build_pool(topics: Iterable[str], runs: Mapping[str, RankedLists], *, depth: int) -> Pool:
+    """Pool the top `depth` documents of every run and topic.
+
+    Works topic by topic; memory is proportional to the number of entries.
+
+    Parameters
+    ----------
+    topics : iterable of str
+        All topics of the campaign. Topics of a run that are not among them are ignored.
+    runs : mapping of str to RankedLists
+        Run tag to ranked lists; the order of the mapping has no influence.
+    depth : int
+        At least 1.
+
+    Raises
+    ------
+    PoolError
+        If there is no topic or no run, depth < 1, a topic is named twice, or a run returns a
+        document twice for a topic.
+    """
+    names, tags = sorted(topics, key=_utf8), tuple(sorted(runs, key=_utf8))
+    _check_pool_input(names, tags, depth)
+    lists = [runs[tag] for tag in tags]
+    places = [{topic: place for place, topic in enumerate(each.topics)} for each in lists]
+    slices = []
+    for topic in names:
+        found = [
+            _top(each, place.get(topic), depth) for each, place in zip(lists, places, strict=True)
+        ]
+        slices.append(_pool_topic(topic, tags, found))
+    return _joined(tuple(names), tags, depth, slices)
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode()
+
+
+def _check_pool_input(topics: Sequence[str], runs: Sequence[str], depth: int) -> None:
+    if not topics or not runs:
+        raise PoolError("a pool needs at least one topic and one run")
+    if depth < 1:
+        raise PoolError("the depth of a pool is at least 1")
+    for first, second in pairwise(topics):
+        if first == second:
+            raise PoolError(f"topic {first!r} is named twice")
+
+
+def _top(lists: RankedLists, place: int | None, depth: int) -> BytesArray:
+    if place is None:
+        return np.array([], dtype="S1")
+    start, stop = lists.indptr[place], lists.indptr[place + 1]
+    return lists.docnos[start : min(stop, start + depth)]
+
+
+@dataclass(frozen=True, eq=False)
+class _TopicSlice:
+    docno: BytesArray
+    entries: IntArray  # entries per pair
+    run: Int32Array
+    rank: Int32Array
+
+
+def _pool_topic(topic: str, tags: Sequence[str], lists: Sequence[BytesArray]) -> _TopicSlice:
+    lengths = np.array([len(each) for each in lists])
+    run = np.repeat(np.arange(len(lists), dtype=np.int32), lengths)
+    rank = np.concatenate([np.arange(1, length + 1, dtype=np.int32) for length in lengths])
+    docno, pair = np.unique(np.concatenate(lists), return_inverse=True)
+    order = np.argsort(pair, kind="stable")  # entries arrive by run, so runs ascend in a pair
+    pair, run, rank = pair[order], run[order], rank[order]
+    twice = (pair[1:] == pair[:-1]) & (run[1:] == run[:-1])
+    if twice.any():
+        at = int(np.argmax(twice))
+        name = docno[pair[at]].decode()
+        raise PoolError(f"run {tags[run[at]]!r} returns {name!r} twice in topic {topic!r}")
+    return _TopicSlice(docno, np.bincount(pair, minlength=len(docno)), run, rank)
+
+
+def _joined(
+    topics: tuple[str, ...], runs: tuple[str, ...], depth: int, slices: Sequence[_TopicSlice]
+) -> Pool:
+    sizes = [len(each.docno) for each in slices]
+    docno = np.concatenate([each.docno for each in slices])
+    width = max(1, int(np.char.str_len(docno).max(initial=1)))
+    return Pool(
+        topics=topics,
+        runs=runs,
+        depth=depth,
+        topic=frozen(np.repeat(np.arange(len(topics), dtype=np.int32), sizes)),
+        docno=frozen(docno.astype(f"S{width}")),
+        indptr=frozen(
+            np.concatenate([[0], np.cumsum(np.concatenate([s.entries for s in slices]))])
+        ),
+        run=frozen(np.concatenate([each.run for each in slices])),
+        rank=frozen(np.concatenate([each.rank for each in slices])),
+    )

@@ -1,0 +1,149 @@
+"""Which run is better, and which ranks are possible."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from estimation.core.arrays import FloatArray, IntArray, check_confidence
+from estimation.core.intervals import ROUNDING, difference_variances, student_quantile
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The runs in order, and what is certain about it.
+
+    Attributes
+    ----------
+    order : ndarray of int64, shape (k,)
+        Positions of the runs, best first: value descending, equal values by tag.
+    rank : ndarray of int64, shape (k,)
+        1-based place of each run in `order`.
+    rank_low, rank_high : ndarray of int64, shape (k,)
+        Best and worst possible rank of each run. At the ranking's confidence all true ranks lie
+        within these limits at once.
+    verdicts : ndarray of int8, shape (k, k)
+        1 where the row's run is surely better than the column's, -1 where it is surely worse.
+    difference, difference_se, difference_df : ndarray of float64, shape (k, k)
+        Row's value less column's value, its standard error and degrees of freedom.
+    margin : ndarray of float64, shape (k, k)
+        Half width of the interval of each difference taken alone, at the confidence.
+    adjusted_p : ndarray of float64, shape (k, k)
+        Two-sided p-values of "no difference", adjusted by Holm over all pairs of runs; 1 on the
+        diagonal.
+    """
+
+    order: IntArray
+    rank: IntArray
+    rank_low: IntArray
+    rank_high: IntArray
+    verdicts: NDArray[np.int8]
+    difference: FloatArray
+    difference_se: FloatArray
+    difference_df: FloatArray
+    margin: FloatArray
+    adjusted_p: FloatArray
+
+
+def rank_runs(
+    value: FloatArray,
+    *,
+    covariance: FloatArray,
+    df: FloatArray,
+    tags: tuple[str, ...],
+    confidence: float = 0.95,
+) -> Ranking:
+    """Compare every two runs and rank them all.
+
+    A run is surely better than another if their difference is significant in a two-sided t test,
+    by Holm's procedure over all k (k - 1) / 2 pairs: the probability of any false verdict is at
+    most 1 - confidence. Run j's rank is then at least 1 + #(surely better than j) and at most
+    k - #(surely worse than j).
+
+    Parameters
+    ----------
+    value : ndarray of float64, shape (k,)
+    covariance : ndarray of float64, shape (k, k)
+        Of the values.
+    df : ndarray of float64, shape (k, k)
+        Degrees of freedom of each difference, >= 1.
+    tags : tuple of str
+        Run tags: equal values are ordered by them.
+    confidence : float
+        Strictly between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a value is not finite, or the confidence is out of range.
+    """
+    _check_ranking(value, covariance, df, tags, confidence)
+    order = np.array(sorted(range(len(tags)), key=lambda j: (-value[j], tags[j])), dtype=np.int64)
+    difference = np.subtract.outer(value, value)
+    se = np.sqrt(difference_variances(covariance))
+    adjusted = holm(_p_values(difference, se, df, value))
+    verdicts = np.where(adjusted <= 1.0 - confidence, np.sign(difference), 0.0).astype(np.int8)
+    rank = np.empty(len(tags), dtype=np.int64)
+    rank[order] = np.arange(1, len(tags) + 1)
+    return Ranking(
+        order=order,
+        rank=rank,
+        rank_low=1 + np.count_nonzero(verdicts == -1, axis=1),
+        rank_high=len(tags) - np.count_nonzero(verdicts == 1, axis=1),
+        verdicts=verdicts,
+        difference=difference,
+        difference_se=se,
+        difference_df=df,
+        margin=student_quantile(df, confidence=confidence) * se,
+        adjusted_p=adjusted,
+    )
+
+
+def holm(p_values: FloatArray) -> FloatArray:
+    """Adjust a symmetric matrix of p-values by Holm's step-down procedure.
+
+    Parameters
+    ----------
+    p_values : ndarray of float64, shape (k, k)
+        Symmetric; the diagonal is ignored.
+
+    Returns
+    -------
+    ndarray of float64, shape (k, k)
+        Adjusted p-values over the k (k - 1) / 2 pairs; 1 on the diagonal.
+    """
+    rows, columns = np.triu_indices(len(p_values), k=1)
+    single = p_values[rows, columns]
+    order = np.argsort(single, kind="stable")
+    steps = np.arange(len(order), 0, -1) * single[order]
+    adjusted = np.ones_like(p_values)
+    stepped = np.minimum(1.0, np.maximum.accumulate(steps))
+    adjusted[rows[order], columns[order]] = stepped
+    adjusted[columns[order], rows[order]] = stepped
+    return adjusted
+
+
+def _check_ranking(
+    value: FloatArray,
+    covariance: FloatArray,
+    df: FloatArray,
+    tags: tuple[str, ...],
+    confidence: float,
+) -> None:
+    check_confidence(confidence)
+    square = (len(tags), len(tags))
+    if value.shape != square[:1] or covariance.shape != square or df.shape != square:
+        raise ValueError("values, covariance and degrees of freedom must be those of the runs")
+    if not np.all(np.isfinite(value)):
+        raise ValueError("values must be finite")
+
+
+def _p_values(
+    difference: FloatArray, se: FloatArray, df: FloatArray, value: FloatArray
+) -> FloatArray:
+    size = np.abs(value)
+    differs = np.abs(difference) > ROUNDING * np.add.outer(size, size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(differs, np.abs(difference) / se, 0.0)
+    return np.asarray(2.0 * special.stdtr(df, -ratio), dtype=np.float64)

@@ -1,0 +1,253 @@
+"""Systems and numbers: runs, pools, rounds, draws, estimates, reports.
+
+Columns too long for rows (rankings, pools, samples, covariances) are files, named by the SHA-256
+of their content; rows hold the names. Draws, estimates and reports are never edited.
+"""
+
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from judging.models import Batch, Campaign, Pair, Upload, User
+
+
+class Run(models.Model):
+    """One system's rankings. ``file`` holds them as columns, in trec_eval's order."""
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="runs")
+    upload = models.OneToOneField(Upload, models.CASCADE, related_name="run")
+    tag = models.CharField(max_length=255)
+    file = models.CharField(max_length=255)
+    digest = models.CharField(max_length=64)
+    topic_count = models.PositiveIntegerField()
+    line_count = models.PositiveIntegerField()
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["tag"]
+        constraints = [UniqueConstraint(fields=["campaign", "tag"], name="run_tag_once")]
+
+    def __str__(self) -> str:
+        return self.tag
+
+
+class Pool(models.Model):
+    """All pairs that any accepted run returns down to the depth; the columns are in ``file``.
+
+    ``digest`` is that of what went in: topics, runs, depth.
+    """
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="pools")
+    digest = models.CharField(max_length=64)
+    file = models.CharField(max_length=255)
+    depth = models.PositiveIntegerField()
+    topic_count = models.PositiveIntegerField()
+    run_count = models.PositiveIntegerField()
+    pair_count = models.PositiveIntegerField()
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["campaign", "digest"], name="pool_once")]
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+class Round(models.Model):
+    """One sampling design. Frozen once drawn."""
+
+    class State(models.TextChoices):
+        DRAFTED = "drafted"
+        DRAWN = "drawn"
+        JUDGING = "judging"
+        COMPLETE = "complete"
+
+    class Goal(models.TextChoices):
+        ABSOLUTE = "absolute", "Absolute values of all runs"
+        RANKING = "ranking", "Ranking of all runs"
+        BASELINE = "baseline", "All runs against a baseline"
+        PAIR = "pair", "Difference of two runs"
+        SINGLE = "single", "Value of one run"
+
+    class Method(models.TextChoices):
+        POISSON = "poisson", "Poisson, permanent random numbers"
+        IID = "iid", "Independent draws with replacement"
+
+    class Prior(models.TextChoices):
+        RANK = "rank", "By rank"
+        CONSTANT = "constant", "Constant"
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="rounds")
+    number = models.PositiveIntegerField()
+    goal = models.CharField(max_length=10, choices=Goal, default=Goal.ABSOLUTE)
+    run = models.ForeignKey(Run, models.PROTECT, null=True, blank=True, related_name="+")
+    baseline = models.ForeignKey(Run, models.PROTECT, null=True, blank=True, related_name="+")
+    measure = models.CharField(max_length=60)
+    reported = models.JSONField(default=list, blank=True)
+    prior = models.CharField(max_length=10, choices=Prior, default=Prior.RANK)
+    method = models.CharField(max_length=10, choices=Method, default=Method.POISSON)
+    eps = models.FloatField(default=0.0)
+    labels = models.PositiveSmallIntegerField(default=1)
+    extra_share = models.FloatField(default=0.0)
+    budget = models.PositiveIntegerField()
+    batch_size = models.PositiveIntegerField()
+    seed = models.CharField(max_length=100)
+    state = models.CharField(max_length=10, choices=State, default=State.DRAFTED)
+    preview = models.JSONField(default=dict, blank=True)
+    pool = models.ForeignKey(Pool, models.PROTECT, null=True, blank=True, related_name="rounds")
+    design_file = models.CharField(max_length=255, blank=True)
+    sample_file = models.CharField(max_length=255, blank=True)
+    provenance = models.JSONField(default=dict, blank=True)
+    created_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    created = models.DateTimeField(db_default=Now())
+    drawn = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            UniqueConstraint(fields=["campaign", "number"], name="round_number_once"),
+            CheckConstraint(
+                condition=Q(budget__gte=1, batch_size__gte=1, labels__gte=1),
+                name="round_sizes_positive",
+            ),
+            CheckConstraint(
+                condition=Q(extra_share__gte=0, extra_share__lte=1, eps__gte=0),
+                name="round_shares_in_range",
+            ),
+            CheckConstraint(
+                condition=Q(state="drafted") | Q(pool__isnull=False, drawn__isnull=False),
+                name="round_drawn_has_pool",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"round {self.number}"
+
+
+class RoundBatch(models.Model):
+    """Which of the round's batches is which batch of the judging side."""
+
+    round = models.ForeignKey(Round, models.CASCADE, related_name="round_batches")
+    number = models.PositiveIntegerField()
+    batch = models.OneToOneField(Batch, models.PROTECT, related_name="round_batch")
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [UniqueConstraint(fields=["round", "number"], name="round_batch_once")]
+
+    def __str__(self) -> str:
+        return f"batch {self.number} of round {self.round_id}"
+
+
+class Draw(models.Model):
+    """A drawn pair: where it stands in the pool, when it enters, how likely it was to."""
+
+    round = models.ForeignKey(Round, models.CASCADE, related_name="draws")
+    pair = models.ForeignKey(Pair, models.PROTECT, related_name="draws")
+    position = models.PositiveIntegerField(help_text="index of the pair in the pool")
+    batch_number = models.PositiveIntegerField()
+    count = models.PositiveIntegerField(default=1)
+    probability = models.FloatField(help_text="inclusion probability at the full budget")
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["round", "pair"], name="draw_once"),
+            CheckConstraint(
+                condition=Q(probability__gt=0, probability__lte=1), name="draw_probability_in_range"
+            ),
+            CheckConstraint(condition=Q(count__gte=1), name="draw_count_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pair_id} p={self.probability:.4g}"
+
+
+class EstimateSet(models.Model):
+    """One recompute: from which batches and labels, how long it took, where the matrices are.
+
+    ``matrices_file`` holds covariances, difference intervals and verdicts between runs.
+    ``digest`` covers every number in canonical form: a recompute from scratch gives the same one.
+    """
+
+    round = models.ForeignKey(Round, models.CASCADE, related_name="estimate_sets")
+    number = models.PositiveIntegerField()
+    batches = models.PositiveIntegerField(help_text="complete batches in a row, from the first")
+    pair_count = models.PositiveIntegerField()
+    label_count = models.PositiveIntegerField()
+    decided_count = models.PositiveIntegerField(default=0)
+    matrices_file = models.CharField(max_length=255)
+    label_digest = models.CharField(max_length=64)
+    digest = models.CharField(max_length=64)
+    noise_measured = models.BooleanField(help_text="whether any pair has two judgments or more")
+    provenance = models.JSONField(default=dict)
+    seconds = models.FloatField()
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [UniqueConstraint(fields=["round", "number"], name="estimate_set_once")]
+
+    def __str__(self) -> str:
+        return f"estimates {self.number} of round {self.round_id}"
+
+
+class Estimate(models.Model):
+    """A run's value of a measure with its interval.
+
+    ``support`` is the share of the run's weight on pairs that could be drawn: below 1 the value is
+    a lower bound only. Rank columns are filled for the primary estimator.
+    """
+
+    class Estimator(models.TextChoices):
+        HT = "ht", "Horvitz-Thompson"
+        IS = "is", "importance sampling"
+
+    estimate_set = models.ForeignKey(EstimateSet, models.CASCADE, related_name="estimates")
+    run = models.ForeignKey(Run, models.PROTECT, related_name="estimates")
+    measure = models.CharField(max_length=60)
+    estimator = models.CharField(max_length=2, choices=Estimator)
+    primary = models.BooleanField()
+    value = models.FloatField()
+    se = models.FloatField()
+    df = models.FloatField()
+    low = models.FloatField()
+    high = models.FloatField()
+    support = models.FloatField()
+    sample_size = models.FloatField(help_text="effective sample size")
+    rank = models.PositiveIntegerField(null=True)
+    rank_low = models.PositiveIntegerField(null=True)
+    rank_high = models.PositiveIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                fields=["estimate_set", "measure", "estimator", "run"], name="estimate_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.measure} of {self.run_id}: {self.value:.4f}"
+
+
+class Report(models.Model):
+    """A file made by the worker from one estimate set."""
+
+    class Name(models.TextChoices):
+        ESTIMATES_CSV = "estimates.csv"
+        ESTIMATES_JSON = "estimates.json"
+        QRELS = "qrels.txt"
+        JUDGMENTS = "judgments.csv"
+        HTML = "report.html"
+
+    estimate_set = models.ForeignKey(EstimateSet, models.CASCADE, related_name="reports")
+    name = models.CharField(max_length=20, choices=Name)
+    file = models.CharField(max_length=255)
+    digest = models.CharField(max_length=64)
+    size = models.PositiveBigIntegerField()
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["estimate_set", "name"], name="report_once")]
+
+    def __str__(self) -> str:
+        return self.name

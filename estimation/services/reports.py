@@ -1,0 +1,199 @@
+"""Reports: files made by the worker from one estimate set, kept for download.
+
+``estimates.csv`` and ``judgments.csv`` are for people and spreadsheets, ``estimates.json`` and
+``qrels.txt`` for programs, ``report.html`` reads like the evaluation section of a paper.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from django.db import transaction
+from django.template.loader import render_to_string
+
+from estimation import selectors
+from estimation.models import Draw, Estimate, EstimateSet, Report, Round
+from estimation.services import files
+from judging import selectors as judging
+from judging.errors import UserError
+from judging.formats.csvfile import csv_lines
+from judging.formats.qrels import qrels_lines
+from judging.models import User
+from judging.services import audit, jobs
+
+
+def request(*, row: Round, by: User) -> None:
+    """Has the worker make the reports of the round's latest estimates.
+
+    Raises UserError ``nothing_to_report`` (409) before the first batch is complete.
+    """
+    if selectors.latest_estimates(row) is None:
+        message = "There is nothing to report before the first batch is complete."
+        raise UserError("nothing_to_report", message, status=409)
+    with transaction.atomic():
+        audit.record("ask for report", by=by, campaign=row.campaign_id, target=row)
+        jobs.request("report", row.pk, campaign=row.campaign_id)
+
+
+def make(job: jobs.Running) -> None:
+    """The job: makes what is still missing of the latest estimate set's reports."""
+    row = Round.objects.select_related("campaign", "run", "baseline", "pool").get(pk=job.target)
+    shown = selectors.latest_estimates(row)
+    if shown is None:
+        return
+    there = set(shown.reports.values_list("name", flat=True))
+    missing = [name for name in MAKERS if name not in there]
+    for count, name in enumerate(missing):
+        job.report(count / len(missing), name)
+        content = MAKERS[name](row, shown).encode()
+        kept = files.keep("reports", content)
+        with transaction.atomic():
+            job.fence()
+            Report.objects.create(
+                estimate_set=shown,
+                name=name,
+                file=kept,
+                digest=kept.rsplit("/", 1)[-1],
+                size=len(content),
+            )
+
+
+ESTIMATE_COLUMNS = (
+    "run", "measure", "estimator", "primary", "value", "se", "df", "low", "high",
+    "rank", "rank_low", "rank_high", "support", "sample_size",
+)  # fmt: skip
+
+
+def estimates_csv(_row: Round, shown: EstimateSet) -> str:
+    rows = [
+        [getattr(e, c) if c != "run" else e.run.tag for c in ESTIMATE_COLUMNS]
+        for e in _estimates(shown)
+    ]
+    return "".join(csv_lines(ESTIMATE_COLUMNS, rows))
+
+
+def _estimates(shown: EstimateSet) -> list[Estimate]:
+    rows = Estimate.objects.filter(estimate_set=shown).select_related("run")
+    return sorted(rows, key=lambda e: (e.measure, not e.primary, e.rank or 0, e.run.tag))
+
+
+def estimates_json(row: Round, shown: EstimateSet) -> str:
+    """Everything a program needs to use the numbers and to know where they come from."""
+    document = {
+        "campaign": row.campaign.slug,
+        "round": row.number,
+        "design": design_facts(row),
+        "batches": shown.batches,
+        "pairs": shown.pair_count,
+        "labels": shown.label_count,
+        "decided_by_organizer": shown.decided_count,
+        "label_noise_measured": shown.noise_measured,
+        "computed": shown.created.isoformat(),
+        "digest": shown.digest,
+        "label_digest": shown.label_digest,
+        "provenance": shown.provenance,
+        "estimates": [
+            {c: _finite(getattr(e, c)) if c != "run" else e.run.tag for c in ESTIMATE_COLUMNS}
+            for e in _estimates(shown)
+        ],
+        "pairwise": [_pairwise(shown, measure) for measure in selectors.measures_of(row)],
+    }
+    return json.dumps(document, indent=1, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: unknown instead."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _pairwise(shown: EstimateSet, measure: str) -> dict[str, Any]:
+    pairs = selectors.pairwise(shown, measure)
+    return {
+        "measure": measure,
+        "runs": pairs.runs,
+        "covariance": pairs.covariance.tolist(),
+        "verdicts": pairs.verdicts.tolist(),
+    }
+
+
+def design_facts(row: Round) -> dict[str, Any]:
+    return {
+        "goal": row.goal,
+        "run": row.run.tag if row.run else None,
+        "baseline": row.baseline.tag if row.baseline else None,
+        "measure": row.measure,
+        "reported": row.reported,
+        "prior": row.prior,
+        "method": row.method,
+        "eps": row.eps,
+        "labels": row.labels,
+        "extra_share": row.extra_share,
+        "budget": row.budget,
+        "batch_size": row.batch_size,
+        "seed": row.seed,
+        "pool": row.pool.digest if row.pool else None,
+        "depth": row.pool.depth if row.pool else None,
+    }
+
+
+def qrels_txt(row: Round, shown: EstimateSet) -> str:
+    """The judged pairs with their mean grade, rounded to a whole one, as trec_eval reads them.
+
+    Judged pairs are not a sample of equal chances: scoring runs on this file with trec_eval is
+    not an estimate. judgments.csv has the probabilities.
+    """
+    grades: dict[tuple[str, str], list[int]] = {}
+    for line in _label_lines(row, shown):
+        grades.setdefault((line["topic"], line["docno"]), []).append(line["grade"])
+    rows = [
+        (topic, docno, math.floor(sum(given) / len(given) + 0.5))
+        for (topic, docno), given in sorted(grades.items())
+    ]
+    return "".join(qrels_lines(rows))
+
+
+JUDGMENT_COLUMNS = (
+    "topic", "docno", "assessor", "grade", "decided_by_organizer", "probability", "batch", "draws"
+)  # fmt: skip
+
+
+def judgments_csv(row: Round, shown: EstimateSet) -> str:
+    lines = _label_lines(row, shown)
+    return "".join(csv_lines(JUDGMENT_COLUMNS, [[line[c] for c in JUDGMENT_COLUMNS] for line in lines]))
+
+
+def _label_lines(row: Round, shown: EstimateSet) -> list[dict[str, Any]]:
+    """One line per label of the complete batches, in canonical order."""
+    draws = Draw.objects.filter(round=row, batch_number__lte=shown.batches)
+    by_pair = {draw.pair_id: draw for draw in draws.select_related("pair__topic")}
+    lines = []
+    for label in judging.labels(draws.values("pair")):
+        draw = by_pair[label.pair]
+        lines.append(
+            {
+                "topic": draw.pair.topic.topic_id,
+                "docno": draw.pair.docno,
+                "assessor": label.assessor,
+                "grade": label.grade,
+                "decided_by_organizer": label.decided,
+                "probability": draw.probability,
+                "batch": draw.batch_number,
+                "draws": draw.count,
+            }
+        )
+    return sorted(lines, key=lambda line: (line["topic"], line["docno"], line["assessor"]))
+
+
+def report_html(row: Round, shown: EstimateSet) -> str:
+    context = selectors.report(row, shown)
+    return render_to_string("estimation/report_document.html", {"report": context})
+
+
+MAKERS: dict[str, Callable[[Round, EstimateSet], str]] = {
+    Report.Name.ESTIMATES_CSV: estimates_csv,
+    Report.Name.ESTIMATES_JSON: estimates_json,
+    Report.Name.QRELS: qrels_txt,
+    Report.Name.JUDGMENTS: judgments_csv,
+    Report.Name.HTML: report_html,
+}

@@ -1,0 +1,172 @@
+"""Rounds: a design is drafted, previewed, drawn once, and then frozen.
+
+This module is what pages and the REST interface call; the arithmetic is done by the worker
+(previews, drawing).
+"""
+
+import secrets
+from dataclasses import dataclass, field
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+
+from estimation.core.measures import MeasureError, parse_measure
+from estimation.models import Round, Run
+from judging.errors import UserError
+from judging.models import Campaign, User
+from judging.services import audit, jobs
+
+MAX_BUDGET = 10_000_000
+MAX_LABELS = 20
+MAX_BATCHES = 10_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a round is made of. Runs are named by their tags; an empty seed means a fresh one."""
+
+    measure: str
+    budget: int
+    batch_size: int
+    goal: str = Round.Goal.ABSOLUTE
+    run: str = ""
+    baseline: str = ""
+    reported: list[str] = field(default_factory=list)
+    prior: str = Round.Prior.RANK
+    method: str = Round.Method.POISSON
+    eps: float = 0.0
+    labels: int = 1
+    extra_share: float = 0.0
+    seed: str = ""
+
+
+def draft(*, campaign: Campaign, by: User, plan: Plan) -> Round:
+    """A new round of the campaign; its preview is due at once.
+
+    Raises UserError ``round_invalid`` with the field at fault, ``campaign_closed`` (409).
+    """
+    if campaign.state == Campaign.State.CLOSED:
+        raise UserError("campaign_closed", "This campaign is closed.", status=409)
+    values = _checked(campaign, plan)
+    while True:
+        last = campaign.rounds.aggregate(last=Max("number"))["last"] or 0  # type: ignore[attr-defined]
+        try:
+            with transaction.atomic():
+                row = Round.objects.create(
+                    campaign=campaign, number=last + 1, created_by=by, **values
+                )
+                audit.record("draft round", by=by, campaign=campaign, target=row)
+                jobs.request("preview", row.pk, campaign=campaign)
+            return row
+        except IntegrityError:  # somebody took the number at the same moment
+            continue
+
+
+def change(*, row: Round, by: User, plan: Plan) -> None:
+    """Changes a drafted round and makes its preview due again.
+
+    Raises UserError ``frozen`` (409) once it is drawn.
+    """
+    values = _checked(row.campaign, plan)
+    with transaction.atomic():
+        changed = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).update(
+            preview={}, **values
+        )
+        if not changed:
+            raise _frozen()
+        audit.record("change round", by=by, campaign=row.campaign_id, target=row)
+        jobs.request("preview", row.pk, campaign=row.campaign_id)
+    row.refresh_from_db()
+
+
+def request_draw(*, row: Round, by: User) -> None:
+    """Has the worker draw the round. Asking again while it is on its way changes nothing."""
+    with transaction.atomic():
+        if not Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).exists():
+            raise _frozen()
+        audit.record("ask for draw", by=by, campaign=row.campaign_id, target=row)
+        jobs.request("draw", row.pk, campaign=row.campaign_id)
+
+
+def discard(*, row: Round, by: User) -> None:
+    """Removes a drafted round."""
+    with transaction.atomic():
+        audit.record("discard round", by=by, campaign=row.campaign_id, target=row)
+        if row.round_batches.exists():
+            raise _frozen()
+        deleted, _ = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).delete()
+        if not deleted:
+            raise _frozen()
+
+
+def _frozen() -> UserError:
+    message = "This round has been drawn and is frozen. Draft another one."
+    return UserError("frozen", message, status=409)
+
+
+def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
+    _require(plan.goal in Round.Goal.values, "goal", _one_of(Round.Goal.values))
+    _require(plan.method in Round.Method.values, "method", _one_of(Round.Method.values))
+    _require(plan.prior in Round.Prior.values, "prior", _one_of(Round.Prior.values))
+    _require(1 <= plan.budget <= MAX_BUDGET, "budget", f"Expected 1 to {MAX_BUDGET:,}.")
+    least = max(1, -(-plan.budget // MAX_BATCHES))
+    sizes = least <= plan.batch_size <= plan.budget
+    _require(sizes, "batch_size", f"Expected {least} to {plan.budget:,}, the budget.")
+    _require(1 <= plan.labels <= MAX_LABELS, "labels", f"Expected 1 to {MAX_LABELS}.")
+    _require(0 <= plan.extra_share <= 1, "extra_share", "Expected a share from 0 to 1.")
+    _require(0 <= plan.eps < float("inf"), "eps", "Expected 0 or a small positive number.")
+    printable = len(plan.seed) <= 100 and (not plan.seed or plan.seed.isprintable())
+    _require(printable, "seed", "Expected at most 100 printable characters.")
+    return {
+        "goal": plan.goal,
+        "measure": _measure(plan.measure, "measure"),
+        "reported": _reported(plan),
+        "prior": plan.prior,
+        "method": plan.method,
+        "eps": plan.eps,
+        "labels": plan.labels,
+        "extra_share": plan.extra_share,
+        "budget": plan.budget,
+        "batch_size": plan.batch_size,
+        "seed": plan.seed or secrets.token_hex(8),
+        **_runs(campaign, plan),
+    }
+
+
+def _runs(campaign: Campaign, plan: Plan) -> dict[str, Run | None]:
+    needs_run = plan.goal in (Round.Goal.SINGLE, Round.Goal.PAIR)
+    needs_baseline = plan.goal in (Round.Goal.BASELINE, Round.Goal.PAIR)
+    run = _run(campaign, plan.run, "run") if needs_run else None
+    baseline = _run(campaign, plan.baseline, "baseline") if needs_baseline else None
+    _require(run is None or run != baseline, "baseline", "Expected another run than the first.")
+    return {"run": run, "baseline": baseline}
+
+
+def _run(campaign: Campaign, tag: str, field_name: str) -> Run:
+    run = Run.objects.filter(campaign=campaign, tag=tag).first()
+    if run is None:
+        raise UserError("round_invalid", "This goal needs a run of the campaign.", field=field_name)
+    return run
+
+
+def _reported(plan: Plan) -> list[str]:
+    goal = _measure(plan.measure, "measure")
+    names = [_measure(text, "reported") for text in plan.reported]
+    _require(len(names) <= 10, "reported", "Expected at most 10 further measures.")
+    return [name for name in dict.fromkeys(names) if name != goal]
+
+
+def _measure(text: str, field_name: str) -> str:
+    try:
+        return str(parse_measure(text))
+    except MeasureError as error:
+        raise UserError("round_invalid", str(error), field=field_name) from None
+
+
+def _require(condition: bool, field_name: str, message: str) -> None:
+    if not condition:
+        raise UserError("round_invalid", message, field=field_name)
+
+
+def _one_of(values: list[str]) -> str:
+    return f"Expected one of {', '.join(values)}."

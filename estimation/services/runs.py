@@ -1,0 +1,60 @@
+"""Runs: the loader of run files (a kind of upload)."""
+
+import hashlib
+
+from estimation.formats.runs import RunFile, load_run, read_run, save_run
+from estimation.models import Run
+from estimation.services import files
+from judging.models import Upload
+from judging.services.loaders import topic_ids
+from judging.services.uploads import Load, Reading, loads
+
+
+@loads(Upload.Kind.RUN)
+def load(reading: Reading) -> Load:
+    """Reads a run against the campaign's topics; waits for topics that are on their way."""
+    topics = topic_ids(reading)
+    if not topics:
+        message = "Upload the topics first: a run is read against them."
+        reading.problems.fatal(None, "topic", message)
+    with reading.open() as file:
+        run = read_run(file, reading.problems, topics=topics, limits=reading.limits)
+    if run is None:
+        return lambda: None
+    if reading.campaign.runs.filter(tag=run.tag).exists():
+        message = f"The campaign has a run “{run.tag}” already."
+        reading.problems.error(None, "tag", message)
+    reading.summary = {
+        "tag": run.tag,
+        "topics": len(run.lists.topics),
+        "lines": run.lines,
+        "lines_left_out": run.dropped,
+    }
+    return lambda: _create(reading, run)
+
+
+def _create(reading: Reading, run: RunFile) -> None:
+    Run.objects.create(
+        campaign=reading.campaign,
+        upload=reading.upload,
+        tag=run.tag,
+        file=files.keep_written("runs", lambda file: save_run(file, run)),
+        digest=_digest(run),
+        topic_count=len(run.lists.topics),
+        line_count=len(run.scores),
+    )
+
+
+def _digest(run: RunFile) -> str:
+    """SHA-256 of the rankings: tag, topics, docnos in order."""
+    digest = hashlib.sha256()
+    for part in (run.tag, *run.lists.topics):
+        digest.update(part.encode() + b"\0")
+    digest.update(run.lists.indptr.astype("<i8").tobytes())
+    for docno in run.lists.docnos.tolist():
+        digest.update(docno + b"\0")
+    return digest.hexdigest()
+
+
+def read_back(run: Run) -> RunFile:
+    return load_run(files.path_of(run.file))

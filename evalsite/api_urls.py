@@ -1,0 +1,5 @@
+"""Everything under /api/."""
+
+from django.urls import URLPattern, URLResolver
+
+urlpatterns: list[URLPattern | URLResolver] = []

@@ -1,0 +1,31 @@
+"""The Celery application: ``celery -A evalsite worker``.
+
+Every worker's main process also runs the steward (judging.services.steward): it shows that the
+worker is alive, releases lapsed leases and wakes whatever is due. No beat process is needed.
+"""
+
+import os
+from typing import Any
+
+from celery import Celery
+from celery.signals import worker_ready, worker_shutting_down
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
+
+app = Celery("evalsite")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+
+@worker_ready.connect
+def start_steward(**_kwargs: Any) -> None:
+    from judging.services import steward  # noqa: PLC0415  (needs the application registry)
+
+    steward.start()
+
+
+@worker_shutting_down.connect
+def stop_steward(**_kwargs: Any) -> None:
+    from judging.services import steward  # noqa: PLC0415
+
+    steward.stop()

@@ -1,0 +1,65 @@
+"""Is the site up, and can it work? For load balancers, the supervisor and people."""
+
+from collections.abc import Callable
+
+from celery import current_app
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.db import connection
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+
+from judging import selectors
+
+
+@login_not_required
+@never_cache
+def live(_request: HttpRequest) -> JsonResponse:
+    return JsonResponse({"status": "ok"})
+
+
+@login_not_required
+@never_cache
+def ready(_request: HttpRequest) -> JsonResponse:
+    """200 when everything answers; else 503 with what does not."""
+    checks = {name: _answer(check) for name, check in CHECKS.items()}
+    ok = all(answer == "ok" for answer in checks.values())
+    status = {"status": "ok" if ok else "unavailable", "checks": checks}
+    return JsonResponse(status, status=200 if ok else 503)
+
+
+def _answer(check: Callable[[], None]) -> str:
+    try:
+        check()
+    except Exception as error:
+        return type(error).__name__ if settings.HTTPS else f"{type(error).__name__}: {error}"
+    return "ok"
+
+
+def check_database() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+def check_storage() -> None:
+    settings.MEDIA_ROOT.mkdir(parents=True, exist_ok=True)
+    probe = settings.MEDIA_ROOT / ".probe"
+    probe.write_bytes(b"")
+
+
+def check_broker() -> None:
+    with current_app.connection_for_write(connect_timeout=1) as broker:
+        broker.ensure_connection(max_retries=0, timeout=1)
+
+
+def check_worker() -> None:
+    if not selectors.workers_alive():
+        raise RuntimeError("no worker has been seen lately")
+
+
+CHECKS = {
+    "database": check_database,
+    "storage": check_storage,
+    "broker": check_broker,
+    "worker": check_worker,
+}

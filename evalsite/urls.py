@@ -1,0 +1,15 @@
+"""Every address of the site."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from evalsite import health
+
+urlpatterns = [
+    path("health/live", health.live, name="health-live"),
+    path("health/ready", health.ready, name="health-ready"),
+    path("admin/", admin.site.urls),
+    path("", include("judging.urls")),
+    path("", include("estimation.urls")),
+    path("api/", include("evalsite.api_urls")),
+]

@@ -1,0 +1,93 @@
+"""Tells what an uploaded file is by its beginning; its name only breaks ties."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from judging.formats.lines import file_head
+
+Kind = Literal["topics", "documents", "run", "qrels"]
+Format = Literal["trec", "tsv", "jsonl"]
+
+_LINES = 20
+_KEY = re.compile(r'"(\w+)"\s*:')
+_DOCUMENT_KEYS = {"docno", "doc_id", "_id", "contents", "body"}
+_TOPIC_KEYS = {
+    *("topic", "topic_id", "qid", "query_id", "number", "query"),
+    *("description", "desc", "narrative", "narr"),
+}
+_TOPIC_NAME = re.compile(r"topic|quer", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?[0-9]{1,4}")
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What a file holds, and how it is written."""
+
+    kind: Kind
+    format: Format
+
+
+def guess_kind(name: str, head: bytes) -> Guess | None:
+    """Guess kind and format of a file from its first bytes (64 KiB is good; plain or gzip).
+
+    Returns None when nothing fits; the reader of the kind the user then names says why.
+    """
+    text = file_head(head).decode(errors="replace")
+    lines = [line for line in text.split("\n")[: 10 * _LINES] if line.strip()]
+    if not lines:
+        return None
+    start = lines[0].lstrip()
+    if start.startswith("<"):
+        return _guess_markup(text)
+    if start.startswith("{"):
+        return _guess_json(name, start)
+    if len(lines) > 1 and not text.endswith("\n"):
+        lines.pop()  # probably cut off in the middle
+    return _guess_columns([line.rstrip("\r") for line in lines[:_LINES]])
+
+
+def _guess_markup(text: str) -> Guess | None:
+    found = re.search(r"<(top|DOC)(?:\s[^<>]*)?>", text, re.IGNORECASE)
+    if found is None:
+        return None
+    return Guess("topics" if found[1].lower() == "top" else "documents", "trec")
+
+
+def _guess_json(name: str, line: str) -> Guess:
+    keys = set(_KEY.findall(line))
+    if keys & _DOCUMENT_KEYS:
+        return Guess("documents", "jsonl")
+    if keys & _TOPIC_KEYS or _TOPIC_NAME.search(name):
+        return Guess("topics", "jsonl")
+    return Guess("documents", "jsonl")
+
+
+def _guess_columns(lines: list[str]) -> Guess | None:
+    rows = [line.split() for line in lines]
+    if all(len(row) == 6 and _is_number(row[4]) for row in rows):
+        return Guess("run", "trec")
+    tabbed = all("\t" in line.strip() for line in lines)
+    cells = [len(line.strip().split("\t")) for line in lines]
+    if all(len(row) == 4 and _NUMBER.fullmatch(row[3]) for row in rows) and (
+        not tabbed or set(cells) == {4}
+    ):
+        return Guess("qrels", "trec")
+    return Guess("topics", "tsv") if tabbed else _guess_most(rows)
+
+
+def _guess_most(rows: list[list[str]]) -> Guess | None:
+    """Guess by what most lines look like, so that the right reader reports the other lines."""
+    six = sum(len(row) == 6 for row in rows)
+    four = sum(len(row) == 4 for row in rows)
+    if 2 * max(six, four) <= len(rows):
+        return None
+    return Guess("run", "trec") if six >= four else Guess("qrels", "trec")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

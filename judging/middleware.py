@@ -1,0 +1,24 @@
+"""Errors of the user, raised by services, as pages. The REST interface has its own handler."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from judging.errors import UserError
+
+
+class UserErrorMiddleware:
+    """Shows a UserError that no view caught: what is wrong, how to mend it, and a way back."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if not isinstance(error, UserError):
+            return None
+        context = {"error": error, "back": request.headers.get("referer")}
+        return render(request, "error.html", context, status=error.status)

@@ -1,0 +1,426 @@
+"""People and what they say: campaigns, topics, documents, pairs, assignments, judgments.
+
+Nothing here knows of runs, ranks or probabilities. Rows are written by services only.
+"""
+
+import hashlib
+from typing import Any
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+MAX_GRADE = 20
+
+
+class User(AbstractUser):
+    """An account. Admins are superusers; ``is_organizer`` allows creating campaigns.
+
+    ``invited_by`` made the account; only that organizer (or an admin) may hand out its invitation.
+    """
+
+    is_organizer = models.BooleanField("may create campaigns", default=False)
+    invited_by = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")
+
+
+class ApiToken(models.Model):
+    """A key for the REST interface; only its SHA-256 is kept."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=100)
+    digest = models.CharField(max_length=64, unique=True)
+    created = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.name
+
+    @staticmethod
+    def digest_of(token: str) -> str:
+        return hashlib.sha256(token.encode()).hexdigest()
+
+
+class Campaign(models.Model):
+    """One evaluation: topics, documents, runs, a grade scale, members, one judged collection.
+
+    ``grades`` lists the scale from 0 upwards as ``[{"name": ..., "meaning": ...}, ...]``; a grade is
+    its position. ``min_relevant`` is the lowest grade that binary measures count.
+    """
+
+    class State(models.TextChoices):
+        DRAFT = "draft"
+        OPEN = "open"
+        CLOSED = "closed"
+
+    slug = models.SlugField(max_length=60, unique=True)
+    name = models.CharField(max_length=200)
+    guidelines = models.TextField(blank=True)
+    grades = models.JSONField()
+    min_relevant = models.PositiveSmallIntegerField(default=1)
+    depth = models.PositiveIntegerField(default=100)
+    lease_minutes = models.PositiveIntegerField(default=20)
+    state = models.CharField(max_length=10, choices=State, default=State.DRAFT)
+    created_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-created", "-pk"]
+        constraints = [
+            CheckConstraint(condition=Q(depth__gte=1), name="campaign_depth_positive"),
+            CheckConstraint(
+                condition=Q(min_relevant__gte=1), name="campaign_min_relevant_positive"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def max_grade(self) -> int:
+        return len(self.grades) - 1
+
+
+class Membership(models.Model):
+    class Role(models.TextChoices):
+        ORGANIZER = "organizer"
+        ASSESSOR = "assessor"
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role)
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["campaign", "user", "role"], name="membership_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} as {self.role} of {self.campaign}"
+
+
+class Upload(models.Model):
+    """A file as it came, and what reading it brought. Its rows are visible once it is accepted."""
+
+    class State(models.TextChoices):
+        STORED = "stored"
+        READING = "reading"
+        ACCEPTED = "accepted"
+        CHECKED = "checked"
+        REJECTED = "rejected"
+
+    class Kind(models.TextChoices):
+        TOPICS = "topics"
+        DOCUMENTS = "documents"
+        RUN = "run"
+        QRELS = "qrels"
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="uploads")
+    kind = models.CharField(max_length=10, choices=Kind)
+    name = models.CharField(max_length=255)
+    file = models.FileField(upload_to="uploads/", max_length=255)
+    size = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64)
+    check_only = models.BooleanField(default=False)
+    state = models.CharField(max_length=10, choices=State, default=State.STORED)
+    errors = models.JSONField(default=list, blank=True)
+    error_count = models.PositiveIntegerField(default=0)
+    warnings = models.JSONField(default=list, blank=True)
+    warning_count = models.PositiveIntegerField(default=0)
+    summary = models.JSONField(default=dict, blank=True)
+    created_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    created = models.DateTimeField(db_default=Now())
+    finished = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Topic(models.Model):
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="topics")
+    upload = models.ForeignKey(Upload, models.CASCADE, related_name="topics")
+    topic_id = models.CharField(max_length=255)
+    title = models.TextField()
+    description = models.TextField(blank=True)
+    narrative = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["campaign", "topic_id"], name="topic_once")]
+
+    def __str__(self) -> str:
+        return f"{self.topic_id} {self.title}"
+
+
+class Document(models.Model):
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="documents")
+    upload = models.ForeignKey(Upload, models.CASCADE, related_name="documents")
+    docno = models.CharField(max_length=255)
+    title = models.TextField(blank=True)
+    text = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [UniqueConstraint(fields=["campaign", "docno"], name="document_once")]
+
+    def __str__(self) -> str:
+        return self.docno
+
+
+class KnownGrade(models.Model):
+    """A line of accepted qrels: a grade brought along, used only when the organizer says so."""
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="known_grades")
+    upload = models.ForeignKey(Upload, models.CASCADE, related_name="known_grades")
+    topic = models.ForeignKey(Topic, models.CASCADE, related_name="+")
+    docno = models.CharField(max_length=255)
+    grade = models.PositiveSmallIntegerField()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["campaign", "topic", "docno"], name="known_grade_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.docno} {self.grade}"
+
+
+class Pair(models.Model):
+    """A (topic, document) pair that is, or was, worth a judgment.
+
+    ``wanted`` labels; ``held`` places taken by live leases and judgments; ``judged`` judgments.
+    Places are taken by one conditional UPDATE, so no pair gets more labels than wanted.
+    ``decided``: the organizer closed it (see Decision).
+    """
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="pairs")
+    topic = models.ForeignKey(Topic, models.PROTECT, related_name="pairs")
+    docno = models.CharField(max_length=255)
+    wanted = models.PositiveSmallIntegerField()
+    held = models.PositiveSmallIntegerField(default=0)
+    judged = models.PositiveSmallIntegerField(default=0)
+    decided = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["campaign", "topic", "docno"], name="pair_once"),
+            CheckConstraint(
+                condition=Q(judged__lte=F("held"), held__lte=F("wanted")),
+                name="pair_judged_le_held_le_wanted",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.topic_id}/{self.docno}"
+
+
+class Batch(models.Model):
+    """Pairs that are served together. ``remaining`` counts unfinished pairs while it is open."""
+
+    class State(models.TextChoices):
+        PREPARING = "preparing"
+        WAITING = "waiting"
+        OPEN = "open"
+        COMPLETE = "complete"
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="batches")
+    number = models.PositiveIntegerField()
+    state = models.CharField(max_length=10, choices=State, default=State.PREPARING)
+    pair_count = models.PositiveIntegerField(default=0)
+    remaining = models.PositiveIntegerField(default=0)
+    opened = models.DateTimeField(null=True, blank=True)
+    completed = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [UniqueConstraint(fields=["campaign", "number"], name="batch_number_once")]
+
+    def __str__(self) -> str:
+        return f"batch {self.number} of {self.campaign_id}"
+
+
+class BatchPair(models.Model):
+    batch = models.ForeignKey(Batch, models.CASCADE, related_name="batch_pairs")
+    pair = models.ForeignKey(Pair, models.PROTECT, related_name="batch_pairs")
+    labels = models.PositiveSmallIntegerField()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["batch", "pair"], name="batch_pair_once"),
+            CheckConstraint(condition=Q(labels__gte=1), name="batch_pair_labels_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.batch_id}/{self.pair_id}"
+
+
+class Assignment(models.Model):
+    """One pair given to one assessor, under a lease. One row per (pair, assessor) for ever.
+
+    ``revision`` is that of the judgment that counts (0: none yet).
+    """
+
+    class State(models.TextChoices):
+        LEASED = "leased"
+        JUDGED = "judged"
+        SKIPPED = "skipped"
+        LAPSED = "lapsed"
+
+    pair = models.ForeignKey(Pair, models.CASCADE, related_name="assignments")
+    assessor = models.ForeignKey(User, models.PROTECT, related_name="assignments")
+    state = models.CharField(max_length=10, choices=State, default=State.LEASED)
+    lease_until = models.DateTimeField()
+    revision = models.PositiveIntegerField(default=0)
+    skip_reason = models.CharField(max_length=500, blank=True)
+    created = models.DateTimeField(db_default=Now())
+    changed = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["pair", "assessor"], name="assignment_once"),
+            CheckConstraint(
+                condition=Q(state="judged", revision__gte=1) | (~Q(state="judged") & Q(revision=0)),
+                name="assignment_judged_has_revision",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["lease_until"], condition=Q(state="leased"), name="assignment_leases"
+            ),
+            models.Index(fields=["assessor", "state", "changed"], name="assignment_own_work"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pair_id} to {self.assessor_id}: {self.state}"
+
+
+class Judgment(models.Model):
+    """One assessor's grade for one pair. Appended, never edited: a correction is a new revision."""
+
+    assignment = models.ForeignKey(Assignment, models.PROTECT, related_name="judgments")
+    assessor = models.ForeignKey(User, models.PROTECT, related_name="judgments")
+    revision = models.PositiveIntegerField(default=1)
+    grade = models.PositiveSmallIntegerField()
+    max_grade = models.PositiveSmallIntegerField()
+    comment = models.TextField(blank=True)
+    seconds = models.FloatField(null=True, blank=True)
+    key = models.CharField(max_length=64)
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["assignment", "revision"], name="judgment_once"),
+            UniqueConstraint(fields=["assessor", "key"], name="judgment_key_once"),
+            CheckConstraint(
+                condition=Q(grade__lte=F("max_grade"), max_grade__lte=MAX_GRADE),
+                name="judgment_grade_in_scale",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.assignment_id}: {self.grade}"
+
+
+class Decision(models.Model):
+    """What the organizer decided about a pair that nobody could judge. Stated in the report."""
+
+    class Kind(models.TextChoices):
+        GRADE = "grade", "use this grade"
+        AS_IS = "as_is", "use the judgments it has"
+
+    pair = models.OneToOneField(Pair, models.PROTECT, related_name="decision")
+    kind = models.CharField(max_length=10, choices=Kind)
+    grade = models.PositiveSmallIntegerField(null=True, blank=True)
+    reason = models.CharField(max_length=500)
+    decided_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            CheckConstraint(
+                condition=Q(kind="grade", grade__lte=MAX_GRADE)
+                | Q(kind="as_is", grade__isnull=True),
+                name="decision_grade_iff_kind_grade",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pair_id}: {self.kind}"
+
+
+class Job(models.Model):
+    """Long work as a row: what is due, who does it, how far it is.
+
+    ``requested`` and ``done`` are generations: asking again while it runs makes it run once more.
+    ``token`` fences: only the holder of the current token may write results.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+
+    kind = models.CharField(max_length=30)
+    target = models.BigIntegerField()
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="jobs", null=True)
+    state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
+    requested = models.PositiveIntegerField(default=1)
+    done = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    progress = models.PositiveSmallIntegerField(default=0)
+    note = models.CharField(max_length=200, blank=True)
+    error = models.TextField(blank=True)
+    token = models.CharField(max_length=32, blank=True)
+    due = models.DateTimeField(db_default=Now())
+    lease_until = models.DateTimeField(null=True, blank=True)
+    hinted = models.DateTimeField(null=True, blank=True)
+    started = models.DateTimeField(null=True, blank=True)
+    finished = models.DateTimeField(null=True, blank=True)
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["kind", "target"], name="job_once"),
+            CheckConstraint(condition=Q(progress__lte=100), name="job_progress_percent"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["due"], condition=Q(state__in=["queued", "running"]), name="job_pending"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.target}: {self.state}"
+
+
+class WorkerHeartbeat(models.Model):
+    name = models.CharField(max_length=200, unique=True)
+    seen = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AuditEntry(models.Model):
+    """Who did what, when. Written in the same transaction as the change itself."""
+
+    actor = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    campaign = models.ForeignKey(Campaign, models.SET_NULL, null=True, related_name="audit")
+    action = models.CharField(max_length=60)
+    target = models.CharField(max_length=100, blank=True)
+    data = models.JSONField(default=dict)
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name_plural = "audit entries"
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.target}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if self.pk is not None:
+            raise TypeError("audit entries are never edited")
+        super().save(*args, **kwargs)

@@ -1,0 +1,295 @@
+"""Reads that cross tables, as plain data. Pages, REST answers and reports share them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+
+from judging.clock import seconds_from_now
+from judging.models import (
+    Assignment,
+    Batch,
+    BatchPair,
+    Campaign,
+    Decision,
+    Document,
+    Job,
+    Judgment,
+    Membership,
+    Pair,
+    Upload,
+    User,
+    WorkerHeartbeat,
+)
+
+
+def campaigns_of(user: User) -> QuerySet[Campaign]:
+    """The campaigns the user may see: all for an admin, else those of the user's memberships."""
+    if user.is_superuser:
+        return Campaign.objects.all()
+    mine = Membership.objects.filter(campaign=OuterRef("pk"), user=user)
+    return Campaign.objects.filter(Exists(mine))
+
+
+def workers_alive() -> int:
+    """Workers whose heartbeat was seen lately."""
+    since = seconds_from_now(-settings.WORKER_SILENT_SECONDS)
+    return WorkerHeartbeat.objects.filter(seen__gte=since).count()
+
+
+def job_of(kind: str, target: int) -> Job | None:
+    return Job.objects.filter(kind=kind, target=target).first()
+
+
+def documents(campaign: Campaign) -> QuerySet[Document]:
+    """Documents of accepted uploads; those still being loaded are not there yet."""
+    return campaign.documents.filter(upload__state=Upload.State.ACCEPTED)
+
+
+def document_of(pair: Pair) -> Document | None:
+    """The text to judge, if the campaign has it."""
+    return Document.objects.filter(
+        campaign_id=pair.campaign_id, docno=pair.docno, upload__state=Upload.State.ACCEPTED
+    ).first()
+
+
+def uploads(campaign: Campaign) -> list[tuple[Upload, Job | None]]:
+    """Uploads, newest first, each with the job that reads it."""
+    rows = list(campaign.uploads.select_related("created_by"))
+    jobs = {
+        job.target: job for job in Job.objects.filter(kind="upload", campaign=campaign)
+    }
+    return [(row, jobs.get(row.pk)) for row in rows]
+
+
+@dataclass(frozen=True)
+class Material:
+    topics: int
+    documents: int
+    known_grades: int
+    uploads_pending: int
+    uploads_rejected: int
+
+
+def material(campaign: Campaign) -> Material:
+    states = campaign.uploads.aggregate(
+        pending=Count("pk", filter=Q(state__in=[Upload.State.STORED, Upload.State.READING])),
+        rejected=Count("pk", filter=Q(state=Upload.State.REJECTED)),
+    )
+    return Material(
+        topics=campaign.topics.count(),
+        documents=documents(campaign).count(),
+        known_grades=campaign.known_grades.count(),
+        uploads_pending=states["pending"],
+        uploads_rejected=states["rejected"],
+    )
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    id: int
+    number: int
+    state: str
+    pairs: int
+    finished: int
+    opened: datetime | None
+    completed: datetime | None
+
+
+def batch_progress(campaign: Campaign, ids: Iterable[int] | None = None) -> list[BatchProgress]:
+    """The campaign's released batches in order, with how many of their pairs are finished."""
+    rows = campaign.batches.exclude(state=Batch.State.PREPARING).order_by("number")
+    if ids is not None:
+        rows = rows.filter(pk__in=list(ids))
+    return [_progress(batch) for batch in rows]
+
+
+def _progress(batch: Batch) -> BatchProgress:
+    started = batch.state in (Batch.State.OPEN, Batch.State.COMPLETE)
+    finished = batch.pair_count - batch.remaining if started else 0
+    return BatchProgress(
+        batch.pk,
+        batch.number,
+        batch.state,
+        batch.pair_count,
+        finished,
+        batch.opened,
+        batch.completed,
+    )
+
+
+@dataclass(frozen=True)
+class OwnProgress:
+    """How far one assessor is in a campaign."""
+
+    judged: int
+    judged_today: int
+    skipped: int
+
+
+def own_progress(campaign: Campaign, user: User) -> OwnProgress:
+    mine = Assignment.objects.filter(assessor=user, pair__campaign=campaign)
+    day = seconds_from_now(-86400)
+    judged = Q(state=Assignment.State.JUDGED)
+    counts = mine.aggregate(
+        judged=Count("pk", filter=judged),
+        today=Count("pk", filter=judged & Q(created__gte=day)),
+        skipped=Count("pk", filter=Q(state=Assignment.State.SKIPPED)),
+    )
+    return OwnProgress(counts["judged"], counts["today"], counts["skipped"])
+
+
+@dataclass(frozen=True)
+class OwnJudgment:
+    assignment: int
+    topic_id: str
+    title: str
+    docno: str
+    grade: int
+    revision: int
+    comment: str
+    changed: datetime
+
+
+def own_judgments(campaign: Campaign, user: User, limit: int = 100) -> list[OwnJudgment]:
+    """The assessor's own judgments that count, latest first."""
+    current = current_judgments().filter(assessor=user, assignment__pair__campaign=campaign)
+    rows = current.select_related("assignment__pair__topic").order_by("-assignment__changed", "-pk")
+    return [
+        OwnJudgment(
+            assignment=row.assignment_id,
+            topic_id=row.assignment.pair.topic.topic_id,
+            title=row.assignment.pair.topic.title,
+            docno=row.assignment.pair.docno,
+            grade=row.grade,
+            revision=row.revision,
+            comment=row.comment,
+            changed=row.assignment.changed,
+        )
+        for row in rows[:limit]
+    ]
+
+
+@dataclass(frozen=True)
+class TopicProgress:
+    """The assessor's pairs of one topic in the open batches: judged, and still free for them."""
+
+    judged: int
+    left: int
+
+    @property
+    def total(self) -> int:
+        return self.judged + self.left
+
+
+def topic_progress(assignment: Assignment) -> TopicProgress:
+    """How far the assessor is with the topic in hand; ``left`` counts the pair in hand too."""
+    pairs = Pair.objects.filter(topic_id=assignment.pair.topic_id)
+    mine = Assignment.objects.filter(assessor_id=assignment.assessor_id, pair=OuterRef("pk"))
+    judged = pairs.filter(Exists(mine.filter(state=Assignment.State.JUDGED))).count()
+    closed = mine.filter(state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
+    opened = BatchPair.objects.filter(pair=OuterRef("pk"), batch__state=Batch.State.OPEN)
+    free = pairs.filter(~Exists(closed), Exists(opened), decided=False)
+    held = free.filter(Q(held__lt=F("wanted")) | Q(pk=assignment.pair_id))
+    return TopicProgress(judged, held.count())
+
+
+def current_judgments() -> QuerySet[Judgment]:
+    """Judgments that count: the latest revision of every assignment."""
+    return Judgment.objects.filter(revision=F("assignment__revision"))
+
+
+@dataclass(frozen=True)
+class StuckPair:
+    """A pair that waits for the organizer: nobody is left who could judge it, or it was skipped."""
+
+    pair: int
+    topic_id: str
+    title: str
+    docno: str
+    wanted: int
+    judged: int
+    skips: list[str]
+    nobody_left: bool
+
+
+def stuck_pairs(campaign: Campaign, limit: int = 200) -> list[StuckPair]:
+    """Unfinished pairs of open batches that were skipped, or that no assessor could still take."""
+    assessors = campaign.memberships.filter(role=Membership.Role.ASSESSOR).values("user")
+    spent = Assignment.objects.filter(
+        pair=OuterRef("pk"),
+        state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED],
+        assessor__in=assessors,
+    )
+    count = spent.order_by().values("pair").annotate(n=Count("pk")).values("n")
+    opened = BatchPair.objects.filter(
+        pair=OuterRef("pk"), batch__state=Batch.State.OPEN, labels__gt=OuterRef("judged")
+    )
+    skipped = Assignment.objects.filter(pair=OuterRef("pk"), state=Assignment.State.SKIPPED)
+    total = assessors.count()
+    rows = (
+        campaign.pairs.filter(Exists(opened), decided=False)
+        .annotate(spent=Subquery(count))
+        .filter(Exists(skipped) | Q(spent__gte=total))
+        .select_related("topic")
+        .prefetch_related("assignments")
+        .order_by("topic__topic_id", "docno")
+    )
+    return [_stuck(pair, total) for pair in rows[:limit]]
+
+
+def _stuck(pair: Pair, assessors: int) -> StuckPair:
+    skips = [a.skip_reason for a in pair.assignments.all() if a.state == Assignment.State.SKIPPED]
+    spent = getattr(pair, "spent", None) or 0
+    return StuckPair(
+        pair=pair.pk,
+        topic_id=pair.topic.topic_id,
+        title=pair.topic.title,
+        docno=pair.docno,
+        wanted=pair.wanted,
+        judged=pair.judged,
+        skips=skips,
+        nobody_left=spent >= assessors,
+    )
+
+
+def decisions(campaign: Campaign) -> QuerySet[Decision]:
+    return Decision.objects.filter(pair__campaign=campaign).select_related(
+        "pair__topic", "decided_by"
+    )
+
+
+@dataclass(frozen=True)
+class LabelRow:
+    """One label of a pair: a judgment that counts, or the organizer's decision on it."""
+
+    pair: int
+    assessor: str
+    grade: int
+    decided: bool
+
+
+def labels(pair_ids: QuerySet[Pair, int]) -> list[LabelRow]:
+    """All labels of the pairs, in no particular order: databases collate differently."""
+    judged = current_judgments().filter(assignment__pair__in=pair_ids)
+    rows = judged.values_list("assignment__pair_id", "assessor__username", "grade")
+    given = Decision.objects.filter(pair__in=pair_ids, kind=Decision.Kind.GRADE)
+    return [LabelRow(*row, decided=False) for row in rows] + [
+        LabelRow(pair, "", grade or 0, decided=True)
+        for pair, grade in given.values_list("pair_id", "grade")
+    ]
+
+
+def members(campaign: Campaign) -> QuerySet[Membership]:
+    """Members with how much they have judged here."""
+    judged = Count(
+        "user__assignments",
+        filter=Q(
+            user__assignments__pair__campaign=campaign,
+            user__assignments__state=Assignment.State.JUDGED,
+        ),
+    )
+    rows = campaign.memberships.select_related("user").annotate(judged=judged)
+    return rows.order_by("role", "user__username")

@@ -1,0 +1,191 @@
+"""Who judges what next: claims, leases, skips.
+
+A place on a pair is taken by one conditional UPDATE (``held < wanted``), so concurrent assessors
+never get more places than there are labels wanted. Which assessor gets which pair depends on
+hashes of their ids and on who is there, never on a grade: labels are missing at random, and the
+mean over the assessors of a pair stays unbiased.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Now
+
+from judging.clock import seconds_from_now
+from judging.errors import UserError
+from judging.models import Assignment, Batch, BatchPair, Campaign, Pair, User
+from judging.services import audit, batches
+
+TRIES = 8
+
+
+def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
+    """The assessor's next pair, under a lease: the one already held, else a free place.
+
+    Serves open batches in order and, within a batch, topic by topic; opens the next batch when
+    the assessor finds no place in the open ones. None: nothing can be had at the moment.
+    """
+    if campaign.state != Campaign.State.OPEN:
+        return None
+    return held_by(campaign=campaign, by=by) or _claim_somewhere(campaign, by)
+
+
+def held_by(*, campaign: Campaign, by: User) -> Assignment | None:
+    """The live lease of the assessor in this campaign, prolonged."""
+    mine = Assignment.objects.filter(
+        assessor=by, pair__campaign=campaign, state=Assignment.State.LEASED
+    )
+    assignment = mine.select_related("pair__topic").order_by("pk").first()
+    if assignment is not None:
+        _prolong(assignment, campaign)
+    return assignment
+
+
+def _prolong(assignment: Assignment, campaign: Campaign) -> None:
+    Assignment.objects.filter(pk=assignment.pk, state=Assignment.State.LEASED).update(
+        lease_until=_lease_end(campaign)
+    )
+
+
+def _lease_end(campaign: Campaign) -> Combinable:
+    return seconds_from_now(60 * campaign.lease_minutes)
+
+
+def _claim_somewhere(campaign: Campaign, by: User) -> Assignment | None:
+    open_batches = Batch.objects.filter(campaign=campaign, state=Batch.State.OPEN)
+    for batch_id in open_batches.order_by("number").values_list("pk", flat=True):
+        if assignment := _claim_in(batch_id, campaign, by):
+            return assignment
+    if release_lapsed(campaign):
+        return _claim_somewhere(campaign, by)
+    if batches.open_next(campaign.pk):
+        return _claim_somewhere(campaign, by)
+    return None
+
+
+def _claim_in(batch_id: int, campaign: Campaign, by: User) -> Assignment | None:
+    for _ in range(TRIES):
+        candidates = _candidates(batch_id, by)
+        if not candidates:
+            return None
+        for place in candidates[:TRIES]:
+            if assignment := _take(place, campaign, by):
+                return assignment
+    return None
+
+
+@dataclass(frozen=True)
+class _Place:
+    pair: int
+    labels: int
+    seen: bool
+
+    def order(self, assessor: int) -> tuple[bool, bytes]:
+        return self.seen, _shuffle(assessor, self.pair)
+
+
+def _candidates(batch_id: int, by: User) -> list[_Place]:
+    """Places of one topic that the assessor may take: the topic in hand, else one chosen by hash.
+
+    Shuffled by hash; pairs that the assessor has had before and put off come last.
+    """
+    free = _free_places(batch_id, by)
+    places = _places_of(free, _topic_in_hand(by))
+    if not places:
+        topics = free.order_by().values_list("pair__topic_id", flat=True).distinct()
+        places = _places_of(free, min(topics, key=lambda t: _shuffle(by.pk, t), default=None))
+    return sorted(places, key=lambda place: place.order(by.pk))
+
+
+def _places_of(free: QuerySet[BatchPair], topic_id: int | None) -> list[_Place]:
+    rows = free.filter(pair__topic_id=topic_id).values_list("pair_id", "labels", "seen")
+    return [_Place(*row) for row in rows]
+
+
+def _free_places(batch_id: int, by: User) -> QuerySet[BatchPair]:
+    mine = Assignment.objects.filter(pair=OuterRef("pair"), assessor=by)
+    lapsed = Assignment.State.LAPSED
+    return BatchPair.objects.filter(
+        ~Exists(mine.exclude(state=lapsed)),
+        batch_id=batch_id,
+        pair__decided=False,
+        pair__held__lt=F("labels"),
+    ).annotate(seen=Exists(mine.filter(state=lapsed)))
+
+
+def _topic_in_hand(by: User) -> int | None:
+    last = Assignment.objects.filter(assessor=by).exclude(state=Assignment.State.LEASED)
+    return last.order_by("-changed").values_list("pair__topic_id", flat=True).first()
+
+
+def _shuffle(assessor: int, item: int | None) -> bytes:
+    return hashlib.sha256(f"{assessor}/{item}".encode()).digest()
+
+
+def _take(place: _Place, campaign: Campaign, by: User) -> Assignment | None:
+    free = Pair.objects.filter(pk=place.pair, decided=False, held__lt=place.labels)
+    try:
+        with transaction.atomic():
+            if not free.update(held=F("held") + 1):
+                return None
+            return _lease(place.pair, campaign, by)
+    except IntegrityError:  # the same assessor claimed it in another tab at this very moment
+        return None
+
+
+def _lease(pair_id: int, campaign: Campaign, by: User) -> Assignment:
+    lapsed = Assignment.objects.filter(pair_id=pair_id, assessor=by, state=Assignment.State.LAPSED)
+    renewed = lapsed.update(
+        state=Assignment.State.LEASED, lease_until=_lease_end(campaign), changed=Now()
+    )
+    if not renewed:
+        Assignment.objects.create(pair_id=pair_id, assessor=by, lease_until=_lease_end(campaign))
+    return Assignment.objects.select_related("pair__topic").get(pair_id=pair_id, assessor=by)
+
+
+def release_lapsed(campaign: Campaign | None = None) -> int:
+    """Gives back the places of leases that have run out on the database's clock."""
+    lapsed = Assignment.objects.filter(state=Assignment.State.LEASED, lease_until__lt=Now())
+    if campaign is not None:
+        lapsed = lapsed.filter(pair__campaign=campaign)
+    return sum(_release(pk, pair_id) for pk, pair_id in lapsed.values_list("pk", "pair_id")[:500])
+
+
+def _release(assignment_id: int, pair_id: int) -> int:
+    with transaction.atomic():
+        released = Assignment.objects.filter(
+            pk=assignment_id, state=Assignment.State.LEASED, lease_until__lt=Now()
+        ).update(state=Assignment.State.LAPSED, changed=Now())
+        if released:
+            Pair.objects.filter(pk=pair_id).update(held=F("held") - 1)
+        return released
+
+
+def skip(*, assignment: Assignment, by: User, reason: str) -> None:
+    """The assessor cannot judge this pair: the place goes to somebody else, the draw stays."""
+    reason = reason.strip()[:500]
+    if not reason:
+        raise UserError("reason_missing", "Say in a few words why you skip it.", field="reason")
+    with transaction.atomic():
+        _give_back(assignment, by, state=Assignment.State.SKIPPED, skip_reason=reason)
+        audit.record(
+            "skip", by=by, campaign=assignment.pair.campaign_id, target=assignment, reason=reason
+        )
+
+
+def put_off(*, assignment: Assignment, by: User) -> None:
+    """The assessor would rather judge this pair later: it comes back after the topic's others."""
+    with transaction.atomic():
+        _give_back(assignment, by, state=Assignment.State.LAPSED)
+
+
+def _give_back(assignment: Assignment, by: User, **values: str) -> None:
+    given_back = Assignment.objects.filter(
+        pk=assignment.pk, assessor=by, state=Assignment.State.LEASED
+    ).update(changed=Now(), **values)
+    if not given_back:
+        raise UserError("not_held", "You do not hold this pair any more.", status=409)
+    Pair.objects.filter(pk=assignment.pair_id).update(held=F("held") - 1)

@@ -1,0 +1,169 @@
+"""Batches: the only door through which pairs come from a sample to the assessors.
+
+``prepare`` writes a batch in short transactions (still invisible), ``release`` lets a round's
+batches wait in their order, ``open_next`` opens the first that waits. What is drawn is served: no
+step drops a pair, and nothing here looks at a grade, so the sample stays the sample.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import F, Max, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Greatest, Now
+
+from judging.models import Batch, BatchPair, Campaign, Pair
+from judging.services import audit
+from judging.signals import batch_completed
+
+CHUNK = 2000
+
+
+@dataclass(frozen=True)
+class WantedPair:
+    """A pair to be judged: the topic's row id, the docno, and how many labels it shall get."""
+
+    topic: int
+    docno: str
+    labels: int
+
+
+def new_batch(campaign: Campaign) -> Batch:
+    """An empty batch in preparation, numbered after the campaign's last one."""
+    with transaction.atomic():
+        Campaign.objects.select_for_update().get(pk=campaign.pk)
+        last = Batch.objects.filter(campaign=campaign).aggregate(last=Max("number"))["last"] or 0
+        return Batch.objects.create(campaign=campaign, number=last + 1)
+
+
+def prepare(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
+    """Adds the pairs to a batch in preparation; returns their row ids, in the order given."""
+    ids: list[int] = []
+    for start in range(0, len(wanted), CHUNK):
+        with transaction.atomic():
+            ids += _prepare_chunk(batch, wanted[start : start + CHUNK])
+    Batch.objects.filter(pk=batch.pk).update(pair_count=F("pair_count") + len(ids))
+    return ids
+
+
+def _prepare_chunk(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
+    fresh = [
+        Pair(campaign_id=batch.campaign_id, topic_id=w.topic, docno=w.docno, wanted=w.labels)
+        for w in wanted
+    ]
+    Pair.objects.bulk_create(fresh, ignore_conflicts=True)
+    stored = Pair.objects.filter(
+        campaign_id=batch.campaign_id,
+        topic_id__in={w.topic for w in wanted},
+        docno__in={w.docno for w in wanted},
+    )
+    ids = {(topic, docno): pk for pk, topic, docno in stored.values_list("pk", "topic_id", "docno")}
+    rows = [BatchPair(batch=batch, pair_id=ids[w.topic, w.docno], labels=w.labels) for w in wanted]
+    BatchPair.objects.bulk_create(rows)
+    _raise_wanted(row.pair_id for row in rows)
+    return [row.pair_id for row in rows]
+
+
+def _raise_wanted(pair_ids: Iterable[int]) -> None:
+    """Pairs of an earlier batch may now want more labels than they did."""
+    most = BatchPair.objects.filter(pair=OuterRef("pk")).order_by("-labels").values("labels")[:1]
+    pairs = Pair.objects.filter(pk__in=list(pair_ids))
+    pairs.update(wanted=Greatest(F("wanted"), Coalesce(Subquery(most), F("wanted"))))
+
+
+def discard(batches: Iterable[Batch]) -> None:
+    """Removes batches whose preparation was cut off. Pairs may stay: alone they mean nothing."""
+    for batch in batches:
+        BatchPair.objects.filter(batch=batch, batch__state=Batch.State.PREPARING).delete()
+        Batch.objects.filter(pk=batch.pk, state=Batch.State.PREPARING).delete()
+
+
+def release(batch_ids: Sequence[int]) -> None:
+    """The batches may now be opened. Call in the transaction that freezes their round."""
+    Batch.objects.filter(pk__in=batch_ids, state=Batch.State.PREPARING).update(
+        state=Batch.State.WAITING
+    )
+
+
+def open_next(campaign_id: int) -> Batch | None:
+    """Opens the first waiting batch, if there is one; complete at once if nothing is left to do.
+
+    The pairs are locked before they are counted, as a save locks its pair before its batch: a
+    judgment that comes in at the same moment is either counted here or takes one off afterwards.
+    """
+    with transaction.atomic():
+        waiting = Batch.objects.filter(campaign_id=campaign_id, state=Batch.State.WAITING)
+        batch = waiting.order_by("number").first()
+        if batch is None:
+            return None
+        lock_pairs(Pair.objects.filter(batch_pairs__batch=batch))
+        opened = waiting.filter(pk=batch.pk).update(state=Batch.State.OPEN, opened=Now())
+        if opened:
+            settle(batch.pk)
+        return batch
+
+
+def lock_pairs(pairs: QuerySet[Pair]) -> None:
+    """Locks the rows in one order everywhere, so that two transactions never wait in a circle."""
+    list(pairs.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True))
+
+
+def unfinished(batch_id: int) -> QuerySet[BatchPair]:
+    return BatchPair.objects.filter(
+        batch_id=batch_id, pair__decided=False, pair__judged__lt=F("labels")
+    )
+
+
+def unfinished_pairs(campaign_id: int) -> QuerySet[BatchPair, int]:
+    """Row ids of the pairs that open batches of the campaign still wait for."""
+    waited_for = BatchPair.objects.filter(
+        batch__campaign_id=campaign_id,
+        batch__state=Batch.State.OPEN,
+        pair__decided=False,
+        pair__judged__lt=F("labels"),
+    )
+    return waited_for.values_list("pair_id", flat=True)
+
+
+def settle(batch_id: int) -> None:
+    """Counts what an open batch still lacks, under the batch's lock, and completes it at zero."""
+    Batch.objects.select_for_update().get(pk=batch_id)
+    remaining = unfinished(batch_id).count()
+    Batch.objects.filter(pk=batch_id).update(remaining=remaining)
+    complete_if_done(batch_id)
+
+
+def settle_all(pair_ids: Iterable[int]) -> None:
+    """Settles every open batch that holds one of the pairs; for services that finish many."""
+    touched = Batch.objects.filter(
+        batch_pairs__pair__in=list(pair_ids), state=Batch.State.OPEN
+    ).distinct()
+    for batch_id in touched.order_by("pk").values_list("pk", flat=True):
+        settle(batch_id)
+
+
+def pair_finished(pair_id: int, *, labels: int) -> None:
+    """A save brought the pair to ``labels`` labels: takes one off every open batch it completes."""
+    finished = BatchPair.objects.filter(
+        pair_id=pair_id, labels=labels, batch__state=Batch.State.OPEN
+    )
+    for batch_id in finished.order_by("batch_id").values_list("batch_id", flat=True):
+        Batch.objects.filter(pk=batch_id).update(remaining=F("remaining") - 1)
+        complete_if_done(batch_id)
+
+
+def complete_if_done(batch_id: int) -> None:
+    done = Batch.objects.filter(pk=batch_id, state=Batch.State.OPEN, remaining=0)
+    if done.update(state=Batch.State.COMPLETE, completed=Now()):
+        batch = Batch.objects.get(pk=batch_id)
+        audit.record("batch complete", by=None, campaign=batch.campaign_id, target=batch)
+        batch_completed.send(sender=Batch, batch=batch)
+
+
+def pair_corrected(pair_id: int) -> None:
+    """A grade that complete batches rest on has changed: their estimates are due again."""
+    touched = Batch.objects.filter(
+        batch_pairs__pair_id=pair_id, state=Batch.State.COMPLETE
+    ).order_by("pk")
+    for batch in touched:
+        batch_completed.send(sender=Batch, batch=batch)

@@ -1,0 +1,114 @@
+"""Campaigns and their life: draft, open, closed."""
+
+from dataclasses import dataclass, field
+
+from django.db import IntegrityError, transaction
+from django.utils.text import slugify
+
+from judging.errors import UserError
+from judging.models import MAX_GRADE, Campaign, Membership, User
+from judging.services import audit
+
+DEFAULT_GRADES = [
+    {"name": "Not relevant", "meaning": "Does not help with the topic."},
+    {"name": "Related", "meaning": "Touches the topic without answering it."},
+    {"name": "Relevant", "meaning": "Answers the topic in part."},
+    {"name": "Perfect", "meaning": "Answers the topic fully."},
+]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a campaign is made of. ``grades``: ``[{"name", "meaning"}, ...]`` from 0 upwards."""
+
+    name: str
+    slug: str = ""
+    guidelines: str = ""
+    grades: list[dict[str, str]] = field(default_factory=lambda: list(DEFAULT_GRADES))
+    min_relevant: int = 1
+    depth: int = 100
+    lease_minutes: int = 20
+
+
+def create(*, by: User, plan: Plan) -> Campaign:
+    """A new campaign in draft, with ``by`` as its organizer.
+
+    Raises UserError ``may_not_create`` (403), ``slug_taken`` (409) or ``plan_invalid``.
+    """
+    if not (by.is_organizer or by.is_superuser):
+        raise UserError("may_not_create", "Ask an admin to let you create campaigns.", status=403)
+    _check(plan)
+    slug = plan.slug or slugify(plan.name)[:60] or "campaign"
+    try:
+        with transaction.atomic():
+            campaign = Campaign.objects.create(
+                slug=slug,
+                name=plan.name.strip(),
+                guidelines=plan.guidelines,
+                grades=plan.grades,
+                min_relevant=plan.min_relevant,
+                depth=plan.depth,
+                lease_minutes=plan.lease_minutes,
+                created_by=by,
+            )
+            role = Membership.Role.ORGANIZER
+            Membership.objects.create(campaign=campaign, user=by, role=role)
+            audit.record("create campaign", by=by, campaign=campaign, target=campaign, slug=slug)
+    except IntegrityError:
+        message = f"The address “{slug}” is taken. Choose another one."
+        raise UserError("slug_taken", message, status=409, field="slug") from None
+    return campaign
+
+
+def change(*, campaign: Campaign, by: User, plan: Plan) -> None:
+    """Changes a campaign. Scale and depth are fixed once a round is drawn: numbers rest on them."""
+    _check(plan)
+    fixed = (plan.grades, plan.depth) != (campaign.grades, campaign.depth)
+    if fixed and campaign.batches.exists():
+        message = "The grade scale and the depth are fixed: a round has been drawn with them."
+        raise UserError("fixed", message, status=409, field="grades")
+    values = {
+        "name": plan.name.strip(),
+        "guidelines": plan.guidelines,
+        "grades": plan.grades,
+        "min_relevant": plan.min_relevant,
+        "depth": plan.depth,
+        "lease_minutes": plan.lease_minutes,
+    }
+    with transaction.atomic():
+        Campaign.objects.filter(pk=campaign.pk).update(**values)
+        audit.record("change campaign", by=by, campaign=campaign, target=campaign)
+
+
+def open_for_judging(*, campaign: Campaign, by: User) -> None:
+    _move(campaign, by, Campaign.State.OPEN, Campaign.State.DRAFT, Campaign.State.CLOSED)
+
+
+def close(*, campaign: Campaign, by: User) -> None:
+    _move(campaign, by, Campaign.State.CLOSED, Campaign.State.OPEN)
+
+
+def _move(campaign: Campaign, by: User, to: Campaign.State, *expected: Campaign.State) -> None:
+    with transaction.atomic():
+        moved = Campaign.objects.filter(pk=campaign.pk, state__in=expected).update(state=to)
+        if not moved:
+            message = f"The campaign cannot become {to}: it is {campaign.state}."
+            raise UserError("wrong_state", message, status=409)
+        audit.record(f"campaign {to}", by=by, campaign=campaign, target=campaign)
+    campaign.state = to
+
+
+def _check(plan: Plan) -> None:
+    def require(condition: bool, field_name: str, message: str) -> None:
+        if not condition:
+            raise UserError("plan_invalid", message, field=field_name)
+
+    require(bool(plan.name.strip()) and len(plan.name) <= 200, "name", "Give a name.")
+    require(not plan.slug or slugify(plan.slug) == plan.slug, "slug", "Use a-z, 0-9 and hyphens.")
+    count = len(plan.grades)
+    require(2 <= count <= MAX_GRADE + 1, "grades", f"Expected 2 to {MAX_GRADE + 1} grades.")
+    named = all(grade.get("name", "").strip() for grade in plan.grades)
+    require(named, "grades", "Every grade needs a name.")
+    require(1 <= plan.min_relevant < count, "min_relevant", f"Expected 1 to {count - 1}.")
+    require(1 <= plan.depth <= 10_000, "depth", "Expected a depth from 1 to 10,000.")
+    require(1 <= plan.lease_minutes <= 1440, "lease_minutes", "Expected 1 to 1,440 minutes.")

@@ -1,0 +1,103 @@
+"""What the organizer decides about pairs that nobody could judge. Recorded, and told in reports.
+
+A draw is never dropped: a pair without a label gets a grade from the organizer, and a pair with
+fewer labels than wanted is used with those it has (their mean is as unbiased as the mean of more).
+"""
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+
+from judging.errors import UserError
+from judging.models import Assignment, Campaign, Decision, Pair, User
+from judging.services import audit, batches
+
+CHUNK = 2000
+
+
+def decide(*, pair: Pair, by: User, grade: int | None, reason: str) -> Decision:
+    """Closes the pair: with ``grade`` if it has no judgment yet, as it is (None) if it has some.
+
+    Raises UserError: ``grade_out_of_scale``, ``reason_missing``, ``pair_done`` (409).
+    """
+    return _decide_many(Pair.objects.filter(pk=pair.pk), pair.campaign, by, grade, reason)[0]
+
+
+def decide_rest(*, campaign: Campaign, by: User, grade: int, reason: str) -> int:
+    """Gives every unjudged, unassigned pair of the drawn batches this grade; returns how many.
+
+    Opens the batches that wait, so that a census completes. For pairs known to be not relevant.
+    """
+    while batches.open_next(campaign.pk):
+        pass
+    open_pairs = Pair.objects.filter(
+        campaign=campaign,
+        decided=False,
+        held=0,
+        pk__in=batches.unfinished_pairs(campaign.pk),
+    )
+    ids = list(open_pairs.order_by("pk").values_list("pk", flat=True))
+    done = 0
+    for start in range(0, len(ids), CHUNK):
+        chunk = Pair.objects.filter(pk__in=ids[start : start + CHUNK], held=0)
+        done += len(_decide_many(chunk, campaign, by, grade, reason, required=False))
+    return done
+
+
+def ask_again(*, pair: Pair, by: User) -> None:
+    """Offers the pair once more to the assessors who skipped it."""
+    with transaction.atomic():
+        skipped = pair.assignments.filter(state=Assignment.State.SKIPPED)
+        count = skipped.update(state=Assignment.State.LAPSED, changed=Now())
+        audit.record("ask again", by=by, campaign=pair.campaign_id, target=pair, assessors=count)
+
+
+def _decide_many(
+    pairs: QuerySet[Pair],
+    campaign: Campaign,
+    by: User,
+    grade: int | None,
+    reason: str,
+    *,
+    required: bool = True,
+) -> list[Decision]:
+    _check(campaign, grade, reason)
+    with transaction.atomic():
+        batches.lock_pairs(pairs)
+        allowed = pairs.filter(judged__gte=1) if grade is None else pairs.filter(judged=0)
+        chosen = list(allowed.filter(decided=False, judged__lt=F("wanted")))
+        if required and not chosen:
+            raise UserError("pair_done", _cannot(grade), status=409)
+        Pair.objects.filter(pk__in=[p.pk for p in chosen]).update(decided=True)
+        decisions = Decision.objects.bulk_create(_decision(p, by, grade, reason) for p in chosen)
+        audit.record(
+            "decide",
+            by=by,
+            campaign=campaign,
+            target=chosen[0] if len(chosen) == 1 else None,
+            pairs=len(chosen),
+            grade=grade,
+            reason=reason.strip()[:500],
+        )
+        batches.settle_all(p.pk for p in chosen)
+    return decisions
+
+
+def _check(campaign: Campaign, grade: int | None, reason: str) -> None:
+    if grade is not None and not 0 <= grade <= campaign.max_grade:
+        expected = f"Expected a whole number from 0 to {campaign.max_grade}."
+        raise UserError("grade_out_of_scale", f"No such grade. {expected}", field="grade")
+    if not reason.strip():
+        message = "Say why: the report will state it."
+        raise UserError("reason_missing", message, field="reason")
+
+
+def _cannot(grade: int | None) -> str:
+    if grade is None:
+        return "This pair has no judgment to use. Give it a grade instead."
+    return "This pair has judgments or a decision already. Use the judgments it has."
+
+
+def _decision(pair: Pair, by: User, grade: int | None, reason: str) -> Decision:
+    kind = Decision.Kind.AS_IS if grade is None else Decision.Kind.GRADE
+    return Decision(pair=pair, kind=kind, grade=grade, reason=reason.strip()[:500], decided_by=by)

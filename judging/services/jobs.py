@@ -1,0 +1,258 @@
+"""Long work as rows. The database is the queue of record; Celery only wakes a worker.
+
+``request`` writes or renews the row of (kind, target) and sends a hint after the commit. A worker
+claims the row by one conditional UPDATE, holds it under a lease that a thread of its own prolongs,
+and writes results only while its token is the row's (``Running.fence``). A hint that gets lost
+loses nothing: the steward of every worker sends again whatever is due.
+"""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from celery import current_app
+from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Case, F, Q, Value, When
+from django.db.models.functions import Now
+
+from judging.clock import seconds_from_now
+from judging.errors import UserError
+from judging.models import Campaign, Job
+
+log = logging.getLogger(__name__)
+
+MAX_ATTEMPTS = 3
+HINT_AGAIN_SECONDS = 15
+BROKER_PAUSE_SECONDS = 10.0
+
+
+class LeaseLost(Exception):
+    """Somebody else does this job now; whatever was not committed must be dropped."""
+
+
+class NotYet(Exception):
+    """Raised by a handler: the job must wait for something else and be tried again."""
+
+    def __init__(self, seconds: float, note: str) -> None:
+        super().__init__(note)
+        self.seconds = seconds
+        self.note = note
+
+
+@dataclass(frozen=True)
+class Running:
+    """A claimed job, as its handler sees it."""
+
+    id: int
+    kind: str
+    target: int
+    token: str
+    generation: int
+
+    def report(self, progress: float, note: str = "") -> None:
+        """Shows how far the work is (a share between 0 and 1); not inside a transaction."""
+        self._update(progress=max(0, min(100, int(progress * 100))), note=note[:200])
+
+    def prolong(self) -> None:
+        self._update()
+
+    def fence(self) -> None:
+        """Call first in the transaction that writes results: raises LeaseLost if it is not ours.
+
+        The row stays locked until the commit, so nobody can take the job over in between.
+        """
+        self._update()
+
+    def _update(self, **values: object) -> None:
+        mine = Job.objects.filter(pk=self.id, token=self.token)
+        if not mine.update(lease_until=seconds_from_now(settings.JOB_LEASE_SECONDS), **values):
+            raise LeaseLost(f"job {self.id} ({self.kind} {self.target})")
+
+
+Handler = Callable[[Running], None]
+_handlers: dict[str, Handler] = {}
+
+
+def handles(kind: str) -> Callable[[Handler], Handler]:
+    """Registers a handler: ``@jobs.handles("recompute")``."""
+
+    def register(handler: Handler) -> Handler:
+        _handlers[kind] = handler
+        return handler
+
+    return register
+
+
+def request(kind: str, target: int, *, campaign: Campaign | int | None = None) -> Job:
+    """Makes (kind, target) due; asked again while it runs, it will run once more."""
+    job = _renew(kind, target)
+    if job is None:
+        campaign_id = campaign.pk if isinstance(campaign, Campaign) else campaign
+        try:
+            with transaction.atomic():
+                job = Job.objects.create(kind=kind, target=target, campaign_id=campaign_id)
+        except IntegrityError:
+            job = _renew(kind, target)
+            if job is None:
+                raise
+    job_id = job.pk
+    transaction.on_commit(lambda: hint(job_id), robust=True)
+    return job
+
+
+def _renew(kind: str, target: int) -> Job | None:
+    running = When(state=Job.State.RUNNING, then=Value(Job.State.RUNNING))
+    updated = Job.objects.filter(kind=kind, target=target).update(
+        requested=F("requested") + 1,
+        state=Case(running, default=Value(Job.State.QUEUED)),
+        attempts=Case(When(state=Job.State.RUNNING, then=F("attempts")), default=Value(0)),
+        due=Now(),
+        error="",
+    )
+    return Job.objects.get(kind=kind, target=target) if updated else None
+
+
+_broker_pause_until = 0.0
+
+
+def hint(job_id: int) -> bool:
+    """Wakes a worker for the job; after a failure the broker is left alone for a while.
+
+    Never raises: a hint is a convenience, and a committed judgment must not become an error page.
+    """
+    global _broker_pause_until  # noqa: PLW0603
+    if time.monotonic() < _broker_pause_until:
+        return False
+    try:
+        current_app.send_task("judging.tasks.run_job", args=[job_id], ignore_result=True)
+    except Exception as error:
+        _broker_pause_until = time.monotonic() + BROKER_PAUSE_SECONDS
+        log.warning("the broker does not take messages (%s); workers will find the work", error)
+        return False
+    Job.objects.filter(pk=job_id).update(hinted=Now())
+    return True
+
+
+def due() -> Q:
+    """Queued and due, or running under a lapsed lease."""
+    queued = Q(state=Job.State.QUEUED, due__lte=Now())
+    return queued | Q(state=Job.State.RUNNING, lease_until__lt=Now())
+
+
+def wake_due() -> int:
+    """Sends hints for everything due that was not hinted lately; gives up what failed too often."""
+    exhausted = Q(attempts__gte=MAX_ATTEMPTS, state=Job.State.RUNNING, lease_until__lt=Now())
+    Job.objects.filter(exhausted).update(
+        state=Job.State.FAILED,
+        token="",
+        finished=Now(),
+        error=f"The worker died {MAX_ATTEMPTS} times over this job.",
+    )
+    lately = Q(hinted__gte=seconds_from_now(-HINT_AGAIN_SECONDS))
+    waiting = Job.objects.filter(due()).exclude(lately & Q(hinted__gte=F("due")))
+    return sum(hint(job_id) for job_id in waiting.order_by("pk").values_list("pk", flat=True)[:500])
+
+
+def run(job_id: int) -> None:
+    """Claims the job, if it is due, and does it. Safe to call any number of times."""
+    running = claim(job_id)
+    if running is None:
+        return
+    try:
+        with _kept_alive(running):
+            _handlers[running.kind](running)
+        _finish(running)
+    except LeaseLost as lost:
+        log.warning("lost the lease of %s", lost)
+    except NotYet as wait:
+        _requeue(running, wait.seconds, note=wait.note, attempts=0)
+    except UserError as error:
+        _fail(running, error.message)
+    except Exception as error:
+        log.exception("job %s (%s %s) failed", running.id, running.kind, running.target)
+        _retry_or_fail(running, f"{type(error).__name__}: {error}")
+
+
+def claim(job_id: int) -> Running | None:
+    token = uuid.uuid4().hex
+    claimed = Job.objects.filter(due(), pk=job_id, attempts__lt=MAX_ATTEMPTS).update(
+        state=Job.State.RUNNING,
+        token=token,
+        lease_until=seconds_from_now(settings.JOB_LEASE_SECONDS),
+        attempts=F("attempts") + 1,
+        started=Now(),
+        finished=None,
+        progress=0,
+        note="",
+        error="",
+    )
+    if not claimed:
+        return None
+    job = Job.objects.get(pk=job_id)
+    if job.token != token:
+        return None
+    return Running(job.pk, job.kind, job.target, token, job.requested)
+
+
+@contextmanager
+def _kept_alive(running: Running) -> Iterator[None]:
+    """Prolongs the lease from a thread, so that long arithmetic needs no bookkeeping."""
+    stop = threading.Event()
+
+    def prolong() -> None:
+        while not stop.wait(settings.JOB_LEASE_SECONDS / 4):
+            try:
+                running.prolong()
+            except LeaseLost:
+                return
+            except Exception:
+                log.warning("could not prolong the lease of job %s", running.id, exc_info=True)
+            finally:
+                connection.close()
+
+    thread = threading.Thread(target=prolong, name=f"lease-{running.id}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _finish(running: Running) -> None:
+    again = When(requested__gt=running.generation, then=Value(Job.State.QUEUED))
+    Job.objects.filter(pk=running.id, token=running.token).update(
+        state=Case(again, default=Value(Job.State.DONE)),
+        done=running.generation,
+        token="",
+        attempts=0,
+        progress=100,
+        finished=Now(),
+    )
+    if Job.objects.filter(pk=running.id, state=Job.State.QUEUED).exists():
+        hint(running.id)
+
+
+def _requeue(running: Running, seconds: float, **values: object) -> None:
+    Job.objects.filter(pk=running.id, token=running.token).update(
+        state=Job.State.QUEUED, token="", due=seconds_from_now(seconds), **values
+    )
+
+
+def _fail(running: Running, message: str) -> None:
+    Job.objects.filter(pk=running.id, token=running.token).update(
+        state=Job.State.FAILED, done=running.generation, token="", error=message, finished=Now()
+    )
+
+
+def _retry_or_fail(running: Running, message: str) -> None:
+    attempts = Job.objects.values_list("attempts", flat=True).get(pk=running.id)
+    if attempts >= MAX_ATTEMPTS:
+        _fail(running, message)
+    else:
+        _requeue(running, 2.0**attempts, error=message)

@@ -1,0 +1,86 @@
+"""Judging from qrels that the organizer brought along.
+
+The grades are recorded as the judgments of one more assessor, an account nobody can sign in to.
+Which pairs have a known grade was settled before the draw, so answering all of them at once picks
+nothing by its value; pairs without one stay with the assessors or the organizer's decision.
+"""
+
+from django.db import transaction
+from django.db.models import F, OuterRef, QuerySet, Subquery
+
+from judging.clock import seconds_from_now
+from judging.errors import UserError
+from judging.models import Assignment, Campaign, Judgment, KnownGrade, Pair, User
+from judging.services import audit, batches
+
+ASSESSOR = "qrels"
+CHUNK = 2000
+
+
+def answer(*, campaign: Campaign, by: User) -> int:
+    """Judges every free pair of the drawn batches whose grade is known; returns how many."""
+    if campaign.state != Campaign.State.OPEN:
+        raise UserError("campaign_not_open", "Open the campaign for judging first.", status=409)
+    while batches.open_next(campaign.pk):
+        pass
+    assessor = _assessor()
+    ids = list(_answerable(campaign, assessor).order_by("pk").values_list("pk", flat=True))
+    done = 0
+    for start in range(0, len(ids), CHUNK):
+        done += _answer_chunk(campaign, assessor, by, ids[start : start + CHUNK])
+    return done
+
+
+def _assessor() -> User:
+    user, created = User.objects.get_or_create(
+        username=ASSESSOR, defaults={"is_active": False, "first_name": "Imported qrels"}
+    )
+    if created:
+        user.set_unusable_password()
+        user.save()
+    return user
+
+
+def _answerable(campaign: Campaign, assessor: User) -> QuerySet[Pair]:
+    known = KnownGrade.objects.filter(
+        campaign=campaign, topic=OuterRef("topic"), docno=OuterRef("docno")
+    )
+    return (
+        Pair.objects.filter(campaign=campaign, decided=False, held__lt=F("wanted"))
+        .filter(pk__in=batches.unfinished_pairs(campaign.pk))
+        .exclude(assignments__assessor=assessor)
+        .annotate(grade=Subquery(known.values("grade")[:1]))
+        .filter(grade__isnull=False)
+    )
+
+
+def _answer_chunk(campaign: Campaign, assessor: User, by: User, ids: list[int]) -> int:
+    with transaction.atomic():
+        batches.lock_pairs(Pair.objects.filter(pk__in=ids))
+        chosen = list(_answerable(campaign, assessor).filter(pk__in=ids))
+        chosen_ids = [pair.pk for pair in chosen]
+        Pair.objects.filter(pk__in=chosen_ids).update(held=F("held") + 1, judged=F("judged") + 1)
+        assignments = Assignment.objects.bulk_create(
+            Assignment(
+                pair=pair,
+                assessor=assessor,
+                state=Assignment.State.JUDGED,
+                revision=1,
+                lease_until=seconds_from_now(0),
+            )
+            for pair in chosen
+        )
+        Judgment.objects.bulk_create(_judgment(assignment, campaign) for assignment in assignments)
+        audit.record("judge from qrels", by=by, campaign=campaign, pairs=len(chosen))
+        batches.settle_all(chosen_ids)
+    return len(chosen)
+
+
+def _judgment(assignment: Assignment, campaign: Campaign) -> Judgment:
+    return Judgment(
+        assignment=assignment,
+        assessor_id=assignment.assessor_id,
+        grade=assignment.pair.grade,  # type: ignore[attr-defined]  # annotated in _answerable
+        max_grade=campaign.max_grade,
+        key=f"qrels-{assignment.pk}",
+    )

@@ -1,0 +1,156 @@
+"""Loaders of topics, documents and qrels (see judging.services.uploads)."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from django.db import IntegrityError, transaction
+
+from judging.formats.documents import Document as DocumentRecord
+from judging.formats.documents import read_documents
+from judging.formats.qrels import read_qrels
+from judging.formats.topics import read_topics
+from judging.models import Document, KnownGrade, Topic, Upload
+from judging.services import jobs
+from judging.services.uploads import Load, Reading, loads
+
+CHUNK = 1000
+T = TypeVar("T")
+
+
+def topic_ids(reading: Reading) -> dict[str, int]:
+    """Topic id to row id of the campaign; waits for topics that are still being read.
+
+    Raises jobs.NotYet while a topics file is on its way.
+    """
+    on_the_way = reading.campaign.uploads.filter(
+        kind=Upload.Kind.TOPICS,
+        check_only=False,
+        state__in=[Upload.State.STORED, Upload.State.READING],
+    )
+    if on_the_way.exists():
+        raise jobs.NotYet(1.0, "waits for the topics")
+    return dict(reading.campaign.topics.values_list("topic_id", "pk"))
+
+
+@loads(Upload.Kind.TOPICS)
+def load_topics(reading: Reading) -> Load:
+    known = set(reading.campaign.topics.values_list("topic_id", flat=True))
+    topics: list[Topic] = []
+    with reading.open() as file:
+        for record in read_topics(file, reading.problems, limits=reading.limits):
+            if record.topic_id in known:
+                message = "This topic is in the campaign already."
+                reading.problems.error(record.line, "topic", message)
+            topics.append(
+                Topic(
+                    campaign=reading.campaign,
+                    upload=reading.upload,
+                    topic_id=record.topic_id,
+                    title=record.title,
+                    description=record.description,
+                    narrative=record.narrative,
+                )
+            )
+    reading.summary = {"topics": len(topics)}
+    return lambda: _create(Topic, topics)
+
+
+def _create(model: type[Topic] | type[KnownGrade], rows: list[Topic] | list[KnownGrade]) -> None:
+    model._default_manager.bulk_create(rows, batch_size=CHUNK)  # type: ignore[arg-type]
+
+
+@loads(Upload.Kind.DOCUMENTS)
+def load_documents(reading: Reading) -> Load:
+    """Documents may be many: they are staged in transactions of a thousand rows.
+
+    Selectors show documents of accepted uploads only, so that a half-loaded file is not seen.
+    """
+    Document.objects.filter(upload=reading.upload).delete()
+    known = set(reading.campaign.documents.values_list("docno", flat=True))
+    count = 0
+    for record in _documents(reading, share=0.5, start=0.0):
+        count += 1
+        if record.docno in known:
+            message = "This document is in the campaign already."
+            reading.problems.error(record.line, "docno", message)
+    reading.summary = {"documents": count}
+    if reading.problems.ok and not reading.upload.check_only:
+        _stage(reading)
+    return lambda: None
+
+
+def _stage(reading: Reading) -> None:
+    silent = reading.quietly()
+    try:
+        for chunk in _chunks(_documents(silent, share=0.5, start=0.5)):
+            with transaction.atomic():
+                reading.job.fence()
+                Document.objects.bulk_create(_row(reading, record) for record in chunk)
+    except IntegrityError:
+        Document.objects.filter(upload=reading.upload).delete()
+        message = "Another upload has brought the same docnos meanwhile."
+        reading.problems.error(None, "docno", message)
+
+
+def _row(reading: Reading, record: DocumentRecord) -> Document:
+    return Document(
+        campaign=reading.campaign,
+        upload=reading.upload,
+        docno=record.docno,
+        title=record.title,
+        text=record.text,
+    )
+
+
+def _documents(reading: Reading, *, share: float, start: float) -> Iterator[DocumentRecord]:
+    with reading.open() as file:
+        records = read_documents(file, reading.problems, limits=reading.limits)
+        for count, record in enumerate(records, start=1):
+            yield record
+            if count % CHUNK == 0:
+                done = file.tell() / max(1, reading.upload.size)
+                reading.job.report(start + share * done, f"{count:,} documents")
+
+
+def _chunks(rows: Iterable[T]) -> Iterator[list[T]]:
+    iterator = iter(rows)
+    while chunk := list(islice(iterator, CHUNK)):
+        yield chunk
+
+
+@loads(Upload.Kind.QRELS)
+def load_qrels(reading: Reading) -> Load:
+    topics = topic_ids(reading)
+    known = set(reading.campaign.known_grades.values_list("topic_id", "docno"))
+    rows: list[KnownGrade] = []
+    unknown: set[str] = set()
+    grades = range(reading.campaign.max_grade + 1)
+    with reading.open() as file:
+        for qrel in read_qrels(file, reading.problems, grades=grades, limits=reading.limits):
+            topic = topics.get(qrel.topic_id)
+            if topic is None:
+                unknown.add(qrel.topic_id)
+                continue
+            if (topic, qrel.docno) in known:
+                message = "The campaign has a known grade of this pair already."
+                reading.problems.error(qrel.line, "docno", message)
+            rows.append(
+                KnownGrade(
+                    campaign=reading.campaign,
+                    upload=reading.upload,
+                    topic_id=topic,
+                    docno=qrel.docno,
+                    grade=qrel.grade,
+                )
+            )
+    _warn_unknown(reading, unknown)
+    reading.summary = {"qrels": len(rows)}
+    return lambda: _create(KnownGrade, rows)
+
+
+def _warn_unknown(reading: Reading, unknown: set[str]) -> None:
+    if unknown:
+        some = ", ".join(sorted(unknown)[:5])
+        message = f"{len(unknown)} topics are not in the campaign and were left out: {some}."
+        reading.problems.warning(None, "topic", message)

@@ -1,0 +1,123 @@
+"""Members of a campaign, invitations, and keys of the REST interface."""
+
+import re
+import secrets
+
+from django.contrib.auth.password_validation import validate_password
+from django.contrib.auth.tokens import default_token_generator
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+
+from judging.errors import UserError
+from judging.models import ApiToken, Assignment, Campaign, Membership, User
+from judging.services import audit
+
+TOKEN_PREFIX = "evs_"  # noqa: S105  (what keys begin with, to be found by secret scanners)
+USERNAME = re.compile(r"[\w.@+-]{1,150}")
+
+
+def add(*, campaign: Campaign, by: User, username: str, role: str) -> tuple[Membership, bool]:
+    """Makes somebody a member; an account that is not there yet is made, without a password.
+
+    Returns the membership and whether it is new. Raises UserError ``role_unknown`` or
+    ``username_invalid``.
+    """
+    if role not in Membership.Role.values:
+        expected = " or ".join(Membership.Role.values)
+        raise UserError("role_unknown", f"No such role. Expected {expected}.", field="role")
+    if not USERNAME.fullmatch(username):
+        message = "Use letters, digits and . @ + - _ (at most 150) in a user name."
+        raise UserError("username_invalid", message, field="username")
+    with transaction.atomic():
+        user, fresh = User.objects.get_or_create(username=username, defaults={"invited_by": by})
+        if fresh:
+            user.set_unusable_password()
+            user.save(update_fields=["password"])
+        membership, created = Membership.objects.get_or_create(
+            campaign=campaign, user=user, role=role
+        )
+        if created:
+            audit.record(
+                "add member", by=by, campaign=campaign, target=membership, user=username, role=role
+            )
+    return membership, created
+
+
+def remove(*, membership: Membership, by: User) -> None:
+    """Ends a membership; leased pairs go back, judgments stay.
+
+    Raises UserError ``last_organizer`` (409).
+    """
+    campaign = membership.campaign
+    organizers = campaign.memberships.filter(role=Membership.Role.ORGANIZER)
+    if membership.role == Membership.Role.ORGANIZER and organizers.count() == 1:
+        message = "A campaign keeps at least one organizer. Add another one first."
+        raise UserError("last_organizer", message, status=409)
+    with transaction.atomic():
+        audit.record(
+            "remove member",
+            by=by,
+            campaign=campaign,
+            target=membership,
+            user=membership.user.username,
+            role=membership.role,
+        )
+        membership.delete()
+        Assignment.objects.filter(
+            assessor=membership.user, pair__campaign=campaign, state=Assignment.State.LEASED
+        ).update(lease_until=campaign.created)
+
+
+def invitation(user: User, *, by: User) -> tuple[str, str] | None:
+    """(uid, token) of the link with which a new member sets a password.
+
+    None if the account has a password, or was made by another organizer than ``by``.
+    """
+    theirs = user.invited_by_id == by.pk or by.is_superuser
+    if user.has_usable_password() or not user.is_active or not theirs:
+        return None
+    uid = urlsafe_base64_encode(force_bytes(user.pk))
+    return uid, default_token_generator.make_token(user)
+
+
+def invited(uid: str, token: str) -> User:
+    """The member whom the link invites. Raises UserError ``invitation_invalid`` (404)."""
+    try:
+        user = User.objects.get(pk=int(urlsafe_base64_decode(uid)), is_active=True)
+    except (ValueError, OverflowError, User.DoesNotExist):
+        user = None
+    if user is None or not default_token_generator.check_token(user, token):
+        message = "This invitation was used or is out of date. Ask the organizer for a new one."
+        raise UserError("invitation_invalid", message, status=404)
+    return user
+
+
+def accept(*, uid: str, token: str, password: str) -> User:
+    """Sets the password of an invited member; the link is used up by it."""
+    user = invited(uid, token)
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise UserError("password_weak", " ".join(error.messages), field="password") from None
+    with transaction.atomic():
+        user.set_password(password)
+        user.save(update_fields=["password"])
+        audit.record("accept invitation", by=user, target=user)
+    return user
+
+
+def create_token(*, user: User, name: str) -> str:
+    """A new key of the REST interface; shown this once, kept as its digest only."""
+    token = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    with transaction.atomic():
+        row = ApiToken.objects.create(user=user, name=name[:100], digest=ApiToken.digest_of(token))
+        audit.record("create token", by=user, target=row, name=row.name)
+    return token
+
+
+def revoke_token(*, token: ApiToken, by: User) -> None:
+    with transaction.atomic():
+        audit.record("revoke token", by=by, target=token, name=token.name)
+        token.delete()

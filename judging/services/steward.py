@@ -1,0 +1,57 @@
+"""What every worker does beside its tasks, in one thread of its main process, every few seconds.
+
+Shows that the worker is alive, gives lapsed places back, and wakes whatever is due. All of it is
+safe to do from any number of workers at once.
+"""
+
+import logging
+import os
+import socket
+import threading
+
+from django.conf import settings
+from django.db import connection
+from django.db.models.functions import Now
+
+from judging.clock import seconds_from_now
+from judging.models import WorkerHeartbeat
+from judging.services import assignments, jobs
+
+log = logging.getLogger(__name__)
+_stop = threading.Event()
+
+
+def start() -> None:
+    _stop.clear()
+    threading.Thread(target=_loop, name="steward", daemon=True).start()
+
+
+def stop() -> None:
+    _stop.set()
+
+
+def _loop() -> None:
+    name = f"{socket.gethostname()}:{os.getpid()}"
+    while not _stop.is_set():
+        try:
+            beat(name)
+            sweep()
+        except Exception:
+            log.warning("the steward's turn failed; it will try again", exc_info=True)
+        finally:
+            connection.close()  # also so that no forked child inherits it
+        _stop.wait(settings.SWEEP_SECONDS)
+    WorkerHeartbeat.objects.filter(name=name).delete()
+    connection.close()
+
+
+def beat(name: str) -> None:
+    if not WorkerHeartbeat.objects.filter(name=name).update(seen=Now()):
+        WorkerHeartbeat.objects.get_or_create(name=name)
+        long_gone = seconds_from_now(-3600)
+        WorkerHeartbeat.objects.filter(seen__lt=long_gone).delete()
+
+
+def sweep() -> None:
+    assignments.release_lapsed()
+    jobs.wake_due()

@@ -1,0 +1,197 @@
+"""Uploads: stored first, read in the worker as a stream, all or nothing.
+
+``store`` keeps the file and makes its reading due. ``read`` is the job: the loader of the file's
+kind goes over the whole file and collects every problem; only a file without errors is loaded.
+Loaders are registered with ``loads``: see judging.services.loaders, and estimation for runs.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO
+
+from django.conf import settings
+from django.core.files.base import File
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from judging.errors import UserError
+from judging.formats.guess import guess_kind
+from judging.formats.lines import Limits
+from judging.formats.problems import Problems, UnreadableError
+from judging.models import Campaign, Job, Upload, User
+from judging.services import audit, jobs
+
+CHUNK = 1000
+HEAD_BYTES = 65536
+MAX_NAME = 255
+
+
+@dataclass
+class Reading:
+    """An upload while it is read: what its loader needs, and where problems go."""
+
+    upload: Upload
+    campaign: Campaign
+    job: jobs.Running
+    problems: Problems
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(max_bytes=settings.UPLOAD_MAX_UNPACKED_BYTES)
+
+    def quietly(self) -> "Reading":
+        """The same upload for a second pass, whose problems are known already."""
+        return replace(self, problems=Problems(self.upload.name))
+
+    def open(self) -> BinaryIO:
+        return self.upload.file.open("rb")  # type: ignore[return-value]
+
+
+Load = Callable[[], None]
+Loader = Callable[[Reading], Load]
+"""Checks the whole file, reporting problems and progress; returns what loads it, if it is good.
+
+The load is called in the transaction that marks the upload accepted, with the job fenced. A loader
+of many rows may stage them before, as long as they stay invisible until the upload is accepted
+and are dropped when it is not.
+"""
+_loaders: dict[str, Loader] = {}
+
+
+def loads(kind: str) -> Callable[[Loader], Loader]:
+    """Registers the loader of a kind of upload."""
+
+    def register(loader: Loader) -> Loader:
+        _loaders[kind] = loader
+        return loader
+
+    return register
+
+
+def store(
+    *,
+    campaign: Campaign,
+    by: User,
+    file: "File[bytes]",
+    name: str,
+    kind: str | None = None,
+    check_only: bool = False,
+) -> Upload:
+    """Keeps the file and has a worker read it. ``kind`` None: guessed from name and content.
+
+    Raises UserError: ``too_large`` (413), ``kind_unknown``, ``campaign_closed`` (409).
+    """
+    if campaign.state == Campaign.State.CLOSED:
+        raise UserError("campaign_closed", "This campaign is closed.", status=409)
+    if file.size > settings.UPLOAD_MAX_BYTES:
+        limit = f"at most {settings.UPLOAD_MAX_BYTES // 2**20} MB"
+        raise UserError("too_large", f"{_shown(name)} is too large: expected {limit}.", status=413)
+    head = file.read(HEAD_BYTES)
+    file.seek(0)
+    kind = kind or _guess(name, head)
+    upload = Upload(
+        campaign=campaign,
+        kind=kind,
+        name=_shown(name),
+        size=file.size,
+        sha256=_sha256(file),
+        check_only=check_only,
+        created_by=by,
+    )
+    upload.file.save(f"{upload.sha256[:16]}", file, save=False)
+    with transaction.atomic():
+        upload.save()
+        audit.record("upload", by=by, campaign=campaign, target=upload, file=upload.name, kind=kind)
+        jobs.request("upload", upload.pk, campaign=campaign)
+    return upload
+
+
+def _shown(name: str) -> str:
+    """A file's name as shown: it never becomes a path."""
+    printable = "".join(c for c in name if c.isprintable())
+    return printable.replace("\\", "/").rsplit("/", 1)[-1][-MAX_NAME:] or "unnamed"
+
+
+def _guess(name: str, head: bytes) -> str:
+    guess = guess_kind(name, head)
+    if guess is None:
+        message = f"{_shown(name)}: say whether this holds topics, documents, a run or qrels."
+        raise UserError("kind_unknown", message, field="kind")
+    return guess.kind
+
+
+def _sha256(file: "File[bytes]") -> str:
+    digest = hashlib.sha256()
+    for chunk in file.chunks():
+        digest.update(chunk)
+    file.seek(0)
+    return digest.hexdigest()
+
+
+def read(job: jobs.Running) -> None:
+    """The job: reads one upload and accepts or rejects it. Safe to run again at any point."""
+    upload = Upload.objects.select_related("campaign").filter(pk=job.target).first()
+    if upload is None or upload.state not in (Upload.State.STORED, Upload.State.READING):
+        return
+    Upload.objects.filter(pk=upload.pk).update(state=Upload.State.READING)
+    reading = Reading(upload, upload.campaign, job, Problems(upload.name))
+    load: Load | None = None
+    try:
+        load = _loaders[upload.kind](reading)
+    except UnreadableError:
+        pass  # it stands among the problems
+    if reading.problems.ok and load is not None and not upload.check_only:
+        try:
+            with transaction.atomic():
+                job.fence()
+                load()
+                _conclude(reading, Upload.State.ACCEPTED)
+            return
+        except IntegrityError:
+            message = "Another upload has brought the same ids meanwhile."
+            reading.problems.error(None, "", message)
+    checked = Upload.State.CHECKED if reading.problems.ok else Upload.State.REJECTED
+    with transaction.atomic():
+        job.fence()
+        _conclude(reading, checked)
+
+
+def _conclude(reading: Reading, state: Upload.State) -> None:
+    upload, found = reading.upload, reading.problems.as_dict()
+    Upload.objects.filter(pk=upload.pk).update(
+        state=state, summary=reading.summary, finished=Now(), **found
+    )
+    audit.record(
+        f"upload {state}",
+        by=upload.created_by,
+        campaign=upload.campaign_id,
+        target=upload,
+        errors=found["error_count"],
+    )
+
+
+def remove(*, upload: Upload, by: User) -> None:
+    """Takes an upload and all it brought out of the campaign, while nothing rests on it.
+
+    Raises UserError ``in_use`` (409) when pairs of its topics or rounds rest on it.
+    """
+    with transaction.atomic():
+        _refuse_if_used(upload)
+        audit.record(
+            "remove upload", by=by, campaign=upload.campaign_id, target=upload, file=upload.name
+        )
+        file = upload.file
+        upload.delete()
+        transaction.on_commit(lambda: file.storage.delete(file.name))
+
+
+def _refuse_if_used(upload: Upload) -> None:
+    failed = Job.objects.filter(kind="upload", target=upload.pk, state=Job.State.FAILED)
+    if upload.state == Upload.State.READING and not failed.exists():
+        raise UserError("in_use", "This file is being read. Wait until it is done.", status=409)
+    drawn = upload.campaign.batches.exists()
+    if upload.state == Upload.State.ACCEPTED and upload.kind != Upload.Kind.QRELS and drawn:
+        message = "A round has been drawn from this material; it can no longer be removed."
+        raise UserError("in_use", message, status=409)

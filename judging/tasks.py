@@ -1,0 +1,13 @@
+"""The one Celery task, and judging's job handlers."""
+
+from celery import shared_task
+
+from judging.services import jobs, loaders, uploads  # noqa: F401  (loaders register themselves)
+
+
+@shared_task(name="judging.tasks.run_job")
+def run_job(job_id: int) -> None:
+    jobs.run(job_id)
+
+
+jobs.handles("upload")(uploads.read)

@@ -1,0 +1,85 @@
+"""What every page needs: campaign navigation, links that may not exist yet, grades as chips."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import template
+from django.http import HttpRequest
+from django.template.context import RequestContext
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from judging.access import ASSESSOR, ORGANIZER, roles, user_of
+from judging.models import Campaign
+
+register = template.Library()
+
+PAGES = {
+    ORGANIZER: (
+        ("campaign-home", "Overview"),
+        ("material", "Material"),
+        ("round-list", "Rounds"),
+        ("live", "Results"),
+        ("report-list", "Reports"),
+        ("people", "People"),
+        ("decisions", "Decisions"),
+        ("campaign-settings", "Settings"),
+    ),
+    ASSESSOR: (("judge", "Judge"), ("own-work", "My judgments")),
+}
+NOTICES = {"success": "ok", "warning": "warn", "error": "bad"}
+RAMP = 4
+
+
+@dataclass(frozen=True)
+class Link:
+    url: str
+    label: str
+    current: bool
+
+
+@register.inclusion_tag("_campaign_nav.html", takes_context=True)
+def campaign_nav(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
+    """The campaign's pages for the roles of the user; the one whose address fits best is current."""
+    request: HttpRequest = context["request"]
+    mine = roles(user_of(request), campaign)
+    wanted = [page for role in (ORGANIZER, ASSESSOR) if role in mine for page in PAGES[role]]
+    links = [(address(name, campaign.slug), label) for name, label in wanted]
+    urls = [url for url, _ in links if url and request.path.startswith(url)]
+    best = max(urls, key=len, default="")
+    return {"pages": [Link(url, label, url == best) for url, label in links if url]}
+
+
+@register.simple_tag
+def campaign_url(campaign: Campaign) -> str:
+    """Where the campaign begins for whoever may see it."""
+    return address("campaign-home", campaign.slug) or reverse("home")
+
+
+def address(name: str, *args: str | int) -> str:
+    try:
+        return reverse(name, args=args)
+    except NoReverseMatch:
+        return ""
+
+
+@register.filter
+def notice_class(level: str) -> str:
+    """The class of a notice for a level of django.contrib.messages."""
+    return NOTICES.get(level, "")
+
+
+@register.filter
+def grade_level(grade: int, campaign: Campaign) -> int:
+    """Where the grade lies on the color ramp: 0 for grade 0, else 1 to 4."""
+    return 0 if grade <= 0 else max(1, round(RAMP * grade / campaign.max_grade))
+
+
+@register.simple_tag
+def grade_chip(campaign: Campaign, grade: int) -> SafeString:
+    """A grade with its name, colored by the scale."""
+    known = 0 <= grade <= campaign.max_grade
+    name = campaign.grades[grade]["name"] if known else "not in the scale"
+    level = grade_level(grade, campaign) if known else 0
+    return format_html('<span class="grade grade-{}">{} {}</span>', level, grade, name)

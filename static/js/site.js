@@ -1,0 +1,46 @@
+/* Small comforts on every page. Nothing depends on them. */
+"use strict";
+
+/** A problem with the connection, said where error fragments are shown too. */
+function say(message) {
+  const place = document.getElementById("notices");
+  if (!place) return;
+  const notice = document.createElement("p");
+  notice.className = "notice bad";
+  notice.textContent = message;
+  place.replaceChildren(notice);
+}
+
+for (const failure of ["htmx:sendError", "htmx:timeout"]) {
+  document.addEventListener(failure, (event) => {
+    if (!event.target.closest("[data-own-errors]")) say("The server does not answer. Try again in a moment.");
+  });
+}
+
+/* A session that ended meanwhile: the sign-in page must not land inside a fragment. */
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const address = event.detail.xhr.responseURL;
+  if (!address || event.target.closest("[data-own-errors]")) return;
+  if (new URL(address).pathname === "/sign-in/") {
+    event.detail.shouldSwap = false;
+    location.reload();
+  }
+});
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const source = document.getElementById(button.dataset.copy);
+  source.select();
+  try {
+    await navigator.clipboard.writeText(source.value);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Press Ctrl+C";
+  }
+});
+
+document.addEventListener("submit", (event) => {
+  const question = event.submitter?.dataset.confirm;
+  if (question && !window.confirm(question)) event.preventDefault();
+});
