@@ -1,6 +1,6 @@
 """Build the demo collection: ``python -m demo.build [--output DIR]``.
 
-The same Python, NumPy and platform give the same bytes; see README.md.
+The same Python, NumPy, SciPy and platform give the same bytes; see README.md.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import scipy
 
 from demo.documents import Document, build_documents
 from demo.relevance import (
@@ -131,6 +132,7 @@ def build_environment() -> dict[str, str]:
         "implementation": sys.implementation.name,
         "platform": sys.platform,
         "numpy": np.__version__,
+        "scipy": scipy.__version__,
         "zlib": zlib.ZLIB_RUNTIME_VERSION,
     }
 

@@ -1,4 +1,4 @@
-"""Retrieval models over an inverted index; NumPy only, every result deterministic.
+"""Retrieval models over an inverted index; every result is deterministic.
 
 A model maps an index and the query's terms to one score per document; a document that the
 model does not return has the score minus infinity.
@@ -8,6 +8,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,23 @@ class Index:
     def size(self) -> int:
         """Number of documents."""
         return len(self.lengths)
+
+    @cached_property
+    def tfidf_norms(self) -> Floats:
+        """Length of every document's vector of (1 + ln tf) * idf."""
+        squares = np.zeros(self.size)
+        for term, (documents, frequencies) in self.postings.items():
+            squares[documents] += (self.idf(term) * (1 + np.log(frequencies))) ** 2
+        return np.maximum(np.sqrt(squares), 1e-9)
+
+    @cached_property
+    def terms(self) -> list[list[tuple[str, float]]]:
+        """Every document's terms in alphabetical order, with their frequencies."""
+        found: list[list[tuple[str, float]]] = [[] for _ in range(self.size)]
+        for term, (documents, frequencies) in self.postings.items():
+            for document, frequency in zip(documents.tolist(), frequencies.tolist(), strict=True):
+                found[document].append((term, frequency))
+        return found
 
     def idf(self, term: str) -> float:
         """Logarithm of the inverse document frequency, 0 for an unknown term."""
@@ -82,7 +100,7 @@ def tfidf_cosine(index: Index, query: Terms) -> Floats:
     for term, weight in _known(index, query):
         documents, frequencies = index.postings[term]
         scores[documents] += weight * index.idf(term) ** 2 * (1 + np.log(frequencies))
-    return _only(index, query, scores / np.maximum(_tfidf_norms(index), 1e-9))
+    return _only(index, query, scores / index.tfidf_norms)
 
 
 def query_likelihood_dirichlet(index: Index, query: Terms, *, mu: float) -> Floats:
@@ -149,7 +167,8 @@ def expand_rm3(
     weights = scores[best] / max(float(scores[best].sum()), 1e-9)
     model: dict[str, float] = {}
     for document, weight in zip(best.tolist(), weights.tolist(), strict=True):
-        for term, share in _document_terms(index, document):
+        for term, frequency in index.terms[document]:
+            share = frequency / float(index.lengths[document])
             model[term] = model.get(term, 0.0) + weight * share * index.idf(term)
     chosen = sorted(model.items(), key=lambda item: (-round(item[1], 9), item[0]))[:terms]
     return _mixed(query, dict(chosen), original=original)
@@ -195,22 +214,6 @@ def _known(index: Index, query: Terms) -> list[tuple[str, float]]:
 
 def _only(index: Index, query: Terms, scores: Floats) -> Floats:
     return np.where(index.matching(query), scores, EXCLUDED)
-
-
-def _tfidf_norms(index: Index) -> Floats:
-    squares = np.zeros(index.size)
-    for term, (documents, frequencies) in index.postings.items():
-        squares[documents] += (index.idf(term) * (1 + np.log(frequencies))) ** 2
-    return np.sqrt(squares)
-
-
-def _document_terms(index: Index, document: int) -> list[tuple[str, float]]:
-    found = []
-    for term, (documents, frequencies) in index.postings.items():
-        place = int(np.searchsorted(documents, document))
-        if place < len(documents) and documents[place] == document:
-            found.append((term, float(frequencies[place] / index.lengths[document])))
-    return found
 
 
 def _mixed(query: Terms, model: Terms, *, original: float) -> Terms:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 from django.conf import settings
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q, QuerySet, Sum
 from numpy.typing import NDArray
 
 from estimation.core.archives import read_archive
-from estimation.models import Draw, Estimate, EstimateSet, Round, RoundBatch, Run
+from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch, Run
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Decision, Job
 
@@ -314,6 +314,41 @@ def draws_of(row: Round) -> QuerySet[Draw]:
 
 def drawn_pairs(row: Round) -> int:
     return Draw.objects.filter(round=row).count()
+
+
+@dataclass(frozen=True)
+class RoundRow:
+    """A round with how much of it is judged, for lists."""
+
+    round: Round
+    batches: int
+    complete: int
+    pairs: int
+    finished: int
+
+
+def round_rows(campaign: Campaign) -> list[RoundRow]:
+    """All rounds of the campaign, latest first, in one query."""
+    started = Q(round_batches__batch__state__in=[Batch.State.OPEN, Batch.State.COMPLETE])
+    rows = rounds_of(campaign).annotate(
+        batch_count=Count("round_batches"),
+        complete=Count("pk", filter=Q(round_batches__batch__state=Batch.State.COMPLETE)),
+        pairs=Sum("round_batches__batch__pair_count"),
+        served=Sum("round_batches__batch__pair_count", filter=started),
+        left=Sum("round_batches__batch__remaining", filter=started),
+    )
+    return [
+        RoundRow(
+            row, row.batch_count, row.complete, row.pairs or 0, (row.served or 0) - (row.left or 0)
+        )
+        for row in rows.order_by("-number")
+    ]
+
+
+def reports_of(row: Round) -> QuerySet[Report]:
+    """The round's report files, those of the latest estimates first."""
+    reports = Report.objects.filter(estimate_set__round=row).select_related("estimate_set")
+    return reports.order_by("-estimate_set__number", "name")
 
 
 def rounds_summary(campaign: Campaign) -> dict[str, int]:

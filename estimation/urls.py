@@ -1,5 +1,37 @@
 """Pages of the estimation side."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, include, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from estimation.views import home, live, reports, rounds
+
+in_round: list[URLPattern | URLResolver] = [
+    path("", rounds.round_detail, name="round-detail"),
+    path("preview/", rounds.round_preview, name="round-preview"),
+    path("change/", rounds.round_change, name="round-change"),
+    path("draw/", rounds.round_draw, name="round-draw"),
+    path("discard/", rounds.round_discard, name="round-discard"),
+    path("ranking/", live.live, name="live"),
+    path("ranking/pairs/", live.live_pairs, name="live-pairs"),
+    path("ranking/history/", live.live_history, name="live-history"),
+    path("ranking/batches/", live.live_batches, name="live-batches"),
+    path("ranking/labels/", live.live_labels, name="live-labels"),
+    path("ranking/compare/", live.compare, name="compare"),
+    path("reports/", reports.report_list, name="reports"),
+    path("reports/make/", reports.report_make, name="report-make"),
+    path("reports/<int:pk>/", reports.report_view, name="report-view"),
+    path("reports/<int:pk>/file/", reports.report_file, name="report-file"),
+]
+
+in_campaign: list[URLPattern | URLResolver] = [
+    path("", home.campaign_home, name="campaign-home"),
+    path("material/runs/", home.run_list, name="run-list"),
+    path("rounds/", rounds.round_list, name="round-list"),
+    path("rounds/new/", rounds.round_new, name="round-new"),
+    path("rounds/<int:number>/", include(in_round)),
+    # Without a number: those of the current round.
+    path("ranking/", live.live_current, name="live-current"),
+    path("ranking/", live.live_current, name="live"),
+    path("reports/", reports.report_current, name="report-list"),
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [path("c/<slug:slug>/", include(in_campaign))]

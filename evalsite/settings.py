@@ -25,12 +25,32 @@ if DEBUG and HTTPS:
     raise ImproperlyConfigured("DEBUG must be off when SITE_URL is an https address")
 
 
+def _folder(path: Path) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(error) from None
+    return path
+
+
+def _unusable(error: OSError) -> ImproperlyConfigured:
+    return ImproperlyConfigured(
+        f"The data directory {DATA_DIR} cannot be used ({error.strerror}). Give this user the"
+        " right to write there, or set EVALSITE_DATA to another folder."
+    )
+
+
 def _embedded_secret_key() -> str:
     """The key kept in the data directory; made once, whichever process comes first."""
-    path = DATA_DIR / "secret_key"
+    try:
+        return _read_or_make_key(_folder(DATA_DIR) / "secret_key")
+    except OSError as error:
+        raise _unusable(error) from None
+
+
+def _read_or_make_key(path: Path) -> str:
     if not path.exists():
-        DATA_DIR.mkdir(parents=True, exist_ok=True)
-        draft = DATA_DIR / f".secret_key.{os.getpid()}"
+        draft = path.with_name(f".secret_key.{os.getpid()}")
         draft.touch(mode=0o600)
         draft.write_text(secrets.token_urlsafe(64))
         try:
@@ -126,7 +146,7 @@ EMBEDDED_BROKER = CELERY_BROKER_URL.startswith("filesystem://")
 _queue = DATA_DIR / "queue"
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     {
-        "data_folder_in": str(_queue),
+        "data_folder_in": str(_folder(_queue)),
         "data_folder_out": str(_queue),
         "control_folder": str(_queue / "control"),
         "polling_interval": 0.2,
@@ -183,6 +203,15 @@ LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
 PASSWORD_RESET_TIMEOUT = 7 * 24 * 3600  # an invitation is good for a week
+
+# (user name, password, what it is for): shown by ``manage.py up`` and on the sign-in page, each
+# only while it works, that is, on a site where the demo campaign was loaded.
+DEMO_PASSWORD = "evalsite-demo"  # noqa: S105
+DEMO_SIGN_INS = [
+    ("assessor", DEMO_PASSWORD, "judges documents"),
+    ("organizer", DEMO_PASSWORD, "designs rounds and watches the ranking"),
+    ("admin", DEMO_PASSWORD, "sees everything, and the administration"),
+]
 
 # Browser security
 CONTENT_SECURITY_POLICY = {

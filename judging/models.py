@@ -43,7 +43,7 @@ class ApiToken(models.Model):
 class Campaign(models.Model):
     """One evaluation: topics, documents, runs, a grade scale, members, one judged collection.
 
-    ``grades`` lists the scale from 0 upwards as ``[{"name": ..., "meaning": ...}, ...]``; a grade is
+    ``grades`` lists the scale from 0 upwards as ``[{"name": ..., "meaning": ...}]``; a grade is
     its position. ``min_relevant`` is the lowest grade that binary measures count.
     """
 
@@ -339,7 +339,7 @@ class Decision(models.Model):
     class Meta:
         constraints = [
             CheckConstraint(
-                condition=Q(kind="grade", grade__lte=MAX_GRADE)
+                condition=Q(kind="grade", grade__isnull=False, grade__lte=MAX_GRADE)
                 | Q(kind="as_is", grade__isnull=True),
                 name="decision_grade_iff_kind_grade",
             )

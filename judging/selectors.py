@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.contrib.auth.hashers import check_password
+from django.db.models import Aggregate, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 
 from judging.clock import seconds_from_now
 from judging.models import (
@@ -293,3 +296,94 @@ def members(campaign: Campaign) -> QuerySet[Membership]:
     )
     rows = campaign.memberships.select_related("user").annotate(judged=judged)
     return rows.order_by("role", "user__username")
+
+
+@dataclass(frozen=True)
+class CampaignCard:
+    """What one campaign asks of one user."""
+
+    campaign: Campaign
+    organizes: bool
+    assesses: bool
+    pairs: int
+    finished: int
+    judged: int
+    rejected_uploads: int
+    skipped_pairs: int
+
+    @property
+    def waiting_for_judgments(self) -> bool:
+        return self.campaign.state == Campaign.State.OPEN and self.finished < self.pairs
+
+
+def home(user: User) -> list[CampaignCard]:
+    """The user's campaigns, newest first, in a fixed number of queries."""
+    campaigns = list(campaigns_of(user))
+    roles = set(user.memberships.values_list("campaign_id", "role"))
+    drawn = Batch.objects.exclude(state__in=[Batch.State.PREPARING, Batch.State.WAITING])
+    pairs = _by_campaign(drawn, "campaign", Sum("pair_count"))
+    left = _by_campaign(drawn, "campaign", Sum("remaining"))
+    mine = Assignment.objects.filter(assessor=user, state=Assignment.State.JUDGED)
+    judged = _by_campaign(mine, "pair__campaign", Count("pk"))
+    rejected = _by_campaign(
+        Upload.objects.filter(state=Upload.State.REJECTED), "campaign", Count("pk")
+    )
+    skipped = _by_campaign(_skipped_pairs(), "campaign", Count("pk"))
+    return [
+        CampaignCard(
+            campaign=row,
+            organizes=user.is_superuser or (row.pk, Membership.Role.ORGANIZER) in roles,
+            assesses=(row.pk, Membership.Role.ASSESSOR) in roles,
+            pairs=pairs.get(row.pk, 0),
+            finished=pairs.get(row.pk, 0) - left.get(row.pk, 0),
+            judged=judged.get(row.pk, 0),
+            rejected_uploads=rejected.get(row.pk, 0),
+            skipped_pairs=skipped.get(row.pk, 0),
+        )
+        for row in campaigns
+    ]
+
+
+def _by_campaign(rows: QuerySet[Any], campaign: str, value: Aggregate) -> dict[int, int]:
+    counted = rows.order_by().values(campaign).annotate(value=value)
+    return dict(counted.values_list(campaign, "value"))
+
+
+def _skipped_pairs() -> QuerySet[Pair]:
+    """Pairs of open batches that somebody skipped and that still lack labels."""
+    skipped = Assignment.objects.filter(pair=OuterRef("pk"), state=Assignment.State.SKIPPED)
+    waited_for = BatchPair.objects.filter(
+        pair=OuterRef("pk"), batch__state=Batch.State.OPEN, labels__gt=OuterRef("judged")
+    )
+    return Pair.objects.filter(Exists(skipped), Exists(waited_for), decided=False)
+
+
+def empty_queue(campaign: Campaign) -> str:
+    """Why there is nothing to judge: draft, closed, nothing (drawn yet), others or complete.
+
+    ``others``: pairs are left, but other assessors hold them or this one has answered them all.
+    """
+    if campaign.state != Campaign.State.OPEN:
+        return campaign.state
+    states = set(
+        campaign.batches.exclude(state=Batch.State.PREPARING)
+        .order_by()
+        .values_list("state", flat=True)
+        .distinct()
+    )
+    if not states:
+        return "nothing"
+    return "complete" if states == {Batch.State.COMPLETE} else "others"
+
+
+def demo_sign_ins() -> list[tuple[str, str, str]]:
+    """(user name, password, what it is for) of the demo accounts with which one can sign in."""
+    offered = getattr(settings, "DEMO_SIGN_INS", [])
+    active = User.objects.filter(username__in=[name for name, _, _ in offered], is_active=True)
+    stored = dict(active.values_list("username", "password"))
+    return [row for row in offered if row[0] in stored and _matches(row[1], stored[row[0]])]
+
+
+@lru_cache(maxsize=16)
+def _matches(password: str, encoded: str) -> bool:
+    return check_password(password, encoded)

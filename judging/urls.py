@@ -1,5 +1,38 @@
 """Pages of the judging side."""
 
-from django.urls import URLPattern, URLResolver
+from django.contrib.auth.views import LogoutView, PasswordChangeView
+from django.urls import URLPattern, URLResolver, path, reverse_lazy
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from judging import urls_material
+from judging.views import account, assess, campaigns, decisions, home, own_work, people
+
+change_password = PasswordChangeView.as_view(
+    template_name="judging/password.html", success_url=reverse_lazy("account")
+)
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", home.home, name="home"),
+    path("sign-in/", account.sign_in, name="sign-in"),
+    path("sign-out/", LogoutView.as_view(), name="sign-out"),
+    path("join/<str:uid>/<str:token>/", account.join, name="join"),
+    path("account/", account.account, name="account"),
+    path("account/password/", change_password, name="password"),
+    path("account/keys/<int:pk>/revoke/", account.revoke, name="token-revoke"),
+    path("c/new/", campaigns.new, name="campaign-new"),
+    path("c/<slug:slug>/settings/", campaigns.settings, name="campaign-settings"),
+    path("c/<slug:slug>/settings/open/", campaigns.open_campaign, name="campaign-open"),
+    path("c/<slug:slug>/settings/close/", campaigns.close_campaign, name="campaign-close"),
+    path("c/<slug:slug>/people/", people.people, name="people"),
+    path("c/<slug:slug>/people/<int:pk>/remove/", people.remove, name="member-remove"),
+    path("c/<slug:slug>/decisions/", decisions.decisions, name="decisions"),
+    path("c/<slug:slug>/decisions/<int:pk>/", decisions.decide, name="decide"),
+    path("c/<slug:slug>/decisions/rest/", decisions.decide_rest, name="decide-rest"),
+    path("c/<slug:slug>/decisions/qrels/", decisions.from_qrels, name="judge-from-qrels"),
+    path("c/<slug:slug>/judge/", assess.judge, name="judge"),
+    path("c/<slug:slug>/judge/<int:pk>/", assess.save, name="judge-save"),
+    path("c/<slug:slug>/judge/<int:pk>/skip/", assess.skip, name="judge-skip"),
+    path("c/<slug:slug>/judge/<int:pk>/later/", assess.later, name="judge-later"),
+    path("c/<slug:slug>/judged/", own_work.own_work, name="own-work"),
+    path("c/<slug:slug>/judged/<int:pk>/", own_work.correct, name="judge-correct"),
+    *urls_material.urlpatterns,
+]

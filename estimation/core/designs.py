@@ -258,6 +258,8 @@ def poisson_thresholds(size: FloatArray, *, targets: FloatArray) -> FloatArray:
     saturated = np.searchsorted(reached, targets, side="right")
     inside = np.minimum(saturated, len(falling) - 1)
     constants = (targets - inside) / rest[inside]
+    # Rounding must not pull the constant below the one that makes the certain pairs certain.
+    constants = np.maximum(constants, np.append(0.0, 1.0 / falling)[inside])
     return np.where(targets >= len(falling), np.inf, constants)
 
 
@@ -277,7 +279,8 @@ def _check_design(
         raise DesignError("the prior belongs to another pool")
     if budget < 1 or batch_size < 1:
         raise DesignError("The budget and the batch size must be at least 1.")
-    if budget > MAX_BATCHES * batch_size:
+    reach = min(budget, len(pool)) if method == "poisson" else budget
+    if reach > MAX_BATCHES * batch_size:
         raise DesignError(f"A budget can be cut into at most {MAX_BATCHES} batches.")
     if not (eps >= 0.0 and math.isfinite(eps)):
         raise DesignError("eps must be a finite number of at least 0.")

@@ -24,6 +24,7 @@ import numpy as np
 from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, column_sums
 from estimation.core.labels import PairLabels
 
+BLOCK_ROWS = 2048  # pairs whose weights are held densely at a time
 BLOCK_CELLS = 4_000_000  # joint probabilities held at a time: 32 MB per array
 
 
@@ -84,9 +85,11 @@ def importance_sampling(
     squares = counts * (labels.mean / probability) ** 2
     inclusion = -np.expm1(draws * _log1m(probability))
     noise = _noise(labels, inclusion)
-    spread = cross_product(weights, squares) - draws * np.multiply.outer(value, value)
-    covariance = spread / (draws * max(draws - 1, 1)) + cross_product(weights, noise)
-    return Estimate(value, covariance, _contributions(weights, squares / draws**2 + noise))
+    drawn, noisy = cross_product(weights, squares), cross_product(weights, noise)
+    spread = drawn - draws * np.multiply.outer(value, value)
+    covariance = spread / (draws * max(draws - 1, 1)) + noisy
+    scale = squares / draws**2 + noise
+    return Estimate(value, covariance, _contributions(weights, scale, drawn / draws**2 + noisy))
 
 
 def horvitz_thompson_poisson(
@@ -114,7 +117,8 @@ def horvitz_thompson_poisson(
     _check_pairs(weights, labels, probability)
     value = _weighted_total(weights, labels.mean / probability)
     scale = (1.0 - probability) * (labels.mean / probability) ** 2 + _noise(labels, probability)
-    return Estimate(value, cross_product(weights, scale), _contributions(weights, scale))
+    covariance = cross_product(weights, scale)
+    return Estimate(value, covariance, _contributions(weights, scale, covariance))
 
 
 def horvitz_thompson_iid(
@@ -146,8 +150,8 @@ def horvitz_thompson_iid(
     value = _weighted_total(weights, labels.mean / inclusion)
     scale = (1.0 - inclusion) * (labels.mean / inclusion) ** 2 + _noise(labels, inclusion)
     dependence = _joint_terms(weights, labels.mean, probability, draws)
-    covariance = cross_product(weights, scale) + dependence
-    return Estimate(value, covariance, _contributions(weights, scale))
+    totals = cross_product(weights, scale)
+    return Estimate(value, totals + dependence, _contributions(weights, scale, totals))
 
 
 def effective_sample_size(weights: SparseMatrix, *, probability: FloatArray) -> FloatArray:
@@ -196,21 +200,33 @@ def _weighted_total(weights: SparseMatrix, factors: FloatArray) -> FloatArray:
 
 def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
     """sum_i scale_i w_ij w_il for all pairs of runs; exactly symmetric (scale >= 0)."""
-    return _dense_product(_scaled(weights, np.sqrt(scale)))
+    kept = scale > 0.0
+    scaled = _scaled(weights[kept], np.sqrt(scale[kept]))
+    return _run_products(scaled, scaled)
 
 
-def _dense_product(left: SparseMatrix, right: SparseMatrix | None = None) -> FloatArray:
-    # Sparse products run in one thread and in a fixed order: the same bits everywhere.
-    other = left if right is None else right
-    return np.asarray((left.T.tocsr() @ other).toarray(), dtype=np.float64)
+def _run_products(left: SparseMatrix, right: SparseMatrix) -> FloatArray:
+    """sum_i left_ij right_il for all pairs of runs.
+
+    A sparse array times a dense one runs in one thread and in a fixed order, so that the sums
+    have the same bits everywhere; a product of two dense ones would not.
+    """
+    total = np.zeros((left.shape[1], right.shape[1]))
+    for start in range(0, left.shape[0], BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        total += left[block].T @ right[block].toarray()
+    return total
 
 
-def _contributions(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
-    """Kish's number of the terms scale_i (w_ij - w_il)^2, and of scale_i w_ij^2 for j = l."""
-    first = _scaled(weights, np.sqrt(scale))
-    second, third = first.power(2), first.power(3)
-    totals, fourths = _dense_product(first), _dense_product(second)
-    thirds = _dense_product(third, first)
+def _contributions(weights: SparseMatrix, scale: FloatArray, totals: FloatArray) -> FloatArray:
+    """Kish's number of the terms scale_i (w_ij - w_il)^2, and of scale_i w_ij^2 for j = l.
+
+    `totals` is the cross product of the same weights and scale.
+    """
+    kept = scale > 0.0
+    first = _scaled(weights[kept], np.sqrt(scale[kept]))
+    second = first.power(2)
+    fourths, thirds = _run_products(second, second), _run_products(first.power(3), first)
     single, single_fourth = np.diag(totals).copy(), np.diag(fourths).copy()
     squares = np.add.outer(single, single) - 2.0 * totals
     powers = np.add.outer(single_fourth, single_fourth) + 6.0 * fourths - 4.0 * (thirds + thirds.T)

@@ -159,8 +159,8 @@ JUDGMENT_COLUMNS = (
 
 
 def judgments_csv(row: Round, shown: EstimateSet) -> str:
-    lines = _label_lines(row, shown)
-    return "".join(csv_lines(JUDGMENT_COLUMNS, [[line[c] for c in JUDGMENT_COLUMNS] for line in lines]))
+    rows = [[line[c] for c in JUDGMENT_COLUMNS] for line in _label_lines(row, shown)]
+    return "".join(csv_lines(JUDGMENT_COLUMNS, rows))
 
 
 def _label_lines(row: Round, shown: EstimateSet) -> list[dict[str, Any]]:

@@ -34,10 +34,10 @@ def web_command(bind: str, *, threads: int = WEB_THREADS) -> list[str]:
     ]
 
 
-def worker_command(*, processes: int = WORKER_PROCESSES) -> list[str]:
+def worker_command(*, processes: int = WORKER_PROCESSES, name: str = "evalsite") -> list[str]:
     return [
         *(sys.executable, "-m", "celery", "-A", "evalsite", "worker", "--pool", "prefork"),
-        *("--concurrency", str(processes), "--loglevel", "WARNING"),
+        *("--concurrency", str(processes), "--loglevel", "WARNING", "--hostname", f"{name}@%h"),
         *("--without-gossip", "--without-mingle", "--without-heartbeat"),
     ]
 

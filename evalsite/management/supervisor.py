@@ -15,6 +15,7 @@ TURN_SECONDS = 0.2
 HEALTHY_SECONDS = 20.0
 MAX_QUICK_DEATHS = 5
 LAST_WORDS_LINES = 15
+RECORD = re.compile(r"\[?\d{4}-\d\d-\d\d .{0,40}?\b(DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -29,7 +30,6 @@ class ErrorTail:
     path: Path
     position: int = 0
     inside: bool = False
-    record = re.compile(r"^(\d{4}-\d\d-\d\d|\[\d{4}-\d\d-\d\d)[^A-Z]*(\[)?(?P<level>[A-Z]+)?")
 
     def new_errors(self) -> list[str]:
         if not self.path.exists():
@@ -43,8 +43,8 @@ class ErrorTail:
         return [line for line in complete.decode("utf-8", "replace").split("\n") if self._is(line)]
 
     def _is(self, line: str) -> bool:
-        if start := self.record.match(line):
-            self.inside = start["level"] in ("ERROR", "CRITICAL")
+        if start := RECORD.match(line):
+            self.inside = start[1] in ("ERROR", "CRITICAL")
         return self.inside
 
 

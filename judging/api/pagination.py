@@ -1,5 +1,10 @@
 """Lists come in pages: ``{"count", "next", "previous", "results"}``."""
 
+from functools import cache
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, inline_serializer
+from rest_framework import serializers
 from rest_framework.pagination import PageNumberPagination
 
 
@@ -7,3 +12,26 @@ class Pages(PageNumberPagination):
     page_size = 100
     page_size_query_param = "page_size"
     max_page_size = 1000
+
+
+PAGE_PARAMETERS = [
+    OpenApiParameter("page", int, description="Which page, from 1.", default=1),
+    OpenApiParameter(
+        "page_size", int, description=f"Rows per page, at most {Pages.max_page_size}.",
+        default=Pages.page_size,
+    ),
+]  # fmt: skip
+
+
+@cache
+def page_shape(row: type[serializers.Serializer[Any]]) -> serializers.Serializer[Any]:
+    """The shape of a page of such rows, for the documentation."""
+    return inline_serializer(
+        f"{row.__name__}Page",
+        {
+            "count": serializers.IntegerField(help_text="Rows on all pages."),
+            "next": serializers.URLField(allow_null=True, help_text="Address of the next page."),
+            "previous": serializers.URLField(allow_null=True),
+            "results": row(many=True),
+        },
+    )

@@ -10,6 +10,8 @@ from judging.formats.fields import not_empty
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits, filled, read_lines
 from judging.formats.problems import Problems, id_problem, show
 
+MAX_TOPICS = 100_000
+
 _GRADE = re.compile(r"[+-]?[0-9]{1,4}")
 _BLANKS = re.compile(r"[ \t]+")
 
@@ -33,6 +35,11 @@ class _SeenPairs:
 
     def __len__(self) -> int:
         return len(self._lines)
+
+    @property
+    def topics(self) -> int:
+        """The number of topics seen."""
+        return len(self._places)
 
     def earlier(self, qrel: Qrel) -> tuple[int, int] | None:
         """Return (line, grade) of an earlier judgment of the same pair, or remember this one."""
@@ -76,6 +83,8 @@ def _read(
             continue
         if len(seen) > limit:
             problems.fatal(number, "", f"expected at most {limit} judgments, found more")
+        if seen.topics > MAX_TOPICS:
+            problems.fatal(number, "topic", f"expected at most {MAX_TOPICS} topics, found more")
         yield qrel
 
 

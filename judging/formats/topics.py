@@ -179,7 +179,7 @@ def _trec_drafts(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterat
 def _trec_draft(block: Block, problems: Problems, ignored: set[str]) -> _Draft | None:
     body = block.body
     tags = list(_SECTION.finditer(body))
-    ends = [tag.start() for tag in tags[1:]] + [len(body)]
+    ends = [*(tag.start() for tag in tags), len(body)][1:]
     texts: dict[str, str] = {}
     places: dict[str, int] = {}
     for tag, end in zip(tags, ends, strict=True):

@@ -55,15 +55,28 @@ def _lease_end(campaign: Campaign) -> Combinable:
 
 
 def _claim_somewhere(campaign: Campaign, by: User) -> Assignment | None:
-    open_batches = Batch.objects.filter(campaign=campaign, state=Batch.State.OPEN)
-    for batch_id in open_batches.order_by("number").values_list("pk", flat=True):
+    opened = _open_batches(campaign)
+    for batch_id in opened:
         if assignment := _claim_in(batch_id, campaign, by):
             return assignment
-    if release_lapsed(campaign):
-        return _claim_somewhere(campaign, by)
-    if batches.open_next(campaign.pk):
+    more = release_lapsed(campaign) or batches.open_next(campaign.pk)
+    # Somebody else may have opened the next batch since we looked.
+    if more or _open_batches(campaign) != opened:
         return _claim_somewhere(campaign, by)
     return None
+
+
+def _open_batches(campaign: Campaign) -> list[int]:
+    opened = Batch.objects.filter(campaign=campaign, state=Batch.State.OPEN)
+    return list(opened.order_by("number").values_list("pk", flat=True))
+
+
+def claim(*, pair: Pair, by: User) -> Assignment | None:
+    """This very pair for this assessor, if a place is free; for imported and simulated work."""
+    mine = Assignment.objects.filter(pair=pair, assessor=by)
+    if mine.exclude(state=Assignment.State.LAPSED).exists():
+        return None
+    return _take(_Place(pair.pk, pair.wanted, seen=False), pair.campaign, by)
 
 
 def _claim_in(batch_id: int, campaign: Campaign, by: User) -> Assignment | None:

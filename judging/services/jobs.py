@@ -165,7 +165,7 @@ def run(job_id: int) -> None:
         return
     try:
         with _kept_alive(running):
-            _handlers[running.kind](running)
+            _handler(running.kind)(running)
         _finish(running)
     except LeaseLost as lost:
         log.warning("lost the lease of %s", lost)
@@ -176,6 +176,12 @@ def run(job_id: int) -> None:
     except Exception as error:
         log.exception("job %s (%s %s) failed", running.id, running.kind, running.target)
         _retry_or_fail(running, f"{type(error).__name__}: {error}")
+
+
+def _handler(kind: str) -> Handler:
+    if kind not in _handlers:  # outside of a worker nobody has imported the task modules yet
+        current_app.loader.import_default_modules()
+    return _handlers[kind]
 
 
 def claim(job_id: int) -> Running | None:

@@ -7,6 +7,7 @@ Loaders are registered with ``loads``: see judging.services.loaders, and estimat
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
@@ -138,10 +139,8 @@ def read(job: jobs.Running) -> None:
     Upload.objects.filter(pk=upload.pk).update(state=Upload.State.READING)
     reading = Reading(upload, upload.campaign, job, Problems(upload.name))
     load: Load | None = None
-    try:
+    with suppress(UnreadableError):  # it stands among the problems
         load = _loaders[upload.kind](reading)
-    except UnreadableError:
-        pass  # it stands among the problems
     if reading.problems.ok and load is not None and not upload.check_only:
         try:
             with transaction.atomic():

@@ -28,6 +28,7 @@ PAGES = {
     ),
     ASSESSOR: (("judge", "Judge"), ("own-work", "My judgments")),
 }
+SECTIONS = {"live": "live", "compare": "live", "report": "report-list", "reports": "report-list"}
 NOTICES = {"success": "ok", "warning": "warn", "error": "bad"}
 RAMP = 4
 
@@ -41,14 +42,24 @@ class Link:
 
 @register.inclusion_tag("_campaign_nav.html", takes_context=True)
 def campaign_nav(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
-    """The campaign's pages for the roles of the user; the one whose address fits best is current."""
+    """The campaign's pages for the user's roles; that whose address fits best is current."""
     request: HttpRequest = context["request"]
     mine = roles(user_of(request), campaign)
     wanted = [page for role in (ORGANIZER, ASSESSOR) if role in mine for page in PAGES[role]]
     links = [(address(name, campaign.slug), label) for name, label in wanted]
-    urls = [url for url, _ in links if url and request.path.startswith(url)]
-    best = max(urls, key=len, default="")
+    best = _section(request, campaign) or _longest(request, [url for url, _ in links])
     return {"pages": [Link(url, label, url == best) for url, label in links if url]}
+
+
+def _section(request: HttpRequest, campaign: Campaign) -> str:
+    """The page to which a page elsewhere belongs: a round's ranking is among the results."""
+    name = request.resolver_match.url_name if request.resolver_match else None
+    section = SECTIONS.get((name or "").split("-", maxsplit=1)[0])
+    return address(section, campaign.slug) if section else ""
+
+
+def _longest(request: HttpRequest, urls: list[str]) -> str:
+    return max((url for url in urls if url and request.path.startswith(url)), key=len, default="")
 
 
 @register.simple_tag

@@ -7,20 +7,20 @@ from collections.abc import Callable
 
 import pytest
 
-from judging.formats.lines import BLOCK, Limits, file_head, read_chunks, read_lines
+from judging.formats.lines import BLOCK, DEFAULT_LIMITS, Limits, file_head, read_chunks, read_lines
 from judging.formats.problems import Problems, UnreadableError
 
 MEBIBYTE = 1 << 20
 
 
-def lines_of(data: bytes, limits: Limits = Limits()) -> list[tuple[int, str]]:
+def lines_of(data: bytes, limits: Limits = DEFAULT_LIMITS) -> list[tuple[int, str]]:
     problems = Problems("x")
     found = list(read_lines(io.BytesIO(data), problems, limits))
     assert problems.ok, problems.errors
     return found
 
 
-def failure(data: bytes, limits: Limits = Limits()) -> tuple[int | None, str]:
+def failure(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[int | None, str]:
     problems = Problems("x")
     with pytest.raises(UnreadableError) as raised:
         list(read_lines(io.BytesIO(data), problems, limits))
@@ -87,10 +87,10 @@ def test_a_truncated_gzip_file_is_refused_after_the_lines_that_are_there() -> No
     random.seed(1)
     text = "".join(f"{random.random()}\n" for _ in range(50_000)).encode()
     data = gzip.compress(text)
-    problems, seen = Problems("x"), []
+    problems = Problems("x")
+    seen: list[tuple[int, str]] = []
     with pytest.raises(UnreadableError, match="truncated"):
-        for number, line in read_lines(io.BytesIO(data[:-1000]), problems):
-            seen.append((number, line))
+        seen.extend(read_lines(io.BytesIO(data[:-1000]), problems))
     assert len(seen) > 45_000
     assert problems.errors[0].line == len(seen) + 1
     assert failure(data[:-4])[1] == "expected a whole gzip file, found a truncated one"
@@ -190,16 +190,15 @@ def bomb(size: int, piece: bytes) -> bytes:
 def test_a_gzip_bomb_is_refused_early_and_in_little_memory(piece: bytes) -> None:
     data = bomb(256 * MEBIBYTE, piece)
     assert len(data) < 2 * MEBIBYTE
-    problems, count = Problems("x"), 0
+    problems = Problems("x")
+    sizes: list[int] = []
 
     def read() -> None:
-        nonlocal count
         with pytest.raises(UnreadableError):
-            for _, chunk in read_chunks(io.BytesIO(data), problems):
-                count += len(chunk)
+            sizes.extend(len(chunk) for _, chunk in read_chunks(io.BytesIO(data), problems))
 
     assert peak_memory(read) < 8 * MEBIBYTE
-    assert count <= 100 * len(data)
+    assert sum(sizes) <= 100 * len(data)
     assert problems.errors[0].line is not None
 
 

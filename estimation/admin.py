@@ -1,0 +1,76 @@
+"""The estimation side in the admin's pages: to look at. Rounds are made by services only."""
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+
+from estimation.models import Draw, Estimate, EstimateSet, Pool, Report, Round, RoundBatch, Run
+
+
+class ReadOnly(admin.ModelAdmin[Model]):
+    """Rows that numbers rest on are never edited, not even by an admin."""
+
+    list_per_page = 50
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnly):
+    list_display = ("tag", "campaign", "topic_count", "line_count", "created")
+    list_select_related = ("campaign",)
+    list_filter = ("campaign",)
+    search_fields = ("tag",)
+
+
+@admin.register(Pool)
+class PoolAdmin(ReadOnly):
+    list_display = ("__str__", "campaign", "depth", "topic_count", "run_count", "pair_count")
+    list_select_related = ("campaign",)
+
+
+@admin.register(Round)
+class RoundAdmin(ReadOnly):
+    list_display = ("__str__", "campaign", "state", "goal", "measure", "budget", "drawn")
+    list_select_related = ("campaign",)
+    list_filter = ("state", "campaign")
+
+
+@admin.register(RoundBatch)
+class RoundBatchAdmin(ReadOnly):
+    list_display = ("__str__", "round", "number", "batch")
+    list_select_related = ("round", "batch")
+
+
+@admin.register(Draw)
+class DrawAdmin(ReadOnly):
+    list_display = ("pair", "round", "batch_number", "count", "probability")
+    list_select_related = ("pair", "round")
+    raw_id_fields = ("pair",)
+
+
+@admin.register(EstimateSet)
+class EstimateSetAdmin(ReadOnly):
+    list_display = ("__str__", "round", "batches", "pair_count", "label_count", "created", "digest")
+    list_select_related = ("round",)
+
+
+@admin.register(Estimate)
+class EstimateAdmin(ReadOnly):
+    list_display = ("run", "estimate_set", "measure", "estimator", "value", "low", "high", "rank")
+    list_select_related = ("run", "estimate_set")
+    list_filter = ("primary", "estimator")
+
+
+@admin.register(Report)
+class ReportAdmin(ReadOnly):
+    list_display = ("name", "estimate_set", "size", "digest", "created")
+    list_select_related = ("estimate_set",)

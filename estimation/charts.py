@@ -1,0 +1,354 @@
+"""Geometry of the charts; templates/charts draws it.
+
+Positions across are percentages of the drawing's width and positions down are pixels, so that a
+chart fills whatever room it gets and its text keeps its size. Lines that need a path live in a
+square of 100 by 100 that is stretched over the plot. Every chart has a title and a description;
+the numbers stand in a table beside it.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from estimation.scales import Scale, Tick, around, down, finite, from_zero, levels, polyline
+
+PLOT_HEIGHT = 200.0
+PANEL_HEIGHT = 64.0
+EACH_CELL_UP_TO = 30
+"""Matrices of more runs are drawn as bands of equal verdicts, without symbols."""
+
+
+# ---------------------------------------------------------------------------------- forest plot
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with its limits; None or infinite where there is none."""
+
+    label: str
+    value: float | None
+    low: float | None
+    high: float | None
+    marked: bool = False
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """One interval. ``open_left`` and ``open_right``: it goes on beyond the edge."""
+
+    label: str
+    x: float | None
+    left: float
+    right: float
+    open_left: bool
+    open_right: bool
+    marked: bool
+
+    @property
+    def width(self) -> float:
+        return round(self.right - self.left, 3)
+
+
+@dataclass(frozen=True)
+class Forest:
+    title: str
+    description: str
+    ticks: tuple[Tick, ...]
+    rows: tuple[ForestRow, ...]
+    zero: float | None
+
+
+def forest(rows: Sequence[Interval], *, title: str, description: str) -> Forest:
+    """Intervals under each other on one scale; ``zero`` is where 0 lies, if it is in sight."""
+    scale = around(number for row in rows for number in (row.value, row.low, row.high))
+    zero = scale.at(0.0) if scale.low < 0.0 < scale.high else None
+    placed = tuple(_forest_row(row, scale) for row in rows)
+    return Forest(title, description, scale.ticks(), placed, zero)
+
+
+def _forest_row(row: Interval, scale: Scale) -> ForestRow:
+    low, value, high = finite(row.low), finite(row.value), finite(row.high)
+    return ForestRow(
+        label=row.label,
+        x=None if value is None else scale.at(value),
+        left=0.0 if low is None else scale.at(low),
+        right=100.0 if high is None else scale.at(high),
+        open_left=low is None,
+        open_right=high is None,
+        marked=row.marked,
+    )
+
+
+def widths_forest(widths: Sequence[tuple[str, float | None]], *, measure: str) -> Forest:
+    """Expected intervals around values that nobody knows yet: all centered at zero."""
+    rows = [Interval(tag, None, None if width is None else -width, width) for tag, width in widths]
+    description = (
+        f"Expected half width of the 95 % interval of {measure} for each of {len(rows)} runs, "
+        "drawn around the value that is not known yet."
+    )
+    return forest(rows, title=f"What the budget buys: {measure}", description=description)
+
+
+# ------------------------------------------------------------------------------- budget curve
+
+
+@dataclass(frozen=True)
+class Curve:
+    title: str
+    description: str
+    height: float
+    line: str
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    chosen: tuple[float, float] | None
+
+
+def budget_curve(
+    points: Sequence[tuple[float, float | None]], *, chosen: float, measure: str
+) -> Curve:
+    """Half width against budget; ``chosen`` is the budget whose point is marked."""
+    usable = [(budget, width) for budget, width in points if width is not None]
+    budgets = [budget for budget, _ in points] or [1.0]
+    across = Scale(min(budgets), max(budgets), logarithmic=True)
+    upright = from_zero(width for _, width in usable)
+    line = polyline((across.at(budget), 100 - upright.at(width)) for budget, width in usable)
+    marked = [(x, y) for x, y in usable if x == chosen]
+    return Curve(
+        title="Half width against budget",
+        description=f"Mean expected half width of {measure} over the runs, by number of pairs.",
+        height=PLOT_HEIGHT,
+        line=line,
+        x_ticks=across.ticks(),
+        y_ticks=levels(upright, PLOT_HEIGHT),
+        chosen=next(((across.at(x), down(upright, PLOT_HEIGHT, y)) for x, y in marked), None),
+    )
+
+
+# --------------------------------------------------------------------------------------- bars
+
+
+@dataclass(frozen=True)
+class Bar:
+    """``x`` and ``width`` in percent across, ``y`` and ``height`` in pixels down."""
+
+    label: str
+    value: float
+    x: float
+    width: float
+    y: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Bars:
+    title: str
+    description: str
+    height: float
+    bars: tuple[Bar, ...]
+    y_ticks: tuple[Tick, ...]
+
+
+def topic_bars(values: Sequence[tuple[str, float]]) -> Bars:
+    """Expected pairs of each topic, as upright bars in the order of the topics."""
+    upright = from_zero(value for _, value in values)
+    height = PLOT_HEIGHT / 2
+    room = 100 / max(1, len(values))
+    bars = tuple(
+        Bar(
+            label=topic,
+            value=value,
+            x=round(room * (index + 0.1), 3),
+            width=round(room * 0.8, 3),
+            y=down(upright, height, value),
+            height=round(height - down(upright, height, value), 2),
+        )
+        for index, (topic, value) in enumerate(values)
+    )
+    description = f"Expected number of pairs to judge for each of {len(values)} topics."
+    return Bars("Pairs per topic", description, height, bars, levels(upright, height, 2))
+
+
+@dataclass(frozen=True)
+class Share:
+    label: str
+    count: int
+    percent: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Shares:
+    title: str
+    description: str
+    rows: tuple[Share, ...]
+
+
+def grade_bars(counts: Sequence[tuple[str, int]]) -> Shares:
+    """How often each grade was given: lying bars, the longest over the whole width."""
+    total = sum(count for _, count in counts)
+    most = max((count for _, count in counts), default=0) or 1
+    rows = tuple(
+        Share(name, count, 100 * count / (total or 1), round(100 * count / most, 2))
+        for name, count in counts
+    )
+    return Shares("Grades given", f"How often each grade was given, of {total:,} labels.", rows)
+
+
+# ------------------------------------------------------------------------------------- history
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One run's values by batch: ``band`` and ``line`` in a square of 100 by 100."""
+
+    label: str
+    line: str
+    band: str
+    dots: tuple[tuple[float, float], ...]
+    latest: float
+    marked: bool
+
+
+@dataclass(frozen=True)
+class History:
+    title: str
+    description: str
+    height: float
+    first: str
+    last: str
+    panels: tuple[Panel, ...]
+    y_ticks: tuple[Tick, ...]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A run's value after a number of batches."""
+
+    batches: int
+    value: float
+    low: float
+    high: float
+
+
+def history(
+    runs: Mapping[str, Sequence[Moment]], *, measure: str, marked: Iterable[str] = ()
+) -> History:
+    """Values by batch as small multiples on one scale, in the order of ``runs``.
+
+    The scale leaves out the tenth of interval ends that lie farthest out: those of the first
+    batches are so wide that nothing else could be seen.
+    """
+    moments = [moment for line in runs.values() for moment in line]
+    upright = _robust(moments)
+    batches = [moment.batches for moment in moments] or [1]
+    across = Scale(min(batches), max(batches))
+    chosen = set(marked)
+    panels = tuple(
+        _panel(tag, line, across, upright, tag in chosen) for tag, line in runs.items() if line
+    )
+    return History(
+        title=f"{measure} by batch",
+        description=f"Estimates of {len(panels)} runs after each batch, with 95 % intervals.",
+        height=PANEL_HEIGHT,
+        first=str(min(batches)),
+        last=str(max(batches)),
+        panels=panels,
+        y_ticks=levels(upright, PANEL_HEIGHT, 2),
+    )
+
+
+def _robust(moments: Sequence[Moment]) -> Scale:
+    lows = sorted(moment.low for moment in moments if math.isfinite(moment.low))
+    highs = sorted(moment.high for moment in moments if math.isfinite(moment.high))
+    values = [moment.value for moment in moments]
+    return around([*values, *lows[len(lows) // 10 :], *highs[: len(highs) - len(highs) // 10]])
+
+
+def _panel(tag: str, line: Sequence[Moment], across: Scale, upright: Scale, marked: bool) -> Panel:
+    def place(moment: Moment, value: float, beyond: float) -> tuple[float, float]:
+        shown = value if math.isfinite(value) else beyond
+        return across.at(moment.batches), round(100 - upright.at(shown), 3)
+
+    upper = [place(moment, moment.high, upright.high) for moment in line]
+    lower = [place(moment, moment.low, upright.low) for moment in line]
+    middle = [place(moment, moment.value, upright.low) for moment in line]
+    dots = tuple((x, round(y * PANEL_HEIGHT / 100, 2)) for x, y in middle[-1:])
+    band = polyline([*upper, *reversed(lower)])
+    return Panel(tag, polyline(middle), band, dots, line[-1].value, marked)
+
+
+# ------------------------------------------------------------------------------ verdict matrix
+
+BETTER, WORSE, UNDECIDED = "better", "worse", "undecided"
+_NAMES = {1: BETTER, -1: WORSE, 0: UNDECIDED}
+SYMBOLS = {BETTER: "▲", WORSE: "▽", UNDECIDED: "·"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """``span`` equal verdicts in a row, from column ``column``."""
+
+    row: int
+    column: int
+    span: int
+    verdict: str
+    x: float
+    y: float
+    width: float
+    symbol: str
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Rows against columns, both in rank order. Positions in pixels of a drawing of fixed size."""
+
+    title: str
+    description: str
+    size: float
+    cell: float
+    each: bool
+    cells: tuple[Cell, ...]
+    ticks: tuple[Tick, ...]
+
+
+def verdict_matrix(verdicts: Sequence[Sequence[int]], *, measure: str) -> Matrix:
+    """Verdicts of every two runs (1 row better, -1 worse, 0 undecided), the diagonal left out."""
+    count = len(verdicts)
+    each = count <= EACH_CELL_UP_TO
+    side = 26.0 if each else max(4.0, math.floor(900 / count))
+    cells = tuple(
+        Cell(row, column, span, name, column * side, row * side, span * side, SYMBOLS[name])
+        for row, line in enumerate(verdicts)
+        for column, span, name in _bands(row, line, each)
+    )
+    decided = sum(verdict != 0 for line in verdicts for verdict in line) // 2
+    return Matrix(
+        title=f"Verdicts by {measure}",
+        description=f"{decided:,} of {count * (count - 1) // 2:,} pairs of runs are decided.",
+        size=count * side,
+        cell=side,
+        each=each,
+        cells=cells,
+        ticks=_rank_ticks(count, side),
+    )
+
+
+def _bands(row: int, line: Sequence[int], each: bool) -> list[tuple[int, int, str]]:
+    bands: list[tuple[int, int, str]] = []
+    for column, verdict in enumerate(line):
+        if column == row:
+            continue
+        name = _NAMES[int(verdict)]
+        start, span, before = bands[-1] if bands else (0, 0, "")
+        if not each and before == name and start + span == column:
+            bands[-1] = (start, span + 1, name)
+        else:
+            bands.append((column, 1, name))
+    return bands
+
+
+def _rank_ticks(count: int, side: float) -> tuple[Tick, ...]:
+    step = max(1, math.ceil(18 / side))
+    step = next(nice for nice in (1, 2, 5, 10, 20, 50, 100, 1000, 10**6) if nice >= step)
+    ranks = [1, *range(step, count + 1, step)] if step > 1 else range(1, count + 1)
+    return tuple(Tick((rank - 0.5) * side, str(rank)) for rank in ranks)

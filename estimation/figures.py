@@ -1,0 +1,250 @@
+"""From the selectors' plain data to charts and to numbers as they are printed.
+
+Pages and the report share these shapes; templates only place them.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from estimation import charts
+from estimation.scales import common_decimals, decimals
+from estimation.selectors import Comparison, HistoryPoint, Pairwise, RankedRun, RankingTable
+
+FIRST_PANELS = 24
+"""So many runs have a history panel at once; the rest on demand."""
+
+
+@dataclass(frozen=True)
+class RankedLine:
+    """A line of the ranking as it is shown."""
+
+    run: RankedRun
+    place: charts.ForestRow
+    value: str
+    half_width: str
+    low: str
+    high: str
+
+    @property
+    def ranks(self) -> str:
+        low, high = self.run.rank_low, self.run.rank_high
+        return str(low) if low == high else f"{low}–{high}"
+
+    @property
+    def moved(self) -> str:
+        if self.run.moved is None:
+            return "new"
+        arrow = "▲" if self.run.moved > 0 else "▼"
+        return f"{arrow} {abs(self.run.moved)}" if self.run.moved else "·"
+
+    @property
+    def lower_bound(self) -> bool:
+        return self.run.support < 1.0
+
+
+@dataclass(frozen=True)
+class RankingFigure:
+    table: RankingTable
+    forest: charts.Forest
+    lines: list[RankedLine]
+
+    @property
+    def tied(self) -> int:
+        return sum(line.run.as_good_as_leader for line in self.lines)
+
+
+def ranking_figure(table: RankingTable) -> RankingFigure:
+    """The ranking with its forest plot; all values with the same number of decimals."""
+    intervals = [
+        charts.Interval(row.tag, row.value, row.low, row.high, marked=row.as_good_as_leader)
+        for row in table.rows
+    ]
+    forest = charts.forest(
+        intervals,
+        title=f"Runs by {table.measure}",
+        description=f"Estimates of {len(intervals)} runs with their 95 % intervals, best first.",
+    )
+    digits = common_decimals((row.high - row.low) / 2 for row in table.rows)
+    lines = [
+        RankedLine(
+            run=row,
+            place=place,
+            value=number(row.value, digits),
+            half_width=number((row.high - row.low) / 2, digits),
+            low=number(row.low, digits),
+            high=number(row.high, digits),
+        )
+        for row, place in zip(table.rows, forest.rows, strict=True)
+    ]
+    return RankingFigure(table, forest, lines)
+
+
+def number(value: float | None, digits: int) -> str:
+    """A number for people; what is not finite is a dash."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
+
+
+def p_value(p: float) -> str:
+    """A p-value: three decimals, or that it is smaller than they show."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+@dataclass(frozen=True)
+class PairwiseLine:
+    """One run against all others, in words: the table beside the matrix."""
+
+    rank: int
+    tag: str
+    better: int
+    open: int
+    worse: int
+    rivals: list[str]
+
+
+@dataclass(frozen=True)
+class PairwiseFigure:
+    measure: str
+    tags: list[str]
+    matrix: charts.Matrix
+    lines: list[PairwiseLine]
+
+
+def pairwise_figure(table: RankingTable, pairs: Pairwise) -> PairwiseFigure:
+    """The verdicts in rank order."""
+    tags = [row.tag for row in table.rows]
+    order = [pairs.runs.index(tag) for tag in tags]
+    verdicts = [[int(pairs.verdicts[i, j]) for j in order] for i in order]
+    lines = [_pairwise_line(rank, tags, line) for rank, line in enumerate(verdicts)]
+    matrix = charts.verdict_matrix(verdicts, measure=table.measure)
+    return PairwiseFigure(table.measure, tags, matrix, lines)
+
+
+def _pairwise_line(index: int, tags: Sequence[str], verdicts: Sequence[int]) -> PairwiseLine:
+    rivals = [tag for at, tag in enumerate(tags) if at != index and verdicts[at] == 0]
+    return PairwiseLine(
+        rank=index + 1,
+        tag=tags[index],
+        better=sum(verdict > 0 for verdict in verdicts),
+        open=len(rivals),
+        worse=sum(verdict < 0 for verdict in verdicts),
+        rivals=rivals,
+    )
+
+
+def history_figure(
+    table: RankingTable, points: Mapping[str, Sequence[HistoryPoint]], *, whole: bool
+) -> charts.History:
+    """Values by batch, best runs first; only the first of them unless ``whole``."""
+    chosen = table.rows if whole else table.rows[:FIRST_PANELS]
+    moments = {
+        row.tag: [charts.Moment(p.batches, p.value, p.low, p.high) for p in points.get(row.tag, ())]
+        for row in chosen
+    }
+    tied = {row.tag for row in table.rows if row.as_good_as_leader}
+    return charts.history(moments, measure=table.measure, marked=tied)
+
+
+@dataclass(frozen=True)
+class ComparisonFigure:
+    comparison: Comparison
+    forest: charts.Forest
+    difference: str
+    low: str
+    high: str
+    p: str
+    verdict: str
+
+
+def comparison_figure(found: Comparison) -> ComparisonFigure:
+    digits = decimals((found.high - found.low) / 2)
+    first, second = found.first.tag, found.second.tag
+    interval = charts.Interval(
+        f"{first} less {second}", found.difference, found.low, found.high, bool(found.verdict)
+    )
+    forest = charts.forest(
+        [interval, charts.Interval("no difference", 0.0, 0.0, 0.0)],
+        title=f"Difference by {found.measure}",
+        description=f"{first} less {second}, with the 95 % interval of this difference alone.",
+    )
+    return ComparisonFigure(
+        comparison=found,
+        forest=forest,
+        difference=_signed(found.difference, digits),
+        low=_signed(found.low, digits),
+        high=_signed(found.high, digits),
+        p=p_value(found.adjusted_p),
+        verdict=_verdict(found),
+    )
+
+
+def _signed(value: float, digits: int) -> str:
+    return ("+" if value > 0 else "") + number(value, digits)
+
+
+def _verdict(found: Comparison) -> str:
+    first, second = found.first.tag, found.second.tag
+    if found.verdict == 0:
+        return f"{first} and {second} cannot be told apart yet."
+    better, worse = (first, second) if found.verdict > 0 else (second, first)
+    return f"{better} is surely better than {worse}."
+
+
+@dataclass(frozen=True)
+class WidthLine:
+    place: charts.ForestRow
+    half_width: str
+
+
+@dataclass(frozen=True)
+class MeasurePreview:
+    """Expected half widths under one measure, narrowest first."""
+
+    measure: str
+    forest: charts.Forest
+    lines: list[WidthLine]
+    middle: str
+    difference: str
+
+
+@dataclass(frozen=True)
+class PreviewFigures:
+    """A round's preview (estimation.services.previews) made ready to be shown."""
+
+    measures: list[MeasurePreview]
+    curve: charts.Curve
+    curve_rows: list[tuple[int, str]]
+    topics: charts.Bars
+    share: float
+
+
+def preview_figures(preview: Mapping[str, Any], *, budget: int) -> PreviewFigures:
+    points = [(point["budget"], point["half_width"]) for point in preview["curve"]]
+    digits = common_decimals(width for _, width in points if width is not None)
+    chosen = budget if any(at == budget for at, _ in points) else max(at for at, _ in points)
+    per_topic = [(line["topic"], line["expected"]) for line in preview["pairs_per_topic"]]
+    return PreviewFigures(
+        measures=[_measure_preview(found) for found in preview["measures"]],
+        curve=charts.budget_curve(points, chosen=chosen, measure=preview["measures"][0]["measure"]),
+        curve_rows=[(at, number(width, digits)) for at, width in points],
+        topics=charts.topic_bars(per_topic),
+        share=100 * preview["expected_pairs"] / max(1, preview["pool_pairs"]),
+    )
+
+
+def _measure_preview(found: Mapping[str, Any]) -> MeasurePreview:
+    widths = [(line["run"], line["half_width"]) for line in found["half_widths"]]
+    widths.sort(key=lambda line: (line[1] is None, line[1] or 0.0, line[0]))
+    digits = common_decimals(width for _, width in widths if width is not None)
+    forest = charts.widths_forest(widths, measure=found["measure"])
+    shown = [number(width, digits) for _, width in widths]
+    return MeasurePreview(
+        measure=found["measure"],
+        forest=forest,
+        lines=[WidthLine(*line) for line in zip(forest.rows, shown, strict=True)],
+        middle=shown[len(shown) // 2],
+        difference=number(found["difference"], digits),
+    )

@@ -1,0 +1,164 @@
+"""What may be concluded from a ranking, in words.
+
+Everything said as sure is a verdict: Holm's procedure over all pairs of runs keeps the probability
+of any false one at 5 %. Everything else is called open.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from estimation.models import Round
+from estimation.scales import decimals
+from estimation.selectors import Pairwise, RankedRun, RankingTable
+
+SURE, OPEN, LIMIT = "sure", "open", "limit"
+NAMED = 4
+"""So many runs are named in a sentence; of more, the number is given."""
+FARTHEST = 10
+"""Extrapolations beyond this multiple of the labels there are not made."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence, and whether it is sure, open, or a limit of what the numbers mean."""
+
+    kind: str
+    text: str
+
+
+def findings(table: RankingTable, pairs: Pairwise) -> list[Finding]:
+    """The conclusions in order of importance."""
+    if not table.rows:
+        return []
+    found = [*_limits(table), *_of_goal(table, pairs), *_of_lead(table, pairs)]
+    return found if len(table.rows) < 2 else [*found, _decided(pairs)]
+
+
+def _limits(table: RankingTable) -> list[Finding]:
+    short = [row.tag for row in table.rows if row.support < 1.0]
+    if not short:
+        return []
+    text = (
+        f"The sample leaves out part of what {table.measure} counts for {_named(short)}: "
+        "these values are lower bounds, and comparisons with them hold for the sampled part only."
+    )
+    return [Finding(LIMIT, text)]
+
+
+def _of_goal(table: RankingTable, pairs: Pairwise) -> list[Finding]:
+    row = table.round
+    if row.goal == Round.Goal.PAIR and row.run and row.baseline:
+        return [_pair(pairs, row.run.tag, row.baseline.tag)]
+    if row.goal == Round.Goal.BASELINE and row.baseline:
+        return _against(table, pairs, row.baseline.tag)
+    return []
+
+
+def _pair(pairs: Pairwise, first: str, second: str) -> Finding:
+    verdict = _verdict(pairs, first, second)
+    if verdict == 0:
+        return Finding(OPEN, f"{first} and {second} cannot be told apart yet.")
+    better, worse = (first, second) if verdict > 0 else (second, first)
+    return Finding(SURE, f"{better} is surely better than {worse}.")
+
+
+def _against(table: RankingTable, pairs: Pairwise, baseline: str) -> list[Finding]:
+    others = [row.tag for row in table.rows if row.tag != baseline]
+    by_verdict = {
+        sign: [tag for tag in others if _verdict(pairs, tag, baseline) == sign] for sign in (1, -1)
+    }
+    open_runs = len(others) - len(by_verdict[1]) - len(by_verdict[-1])
+    words = {1: "better", -1: "worse"}
+    found = [
+        Finding(SURE, f"Surely {words[sign]} than the baseline {baseline}: {_named(tags)}.")
+        for sign, tags in by_verdict.items()
+        if tags
+    ]
+    if open_runs:
+        runs = "1 run is" if open_runs == 1 else f"{open_runs} runs are"
+        found.append(Finding(OPEN, f"{runs} not yet told apart from the baseline."))
+    return found
+
+
+def _of_lead(table: RankingTable, pairs: Pairwise) -> list[Finding]:
+    leader, rivals = table.rows[0], [row for row in table.rows[1:] if row.as_good_as_leader]
+    if len(table.rows) == 1:
+        return []
+    if not rivals:
+        return [Finding(SURE, f"{leader.tag} is surely better than all others.")]
+    found = [Finding(OPEN, _contest(leader, rivals))]
+    if further := further_judgments(table, pairs):
+        found.append(Finding(OPEN, further))
+    if leader.rank_high < len(table.rows):
+        text = f"{leader.tag} is surely among the best {leader.rank_high} of {len(table.rows)}."
+        found.append(Finding(SURE, text))
+    return found
+
+
+def _contest(leader: RankedRun, rivals: Sequence[RankedRun]) -> str:
+    if len(rivals) < NAMED:
+        together = _listed([leader.tag, *(row.tag for row in rivals)])
+        return f"{together} cannot be told apart yet for the lead."
+    return (
+        f"{leader.tag} leads, but {len(rivals)} other runs cannot be told from it yet, "
+        f"{rivals[0].tag} being the closest."
+    )
+
+
+def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
+    """How many labels more would separate the first two, were their difference the true one.
+
+    A standard error shrinks with the root of the number of labels; the verdict needs the critical
+    value of the strictest of all comparisons. None if that is not a matter of finite numbers.
+    """
+    first, second = table.rows[:2]
+    difference = first.value - second.value
+    i, j = pairs.runs.index(first.tag), pairs.runs.index(second.tag)
+    margin = float(pairs.margin[i, j])
+    labels = table.estimate_set.label_count
+    if not (difference > 0 and math.isfinite(margin) and margin > 0 and labels):
+        return None
+    growth = (margin * _strictness(len(table.rows)) / difference) ** 2
+    if growth <= 1:
+        return None
+    shown = f"If their difference of {difference:.{decimals(difference)}f} is the true one, "
+    apart = f"{first.tag} and {second.tag} apart"
+    if growth > FARTHEST:
+        return f"{shown}telling {apart} takes over {FARTHEST} times the judgments there are."
+    return f"{shown}roughly {_rounded(labels * (growth - 1)):,} further judgments tell {apart}."
+
+
+def _strictness(runs: int) -> float:
+    """Critical value of the strictest comparison, as a multiple of that of one taken alone."""
+    normal = NormalDist()
+    comparisons = runs * (runs - 1) // 2
+    return normal.inv_cdf(1 - 0.025 / comparisons) / normal.inv_cdf(1 - 0.025)
+
+
+def _rounded(number: float) -> int:
+    """To two digits: more would pretend to know."""
+    power: int = 10 ** max(0, math.floor(math.log10(max(number, 1))) - 1)
+    return max(power, round(number / power) * power)
+
+
+def _decided(pairs: Pairwise) -> Finding:
+    count = len(pairs.runs)
+    total, decided = count * (count - 1) // 2, int((pairs.verdicts != 0).sum()) // 2
+    kind = SURE if decided == total else OPEN
+    return Finding(kind, f"{decided:,} of {total:,} pairs of runs are decided.")
+
+
+def _verdict(pairs: Pairwise, first: str, second: str) -> int:
+    return int(pairs.verdicts[pairs.runs.index(first), pairs.runs.index(second)])
+
+
+def _named(tags: Sequence[str]) -> str:
+    if len(tags) <= NAMED:
+        return _listed(tags)
+    return f"{', '.join(tags[: NAMED - 1])} and {len(tags) - NAMED + 1} more"
+
+
+def _listed(tags: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(tags[:-1]), tags[-1])))

@@ -1,0 +1,38 @@
+"""``manage.py recompute``: do the stored numbers follow from the stored rows?"""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from estimation.models import Round
+from estimation.selectors import latest_estimates
+from estimation.services import estimates
+
+
+class Command(BaseCommand):
+    help = (
+        "Computes the estimates of every drawn round from scratch and compares them, bit for "
+        "bit, with the stored ones. Writes nothing. Exit code 1 if any differ."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("campaign", nargs="?", help="slug; by default all campaigns")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        rounds = Round.objects.exclude(state=Round.State.DRAFTED).select_related(
+            "campaign", "pool", "run", "baseline"
+        )
+        if options["campaign"]:
+            rounds = rounds.filter(campaign__slug=options["campaign"])
+        differing = [row for row in rounds.order_by("pk") if not self._same(row)]
+        if differing:
+            raise CommandError(f"{len(differing)} rounds differ from their stored estimates.")
+
+    def _same(self, row: Round) -> bool:
+        outcome, stored = estimates.from_scratch(row), latest_estimates(row)
+        found = outcome.digest if outcome else None
+        same = found == (stored.digest if stored else None)
+        verdict = "equal" if same else "DIFFERENT"
+        self.stdout.write(f"{row.campaign.slug} round {row.number}: {verdict} {found or '-'}")
+        return same

@@ -1,0 +1,258 @@
+"""What the campaign's home says: five steps with their state, and what needs attention now."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from estimation import selectors
+from estimation.models import Round
+from judging import selectors as judging
+from judging.models import Batch, Campaign, Job, Membership, Upload
+
+JOB_NAMES = {
+    "upload": "Reading a file",
+    "preview": "The preview of a round",
+    "draw": "Drawing a round",
+    "recompute": "Computing the estimates",
+    "report": "Making the report",
+}
+
+
+@dataclass(frozen=True)
+class Action:
+    """A link: name of the URL, its arguments after the slug, and the words."""
+
+    url: str
+    label: str
+    arguments: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Card:
+    """A step. ``state``: done, now or later; ``progress`` in percent, if it makes sense."""
+
+    title: str
+    state: str
+    number: str
+    detail: str
+    action: Action
+    progress: int | None = None
+
+
+@dataclass(frozen=True)
+class Attention:
+    level: str
+    text: str
+    action: Action | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What cards and notices rest on: read once."""
+
+    campaign: Campaign
+    material: judging.Material
+    runs: int
+    row: Round | None
+    progress: selectors.RoundProgress | None
+    assessors: int
+    workers: int
+    failed: list[Job]
+
+    @property
+    def drawn(self) -> bool:
+        return self.row is not None and self.row.state != Round.State.DRAFTED
+
+
+def gather(campaign: Campaign) -> Facts:
+    row = selectors.current_round(campaign)
+    drawn = row is not None and row.state != Round.State.DRAFTED
+    settled_uploads = Q(kind="upload") & ~Q(
+        target__in=campaign.uploads.filter(state__in=[Upload.State.STORED, Upload.State.READING])
+    )
+    failed = Job.objects.filter(campaign=campaign, state=Job.State.FAILED).exclude(settled_uploads)
+    return Facts(
+        campaign=campaign,
+        material=judging.material(campaign),
+        runs=campaign.runs.count(),
+        row=row,
+        progress=selectors.round_progress(row) if row is not None and drawn else None,
+        assessors=campaign.memberships.filter(role=Membership.Role.ASSESSOR).count(),
+        workers=judging.workers_alive(),
+        failed=list(failed.order_by("-pk")[:5]),
+    )
+
+
+def cards(facts: Facts) -> list[Card]:
+    return [
+        _material(facts),
+        _goal(facts),
+        _budget(facts),
+        _people(facts),
+        _judging(facts),
+    ]
+
+
+def _material(facts: Facts) -> Card:
+    there = facts.material
+    missing = [
+        name
+        for name, count in (
+            ("topics", there.topics),
+            ("documents", there.documents),
+            ("runs", facts.runs),
+        )
+        if not count
+    ]
+    return Card(
+        title="Material",
+        state="now" if missing else "done",
+        number=f"{_plural(facts.runs, 'run')}",
+        detail=f"{_plural(there.topics, 'topic')}, {_plural(there.documents, 'document')}"
+        + (f". Still missing: {', '.join(missing)}" if missing else ""),
+        action=Action("material", "Upload files" if missing else "See the material"),
+    )
+
+
+def _goal(facts: Facts) -> Card:
+    row = facts.row
+    if row is None:
+        detail = "What shall be estimated, and what is it for?"
+        ready = facts.runs and facts.material.topics
+        action = Action("round-new", "Plan a round") if ready else Action("round-list", "Rounds")
+        return Card("Measures and goal", "now" if ready else "later", "Not chosen", detail, action)
+    further = f", and {_plural(len(row.reported), 'further measure')}" if row.reported else ""
+    action = Action("round-detail", f"See round {row.number}", (row.number,))
+    detail = f"{row.get_goal_display()}{further}"
+    return Card("Measures and goal", "done", row.measure, detail, action)
+
+
+def _budget(facts: Facts) -> Card:
+    row = facts.row
+    if row is None:
+        action = Action("round-list", "Rounds")
+        return Card("Budget", "later", "–", "How many pairs are worth judging.", action)
+    number = _plural(row.budget, "pair")
+    if not facts.drawn:
+        action = Action("round-detail", "See what it buys and draw", (row.number,))
+        return Card("Budget", "now", number, "Planned, not drawn yet.", action)
+    pairs = facts.progress.pairs if facts.progress else 0
+    batches = len(facts.progress.batches) if facts.progress else 0
+    detail = f"{_plural(pairs, 'pair')} drawn, in {_plural(batches, 'batch', 'batches')}"
+    return Card(
+        "Budget", "done", number, detail, Action("round-detail", "See the design", (row.number,))
+    )
+
+
+def _people(facts: Facts) -> Card:
+    wanted = _labels_wanted(facts.row)
+    enough = facts.assessors >= max(1, wanted)
+    return Card(
+        title="People",
+        state="done" if enough else "now",
+        number=_plural(facts.assessors, "assessor"),
+        detail=f"Up to {_plural(wanted, 'label')} per pair" if facts.row else "Who judges?",
+        action=Action("people", "See the people" if enough else "Invite assessors"),
+    )
+
+
+def _judging(facts: Facts) -> Card:
+    row, progress = facts.row, facts.progress
+    if row is None or progress is None:
+        action = Action("round-list", "Rounds")
+        return Card("Judging", "later", "–", "Begins when a round is drawn.", action)
+    percent = 100 * progress.finished // max(1, progress.pairs)
+    done = row.state == Round.State.COMPLETE
+    detail = (
+        f"{progress.finished:,} of {progress.pairs:,} pairs, estimates from batch {progress.used}"
+    )
+    action = Action("live", "See the ranking", (row.number,))
+    return Card("Judging", "done" if done else "now", f"{percent} %", detail, action, percent)
+
+
+def attention(facts: Facts) -> list[Attention]:
+    """What somebody should look at now, worst first."""
+    found = [*_machines(facts), *_files(facts), *_judges(facts), *_stuck(facts), *_texts(facts)]
+    order = {"bad": 0, "warn": 1, "": 2}
+    return sorted(found, key=lambda notice: order[notice.level])
+
+
+def _machines(facts: Facts) -> list[Attention]:
+    found = []
+    if not facts.workers:
+        found.append(Attention("bad", NO_WORKER))
+    for job in facts.failed:
+        name = JOB_NAMES.get(job.kind, job.kind)
+        found.append(Attention("bad", f"{name} failed: {job.error}"))
+    return found
+
+
+NO_WORKER = (
+    "No worker is alive: files are not read, and nothing is drawn or computed until one is. "
+    "Judgments are saved all the same. “python manage.py up” starts the web server with a worker; "
+    "“python manage.py doctor” says what is wrong."
+)
+
+
+def _files(facts: Facts) -> list[Attention]:
+    rejected, pending = facts.material.uploads_rejected, facts.material.uploads_pending
+    found = []
+    if rejected:
+        verb = "was" if rejected == 1 else "were"
+        text = f"{_plural(rejected, 'file')} {verb} rejected."
+        found.append(Attention("warn", text, Action("material", "See why")))
+    if pending:
+        verb = "is" if pending == 1 else "are"
+        text = f"{_plural(pending, 'file')} {verb} being read."
+        found.append(Attention("", text, Action("material", "Watch")))
+    return found
+
+
+def _judges(facts: Facts) -> list[Attention]:
+    row = facts.row
+    if row is None or not facts.drawn or row.state == Round.State.COMPLETE:
+        return []
+    found = []
+    if facts.campaign.state != Campaign.State.OPEN:
+        text = "The round is drawn, but the campaign is not open: assessors cannot judge."
+        found.append(Attention("warn", text, Action("campaign-settings", "Open it")))
+    if not facts.assessors:
+        text = "There are no assessors."
+        found.append(Attention("warn", text, Action("people", "Invite some")))
+    elif facts.assessors < _labels_wanted(row):
+        text = (
+            f"Some pairs want {_labels_wanted(row)} labels, but there "
+            f"{'is' if facts.assessors == 1 else 'are'} {_plural(facts.assessors, 'assessor')}: "
+            "their batches cannot be completed."
+        )
+        found.append(Attention("warn", text, Action("people", "Invite more")))
+    return found
+
+
+def _stuck(facts: Facts) -> list[Attention]:
+    progress = facts.progress
+    if progress is None or not progress.stuck:
+        return []
+    batch = next((b.number for b in progress.batches if b.state == Batch.State.OPEN), None)
+    where = f"Batch {batch} waits" if batch else "The round waits"
+    text = f"{where} for {_plural(progress.stuck, 'pair')} that nobody could judge."
+    return [Attention("warn", text, Action("decisions", "Decide"))]
+
+
+def _texts(facts: Facts) -> list[Attention]:
+    missing = facts.row.preview.get("without_text", 0) if facts.row else 0
+    if not missing:
+        return []
+    text = (
+        f"{_plural(missing, 'pooled document')} had no text when the round was planned: "
+        "assessors would see the docno only."
+    )
+    return [Attention("warn", text, Action("document-list", "See the documents"))]
+
+
+def _labels_wanted(row: Round | None) -> int:
+    return row.labels + (row.extra_share > 0) if row else 0
+
+
+def _plural(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

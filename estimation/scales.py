@@ -1,0 +1,147 @@
+"""Numbers on axes: how many decimals, which round values, where they lie."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+NARROW = 300
+"""Width in pixels at which labels along the axis must still not touch."""
+CHARACTER = 7.0
+"""Room in pixels that a character of a label takes."""
+MAX_DECIMALS = 6
+
+
+def finite(number: float | None) -> float | None:
+    """The number, or None for one that cannot be drawn."""
+    return number if number is not None and math.isfinite(number) else None
+
+
+def decimals(half_width: float | None) -> int:
+    """Decimals that a half width justifies: its first two digits, as in 0.412 ± 0.021."""
+    if half_width is None or not math.isfinite(half_width) or half_width <= 0:
+        return 3
+    first = math.floor(math.log10(half_width))
+    return min(MAX_DECIMALS, max(0, 1 - first))
+
+
+def common_decimals(half_widths: Iterable[float]) -> int:
+    """Decimals of a column of numbers: those of the middle half width."""
+    usable = sorted(width for width in half_widths if math.isfinite(width) and width > 0)
+    return decimals(usable[len(usable) // 2] if usable else None)
+
+
+def nice_step(span: float, most: int) -> float:
+    """The least of 1, 2 and 5 times a power of ten that cuts the span into at most ``most``."""
+    raw = span / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw * (1 - 1e-9))
+
+
+def nice_values(low: float, high: float, most: int) -> list[float]:
+    """Round numbers within the limits, at most ``most`` + 1 of them."""
+    if not high > low:
+        return [low]
+    step = nice_step(high - low, most)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [step * number for number in range(first, last + 1)]
+
+
+# ------------------------------------------------------------------------------- scales, ticks
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A labelled position: percent across, or pixels down."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Values on 0..100, straight or logarithmic; what lies outside is put on the edge."""
+
+    low: float
+    high: float
+    logarithmic: bool = False
+
+    def at(self, value: float) -> float:
+        low, high, value = (self._of(number) for number in (self.low, self.high, value))
+        share = 0.5 if high <= low else (value - low) / (high - low)
+        return round(100.0 * min(1.0, max(0.0, share)), 3)
+
+    def _of(self, number: float) -> float:
+        return math.log(max(number, 1e-300)) if self.logarithmic else number
+
+    def ticks(self, most: int = 5) -> tuple[Tick, ...]:
+        """Ticks whose labels do not touch at ``NARROW`` pixels."""
+        for fewer in range(most, 0, -1):
+            ticks = self.labelled(fewer)
+            if not _touch(ticks):
+                return ticks
+        return ticks[:1]
+
+    def labelled(self, most: int) -> tuple[Tick, ...]:
+        values = self._decades(most) if self.logarithmic else nice_values(self.low, self.high, most)
+        step = values[1] - values[0] if len(values) > 1 else abs(values[0])
+        digits = 0 if self.logarithmic or not step else -math.floor(math.log10(step) + 1e-9)
+        return tuple(Tick(self.at(value), label(value, max(0, digits))) for value in values)
+
+    def _decades(self, most: int) -> list[float]:
+        lowest, highest = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        for factors in ((1, 2, 5), (1, 3), (1,)):
+            values = [
+                factor * 10.0**power
+                for power in range(lowest, highest + 1)
+                for factor in factors
+                if self.low <= factor * 10.0**power <= self.high
+            ]
+            if 2 <= len(values) <= most:
+                return values
+        return [self.low, self.high] if self.high > self.low else [self.low]
+
+
+def label(value: float, digits: int) -> str:
+    text = f"{value:,.{min(digits, MAX_DECIMALS)}f}"
+    return "0" if float(text.replace(",", "")) == 0 else text.replace("-", "−")
+
+
+def _touch(ticks: Sequence[Tick]) -> bool:
+    ends = [(tick.at / 100 * NARROW, len(tick.label) * CHARACTER / 2) for tick in ticks]
+    return any(
+        right - left < half + other + CHARACTER for (left, half), (right, other) in pairwise(ends)
+    )
+
+
+def around(values: Iterable[float | None], share: float = 0.04) -> Scale:
+    """A scale over the finite values, with some room at both ends."""
+    usable = [value for value in values if value is not None and math.isfinite(value)]
+    low, high = min(usable, default=0.0), max(usable, default=1.0)
+    room = (high - low) * share or abs(high) * 0.1 or 0.5
+    return Scale(low - room, high + room)
+
+
+def from_zero(values: Iterable[float | None]) -> Scale:
+    """A scale from zero to a round number above all finite values."""
+    usable = [value for value in values if value is not None and math.isfinite(value)]
+    high = max(usable, default=0.0)
+    if high <= 0:
+        return Scale(0.0, 1.0)
+    step = nice_step(high, 4)
+    return Scale(0.0, step * math.ceil(high / step - 1e-9))
+
+
+def levels(scale: Scale, height: float, most: int = 4) -> tuple[Tick, ...]:
+    """Ticks of an upright axis, in pixels from the top."""
+    ticks = scale.labelled(most)
+    return tuple(Tick(round(height * (1 - tick.at / 100), 2), tick.label) for tick in ticks)
+
+
+def down(scale: Scale, height: float, value: float) -> float:
+    return round(height * (1 - scale.at(value) / 100), 2)
+
+
+def polyline(points: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in points)

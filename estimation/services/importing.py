@@ -1,0 +1,151 @@
+"""A whole campaign from a folder: ``topics.*``, ``docs.*``, ``runs/``, ``qrels.*``, as uploads.
+
+The same uploads and the same readers as in the browser, done in this process instead of a worker.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.core.files.base import File
+
+from judging.errors import UserError
+from judging.formats.problems import Problems, UnreadableError
+from judging.formats.qrels import read_qrels
+from judging.models import Campaign, Job, Upload, User
+from judging.services import campaigns, jobs, uploads
+
+PATTERNS = (
+    (Upload.Kind.TOPICS, "topics.*"),
+    (Upload.Kind.DOCUMENTS, "docs.*"),
+    (Upload.Kind.RUN, "runs/*"),
+    (Upload.Kind.QRELS, "qrels.*"),
+)
+TOPIC_SUFFIXES = (".jsonl", ".sgml", ".trec", ".txt", ".xml", ".tsv")
+GRADE_NAMES = ("Not relevant", "Relevant")
+Progress = Callable[[Upload], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    kind: str
+    path: Path
+
+
+def import_folder(
+    folder: Path,
+    *,
+    by: User,
+    plan: campaigns.Plan | None = None,
+    progress: Progress = lambda upload: None,
+) -> tuple[Campaign | None, list[Upload]]:
+    """Makes a campaign of the folder. A ``campaign.json`` in it names, explains and grades it.
+
+    All or nothing: if any file is rejected the campaign is removed again, None is returned for
+    it, and the uploads tell why. Raises UserError ``folder_incomplete`` when there are no topics or no runs.
+    """
+    found = list(_found(folder))
+    kinds = {each.kind for each in found}
+    if Upload.Kind.TOPICS not in kinds or Upload.Kind.RUN not in kinds:
+        message = f"{folder}: expected topics.* and run files in runs/."
+        raise UserError("folder_incomplete", message)
+    campaign = campaigns.create(by=by, plan=plan or plan_of(folder))
+    done = []
+    for each in found:
+        upload = _upload(campaign, by, each)
+        progress(upload)
+        done.append(upload)
+    if any(upload.state != Upload.State.ACCEPTED for upload in done):
+        _remove(campaign)
+        return None, done
+    return campaign, done
+
+
+def _found(folder: Path) -> Iterator[Found]:
+    for kind, pattern in PATTERNS:
+        paths = sorted(path for path in folder.glob(pattern) if path.is_file())
+        if kind == Upload.Kind.RUN:
+            yield from (Found(kind, path) for path in paths)
+        elif paths:
+            yield Found(kind, min(paths, key=_preference))
+
+
+def _preference(path: Path) -> tuple[int, str]:
+    """Of several files of one kind the one with the most structure is taken."""
+    suffix = path.name.removesuffix(".gz")
+    order = [suffix.endswith(known) for known in TOPIC_SUFFIXES]
+    return (order.index(True) if True in order else len(order), path.name)
+
+
+def _upload(campaign: Campaign, by: User, found: Found) -> Upload:
+    with found.path.open("rb") as file:
+        upload = uploads.store(
+            campaign=campaign, by=by, file=File(file), name=found.path.name, kind=found.kind
+        )
+    finish(Job.objects.get(kind="upload", target=upload.pk))
+    upload.refresh_from_db()
+    return upload
+
+
+def finish(job: Job) -> None:
+    """Does the job here, or waits for the worker that has taken it."""
+    while True:
+        jobs.run(job.pk)
+        job.refresh_from_db()
+        if job.state in (Job.State.DONE, Job.State.FAILED):
+            return
+        time.sleep(0.2)
+
+
+def _remove(campaign: Campaign) -> None:
+    for upload in campaign.uploads.all():
+        upload.file.delete(save=False)
+    campaign.delete()
+
+
+def plan_of(folder: Path) -> campaigns.Plan:
+    """The campaign that ``campaign.json`` describes, or one named after the folder."""
+    path = folder / "campaign.json"
+    if not path.exists():
+        return campaigns.Plan(name=folder.resolve().name, grades=_grades_of_qrels(folder))
+    facts = _facts(path)
+    guidelines = facts.get("guidelines", "")
+    return campaigns.Plan(
+        name=facts.get("name") or folder.resolve().name,
+        slug=facts.get("slug", ""),
+        guidelines="\n\n".join(guidelines) if isinstance(guidelines, list) else guidelines,
+        grades=[
+            {"name": grade["name"], "meaning": grade.get("meaning", "")}
+            for grade in facts.get("grades", campaigns.DEFAULT_GRADES)
+        ],
+        depth=facts.get("depth", 100),
+    )
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError("campaign_json", f"{path}: not JSON: {error}") from None
+    if not isinstance(facts, dict):
+        raise UserError("campaign_json", f"{path}: expected a JSON object.")
+    return facts
+
+
+def _grades_of_qrels(folder: Path) -> list[dict[str, str]]:
+    """A scale up to the highest grade of the qrels, if there are any."""
+    paths = sorted(folder.glob("qrels.*"))
+    if not paths:
+        return list(campaigns.DEFAULT_GRADES)
+    highest = 1
+    try:
+        with paths[0].open("rb") as file:
+            for qrel in read_qrels(file, Problems(paths[0].name)):
+                highest = max(highest, qrel.grade)
+    except UnreadableError:
+        pass  # told with file and line when the file is uploaded
+    names = GRADE_NAMES if highest == 1 else [f"Grade {grade}" for grade in range(highest + 1)]
+    return [{"name": name, "meaning": ""} for name in names]

@@ -1,0 +1,27 @@
+"""The campaign's home, and the list of its runs."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from estimation import overview, selectors
+from judging.access import ORGANIZER, member_campaign, organized_campaign, roles, user_of
+
+
+def campaign_home(request: HttpRequest, slug: str) -> HttpResponse:
+    """Five steps and what needs attention; who only judges goes on to judging."""
+    campaign = member_campaign(user_of(request), slug)
+    if ORGANIZER not in roles(user_of(request), campaign):
+        return redirect("judge", slug)
+    facts = overview.gather(campaign)
+    context = {
+        "campaign": campaign,
+        "cards": overview.cards(facts),
+        "attention": overview.attention(facts),
+    }
+    return render(request, "estimation/home.html", context)
+
+
+def run_list(request: HttpRequest, slug: str) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    context = {"campaign": campaign, "runs": selectors.runs_of(campaign), "page": "run-list"}
+    return render(request, "estimation/runs.html", context)

@@ -1,0 +1,167 @@
+"""The pages people look at while others judge. Nothing is computed in a request."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import urlencode
+
+from estimation import selectors
+from estimation.figures import comparison_figure, history_figure
+from estimation.models import EstimateSet, Round
+from estimation.selectors import RankingTable, RoundProgress
+from estimation.views.rounds import round_of
+from judging.access import organized_campaign, user_of
+from judging.models import Campaign
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What every tab of a round shows: how far it is, and its latest estimates, if any."""
+
+    campaign: Campaign
+    round: Round
+    progress: RoundProgress
+    estimate_set: EstimateSet | None
+    table: RankingTable | None
+
+    @property
+    def numbers(self) -> str:
+        """Changes when the estimates do."""
+        return str(self.estimate_set.number if self.estimate_set else 0)
+
+    @property
+    def state(self) -> str:
+        """Changes when anything in the head of the page does."""
+        progress = self.progress
+        job = f"{progress.recompute.state} {progress.recompute.error}" if progress.recompute else ""
+        alive = progress.workers > 0
+        parts = (self.numbers, progress.finished, progress.used, progress.stuck, alive, job)
+        opened = "".join(batch.state[0] for batch in progress.batches)
+        return f"{opened} {self.round.state} {self.campaign.state} {parts}"
+
+
+def shown_round(request: HttpRequest, slug: str, number: int) -> Shown | None:
+    """The round of the address; None while it is only drafted."""
+    campaign = organized_campaign(user_of(request), slug)
+    row = round_of(campaign, number)
+    if row.state == Round.State.DRAFTED:
+        return None
+    latest = selectors.latest_estimates(row)
+    asked = request.GET.get("measure")
+    measure = asked if asked in selectors.measures_of(row) else row.measure
+    table = selectors.ranking_table(row, measure, latest) if latest else None
+    return Shown(campaign, row, selectors.round_progress(row), latest, table)
+
+
+def live_current(request: HttpRequest, slug: str) -> HttpResponse:
+    """To the ranking of the round that is judged now."""
+    campaign = organized_campaign(user_of(request), slug)
+    row = selectors.current_round(campaign)
+    return redirect("live", slug, row.number) if row else redirect("round-list", slug)
+
+
+def live(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    shown = shown_round(request, slug, number)
+    return _tab(request, shown, "live", slug, number)
+
+
+def live_pairs(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    shown = shown_round(request, slug, number)
+    return _tab(request, shown, "live-pairs", slug, number)
+
+
+def live_history(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    shown = shown_round(request, slug, number)
+    return _tab(request, shown, "live-history", slug, number)
+
+
+def live_batches(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    shown = shown_round(request, slug, number)
+    return _tab(request, shown, "live-batches", slug, number)
+
+
+def live_labels(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    shown = shown_round(request, slug, number)
+    return _tab(request, shown, "live-labels", slug, number)
+
+
+def compare(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Two runs side by side: by default the two best."""
+    shown = shown_round(request, slug, number)
+    return _tab(request, shown, "compare", slug, number)
+
+
+TABS = {
+    "live": "Ranking",
+    "live-pairs": "Pairs",
+    "live-history": "History",
+    "live-batches": "Batches",
+    "live-labels": "Labels",
+}
+
+
+def _tab(
+    request: HttpRequest, shown: Shown | None, page: str, slug: str, number: int
+) -> HttpResponse:
+    """The whole page; for a poll only what has changed since what the reader has, or nothing."""
+    if shown is None:
+        return redirect("round-detail", slug, number)
+    body = shown.state if page == "live-batches" else shown.numbers
+    polled = request.htmx and "head" in request.GET  # type: ignore[attr-defined]
+    if polled and request.GET["head"] == shown.state:
+        return HttpResponse(status=204)
+    context = _context(request, shown, page) | {"body_token": body}
+    if not polled:
+        return render(request, "estimation/live.html", context | _body(request, shown, page))
+    if request.GET.get("body") != body:
+        context |= {"swap_body": True} | _body(request, shown, page)
+    return render(request, "estimation/_live_update.html", context)
+
+
+def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
+    """What the head of the page says."""
+    query = {"measure": shown.table.measure} if shown.table else {}
+    picked = {name: request.GET[name] for name in ("first", "second", "all") if name in request.GET}
+    return {
+        "campaign": shown.campaign,
+        "section": "live",
+        "round": shown.round,
+        "progress": shown.progress,
+        "estimates": shown.estimate_set,
+        "table": shown.table,
+        "head_token": shown.state,
+        "page": page,
+        "tabs": TABS,
+        "query": f"?{urlencode(query)}" if query else "",
+        "poll": urlencode(query | picked),
+    }
+
+
+def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
+    """What the tab itself shows; nothing before the first estimates."""
+    table, latest = shown.table, shown.estimate_set
+    if table is None or latest is None:
+        return {}
+    if page == "live-history":
+        points = selectors.history(shown.round, table.measure)
+        whole = "all" in request.GET
+        return {"history": history_figure(table, points, whole=whole), "runs": len(table.rows)}
+    if page == "live-labels":
+        return {"report": selectors.report(shown.round, latest)}
+    if page == "compare":
+        return _compared(request, table)
+    return {"pairs": selectors.pairwise(latest, table.measure)}
+
+
+def _compared(request: HttpRequest, table: RankingTable) -> dict[str, Any]:
+    tags = [row.tag for row in table.rows]
+    first = request.GET.get("first") or tags[0]
+    second = request.GET.get("second") or next((tag for tag in tags if tag != first), first)
+    found = selectors.compare(table, first, second) if first != second else None
+    return {
+        "first": first,
+        "second": second,
+        "found": comparison_figure(found) if found else None,
+    }

@@ -1,0 +1,105 @@
+"""Reports: made by the worker, kept, downloaded."""
+
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.safestring import mark_safe
+from django.views.decorators.http import require_POST
+
+from estimation import selectors
+from estimation.models import Report
+from estimation.services import files, reports
+from estimation.views.rounds import failure, pending, round_of
+from judging import selectors as judging
+from judging.access import organized_campaign, user_of
+
+CONTENT_TYPES = {
+    Report.Name.ESTIMATES_CSV: "text/csv; charset=utf-8",
+    Report.Name.ESTIMATES_JSON: "application/json",
+    Report.Name.QRELS: "text/plain; charset=utf-8",
+    Report.Name.JUDGMENTS: "text/csv; charset=utf-8",
+    Report.Name.HTML: "text/html; charset=utf-8",
+}
+PURPOSES = {
+    Report.Name.HTML: "To read and to print: what was evaluated, how, and what came out.",
+    Report.Name.ESTIMATES_CSV: "Every run, measure and estimator, for spreadsheets.",
+    Report.Name.ESTIMATES_JSON: "The same with covariances, verdicts and the design.",
+    Report.Name.JUDGMENTS: "Every label with assessor and inclusion probability.",
+    Report.Name.QRELS: "Mean grades as trec_eval reads them. Scoring runs on them is no estimate.",
+}
+BODY = ("<main", "</main>")
+
+
+def report_current(request: HttpRequest, slug: str) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    row = selectors.current_round(campaign)
+    return redirect("reports", slug, row.number) if row else redirect("round-list", slug)
+
+
+def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """The files; a poll gets the list anew while they are made, and nothing before."""
+    campaign = organized_campaign(user_of(request), slug)
+    row = round_of(campaign, number)
+    job, latest = judging.job_of("report", row.pk), selectors.latest_estimates(row)
+    made = list(selectors.reports_of(row))
+    context = {
+        "campaign": campaign,
+        "section": "report-list",
+        "round": row,
+        "latest": latest,
+        "fresh": [report for report in made if report.estimate_set == latest],
+        "earlier": [report for report in made if report.estimate_set != latest],
+        "purposes": PURPOSES,
+        "job": job if pending(job) else None,
+        "failure": failure(job),
+        "workers": judging.workers_alive(),
+    }
+    partial = request.htmx  # type: ignore[attr-defined]
+    return render(request, f"estimation/{'_reports' if partial else 'reports'}.html", context)
+
+
+@require_POST
+def report_make(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    reports.request(row=round_of(campaign, number), by=user_of(request))
+    return redirect("reports", slug, number)
+
+
+def report_file(request: HttpRequest, slug: str, number: int, pk: int) -> HttpResponseBase:
+    """The file as it was made, to be saved."""
+    report = _report(request, slug, number, pk)
+    name = f"{slug}-round-{number}-batch-{report.estimate_set.batches}-{report.name}"
+    return FileResponse(
+        files.path_of(report.file).open("rb"),
+        as_attachment=True,
+        filename=name,
+        content_type=CONTENT_TYPES[Report.Name(report.name)],
+    )
+
+
+def report_view(request: HttpRequest, slug: str, number: int, pk: int) -> HttpResponse:
+    """The HTML report within the site: the stored text, with the site's styles around it."""
+    report = _report(request, slug, number, pk)
+    if report.name != Report.Name.HTML:
+        raise Http404("This file is for download only.")
+    document = files.path_of(report.file).read_text(encoding="utf-8")
+    start, end = document.index(BODY[0]), document.rindex(BODY[1])
+    body = document[document.index(">", start) + 1 : end]
+    context = {
+        "campaign": report.estimate_set.round.campaign,
+        "section": "report-list",
+        "report": report,
+        "round": report.estimate_set.round,
+        "body": mark_safe(body),  # noqa: S308 (made by our own template, which escapes)
+    }
+    return render(request, "estimation/report_view.html", context)
+
+
+def _report(request: HttpRequest, slug: str, number: int, pk: int) -> Report:
+    campaign = organized_campaign(user_of(request), slug)
+    row = round_of(campaign, number)
+    report = selectors.reports_of(row).select_related("estimate_set__round__campaign")
+    found = report.filter(pk=pk).first()
+    if found is None:
+        raise Http404("No such report.")
+    return found

@@ -1,0 +1,155 @@
+"""Rounds: planned, previewed, drawn."""
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from estimation import selectors
+from estimation.figures import preview_figures
+from estimation.forms import RoundForm, values_of
+from estimation.models import Round
+from estimation.services import rounds
+from judging import selectors as judging
+from judging.access import organized_campaign, user_of
+from judging.errors import UserError
+from judging.models import Campaign, Job
+
+
+def round_of(campaign: Campaign, number: int) -> Round:
+    row = selectors.rounds_of(campaign).filter(number=number).first()
+    if row is None:
+        raise Http404("No such round.")
+    return row
+
+
+def round_list(request: HttpRequest, slug: str) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    context = {"campaign": campaign, "rounds": selectors.round_rows(campaign)}
+    return render(request, "estimation/rounds.html", context)
+
+
+def round_new(request: HttpRequest, slug: str) -> HttpResponse:
+    """The form with defaults, or with the choices of the round before."""
+    campaign = organized_campaign(user_of(request), slug)
+    before = selectors.current_round(campaign)
+    initial = values_of(before, same_seed=False) if before else {}
+    form = RoundForm(campaign, request.POST or None, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        try:
+            row = rounds.draft(campaign=campaign, by=user_of(request), plan=form.plan())
+            return redirect("round-detail", slug, row.number)
+        except UserError as error:
+            show_in(form, error)
+    context = {"campaign": campaign, "form": form, "ready": campaign.runs.exists()}
+    return render(request, "estimation/round_new.html", context)
+
+
+def round_detail(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    row = round_of(campaign, number)
+    if row.state != Round.State.DRAFTED:
+        context = {"campaign": campaign, "round": row, "progress": selectors.round_progress(row)}
+        return render(request, "estimation/round_frozen.html", context)
+    form = RoundForm(campaign, initial=values_of(row, same_seed=True))
+    context = {"campaign": campaign, "form": form, **preview_context(row)}
+    return render(request, "estimation/round_draft.html", context)
+
+
+def round_preview(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """The right half of a drafted round, asked for again and again while a worker is at it."""
+    campaign = organized_campaign(user_of(request), slug)
+    row = round_of(campaign, number)
+    if row.state != Round.State.DRAFTED:
+        return to_page(request, row)
+    context = {"campaign": campaign, **preview_context(row)}
+    if request.GET.get("seen") == context["token"]:
+        return HttpResponse(status=204)
+    return render(request, "estimation/_preview.html", context)
+
+
+def preview_context(row: Round) -> dict[str, object]:
+    """What the preview shows: the work under way, the error, or the figures."""
+    work = {kind: judging.job_of(kind, row.pk) for kind in ("preview", "draw")}
+    error = row.preview.get("error") or failure(work["preview"])
+    ready = bool(row.preview) and not row.preview.get("error")
+    drawing = pending(work["draw"])
+    states = [f"{job.state} {job.progress} {job.note}" for job in work.values() if job]
+    return {
+        "round": row,
+        "error": error,
+        "working": not row.preview and not error,
+        "drawing": work["draw"] if drawing else None,
+        "draw_error": failure(work["draw"]),
+        "figures": preview_figures(row.preview, budget=row.budget) if ready else None,
+        "workers": judging.workers_alive(),
+        "token": " ".join([*states, str(bool(row.preview)), str(judging.workers_alive() > 0)]),
+    }
+
+
+def pending(job: Job | None) -> bool:
+    return job is not None and job.state in (Job.State.QUEUED, Job.State.RUNNING)
+
+
+def failure(job: Job | None) -> str:
+    """Why the job failed, if it did."""
+    return job.error if job is not None and job.state == Job.State.FAILED else ""
+
+
+@require_POST
+def round_change(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Saves the choices; the preview is worked out anew."""
+    campaign = organized_campaign(user_of(request), slug)
+    row = round_of(campaign, number)
+    form = RoundForm(campaign, request.POST)
+    if form.is_valid():
+        try:
+            rounds.change(row=row, by=user_of(request), plan=form.plan())
+        except UserError as error:
+            show_in(form, error)
+    context = {"campaign": campaign, "form": form, **preview_context(row)}
+    if request.htmx:  # type: ignore[attr-defined]
+        return changed_fragment(request, form, context)
+    if form.errors:
+        return render(request, "estimation/round_draft.html", context, status=422)
+    return to_page(request, row)
+
+
+def changed_fragment(
+    request: HttpRequest, form: RoundForm, context: dict[str, object]
+) -> HttpResponse:
+    """The preview alone, so that nobody's typing is disturbed; with errors, the form as well."""
+    if not form.errors and "had_errors" not in request.POST:
+        return render(request, "estimation/_preview.html", context)
+    headers = {"HX-Retarget": "#planning", "HX-Reswap": "outerHTML"}
+    answer = render(request, "estimation/_planning.html", context)
+    answer.headers.update(headers)
+    return answer
+
+
+def to_page(request: HttpRequest, row: Round) -> HttpResponse:
+    """To the round's page; htmx is told to go there itself, as a fragment would not fit."""
+    answer = redirect("round-detail", row.campaign.slug, row.number)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return answer
+    return HttpResponse(status=204, headers={"HX-Redirect": answer["Location"]})
+
+
+def show_in(form: RoundForm, error: UserError) -> None:
+    field = error.field if error.field in form.fields else None
+    if field is None and error.status != 400:
+        raise error
+    form.add_error(field, error.message)
+
+
+@require_POST
+def round_draw(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    rounds.request_draw(row=round_of(campaign, number), by=user_of(request))
+    return redirect("round-detail", slug, number)
+
+
+@require_POST
+def round_discard(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    rounds.discard(row=round_of(campaign, number), by=user_of(request))
+    return redirect("round-list", slug)

@@ -1,0 +1,195 @@
+"""The administration of the judging side.
+
+Rows are written by services, which check and audit; here admins look things up. Accounts are the
+exception: an admin makes them, sets passwords, and says who may create campaigns.
+"""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group
+from django.db.models import Model
+from django.http import HttpRequest
+from django.urls import reverse
+
+from judging.models import (
+    ApiToken,
+    Assignment,
+    AuditEntry,
+    Batch,
+    Campaign,
+    Decision,
+    Document,
+    Job,
+    Judgment,
+    KnownGrade,
+    Membership,
+    Pair,
+    Topic,
+    Upload,
+    User,
+    WorkerHeartbeat,
+)
+
+admin.site.site_header = "evalsite administration"
+admin.site.site_title = "evalsite"
+admin.site.index_title = "Rows of the database"
+admin.site.unregister(Group)
+
+
+class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # no subscript at run time
+    """Looks at rows; changes none. Counts only what it shows, for tables of millions of rows."""
+
+    show_full_result_count = False
+    list_per_page = 50
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(User)
+class Users(UserAdmin):  # type: ignore[type-arg]
+    """Accounts. They are made inactive rather than deleted: judgments refer to them."""
+
+    list_display = ("username", "is_organizer", "is_superuser", "is_active", "last_login")
+    list_filter = ("is_organizer", "is_superuser", "is_active")
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Person", {"fields": ("first_name", "last_name", "email", "invited_by")}),
+        ("Rights", {"fields": ("is_active", "is_organizer", "is_superuser", "is_staff")}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
+    add_fieldsets = (
+        (None, {"fields": ("username", "usable_password", "password1", "password2")}),
+        ("Rights", {"fields": ("is_organizer",)}),
+    )
+    readonly_fields = ("last_login", "date_joined", "invited_by")
+    filter_horizontal = ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Campaign)
+class Campaigns(ReadOnly):
+    list_display = ("slug", "name", "state", "depth", "created_by", "created")
+    list_filter = ("state",)
+    search_fields = ("slug", "name")
+
+    def view_on_site(self, obj: Model) -> str:
+        return reverse("campaign-settings", args=[obj.slug])  # type: ignore[attr-defined]
+
+
+@admin.register(Membership)
+class Memberships(ReadOnly):
+    list_display = ("user", "role", "campaign", "created")
+    list_filter = ("role", "campaign")
+    search_fields = ("user__username",)
+    list_select_related = ("user", "campaign")
+
+
+@admin.register(ApiToken)
+class ApiTokens(ReadOnly):
+    """Keys; only their digests are stored. Deleting one revokes it."""
+
+    list_display = ("name", "user", "created")
+    search_fields = ("name", "user__username")
+    exclude = ("digest",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+
+@admin.register(Upload)
+class Uploads(ReadOnly):
+    list_display = ("name", "kind", "state", "campaign", "size", "error_count", "created")
+    list_filter = ("kind", "state", "campaign")
+    search_fields = ("name", "sha256")
+    exclude = ("file",)
+
+
+@admin.register(Topic)
+class Topics(ReadOnly):
+    list_display = ("topic_id", "title", "campaign")
+    list_filter = ("campaign",)
+    search_fields = ("topic_id", "title")
+
+
+@admin.register(Document)
+class Documents(ReadOnly):
+    list_display = ("docno", "title", "campaign")
+    list_filter = ("campaign",)
+    search_fields = ("=docno",)
+
+
+@admin.register(KnownGrade)
+class KnownGrades(ReadOnly):
+    list_display = ("topic", "docno", "grade", "campaign")
+    list_filter = ("campaign",)
+    list_select_related = ("topic", "campaign")
+    search_fields = ("=docno",)
+
+
+@admin.register(Batch)
+class Batches(ReadOnly):
+    list_display = ("number", "campaign", "state", "pair_count", "remaining", "opened", "completed")
+    list_filter = ("state", "campaign")
+
+
+@admin.register(Pair)
+class Pairs(ReadOnly):
+    list_display = ("topic", "docno", "wanted", "held", "judged", "decided", "campaign")
+    list_filter = ("decided", "campaign")
+    list_select_related = ("topic", "campaign")
+    search_fields = ("=docno", "=topic__topic_id")
+
+
+@admin.register(Assignment)
+class Assignments(ReadOnly):
+    list_display = ("pair", "assessor", "state", "revision", "lease_until", "changed")
+    list_filter = ("state",)
+    list_select_related = ("pair", "assessor")
+    search_fields = ("=pair__docno", "=assessor__username")
+
+
+@admin.register(Judgment)
+class Judgments(ReadOnly):
+    list_display = ("assignment_id", "assessor", "revision", "grade", "seconds", "created")
+    list_filter = ("grade",)
+    list_select_related = ("assessor",)
+    search_fields = ("=assignment__pair__docno", "=assessor__username")
+
+
+@admin.register(Decision)
+class Decisions(ReadOnly):
+    list_display = ("pair", "kind", "grade", "reason", "decided_by", "created")
+    list_filter = ("kind",)
+    list_select_related = ("pair", "decided_by")
+
+
+@admin.register(Job)
+class Jobs(ReadOnly):
+    list_display = ("kind", "target", "state", "progress", "attempts", "started", "finished")
+    list_filter = ("kind", "state")
+    exclude = ("token",)
+
+
+@admin.register(WorkerHeartbeat)
+class WorkerHeartbeats(ReadOnly):
+    list_display = ("name", "seen")
+
+
+@admin.register(AuditEntry)
+class AuditEntries(ReadOnly):
+    list_display = ("created", "actor", "action", "target", "campaign")
+    list_filter = ("action", "campaign")
+    list_select_related = ("actor", "campaign")
+    search_fields = ("action", "target", "=actor__username")
+    date_hierarchy = "created"

@@ -1,0 +1,93 @@
+"""Keys of the REST interface, and who the caller is."""
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import AllowAny, BasePermission, IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from judging.api.base import ApiView
+from judging.api.fields import Body, Text, checked
+from judging.api.serializers import MeRow, NewTokenRow, TokenRow
+from judging.models import ApiToken
+from judging.services import members, sign_in
+
+
+class Password(serializers.CharField):
+    def __init__(self) -> None:
+        super().__init__(max_length=4096, trim_whitespace=False, style={"input_type": "password"})
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class SignIn(Body):
+    username = Text(max_length=150)
+    password = Password()
+    name = Text(max_length=100, default="API", help_text="What the key is for.")
+
+
+class Tokens(ApiView):
+    section = "You"
+    refusals = {"POST": (429,)}
+
+    def get_authenticators(self) -> list[Any]:
+        signing_in = self.request is not None and self.request.method == "POST"
+        return [] if signing_in else super().get_authenticators()
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [AllowAny() if self.request.method == "POST" else IsAuthenticated()]
+
+    @extend_schema(responses=TokenRow(many=True))
+    def get(self, request: Request) -> Response:
+        """Your keys, without the keys themselves."""
+        return Response(TokenRow(self.user.api_tokens.order_by("-pk"), many=True).data)
+
+    @extend_schema(request=SignIn, responses={201: NewTokenRow}, auth=[])
+    def post(self, request: Request) -> Response:
+        """Sign in and get a key.
+
+        Send it with every request as "Authorization: Bearer <key>". It is shown this once.
+        """
+        given = checked(SignIn, request.data)
+        user = sign_in.authenticate(
+            username=given["username"],
+            password=given["password"],
+            address=request.META.get("REMOTE_ADDR", ""),
+        )
+        key = members.create_token(user=user, name=given["name"])
+        token = ApiToken.objects.get(digest=ApiToken.digest_of(key))
+        return Response({**TokenRow(token).data, "key": key}, status=201)
+
+
+class Token(ApiView):
+    section = "You"
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request: Request, token: int) -> Response:
+        """Revoke one of your keys."""
+        row = get_object_or_404(ApiToken, pk=token, user=self.user)
+        members.revoke_token(token=row, by=self.user)
+        return Response(status=204)
+
+
+class Me(ApiView):
+    section = "You"
+
+    @extend_schema(responses=MeRow)
+    def get(self, request: Request) -> Response:
+        """Who you are, and of which campaigns you are a member."""
+        user = self.user
+        mine = user.memberships.select_related("campaign").order_by("-campaign", "role")
+        shown = {
+            "username": user.username,
+            "is_superuser": user.is_superuser,
+            "may_create_campaigns": user.is_superuser or user.is_organizer,
+            "memberships": mine,
+        }
+        return Response(MeRow(shown).data)

@@ -1,0 +1,222 @@
+"""Judging: claim a pair, judge it and get the next one, put it off, skip it, correct it."""
+
+import hashlib
+import re
+from dataclasses import asdict
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from judging import selectors
+from judging.access import ORGANIZER as ORGANIZES
+from judging.access import roles
+from judging.api.base import ASSESSOR, MEMBER, CampaignView, page
+from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
+from judging.api.pagination import PAGE_PARAMETERS, page_shape
+from judging.api.serializers import AssignmentRow, JudgedRow, JudgmentRow, NextRow
+from judging.errors import UserError
+from judging.models import Assignment, Campaign, Judgment, User
+from judging.services import assignments, judgments
+
+KEY = re.compile(r"[\x21-\x7e]{1,64}")
+DAY = 86_400
+REASONS = {
+    "draft": "campaign_not_open",
+    "closed": "campaign_not_open",
+    "nothing": "nothing_drawn",
+    "others": "waiting_for_others",
+    "complete": "batch_complete",
+}
+KEY_PARAMETER = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    description=(
+        "1 to 64 printable characters without spaces, of your choice, one for each judgment. Sent"
+        " again with the same judgment it changes nothing and answers 200 with what was stored;"
+        " with another judgment it is refused with 422. Left out, the key is derived from"
+        " assignment, revision, grade and comment, so that resending the same body is harmless."
+    ),
+)
+
+
+class Next(CampaignView):
+    section = "Judging"
+    access = {"POST": ASSESSOR}
+
+    @extend_schema(request=None, responses=NextRow)
+    def post(self, request: Request, slug: str) -> Response:
+        """Claim your next pair; the one you hold already, if you do."""
+        checked(NoBody, request.data)
+        return Response(NextRow(_next(self.campaign, self.user)).data)
+
+
+class SkipBody(Body):
+    reason = Text(max_length=500, help_text="Why you cannot judge it.")
+
+
+class Skip(CampaignView):
+    section = "Judging"
+    access = {"POST": ASSESSOR}
+
+    @extend_schema(request=SkipBody, responses=NextRow)
+    def post(self, request: Request, slug: str, assignment: int) -> Response:
+        """Say that you cannot judge a pair: it goes to somebody else. Answers with the next one."""
+        given = checked(SkipBody, request.data)
+        held = _own(self.campaign, self.user, assignment)
+        assignments.skip(assignment=held, by=self.user, reason=given["reason"])
+        return Response(NextRow(_next(self.campaign, self.user)).data)
+
+
+class Later(CampaignView):
+    section = "Judging"
+    access = {"POST": ASSESSOR}
+
+    @extend_schema(request=None, responses=NextRow)
+    def post(self, request: Request, slug: str, assignment: int) -> Response:
+        """Put a pair off: it comes back after the topic's others. Answers with the next one."""
+        checked(NoBody, request.data)
+        held = _own(self.campaign, self.user, assignment)
+        assignments.put_off(assignment=held, by=self.user)
+        return Response(NextRow(_next(self.campaign, self.user)).data)
+
+
+class Correction(Body):
+    revision = Whole(min_value=1, help_text="The revision you correct; it must be the current one.")
+    grade = Whole(help_text="From 0 to the top of the scale.")
+    comment = Text(max_length=judgments.MAX_COMMENT, default="", allow_blank=True)
+    seconds = Number(
+        min_value=0, max_value=DAY, default=None, allow_null=True, help_text="How long it took."
+    )
+
+
+class JudgmentBody(Correction):
+    assignment = Whole()
+    revision = Whole(
+        min_value=1, required=False, help_text="Only to correct a judgment: its current revision."
+    )
+
+
+class Which(serializers.Serializer[Any]):
+    own = serializers.BooleanField(
+        default=False, help_text="Only your own, also where you see all as an organizer."
+    )
+
+
+class Judgments(CampaignView):
+    section = "Judging"
+    access = {"GET": MEMBER, "POST": ASSESSOR}
+    refusals = {"POST": (422,)}
+
+    @extend_schema(parameters=[Which, *PAGE_PARAMETERS], responses=page_shape(JudgmentRow))
+    def get(self, request: Request, slug: str) -> Response:
+        """Your judgments that count, latest first; organizers see everybody's."""
+        own = checked(Which, request.query_params.dict())["own"]
+        rows = _current(self.campaign)
+        if own or ORGANIZES not in roles(self.user, self.campaign):
+            rows = rows.filter(assessor=self.user)
+        return page(request, rows.order_by("-pk"), JudgmentRow)
+
+    @extend_schema(
+        parameters=[KEY_PARAMETER],
+        request=JudgmentBody,
+        responses={200: JudgedRow, 201: JudgedRow},
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        """Judge an assignment; the answer carries the next one.
+
+        201: stored. 200: it was stored before under this key. 409: you have judged this pair
+        otherwise; to correct that, send the current revision too.
+        """
+        given = checked(JudgmentBody, request.data)
+        assignment = _own(self.campaign, self.user, given.pop("assignment"))
+        recorded = _save(assignment, self.user, request, given)
+        following = _next(self.campaign, self.user)
+        shown = {
+            "judgment": recorded.judgment,
+            "next": following["assignment"],
+            "reason": following["reason"],
+        }
+        return Response(JudgedRow(shown).data, status=201 if recorded.created else 200)
+
+
+class JudgmentDetail(CampaignView):
+    section = "Judging"
+    access = {"PATCH": ASSESSOR}
+    refusals = {"PATCH": (422,)}
+
+    @extend_schema(parameters=[KEY_PARAMETER], request=Correction, responses=JudgmentRow)
+    def patch(self, request: Request, slug: str, assignment: int) -> Response:
+        """Correct your judgment of an assignment. What was said before is kept, but not counted.
+
+        Grade and comment stay as they were in that revision where they are left out.
+        """
+        given = checked(Correction, request.data, partial=True)
+        if "revision" not in given:
+            raise serializers.ValidationError({"revision": ["This field is required."]})
+        own = _own(self.campaign, self.user, assignment)
+        said = get_object_or_404(own.judgments, revision=given["revision"])
+        given = {"grade": said.grade, "comment": said.comment, "seconds": None, **given}
+        return Response(JudgmentRow(_save(own, self.user, request, given).judgment).data)
+
+
+def _own(campaign: Campaign, user: User, pk: int) -> Assignment:
+    mine = Assignment.objects.filter(assessor=user, pair__campaign=campaign)
+    return get_object_or_404(mine.select_related("pair__topic", "pair__campaign"), pk=pk)
+
+
+def _current(campaign: Campaign) -> QuerySet[Judgment]:
+    rows = selectors.current_judgments().filter(assignment__pair__campaign=campaign)
+    return rows.select_related("assessor", "assignment__pair__topic")
+
+
+def _save(
+    assignment: Assignment, user: User, request: Request, given: dict[str, Any]
+) -> judgments.Recorded:
+    revision = given.pop("revision", None)
+    key = _key(request) or _derived_key(assignment, revision, given)
+    saying = judgments.Saying(key=key, **given)
+    if revision is None:
+        return judgments.record(assignment=assignment, by=user, saying=saying)
+    return judgments.correct(assignment=assignment, by=user, saying=saying, revision=revision)
+
+
+def _key(request: Request) -> str | None:
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not KEY.fullmatch(key):
+        message = "Expected 1 to 64 printable characters without spaces."
+        raise UserError("key_invalid", message, field="Idempotency-Key")
+    return key
+
+
+def _derived_key(assignment: Assignment, revision: int | None, given: dict[str, Any]) -> str:
+    said = f"{assignment.pk}/{revision or 0}/{given['grade']}/{given['comment']}"
+    return f"auto-{hashlib.sha256(said.encode()).hexdigest()[:56]}"
+
+
+def _next(campaign: Campaign, user: User) -> dict[str, Any]:
+    assignment = assignments.claim_next(campaign=campaign, by=user)
+    if assignment is None:
+        return {"assignment": None, "reason": REASONS[selectors.empty_queue(campaign)]}
+    assignment.refresh_from_db(fields=["lease_until"])
+    return {"assignment": _shown(assignment, campaign, user), "reason": None}
+
+
+def _shown(assignment: Assignment, campaign: Campaign, user: User) -> dict[str, Any]:
+    """The assignment as its assessor sees it: nothing of runs, probabilities or other people."""
+    shown = {
+        "id": assignment.pk,
+        "topic": assignment.pair.topic,
+        "docno": assignment.pair.docno,
+        "document": selectors.document_of(assignment.pair),
+        "grades": campaign.grades,
+        "guidelines": campaign.guidelines,
+        "lease_until": assignment.lease_until,
+        "progress": asdict(selectors.own_progress(campaign, user)),
+    }
+    return dict(AssignmentRow(shown).data)

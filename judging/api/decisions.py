@@ -1,0 +1,97 @@
+"""What organizers decide about pairs that nobody could judge."""
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema, inline_serializer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from judging import selectors
+from judging.api.base import ORGANIZER, CampaignView, page
+from judging.api.fields import Body, NoBody, Text, Whole, checked
+from judging.api.pagination import PAGE_PARAMETERS, page_shape
+from judging.api.serializers import DecisionRow, PairCount, StuckRow
+from judging.models import Campaign, Pair
+from judging.services import decisions, known_grades
+
+DECISIONS = inline_serializer(
+    "Decisions", {"stuck": StuckRow(many=True), "taken": page_shape(DecisionRow)}
+)
+
+
+class DecisionBody(Body):
+    pair = Whole()
+    grade = Whole(
+        default=None, allow_null=True,
+        help_text="The grade of a pair without a judgment; null: use the judgments it has.",
+    )  # fmt: skip
+    reason = Text(max_length=500, help_text="The report states it.")
+
+
+class RestBody(Body):
+    grade = Whole(help_text="The grade that every pair without a judgment gets.")
+    reason = Text(max_length=500, help_text="The report states it.")
+
+
+class PairBody(Body):
+    pair = Whole()
+
+
+class Decisions(CampaignView):
+    section = "Decisions"
+    access = {"GET": ORGANIZER, "POST": ORGANIZER}
+
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=DECISIONS)
+    def get(self, request: Request, slug: str) -> Response:
+        """Pairs that wait for you (at most 200), and, by page, the decisions taken so far."""
+        taken = page(request, selectors.decisions(self.campaign).order_by("-pk"), DecisionRow)
+        stuck: Any = StuckRow(selectors.stuck_pairs(self.campaign), many=True).data
+        return Response({"stuck": stuck, "taken": taken.data})
+
+    @extend_schema(request=DecisionBody, responses={201: DecisionRow})
+    def post(self, request: Request, slug: str) -> Response:
+        """Decide on one pair."""
+        given = checked(DecisionBody, request.data)
+        pair = _pair(self.campaign, given.pop("pair"))
+        return Response(DecisionRow(decisions.decide(pair=pair, by=self.user, **given)).data, 201)
+
+
+class DecideRest(CampaignView):
+    section = "Decisions"
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=RestBody, responses=PairCount)
+    def post(self, request: Request, slug: str) -> Response:
+        """Give every drawn pair that nobody has judged or holds the same grade."""
+        given = checked(RestBody, request.data)
+        count = decisions.decide_rest(campaign=self.campaign, by=self.user, **given)
+        return Response({"pairs": count})
+
+
+class FromQrels(CampaignView):
+    section = "Decisions"
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=None, responses=PairCount)
+    def post(self, request: Request, slug: str) -> Response:
+        """Judge drawn pairs from the qrels that were uploaded."""
+        checked(NoBody, request.data)
+        count = known_grades.answer(campaign=self.campaign, by=self.user)
+        return Response({"pairs": count})
+
+
+class AskAgain(CampaignView):
+    section = "Decisions"
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=PairBody, responses={204: None})
+    def post(self, request: Request, slug: str) -> Response:
+        """Offer a pair once more to those who skipped it."""
+        pair = _pair(self.campaign, checked(PairBody, request.data)["pair"])
+        decisions.ask_again(pair=pair, by=self.user)
+        return Response(status=204)
+
+
+def _pair(campaign: Campaign, pk: int) -> Pair:
+    return get_object_or_404(campaign.pairs.select_related("campaign", "topic"), pk=pk)

@@ -1,0 +1,91 @@
+"""Fields that take what the documentation says and nothing else.
+
+A number in quotes is no number, a field nobody knows is an error, and text that a database would
+refuse (NUL, other control characters, lone surrogates) never gets that far.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+
+from judging.formats.problems import text_problem
+
+WHOLE_MIN, WHOLE_MAX = -(2**31), 2**31 - 1
+
+
+class Text(serializers.CharField):
+    """Text that every database stores."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        if problem := text_problem(data):
+            raise serializers.ValidationError(f"{problem[:1].upper()}{problem[1:]}.")
+        return super().to_internal_value(data)
+
+
+class Whole(serializers.IntegerField):
+    """A whole number as JSON writes it, within what a database column holds."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("min_value", WHOLE_MIN)
+        kwargs.setdefault("max_value", WHOLE_MAX)
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, bool) or not isinstance(data, int | float) or not _is_whole(data):
+            self.fail("invalid")
+        return int(data)
+
+
+def _is_whole(number: float) -> bool:
+    return isinstance(number, int) or number.is_integer()
+
+
+class Number(serializers.FloatField):
+    """A finite number. In answers an infinite or undefined one is null: JSON has neither."""
+
+    def to_internal_value(self, data: Any) -> float:
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            self.fail("invalid")
+        value: float = super().to_internal_value(data)
+        if not math.isfinite(value):
+            self.fail("invalid")
+        return value
+
+    def to_representation(self, value: Any) -> float | None:  # type: ignore[override]
+        number = float(value)
+        return number if math.isfinite(number) else None
+
+
+class Flag(serializers.BooleanField):
+    """True or false as JSON writes them."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class Body(serializers.Serializer[Any]):
+    """The body of a request. A field that is not declared is an error that names it."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            unknown = [str(name) for name in data if name not in self.fields]
+            if unknown:
+                raise serializers.ValidationError({name: ["Unknown field."] for name in unknown})
+        return super().to_internal_value(data)
+
+
+class NoBody(Body):
+    """For actions that take nothing."""
+
+
+def checked(kind: type[serializers.Serializer[Any]], data: Any, *, partial: bool = False) -> Any:
+    """The validated values, or a 400 that names every field at fault."""
+    serializer = kind(data=data, partial=partial)
+    serializer.is_valid(raise_exception=True)
+    return serializer.validated_data

@@ -1,0 +1,193 @@
+"""Topics, documents and uploads."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Left
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from judging import selectors
+from judging.api.base import MEMBER, ORGANIZER, CampaignView, FilesBody, page
+from judging.api.fields import Body, Text, checked
+from judging.api.pagination import PAGE_PARAMETERS, Pages, page_shape
+from judging.api.serializers import DocumentDetailRow, DocumentRow, TopicRow, UploadRow
+from judging.errors import UserError
+from judging.formats.guess import guess_kind
+from judging.models import Campaign, Document, Job, Topic, Upload
+from judging.services import uploads
+
+EXCERPT = 500
+MAX_FILES = 500
+
+
+class Topics(CampaignView):
+    section = "Material"
+    access = {"GET": MEMBER}
+
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=page_shape(TopicRow))
+    def get(self, request: Request, slug: str) -> Response:
+        """The topics of a campaign."""
+        rows: QuerySet[Topic] = self.campaign.topics.order_by("topic_id")
+        return page(request, rows, TopicRow)
+
+
+class DocumentSearch(serializers.Serializer[Any]):
+    search = Text(
+        max_length=200, default="", allow_blank=True, help_text="Part of a docno or title."
+    )
+
+
+class Documents(CampaignView):
+    section = "Material"
+    access = {"GET": MEMBER}
+
+    @extend_schema(
+        parameters=[DocumentSearch, *PAGE_PARAMETERS], responses=page_shape(DocumentRow)
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """The documents of a campaign, by docno, with the beginning of their texts."""
+        sought = checked(DocumentSearch, request.query_params.dict())["search"]
+        rows = selectors.documents(self.campaign).order_by("docno")
+        if sought:
+            rows = rows.filter(Q(docno__icontains=sought) | Q(title__icontains=sought))
+        return page(request, rows.defer("text").annotate(excerpt=Left("text", EXCERPT)), DocumentRow)
+
+
+class DocumentDetail(CampaignView):
+    section = "Material"
+    access = {"GET": MEMBER}
+
+    @extend_schema(responses=DocumentDetailRow)
+    def get(self, request: Request, slug: str, document: int) -> Response:
+        """One document with its whole text."""
+        rows: QuerySet[Document] = selectors.documents(self.campaign)
+        return Response(DocumentDetailRow(get_object_or_404(rows, pk=document)).data)
+
+
+class UploadBody(Body):
+    files = serializers.ListField(
+        child=serializers.FileField(), min_length=1, max_length=MAX_FILES,
+        help_text="One file or many, each in a part of this name; plain or gzip.",
+    )  # fmt: skip
+    kind = serializers.ChoiceField(
+        Upload.Kind.choices, required=False, help_text="Guessed from each file if left out."
+    )
+    check_only = serializers.BooleanField(
+        default=False, help_text="Only report problems; load nothing."
+    )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An upload with the job that reads it."""
+
+    upload: Upload
+    job: Job | None
+
+    @property
+    def progress(self) -> int:
+        if self.upload.state in (Upload.State.STORED, Upload.State.READING):
+            return self.job.progress if self.job else 0
+        return 100
+
+
+class Uploads(CampaignView):
+    section = "Material"
+    access = {"GET": ORGANIZER, "POST": ORGANIZER}
+
+    def get_parsers(self) -> list[Any]:
+        return [FilesBody()]
+
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=page_shape(UploadRow))
+    def get(self, request: Request, slug: str) -> Response:
+        """The uploads of a campaign, newest first."""
+        pages = Pages()
+        newest = self.campaign.uploads.select_related("created_by").order_by("-pk")
+        rows = pages.paginate_queryset(newest, request) or []
+        return pages.get_paginated_response(_shown(rows))
+
+    @extend_schema(
+        request={"multipart/form-data": UploadBody}, responses={201: UploadRow(many=True)}
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        """Upload files: topics, documents, runs or qrels.
+
+        They are stored at once and read by the worker: poll the uploads until they are accepted
+        or rejected. If one of the files cannot be taken, none is stored.
+        """
+        given = checked(UploadBody, request.data)
+        kinds = _kinds(given["files"], given.get("kind"))
+        stored = [
+            uploads.store(
+                campaign=self.campaign,
+                by=self.user,
+                file=file,
+                name=file.name or "",
+                kind=kind,
+                check_only=given["check_only"],
+            )
+            for file, kind in zip(given["files"], kinds, strict=True)
+        ]
+        return Response(_shown(stored), status=201)
+
+
+class UploadDetail(CampaignView):
+    section = "Material"
+    access = {"GET": ORGANIZER, "DELETE": ORGANIZER}
+
+    @extend_schema(responses=UploadRow)
+    def get(self, request: Request, slug: str, upload: int) -> Response:
+        """One upload: how far it is read, and what is wrong with it."""
+        return Response(_shown([_upload(self.campaign, upload)])[0])
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request: Request, slug: str, upload: int) -> Response:
+        """Remove an upload and all it brought, while nothing rests on it."""
+        uploads.remove(upload=_upload(self.campaign, upload), by=self.user)
+        return Response(status=204)
+
+
+def _upload(campaign: Campaign, pk: int) -> Upload:
+    return get_object_or_404(campaign.uploads.select_related("created_by", "campaign"), pk=pk)
+
+
+def _shown(rows: list[Upload]) -> list[dict[str, Any]]:
+    found = Job.objects.filter(kind="upload", target__in=[row.pk for row in rows])
+    jobs = {job.target: job for job in found}
+    shown = [Shown(row, jobs.get(row.pk)) for row in rows]
+    return list(UploadRow(shown, many=True).data)
+
+
+def _kinds(files: list[UploadedFile], kind: str | None) -> list[str]:
+    """The kind of every file; refuses all of them before any is stored if one cannot be taken."""
+    large = [file for file in files if (file.size or 0) > settings.UPLOAD_MAX_BYTES]
+    if large:
+        limit = f"Expected at most {settings.UPLOAD_MAX_BYTES // 2**20} MB."
+        raise _refused("too_large", "A file is too large.", large, limit, 413)
+    kinds = [kind or _guess(file) for file in files]
+    unknown = [file for file, found in zip(files, kinds, strict=True) if not found]
+    if unknown:
+        expected = "Say whether this holds topics, documents, a run or qrels."
+        raise _refused("kind_unknown", "It is not clear what a file is.", unknown, expected, 400)
+    return kinds
+
+
+def _guess(file: UploadedFile) -> str:
+    head = file.read(uploads.HEAD_BYTES)
+    file.seek(0)
+    guess = guess_kind(file.name or "", head)
+    return guess.kind if guess else ""
+
+
+def _refused(
+    code: str, message: str, files: list[UploadedFile], each: str, status: int
+) -> UserError:
+    rows = [{"file": file.name, "field": "files", "message": each} for file in files]
+    return UserError(code, message, status=status, data={"errors": rows})

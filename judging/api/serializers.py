@@ -1,0 +1,249 @@
+"""What answers of the judging side look like."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from judging.api.fields import Number
+from judging.api.schema import ErrorLine
+from judging.models import Campaign, Decision, Job, Membership, Upload
+
+CharField = serializers.CharField
+IntegerField = serializers.IntegerField
+DateTimeField = serializers.DateTimeField
+Row = serializers.Serializer[Any]
+
+
+class GradeRow(Row):
+    name = CharField()
+    meaning = CharField(default="")
+
+
+class JobRow(Row):
+    """Work of the server in the background."""
+
+    state = serializers.ChoiceField(Job.State.choices)
+    progress = IntegerField(help_text="Percent.")
+    note = CharField()
+    error = CharField(help_text="Why it failed; else empty.")
+    started = DateTimeField(allow_null=True)
+    finished = DateTimeField(allow_null=True)
+
+
+class TokenRow(Row):
+    id = IntegerField()
+    name = CharField()
+    created = DateTimeField()
+
+
+class NewTokenRow(TokenRow):
+    key = CharField(help_text="Shown this once.")
+
+
+class MembershipRow(Row):
+    campaign = CharField(source="campaign.slug")
+    name = CharField(source="campaign.name")
+    state = serializers.ChoiceField(Campaign.State.choices, source="campaign.state")
+    role = serializers.ChoiceField(Membership.Role.choices)
+
+
+class MeRow(Row):
+    username = CharField()
+    is_admin = serializers.BooleanField(source="is_superuser")
+    may_create_campaigns = serializers.BooleanField()
+    memberships = MembershipRow(many=True)
+
+
+class CampaignRow(Row):
+    """A campaign as every member sees it; the other fields are for its organizers."""
+
+    slug = CharField()
+    name = CharField()
+    state = serializers.ChoiceField(Campaign.State.choices)
+    guidelines = CharField()
+    grades = GradeRow(many=True, help_text="The scale, from grade 0 upwards.")
+    roles = serializers.ListField(
+        child=serializers.ChoiceField(Membership.Role.choices), help_text="The caller's."
+    )
+
+
+class MaterialRow(Row):
+    topics = IntegerField()
+    documents = IntegerField()
+    known_grades = IntegerField()
+    uploads_pending = IntegerField()
+    uploads_rejected = IntegerField()
+
+
+class OrganizedCampaignRow(CampaignRow):
+    min_relevant = IntegerField(required=False, help_text="Lowest grade that counts as relevant.")
+    depth = IntegerField(required=False, help_text="How deep runs are pooled.")
+    lease_minutes = IntegerField(required=False)
+    created = DateTimeField(required=False)
+    created_by = CharField(required=False, source="created_by.username")
+
+
+class CampaignDetailRow(OrganizedCampaignRow):
+    material = MaterialRow(required=False)
+
+
+class TopicRow(Row):
+    id = CharField(source="topic_id")
+    title = CharField()
+    description = CharField()
+    narrative = CharField()
+
+
+class DocumentRow(Row):
+    id = IntegerField(source="pk")
+    docno = CharField()
+    title = CharField()
+    excerpt = CharField(help_text="The first 500 characters of the text.")
+
+
+class DocumentDetailRow(Row):
+    id = IntegerField(source="pk")
+    docno = CharField()
+    title = CharField()
+    text = CharField()
+
+
+class Problems(serializers.ListField):
+    """Problems of an upload, in the row shape of all errors."""
+
+    child = ErrorLine()
+
+    def to_representation(self, data: Any) -> list[dict[str, Any]]:
+        return [
+            {name: problem[name] or None for name in ("file", "line", "field")}
+            | {"message": problem["message"]}
+            for problem in data
+        ]
+
+
+class UploadRow(Row):
+    """An uploaded file and what reading it brought."""
+
+    id = IntegerField(source="upload.pk")
+    kind = serializers.ChoiceField(Upload.Kind.choices, source="upload.kind")
+    name = CharField(source="upload.name")
+    size = IntegerField(source="upload.size", help_text="Bytes.")
+    sha256 = CharField(source="upload.sha256")
+    check_only = serializers.BooleanField(source="upload.check_only")
+    state = serializers.ChoiceField(Upload.State.choices, source="upload.state")
+    progress = IntegerField(help_text="Percent.")
+    errors = Problems(source="upload.errors")  # type: ignore[assignment]
+    error_count = IntegerField(source="upload.error_count")
+    warnings = Problems(source="upload.warnings")
+    warning_count = IntegerField(source="upload.warning_count")
+    summary = serializers.DictField(source="upload.summary", help_text="Numbers of rows read.")
+    job = JobRow(allow_null=True)
+    created = DateTimeField(source="upload.created")
+    created_by = CharField(source="upload.created_by.username")
+    finished = DateTimeField(source="upload.finished", allow_null=True)
+
+
+class DocumentText(Row):
+    title = CharField()
+    text = CharField()
+
+
+class ProgressRow(Row):
+    judged = IntegerField()
+    judged_today = IntegerField()
+    skipped = IntegerField()
+
+
+class AssignmentRow(Row):
+    """A pair to judge, with all that an assessor needs to know."""
+
+    id = IntegerField()
+    topic = TopicRow()
+    docno = CharField()
+    document = DocumentText(allow_null=True, help_text="Null: the campaign has no text of it.")
+    grades = GradeRow(many=True)
+    guidelines = CharField()
+    lease_until = DateTimeField(help_text="Until when the pair is kept for the assessor.")
+    progress = ProgressRow()
+
+
+REASONS = ("batch_complete", "waiting_for_others", "campaign_not_open", "nothing_drawn")
+
+
+class NextRow(Row):
+    assignment = AssignmentRow(allow_null=True)
+    reason = serializers.ChoiceField(
+        REASONS, allow_null=True, help_text="Why there is no assignment."
+    )
+
+
+class JudgmentRow(Row):
+    assignment = IntegerField(source="assignment_id")
+    topic = CharField(source="assignment.pair.topic.topic_id")
+    docno = CharField(source="assignment.pair.docno")
+    assessor = CharField(source="assessor.username")
+    grade = IntegerField()
+    revision = IntegerField(help_text="1, and one more with every correction.")
+    comment = CharField()
+    seconds = Number(allow_null=True)
+    created = DateTimeField()
+
+
+class JudgedRow(Row):
+    judgment = JudgmentRow()
+    next = AssignmentRow(allow_null=True, help_text="The next assignment, already claimed.")
+    reason = serializers.ChoiceField(REASONS, allow_null=True, help_text="Why next is null.")
+
+
+class StuckRow(Row):
+    """A pair that waits for the organizer."""
+
+    pair = IntegerField()
+    topic = CharField(source="topic_id")
+    docno = CharField()
+    wanted = IntegerField()
+    judged = IntegerField()
+    skips = serializers.ListField(child=CharField(), help_text="Reasons of those who skipped it.")
+    nobody_left = serializers.BooleanField()
+
+
+class DecisionRow(Row):
+    pair = IntegerField(source="pair_id")
+    topic = CharField(source="pair.topic.topic_id")
+    docno = CharField(source="pair.docno")
+    kind = serializers.ChoiceField(Decision.Kind.choices)
+    grade = IntegerField(allow_null=True)
+    reason = CharField()
+    decided_by = CharField(source="decided_by.username")
+    created = DateTimeField()
+
+
+class PairCount(Row):
+    pairs = IntegerField(help_text="How many pairs it closed or judged.")
+
+
+class MemberRow(Row):
+    id = IntegerField(source="pk")
+    username = CharField(source="user.username")
+    role = serializers.ChoiceField(Membership.Role.choices)
+    judged = IntegerField(help_text="Pairs the member has judged in this campaign.")
+    created = DateTimeField()
+
+
+class NewMemberRow(Row):
+    id = IntegerField(source="pk")
+    username = CharField(source="user.username")
+    role = serializers.ChoiceField(Membership.Role.choices)
+    invitation = serializers.URLField(
+        allow_null=True,
+        help_text="Where an account without a password sets one; told here only.",
+    )
+
+
+class AuditRow(Row):
+    id = IntegerField()
+    actor = CharField(allow_null=True, source="actor.username", default=None)
+    action = CharField()
+    target = CharField()
+    data = serializers.DictField()
+    created = DateTimeField()

@@ -1,0 +1,37 @@
+"""Addresses of the judging side, under /api/."""
+
+from django.urls import URLPattern, URLResolver, path
+
+from judging.api import accounts, assessing, campaigns, decisions, documentation, material, people
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", documentation.documentation, name="api-docs"),
+    path("schema/", documentation.SchemaDocument.as_view(), name="api-schema"),
+    path("tokens/", accounts.Tokens.as_view(), name="api-tokens"),
+    path("tokens/<int:token>/", accounts.Token.as_view(), name="api-token"),
+    path("me/", accounts.Me.as_view(), name="api-me"),
+    path("campaigns/", campaigns.Campaigns.as_view(), name="api-campaigns"),
+]
+
+campaign_urlpatterns: list[URLPattern | URLResolver] = [
+    path("", campaigns.CampaignDetail.as_view(), name="api-campaign"),
+    path("open/", campaigns.Opened.as_view(), name="api-campaign-open"),
+    path("close/", campaigns.Closed.as_view(), name="api-campaign-close"),
+    path("topics/", material.Topics.as_view(), name="api-topics"),
+    path("documents/", material.Documents.as_view(), name="api-documents"),
+    path("documents/<int:document>/", material.DocumentDetail.as_view(), name="api-document"),
+    path("uploads/", material.Uploads.as_view(), name="api-uploads"),
+    path("uploads/<int:upload>/", material.UploadDetail.as_view(), name="api-upload"),
+    path("assignments/next/", assessing.Next.as_view(), name="api-next"),
+    path("assignments/<int:assignment>/skip/", assessing.Skip.as_view(), name="api-skip"),
+    path("assignments/<int:assignment>/later/", assessing.Later.as_view(), name="api-later"),
+    path("judgments/", assessing.Judgments.as_view(), name="api-judgments"),
+    path("judgments/<int:assignment>/", assessing.JudgmentDetail.as_view(), name="api-judgment"),
+    path("decisions/", decisions.Decisions.as_view(), name="api-decisions"),
+    path("decisions/rest/", decisions.DecideRest.as_view(), name="api-decide-rest"),
+    path("decisions/from-qrels/", decisions.FromQrels.as_view(), name="api-from-qrels"),
+    path("decisions/ask-again/", decisions.AskAgain.as_view(), name="api-ask-again"),
+    path("members/", people.Members.as_view(), name="api-members"),
+    path("members/<int:member>/", people.Member.as_view(), name="api-member"),
+    path("audit/", people.Audit.as_view(), name="api-audit"),
+]

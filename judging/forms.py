@@ -1,0 +1,220 @@
+"""Forms of the judging side. They check what can be checked alone; the services check the rest."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.forms import BaseFormSet, formset_factory
+
+from judging.errors import UserError
+from judging.models import MAX_GRADE, Campaign, Membership
+from judging.services.campaigns import DEFAULT_GRADES, Plan
+from judging.services.judgments import MAX_COMMENT, MAX_KEY, Saying
+
+SPARE_ROWS = 2
+
+
+def blame(form: forms.Form, error: UserError) -> None:
+    """Puts a service's error at the field it names, or on top of the form."""
+    form.add_error(error.field if error.field in form.fields else None, error.message)
+
+
+class JoinForm(forms.Form):
+    password = forms.CharField(
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="At least 8 characters, and not one of the common ones.",
+    )
+    again = forms.CharField(
+        label="Password again", widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
+    )
+
+    def clean_again(self) -> str:
+        again: str = self.cleaned_data["again"]
+        if again != self.cleaned_data.get("password", again):
+            raise forms.ValidationError("The two passwords differ.")
+        return again
+
+
+class TokenForm(forms.Form):
+    name = forms.CharField(
+        max_length=100, label="What is it for?", help_text="For example: nightly run upload."
+    )
+
+
+class CampaignForm(forms.Form):
+    """A campaign but for its grade scale. What drawn rounds rest on is shown, not changed."""
+
+    name = forms.CharField(max_length=200)
+    slug = forms.SlugField(
+        max_length=60,
+        required=False,
+        label="Address",
+        help_text="The part after /c/ in links. Made from the name if left empty; stays for ever.",
+    )
+    guidelines = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        help_text="What assessors read before they begin, and can open at any time.",
+    )
+    depth = forms.IntegerField(
+        min_value=1,
+        max_value=10_000,
+        help_text="How far down each run is looked at. Every measure must fit into it.",
+    )
+    min_relevant = forms.IntegerField(
+        min_value=1,
+        max_value=MAX_GRADE,
+        label="Relevant from grade",
+        help_text="The lowest grade that counts as relevant for P@k and the like.",
+    )
+    lease_minutes = forms.IntegerField(
+        min_value=1,
+        max_value=1440,
+        label="Minutes per pair",
+        help_text="After this time without an answer, a pair goes to somebody else.",
+    )
+
+    def __init__(self, *args: Any, campaign: Campaign | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if campaign is not None:
+            del self.fields["slug"]
+            self.fields["depth"].disabled = campaign.batches.exists()
+
+    def plan(self, grades: list[dict[str, str]]) -> Plan:
+        return Plan(**{**self.cleaned_data, "grades": grades})
+
+
+class GradeForm(forms.Form):
+    name = forms.CharField(max_length=60, required=False)
+    meaning = forms.CharField(max_length=500, required=False)
+
+
+Rows = formset_factory(GradeForm, extra=SPARE_ROWS, max_num=MAX_GRADE + 1, absolute_max=40)
+
+
+def grade_rows(
+    data: Mapping[str, Any] | None, campaign: Campaign | None
+) -> "BaseFormSet[GradeForm]":
+    """The grade scale as rows, from 0 upwards; read-only once batches rest on it."""
+    rows = Rows(
+        data,
+        initial=campaign.grades if campaign else DEFAULT_GRADES,
+        prefix="grades",
+    )
+    if campaign is not None and campaign.batches.exists():
+        rows.extra = 0
+        for row in rows.forms:
+            for field in row.fields.values():
+                field.disabled = True
+    return rows
+
+
+def scale(rows: "BaseFormSet[GradeForm]") -> list[dict[str, str]]:
+    """The rows that have a name, in order; rows left empty are no grades."""
+    given = [row.cleaned_data for row in rows.forms if row.cleaned_data]
+    return [
+        {"name": row["name"], "meaning": row["meaning"]}
+        for row in given
+        if row["name"] or row["meaning"]
+    ]
+
+
+class MemberForm(forms.Form):
+    username = forms.CharField(
+        max_length=150,
+        label="User name",
+        help_text="An account that is not there yet is made; you then get a link to pass on.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none"}),
+    )
+    role = forms.ChoiceField(choices=Membership.Role, initial=Membership.Role.ASSESSOR)
+
+
+class GradeChoice(forms.TypedChoiceField):
+    """One grade of the campaign's scale."""
+
+    def __init__(self, campaign: Campaign, **kwargs: Any) -> None:
+        names = [(n, f"{n} {grade['name']}") for n, grade in enumerate(campaign.grades)]
+        super().__init__(choices=names, coerce=int, empty_value=None, **kwargs)
+
+
+class DecisionForm(forms.Form):
+    """What to do with a stuck pair: give a grade, use its judgments as they are, or ask again."""
+
+    ACTIONS = (("grade", "Give grade"), ("as_is", "Use as is"), ("ask", "Ask again"))
+    action = forms.ChoiceField(choices=ACTIONS)
+    reason = forms.CharField(max_length=500, required=False)
+
+    def __init__(self, data: Mapping[str, Any], *, campaign: Campaign) -> None:
+        super().__init__(data)
+        self.fields["grade"] = GradeChoice(campaign, required=False)
+
+    def grade(self) -> int | None:
+        """The grade to close the pair with; None: as it is."""
+        if self.cleaned_data["action"] == "as_is":
+            return None
+        grade: int | None = self.cleaned_data["grade"]
+        if grade is None:
+            raise UserError("grade_missing", "Choose the grade to give.", field="grade")
+        return grade
+
+
+class RestForm(forms.Form):
+    """One grade for everything that is drawn and unjudged."""
+
+    reason = forms.CharField(
+        max_length=500, help_text="The report states it, for example: outside the judged pool."
+    )
+    sure = forms.BooleanField(label="I know that this grade is right for all of these pairs")
+    field_order = ("grade", "reason", "sure")
+
+    def __init__(self, data: Mapping[str, Any] | None = None, *, campaign: Campaign) -> None:
+        super().__init__(data)
+        self.fields["grade"] = GradeChoice(campaign, initial=0)
+        self.order_fields(self.field_order)
+
+
+class JudgmentForm(forms.Form):
+    """What an assessor sends. Browsers send line ends as two characters; here they are one."""
+
+    grade = forms.IntegerField(min_value=0, max_value=MAX_GRADE)
+    key = forms.CharField(max_length=MAX_KEY)
+    comment = forms.CharField(required=False, max_length=2 * MAX_COMMENT)
+    seconds = forms.FloatField(required=False, min_value=0, max_value=86400)
+
+    def clean_comment(self) -> str:
+        comment: str = self.cleaned_data["comment"].replace("\r\n", "\n")
+        return comment
+
+    def saying(self) -> Saying:
+        """Raises UserError ``judgment_invalid`` if the form is not valid."""
+        if not self.is_valid():
+            field, problems = next(iter(self.errors.items()))
+            message = f"That could not be saved: {field}: {problems[0]}"
+            raise UserError("judgment_invalid", message, field=field)
+        return Saying(**self.cleaned_data)
+
+
+class CorrectionForm(JudgmentForm):
+    revision = forms.IntegerField(min_value=1)
+
+    def revised(self) -> tuple[Saying, int]:
+        """The new saying and the revision that it supersedes."""
+        self.full_clean()
+        revision = self.cleaned_data.pop("revision", 0)
+        return self.saying(), revision
+
+
+class SkipForm(forms.Form):
+    """Why a pair cannot be judged: one of the usual reasons, or own words."""
+
+    USUAL = (
+        "The text cannot be read",
+        "The topic is unclear",
+        "I know too little about this",
+    )
+    reason = forms.CharField(max_length=500, required=False)
+    words = forms.CharField(max_length=500, required=False)
+
+    def why(self) -> str:
+        self.is_valid()
+        return self.cleaned_data.get("words") or self.cleaned_data.get("reason") or ""

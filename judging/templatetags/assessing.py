@@ -1,0 +1,96 @@
+"""Texts on the judging page: paragraphs as meant, topic terms marked, everything escaped."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from django import template
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from judging.models import Topic
+
+register = template.Library()
+
+WORD = re.compile(r"\w[\w'’-]*")
+STOP_WORDS = frozenset(
+    "a about after all an and any are as at be been between but by can could do does for from had"
+    " has have how i if in into is it its may not of on or our over should so such than that the"
+    " their them then there these they this those to under up use used using was we were what when"
+    " where which while who whom whose why will with would you your".split()  # noqa: SIM905  (words are easier to read than a list of strings)
+)
+ENDINGS = ("ings", "ing", "ies", "ied", "es", "ed", "s", "y", "e")
+WRAPPED_LINE = 40
+BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*?(?=[^\S\n]*\S)")
+INDENTED = re.compile(r"(?:\t| {2,})\S|\s*(?:>>>|\.\.\.) ")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A paragraph: ``prose`` may wrap anew, ``lines`` keeps its breaks, ``code`` all blanks."""
+
+    kind: str
+    html: SafeString
+
+
+@register.filter
+def blocks(text: str, topic: Topic) -> Iterator[Block]:
+    """The text's paragraphs, with the words of the topic's title marked."""
+    pattern = _pattern(topic.title)
+    for part in BLANK_LINES.split(text.replace("\r\n", "\n").strip("\n")):
+        if part.strip():
+            kind = _kind(part)
+            shown = part.rstrip() if kind == "code" else part.strip()
+            yield Block(kind, _marked(shown, pattern))
+
+
+@register.filter
+def marked(text: str, topic: Topic) -> SafeString:
+    """One line of text, with the words of the topic's title marked."""
+    return _marked(text, _pattern(topic.title))
+
+
+def _kind(part: str) -> str:
+    lines = part.split("\n")
+    if any(INDENTED.match(line) for line in lines[1:]) or lines[0].lstrip().startswith(">>>"):
+        return "code"
+    wrapped = all(len(line) >= WRAPPED_LINE for line in lines[:-1])
+    return "prose" if wrapped else "lines"
+
+
+@lru_cache(maxsize=256)
+def _pattern(title: str) -> re.Pattern[str] | None:
+    """Finds the title's words and their near inflections; None if it has only stop words."""
+    words = (word.casefold() for word in WORD.findall(title))
+    stems = sorted({_stem(word) for word in words if word not in STOP_WORDS and len(word) > 1})
+    if not stems:
+        return None
+    alternatives = "|".join(re.escape(stem) + _tail(stem) for stem in stems)
+    return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
+
+
+def _stem(word: str) -> str:
+    for ending in ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word.removesuffix(ending)
+    return word
+
+
+def _tail(stem: str) -> str:
+    return r"\w{0,3}" if len(stem) >= 4 else "s?"
+
+
+def _marked(text: str, pattern: re.Pattern[str] | None) -> SafeString:
+    if pattern is None:
+        return conditional_escape(text)
+    return mark_safe("".join(_pieces(text, pattern)))  # noqa: S308  (every piece is escaped)
+
+
+def _pieces(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
+    end = 0
+    for match in pattern.finditer(text):
+        yield conditional_escape(text[end : match.start()])
+        yield format_html("<mark>{}</mark>", match.group())
+        end = match.end()
+    yield conditional_escape(text[end:])

@@ -1,0 +1,75 @@
+"""Signing in, joining by invitation, one's own password and keys."""
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import LoginView
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_POST
+
+from judging import selectors
+from judging.access import user_of
+from judging.errors import UserError
+from judging.forms import JoinForm, TokenForm, blame
+from judging.models import ApiToken
+from judging.services import members
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+@login_not_required
+def sign_in(request: HttpRequest) -> HttpResponseBase:
+    view = LoginView.as_view(
+        template_name="judging/sign_in.html",
+        redirect_authenticated_user=True,
+        extra_context={"demo_sign_ins": selectors.demo_sign_ins()},
+    )
+    return view(request)
+
+
+@login_not_required
+@sensitive_post_parameters()
+@never_cache
+def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
+    """The invited member chooses a password and is signed in."""
+    user = members.invited(uid, token)
+    form = JoinForm(request.POST or None)
+    if form.is_valid():
+        try:
+            user = members.accept(uid=uid, token=token, password=form.cleaned_data["password"])
+        except UserError as error:
+            blame(form, error)
+        else:
+            login(request, user, backend=BACKEND)
+            messages.success(request, "Welcome. Your password is set.")
+            return redirect("home")
+    campaigns = [membership.campaign for membership in user.memberships.select_related("campaign")]
+    context = {"form": form, "invited": user, "campaigns": campaigns}
+    return render(request, "judging/join.html", context)
+
+
+@never_cache
+def account(request: HttpRequest) -> HttpResponse:
+    """One's own keys; a new one is shown in the answer to the request that makes it only."""
+    user = user_of(request)
+    form = TokenForm(request.POST or None)
+    fresh = None
+    if form.is_valid():
+        fresh = members.create_token(user=user, name=form.cleaned_data["name"])
+        form = TokenForm()
+    tokens = user.api_tokens.order_by("-pk")
+    context = {"form": form, "fresh": fresh, "tokens": tokens}
+    return render(request, "judging/account.html", context)
+
+
+@require_POST
+def revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    user = user_of(request)
+    token = get_object_or_404(ApiToken, pk=pk, user=user)
+    members.revoke_token(token=token, by=user)
+    messages.success(request, f"The key “{token.name}” no longer works.")
+    return redirect("account")

@@ -1,0 +1,65 @@
+"""Creating a campaign, its settings, opening and closing it."""
+
+from django.contrib import messages
+from django.forms import model_to_dict
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from judging.access import organized_campaign, user_of
+from judging.errors import UserError
+from judging.forms import CampaignForm, blame, grade_rows, scale
+from judging.services import campaigns
+from judging.services.campaigns import Plan
+
+
+def new(request: HttpRequest) -> HttpResponse:
+    user = user_of(request)
+    standard = Plan(name="")
+    initial = {name: getattr(standard, name) for name in ("depth", "min_relevant", "lease_minutes")}
+    form = CampaignForm(request.POST or None, initial=initial)
+    rows = grade_rows(request.POST or None, None)
+    if form.is_valid() and rows.is_valid():
+        try:
+            campaign = campaigns.create(by=user, plan=form.plan(scale(rows)))
+        except UserError as error:
+            blame(form, error)
+        else:
+            messages.success(request, "The campaign is there. Next: its material and its people.")
+            return redirect("campaign-home", slug=campaign.slug)
+    may_create = user.is_organizer or user.is_superuser
+    context = {"form": form, "rows": rows, "may_create": may_create}
+    return render(request, "judging/campaign_new.html", context, status=200 if may_create else 403)
+
+
+def settings(request: HttpRequest, slug: str) -> HttpResponse:
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    form = CampaignForm(request.POST or None, initial=model_to_dict(campaign), campaign=campaign)
+    rows = grade_rows(request.POST or None, campaign)
+    if form.is_valid() and rows.is_valid():
+        try:
+            campaigns.change(campaign=campaign, by=user, plan=form.plan(scale(rows)))
+        except UserError as error:
+            blame(form, error)
+        else:
+            messages.success(request, "Saved.")
+            return redirect("campaign-settings", slug=slug)
+    context = {"campaign": campaign, "form": form, "rows": rows}
+    return render(request, "judging/campaign_settings.html", context)
+
+
+@require_POST
+def open_campaign(request: HttpRequest, slug: str) -> HttpResponse:
+    user = user_of(request)
+    campaigns.open_for_judging(campaign=organized_campaign(user, slug), by=user)
+    messages.success(request, "The campaign is open: assessors can judge what is drawn.")
+    return redirect("campaign-settings", slug=slug)
+
+
+@require_POST
+def close_campaign(request: HttpRequest, slug: str) -> HttpResponse:
+    user = user_of(request)
+    campaigns.close(campaign=organized_campaign(user, slug), by=user)
+    messages.success(request, "The campaign is closed. Judgments and estimates stay as they are.")
+    return redirect("campaign-settings", slug=slug)

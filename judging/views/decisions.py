@@ -1,0 +1,80 @@
+"""The organizer's decisions on pairs that wait: stuck ones, known ones, and all the rest."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST
+
+from judging import selectors
+from judging.access import organized_campaign, user_of
+from judging.errors import UserError
+from judging.forms import DecisionForm, RestForm, blame
+from judging.models import Campaign, Pair, User
+from judging.services import decisions as service
+from judging.services import known_grades
+
+SHOWN = 200
+
+
+def decisions(request: HttpRequest, slug: str) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    return _page(request, campaign, RestForm(campaign=campaign))
+
+
+def _page(request: HttpRequest, campaign: Campaign, form: RestForm) -> HttpResponse:
+    taken = selectors.decisions(campaign)
+    context = {
+        "campaign": campaign,
+        "stuck": selectors.stuck_pairs(campaign, limit=SHOWN),
+        "taken": taken.order_by("-pk")[:SHOWN],
+        "taken_count": taken.count(),
+        "known": campaign.known_grades.count(),
+        "form": form,
+    }
+    status = 400 if form.errors else 200
+    return render(request, "judging/decisions.html", context, status=status)
+
+
+@require_POST
+def decide(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    pair = get_object_or_404(campaign.pairs.select_related("topic", "campaign"), pk=pk)
+    form = DecisionForm(request.POST, campaign=campaign)
+    if not form.is_valid():
+        raise UserError("decision_invalid", "Choose what to do with the pair, and say why.")
+    messages.success(request, _decide(pair, user, form))
+    return redirect("decisions", slug=slug)
+
+
+def _decide(pair: Pair, by: User, form: DecisionForm) -> str:
+    if form.cleaned_data["action"] == "ask":
+        service.ask_again(pair=pair, by=by)
+        return f"{pair.docno} is offered once more to those who skipped it."
+    service.decide(pair=pair, by=by, grade=form.grade(), reason=form.cleaned_data["reason"])
+    return f"{pair.docno} for topic {pair.topic.topic_id} is decided."
+
+
+@require_POST
+def decide_rest(request: HttpRequest, slug: str) -> HttpResponse:
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    form = RestForm(request.POST, campaign=campaign)
+    if not form.is_valid():
+        return _page(request, campaign, form)
+    grade, reason = form.cleaned_data["grade"], form.cleaned_data["reason"]
+    try:
+        count = service.decide_rest(campaign=campaign, by=user, grade=grade, reason=reason)
+    except UserError as error:
+        blame(form, error)
+        return _page(request, campaign, form)
+    messages.success(request, f"{count:,} pairs were decided as grade {grade}.")
+    return redirect("decisions", slug=slug)
+
+
+@require_POST
+def from_qrels(request: HttpRequest, slug: str) -> HttpResponse:
+    user = user_of(request)
+    count = known_grades.answer(campaign=organized_campaign(user, slug), by=user)
+    messages.success(request, f"{count:,} pairs were judged from the uploaded qrels.")
+    return redirect("decisions", slug=slug)

@@ -1,0 +1,158 @@
+"""Material: files as they come in, what became of them, and the topics and documents they brought."""
+
+import hashlib
+from typing import TypeVar
+
+from django.contrib import messages
+from django.core.paginator import Page, Paginator
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST
+
+from judging import selectors
+from judging.access import organized_campaign, user_of
+from judging.errors import UserError
+from judging.forms_material import UploadForm
+from judging.models import Campaign, Job, Upload
+from judging.services import uploads
+
+PER_PAGE = 100
+Row = TypeVar("Row", bound=Model)
+
+
+def material(request: HttpRequest, slug: str) -> HttpResponse:
+    """The drop zone and one row per file."""
+    campaign = organized_campaign(user_of(request), slug)
+    form = UploadForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        _store_all(request, campaign, form)
+        return redirect("material", slug)
+    context = {"campaign": campaign, "form": form, "page": "material", **_rows(request, campaign)}
+    status = 422 if form.is_bound else 200
+    return render(request, "judging/material.html", context, status=status)
+
+
+def _store_all(request: HttpRequest, campaign: Campaign, form: UploadForm) -> None:
+    """Keeps each file; one that cannot be taken does not keep the others out."""
+    stored = 0
+    for file, kind in form.chosen():
+        try:
+            uploads.store(
+                campaign=campaign,
+                by=user_of(request),
+                file=file,
+                name=file.name or "",
+                kind=kind,
+                check_only=form.cleaned_data["check_only"],
+            )
+            stored += 1
+        except UserError as error:
+            messages.error(request, error.message)
+    if stored:
+        files = "1 file is" if stored == 1 else f"{stored} files are"
+        messages.success(request, f"{files} stored; a worker reads them now.")
+
+
+def upload_list(request: HttpRequest, slug: str) -> HttpResponse:
+    """The rows alone, for a page that waits; nothing while nothing has changed."""
+    campaign = organized_campaign(user_of(request), slug)
+    context = {"campaign": campaign, **_rows(request, campaign)}
+    if request.GET.get("seen") == context["token"]:
+        return HttpResponse(status=204)
+    return render(request, "judging/_uploads.html", context)
+
+
+def _rows(request: HttpRequest, campaign: Campaign) -> dict[str, object]:
+    rows = selectors.uploads(campaign)
+    page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+    states = [(upload.pk, upload.state, _work(job)) for upload, job in page]
+    return {
+        "uploads": page,
+        "pending": any(is_pending(upload, job) for upload, job in rows),
+        "workers": selectors.workers_alive(),
+        "there": selectors.material(campaign),
+        "token": hashlib.sha256(repr(states).encode()).hexdigest()[:16],
+    }
+
+
+def _work(job: Job | None) -> tuple[object, ...]:
+    return (job.state, job.progress, job.note) if job else ()
+
+
+def is_pending(upload: Upload, job: Job | None) -> bool:
+    """Whether the file is still to be read, or being read."""
+    waiting = upload.state in (Upload.State.STORED, Upload.State.READING)
+    return waiting and not (job is not None and job.state == Job.State.FAILED)
+
+
+def upload_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """What reading the file brought: result, errors, warnings."""
+    campaign = organized_campaign(user_of(request), slug)
+    upload = get_object_or_404(campaign.uploads.select_related("created_by"), pk=pk)
+    job = selectors.job_of("upload", upload.pk)
+    context = {
+        "campaign": campaign,
+        "page": "material",
+        "upload": upload,
+        "job": job,
+        "pending": is_pending(upload, job),
+        "workers": selectors.workers_alive(),
+    }
+    return render(request, "judging/upload.html", context)
+
+
+@require_POST
+def upload_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    upload = get_object_or_404(campaign.uploads, pk=pk)
+    try:
+        uploads.remove(upload=upload, by=user_of(request))
+        messages.success(request, f"{upload.name} is removed.")
+    except UserError as error:
+        messages.error(request, error.message)
+    return redirect("material", slug)
+
+
+def topic_list(request: HttpRequest, slug: str) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    asked = _asked(request)
+    rows = campaign.topics.order_by("pk")
+    found = rows.filter(Q(topic_id__startswith=asked) | Q(title__icontains=asked))
+    context = {
+        "campaign": campaign,
+        "page": "topic-list",
+        "asked": asked,
+        "rows": _page(request, found if asked else rows),
+    }
+    return render(request, "judging/topics.html", context)
+
+
+def document_list(request: HttpRequest, slug: str) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    asked = _asked(request)
+    rows = selectors.documents(campaign).order_by("pk").defer("text")
+    found = rows.filter(Q(docno__startswith=asked) | Q(title__icontains=asked))
+    context = {
+        "campaign": campaign,
+        "page": "document-list",
+        "asked": asked,
+        "rows": _page(request, found if asked else rows),
+    }
+    return render(request, "judging/documents.html", context)
+
+
+def document_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    document = get_object_or_404(selectors.documents(campaign), pk=pk)
+    context = {"campaign": campaign, "page": "document-list", "document": document}
+    return render(request, "judging/document.html", context)
+
+
+def _asked(request: HttpRequest) -> str:
+    """What is searched for; control characters are left out, as PostgreSQL refuses NUL."""
+    return "".join(c for c in request.GET.get("q", "")[:200] if c.isprintable()).strip()
+
+
+def _page(request: HttpRequest, rows: QuerySet[Row]) -> "Page[Row]":
+    return Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))

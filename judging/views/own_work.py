@@ -1,0 +1,76 @@
+"""An assessor's own judgments, and correcting them. Earlier revisions are kept."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+from django_htmx.http import HttpResponseClientRedirect
+
+from judging import selectors
+from judging.access import assessed_campaign, user_of
+from judging.errors import UserError
+from judging.forms import CorrectionForm
+from judging.models import Assignment, Campaign
+from judging.services import judgments
+from judging.views.desk import done, own_assignment, pair_context, refused, show
+
+SHOWN = 500
+
+
+@require_GET
+def own_work(request: HttpRequest, slug: str) -> HttpResponse:
+    user = user_of(request)
+    campaign = assessed_campaign(user, slug)
+    context = {
+        "campaign": campaign,
+        "rows": selectors.own_judgments(campaign, user, limit=SHOWN),
+        "progress": selectors.own_progress(campaign, user),
+        "shown": SHOWN,
+    }
+    return render(request, "judging/own_work.html", context)
+
+
+@never_cache
+def correct(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Shows a pair once more with the own grade, or supersedes that grade."""
+    user = user_of(request)
+    campaign = assessed_campaign(user, slug)
+    assignment = own_assignment(campaign, user, pk)
+    back = _back(request)
+    if request.method != "POST":
+        return _again(request, campaign, assignment, back)
+    try:
+        saying, revision = CorrectionForm(request.POST).revised()
+        judgments.correct(assignment=assignment, by=user, saying=saying, revision=revision)
+    except UserError as error:
+        if back == "judge":
+            return refused(request, campaign, error)
+        messages.warning(request, error.message)
+    else:
+        if back == "judge":
+            return done(request, campaign, saved=True)
+        messages.success(request, "Corrected.")
+    address = reverse(back, args=[slug])
+    return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
+
+
+def _back(request: HttpRequest) -> str:
+    asked = request.POST.get("back") or request.GET.get("back")
+    return "judge" if asked == "judge" else "own-work"
+
+
+def _again(
+    request: HttpRequest, campaign: Campaign, assignment: Assignment, back: str
+) -> HttpResponse:
+    current = selectors.current_judgments().filter(assignment=assignment).first()
+    if current is None:
+        raise Http404("There is no judgment of yours to correct.")
+    context = {
+        "campaign": campaign,
+        "progress": selectors.own_progress(campaign, assignment.assessor),
+        "back": back,
+        **pair_context(campaign, assignment, current),
+    }
+    return show(request, context)

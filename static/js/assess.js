@@ -1,0 +1,195 @@
+/* The judging page: keys, time on task, and an answer that is kept until the server has it.
+   Without this script the page works as plain forms. */
+"use strict";
+
+const PAUSES = [2, 4, 8, 15, 30];
+const LOOK_AGAIN_SECONDS = 30;
+const SIGN_IN = "/sign-in/";
+
+/** The answer under way: form, the button that was pressed, failures so far, timer of the next try. */
+let pending = null;
+let shownSince = performance.now();
+let secondsBefore = 0;
+
+const find = (id) => document.getElementById(id);
+
+/* Time on task: only while the page is in sight. */
+function seconds() {
+  const now = document.hidden ? 0 : (performance.now() - shownSince) / 1000;
+  return Math.min(86400, secondsBefore + now);
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) secondsBefore += (performance.now() - shownSince) / 1000;
+  else shownSince = performance.now();
+});
+
+function fillSeconds() {
+  const field = find("judgment")?.elements.seconds;
+  if (field) field.value = seconds().toFixed(1);
+}
+
+/* A fresh pair on the desk. */
+function arrive() {
+  secondsBefore = 0;
+  shownSince = performance.now();
+  restoreFolds();
+  markComment();
+  find("document")?.focus({ preventScroll: true });
+  find("announce").textContent = find("desk").dataset.announce;
+}
+
+function restoreFolds() {
+  for (const fold of document.querySelectorAll("details[data-remember]")) {
+    const kept = sessionStorage.getItem("fold." + fold.dataset.remember);
+    const narrow = matchMedia("(max-width: 860px)").matches;
+    fold.open = kept === null ? fold.open && !narrow : kept === "open";
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const fold = event.target.closest("summary")?.parentElement;
+  if (fold?.dataset.remember) {
+    sessionStorage.setItem("fold." + fold.dataset.remember, fold.open ? "closed" : "open");
+  }
+});
+
+function markComment() {
+  const comment = find("comment");
+  if (comment) find("comment-button").classList.toggle("primary", comment.value.trim() !== "");
+}
+document.addEventListener("input", (event) => event.target.id === "comment" && markComment());
+
+/* Keys */
+const typing = (target) => target.closest("input, textarea, select") !== null;
+
+function press(key) {
+  if (/^\d$/.test(key)) return document.querySelector(`.grade-button[data-key="${key}"]`)?.click();
+  if (key === "l") return find("later")?.querySelector("button").click();
+  if (key === "u") return find("undo")?.click();
+  if (key === "Escape") return find("cancel")?.click();
+  const panel = find({ s: "skip-panel", c: "comment-panel", "?": "guide" }[key] ?? "");
+  return panel?.showPopover();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
+  if (document.querySelector(":popover-open")) {
+    if (event.key === "?" && !typing(event.target)) find("guide").hidePopover();
+    return;
+  }
+  if (typing(event.target) || pending) return;
+  if (/^[\dslcu?]$|^Escape$/.test(event.key)) {
+    event.preventDefault();
+    press(event.key);
+  }
+});
+
+/* An answer stays on screen, and is sent again under its key, until the server has taken it. */
+function setState(state, text) {
+  const place = find("save-state");
+  if (!place) return;
+  place.hidden = false;
+  place.dataset.state = state;
+  place.textContent = text;
+}
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.matches("[data-own-errors]")) return;
+  if (pending && (pending.form !== form || pending.flying || pending.button !== event.submitter)) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    return;
+  }
+  fillSeconds();
+  pending ??= { form, button: event.submitter, failures: 0 };
+  pending.flying = true;
+  clearTimeout(pending.timer);
+  find("desk").classList.add("sending");
+  find("comment").readOnly = true;
+  if (event.submitter?.matches(".grade-button")) choose(event.submitter);
+  setState("saving", "Saving…");
+}, true);
+
+function choose(button) {
+  for (const other of document.querySelectorAll(".grade-button")) {
+    if (other === button) other.setAttribute("aria-pressed", "true");
+    else other.removeAttribute("aria-pressed");
+  }
+}
+
+document.addEventListener("htmx:configRequest", (event) => {
+  const token = document.cookie.match(/(?:^|; )evalsite_csrf=([^;]+)/)?.[1];
+  if (token && event.detail.verb === "post") event.detail.parameters.set("csrfmiddlewaretoken", token);
+});
+
+function retry() {
+  if (pending && !pending.flying) pending.form.requestSubmit(pending.button);
+}
+
+function keepTrying(message, link) {
+  if (!pending) return;
+  const pause = PAUSES[Math.min(pending.failures, PAUSES.length - 1)];
+  pending.failures += 1;
+  pending.flying = false;
+  pending.timer = setTimeout(retry, pause * 1000);
+  setState("waiting", "Not saved yet");
+  const again = Object.assign(document.createElement("button"), {
+    type: "button", className: "btn small", textContent: "Try now",
+  });
+  again.addEventListener("click", retry);
+  const parts = [`${message} Your answer is kept here and sent again in ${pause} s. `, again];
+  if (link) parts.splice(1, 0, link, " ");
+  const trouble = find("trouble");
+  trouble.replaceChildren(...parts);
+  trouble.hidden = false;
+}
+
+function signInLink() {
+  const link = document.createElement("a");
+  Object.assign(link, { href: SIGN_IN, target: "_blank", textContent: "Sign in in another tab" });
+  return link;
+}
+
+document.addEventListener("htmx:sendError", () => keepTrying("The server cannot be reached."));
+document.addEventListener("htmx:timeout", () => keepTrying("The server does not answer."));
+window.addEventListener("online", retry);
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (!pending) return;
+  const { xhr } = event.detail;
+  const signedOut = xhr.responseURL && new URL(xhr.responseURL).pathname === SIGN_IN;
+  if (signedOut) {
+    event.detail.shouldSwap = false;
+    keepTrying("You were signed out.", signInLink());
+  } else if (xhr.status >= 500 || xhr.status === 429 || xhr.status === 403) {
+    event.detail.shouldSwap = false;
+    keepTrying(xhr.status === 403 ? "The server refuses this at the moment." : "The server has a problem.");
+  } else {
+    clearTimeout(pending.timer);
+    pending = null;
+    find("desk").classList.remove("sending");
+    setState("saved", "Saved");
+  }
+});
+
+window.addEventListener("beforeunload", (event) => {
+  if (pending) event.preventDefault();
+});
+
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.target.id === "desk" || event.detail.target?.id === "desk") {
+    window.scrollTo(0, 0);
+    arrive();
+  }
+});
+
+/* An empty queue looks again by itself, but only where somebody sees it. */
+setInterval(() => {
+  if (!document.hidden) document.querySelector("[data-look-again]")?.click();
+}, LOOK_AGAIN_SECONDS * 1000);
+
+document.addEventListener("DOMContentLoaded", () => {
+  if (find("desk")) arrive();
+});

@@ -1,0 +1,48 @@
+"""The core runs where Django, Celery and Redis do not exist; measures also without SciPy."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = sorted(path.stem for path in (ROOT / "estimation" / "core").glob("*.py"))
+SCRIPT = """
+import importlib, sys
+for name in {blocked!r}:
+    sys.modules[name] = None
+sys.path.insert(0, {root!r})
+for name in {modules!r}:
+    importlib.import_module(name)
+"""
+FRAMEWORKS = ["django", "celery", "kombu", "redis", "rest_framework", "judging", "evalsite"]
+
+
+def import_without(blocked: list[str], modules: list[str]) -> subprocess.CompletedProcess[str]:
+    script = SCRIPT.format(
+        blocked=blocked, root=str(ROOT), modules=[f"estimation.core.{name}" for name in modules]
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+
+
+def test_every_module_imports_without_any_framework() -> None:
+    modules = [name for name in MODULES if name != "__init__"]
+    assert len(modules) > 10
+    found = import_without(FRAMEWORKS, modules)
+    assert found.returncode == 0, found.stderr
+
+
+def test_measures_import_without_scipy() -> None:
+    assert import_without([*FRAMEWORKS, "scipy"], ["measures"]).returncode == 0
+
+
+def test_the_check_notices_a_blocked_import() -> None:
+    assert import_without(["scipy"], ["pool"]).returncode != 0
+
+
+@pytest.mark.parametrize("package", ["estimation", "estimation/core"])
+def test_packages_are_empty(package: str) -> None:
+    assert (ROOT / package / "__init__.py").read_text() == ""

@@ -1,0 +1,168 @@
+"""Whatever the bytes, the readers end with records, problems or the one declared exception."""
+
+import gzip
+import io
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import estimation.formats.runs as runs_module
+from estimation.formats.runs import RunFile, read_run, run_lines
+from judging.formats.documents import read_documents
+from judging.formats.guess import guess_kind
+from judging.formats.lines import BinaryFile
+from judging.formats.problems import Problems, UnreadableError, id_problem, text_problem
+from judging.formats.qrels import qrels_lines, read_qrels
+from judging.formats.topics import read_topics
+
+FUZZ = settings(deadline=None, max_examples=int(os.environ.get("EVALSITE_FUZZ_EXAMPLES", "300")))
+
+TOPICS = (
+    "<top>\n\n<num> Number: 401 \n<title> foreign minorities, Germany\n\n"
+    "<desc> Description: \nWhat language\n\n<narr> Narrative: \nA relevant &amp; one\n\n</top>\n"
+    * 2
+)
+TOPICS_TSV = "id\ttitle\tdescription\n401\ta b\tc\n402\tb\r\n403\té\td\n"
+TOPICS_JSON = '{"id": "401", "title": "a\\u00e9", "narrative": null}\n{"qid": 402, "query": "x"}\n'
+DOCS = (
+    "<DOC>\n<DOCNO> FT-1 </DOCNO>\n<HEADLINE>a</HEADLINE>\n<TEXT>\nb <i>c</i>\n</TEXT>\n</DOC>\n"
+    "<DOC>\n<DOCNO> FT-2 </DOCNO>\n<p>x&lt;\n</DOC>\n"
+)
+DOCS_JSON = '{"docno": "FT-1", "title": "t", "text": "x\\n"}\n{"_id": "2", "contents": "y"}\n'
+QRELS = "401 0 FT-1 1\n401 0 FT-2 0\n402 0 FT-1 -1\n" * 2
+RUN = "".join(f"40{n % 3} Q0 FT-{n} {n} {9.5 - n} tag\n" for n in range(12))
+SEEDS = [text.encode() for text in (TOPICS, TOPICS_TSV, TOPICS_JSON, DOCS, DOCS_JSON, QRELS, RUN)]
+
+PIECES = st.sampled_from(
+    [
+        *(b"\0", b"\n", b"\r", b"\r\n", b"\t", b" ", b"\xef\xbb\xbf", b"\xff", b"\xed\xa0\x80"),
+        *(b"\xc2\xa0", b"\xe2\x80\xa8", b"\x85", b"\x1b", b"<", b">", b"</", b"<top>", b"</top>"),
+        *(b"<DOC>", b"</DOC>", b"<DOCNO>", b"</DOCNO>", b"<TEXT>", b"<num>", b"<title>", b"&#0;"),
+        *(b"&#x110000;", b"&#55296;", b"&amp;", b'"', b"\\", b"\\ud800", b"\\u0000", b"{", b"[["),
+        *(b"}", b"null", b"NaN", b"1e999", b"9" * 4301, b"-", b"inf", b"1_0", b"\xd9\xa1", b"../"),
+        *(b"~", b"/", b"C:", b"\x1f\x8b", b"=", b"0x1", b"1.5", b"tag2", b'"id":', b"Number:"),
+        *(b"x" * 300, b"401", b"FT-1"),
+    ]
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """A real-looking file with bytes put in, taken out, doubled or moved; gzipped now and then."""
+    data = draw(st.sampled_from(SEEDS))
+    for _ in range(draw(st.integers(0, 6))):
+        start, end = sorted(draw(st.tuples(*[st.integers(0, len(data))] * 2)))
+        action = draw(st.integers(0, 3))
+        piece = draw(st.one_of(PIECES, st.binary(max_size=4)))
+        if action == 0:
+            data = data[:start] + piece + data[start:]
+        elif action == 1:
+            data = data[:start] + piece + data[min(end, start + 8) :]
+        elif action == 2:
+            data = data[:end] + data[start:end] + data[end:]
+        else:
+            data = data[:start] + data[end:] + data[start:end]
+    if draw(st.integers(0, 4)) == 0:
+        data = gzip.compress(data)
+        cut = draw(st.integers(0, len(data)))
+        data = draw(st.sampled_from([data, data[:cut], data[:cut] + b"\x55" + data[cut + 1 :]]))
+    return data
+
+
+Reader = Callable[[BinaryFile, Problems], Any]
+READERS: list[Reader] = [
+    lambda file, problems: list(read_topics(file, problems)),
+    lambda file, problems: list(read_topics(file, problems, format="trec")),
+    lambda file, problems: list(read_topics(file, problems, format="jsonl")),
+    lambda file, problems: list(read_topics(file, problems, format="tsv")),
+    lambda file, problems: list(read_documents(file, problems)),
+    lambda file, problems: list(read_documents(file, problems, format="trec")),
+    lambda file, problems: list(read_qrels(file, problems)),
+    lambda file, problems: read_run(file, problems, topics=["400", "401"]),
+]
+
+
+def read(reader: Reader, data: bytes) -> tuple[Any, Problems]:
+    problems = Problems("f")
+    try:
+        found = reader(io.BytesIO(data), problems)
+    except UnreadableError:
+        found = None
+    assert found or not problems.ok
+    check_storable(*(problem.message for problem in problems.errors + problems.warnings))
+    return found, problems
+
+
+def check_storable(*texts: str) -> None:
+    for text in texts:
+        assert text_problem(text) is None
+        text.encode()
+
+
+@pytest.mark.parametrize("reader", READERS, ids=range(len(READERS)))
+def test_random_bytes_raise_nothing_else(reader: Reader) -> None:
+    @FUZZ
+    @given(st.binary(max_size=200))
+    def run(data: bytes) -> None:
+        read(reader, data)
+        guess_kind("x", data)
+
+    run()
+
+
+def test_a_topic_of_nothing_is_no_crash() -> None:
+    _, problems = read(READERS[0], b"<top>\nx\n</top>\n")
+    assert [p.field for p in problems.errors] == ["topic", "title"]
+
+
+@FUZZ
+@given(mutated())
+def test_mutated_files_raise_nothing_else_and_give_sound_records(data: bytes) -> None:
+    guess_kind("topics", data)
+    for reader in READERS[:4]:
+        for topic in read(reader, data)[0] or []:
+            assert id_problem(topic.topic_id) is None
+            assert topic.title.strip()
+            check_storable(topic.title, topic.description, topic.narrative)
+    for reader in READERS[4:6]:
+        for document in read(reader, data)[0] or []:
+            assert id_problem(document.docno) is None
+            check_storable(document.title, document.text)
+    rows = [(each.topic_id, each.docno, each.grade) for each in read(READERS[6], data)[0] or []]
+    assert len(list(qrels_lines(rows))) == len(rows)
+    check_run(read(READERS[7], data)[0])
+
+
+def check_run(run: RunFile | None) -> None:
+    if run is not None:
+        assert len(list(run_lines(run))) == run.lines - run.dropped == len(run.scores)
+        assert set(run.lists.topics) <= {"400", "401"}
+
+
+@st.composite
+def mutated_runs(draw: st.DrawFn) -> bytes:
+    lines = RUN.encode().splitlines(keepends=True)
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(lines) - 1))
+        cells = lines[at].split(b" ")
+        place = draw(st.integers(0, len(cells) - 1))
+        cells[place] = draw(st.one_of(PIECES, st.binary(max_size=3), st.just(cells[place] + b"1")))
+        lines[at] = b" ".join(cells)
+    return b"".join(lines)
+
+
+@FUZZ
+@given(mutated_runs())
+def test_reading_by_chunk_and_by_line_agree(data: bytes) -> None:
+    fast, fast_problems = read(READERS[7], data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs_module, "_split_plain", lambda _chunk: None)
+        slow, slow_problems = read(READERS[7], data)
+    assert fast_problems == slow_problems
+    assert (fast is None) == (slow is None)
+    if fast is not None:
+        assert list(run_lines(fast)) == list(run_lines(slow))

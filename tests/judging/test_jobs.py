@@ -1,0 +1,199 @@
+"""Jobs: rows that are claimed once, fenced, tried again, and never forgotten."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from django.db import transaction
+
+from judging.clock import seconds_from_now
+from judging.errors import UserError
+from judging.models import Job
+from judging.services import jobs
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def done() -> Iterator[list[int]]:
+    """What the handler of the kind "probe" was given, in order."""
+    seen: list[int] = []
+    jobs.handles("probe")(lambda job: seen.append(job.target))
+    yield seen
+    del jobs._handlers["probe"]
+
+
+def handler(kind: str, work: jobs.Handler) -> None:
+    jobs.handles(kind)(work)
+
+
+def test_a_requested_job_runs_once_however_often_it_is_woken(done: list[int]) -> None:
+    job = jobs.request("probe", 7)
+
+    for _ in range(3):
+        jobs.run(job.pk)
+
+    assert done == [7]
+    job.refresh_from_db()
+    assert (job.state, job.done, job.progress) == (Job.State.DONE, 1, 100)
+
+
+def test_requests_coalesce_while_it_waits_and_run_once_more_if_asked_meanwhile(
+    done: list[int],
+) -> None:
+    job = jobs.request("probe", 7)
+    jobs.request("probe", 7)
+    jobs.request("probe", 7)
+    jobs.run(job.pk)
+    assert done == [7]
+
+    def ask_again(running: jobs.Running) -> None:
+        done.append(running.target)
+        if len(done) == 2:
+            jobs.request("probe", 7)
+
+    handler("probe", ask_again)
+    jobs.request("probe", 7)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.QUEUED
+    jobs.run(job.pk)
+
+    assert done == [7, 7, 7]
+    job.refresh_from_db()
+    assert (job.state, job.requested, job.done) == (Job.State.DONE, 5, 5)
+
+
+def test_a_running_job_is_not_claimed_until_its_lease_runs_out(done: list[int]) -> None:
+    job = jobs.request("probe", 7)
+    first = jobs.claim(job.pk)
+    assert first is not None
+
+    assert jobs.claim(job.pk) is None
+    Job.objects.update(lease_until=seconds_from_now(-1))
+    second = jobs.claim(job.pk)
+
+    assert second is not None
+    with pytest.raises(jobs.LeaseLost), transaction.atomic():
+        first.fence()
+    second.fence()
+
+
+def test_who_has_lost_the_lease_writes_nothing(done: list[int]) -> None:
+    job = jobs.request("probe", 7)
+    written: list[str] = []
+
+    def slow(running: jobs.Running) -> None:
+        Job.objects.filter(pk=running.id).update(token="somebody else")
+        with transaction.atomic():
+            running.fence()
+            written.append("results")
+
+    handler("probe", slow)
+    jobs.run(job.pk)
+
+    assert written == []
+    job.refresh_from_db()
+    assert (job.state, job.token) == (Job.State.RUNNING, "somebody else")
+
+
+def test_a_bug_is_tried_three_times_and_then_shown(done: list[int]) -> None:
+    job = jobs.request("probe", 7)
+
+    def broken(running: jobs.Running) -> None:
+        done.append(running.target)
+        raise ValueError("boom")
+
+    handler("probe", broken)
+    for _ in range(5):
+        Job.objects.update(due=seconds_from_now(-1))
+        jobs.run(job.pk)
+
+    assert done == [7] * jobs.MAX_ATTEMPTS
+    job.refresh_from_db()
+    assert (job.state, job.error) == (Job.State.FAILED, "ValueError: boom")
+    handler("probe", lambda running: done.append(0))
+    jobs.request("probe", 7)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert (job.state, job.error) == (Job.State.DONE, "")
+
+
+def test_an_error_of_the_user_fails_at_once_with_its_sentence(done: list[int]) -> None:
+    job = jobs.request("probe", 7)
+
+    def refuse(_running: jobs.Running) -> None:
+        raise UserError("no_runs", "Upload a run first.")
+
+    handler("probe", refuse)
+    jobs.run(job.pk)
+
+    job.refresh_from_db()
+    assert (job.state, job.error, job.attempts) == (Job.State.FAILED, "Upload a run first.", 1)
+
+
+def test_a_job_that_must_wait_is_due_again_later(done: list[int]) -> None:
+    job = jobs.request("probe", 7)
+
+    def wait(_running: jobs.Running) -> None:
+        raise jobs.NotYet(30, "waits for the topics")
+
+    handler("probe", wait)
+    jobs.run(job.pk)
+    jobs.run(job.pk)
+
+    job.refresh_from_db()
+    assert (job.state, job.note, job.attempts) == (Job.State.QUEUED, "waits for the topics", 0)
+
+
+def test_a_worker_that_dies_three_times_over_a_job_fails_it() -> None:
+    job = jobs.request("probe", 7)
+    for _ in range(jobs.MAX_ATTEMPTS):
+        assert jobs.claim(job.pk) is not None
+        Job.objects.update(lease_until=seconds_from_now(-1))
+
+    jobs.wake_due()
+
+    job.refresh_from_db()
+    assert job.state == Job.State.FAILED
+    assert "died 3 times" in job.error
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_lease_is_prolonged_while_the_work_goes_on(
+    done: list[int], settings: object
+) -> None:
+    settings.JOB_LEASE_SECONDS = 1  # type: ignore[attr-defined]
+    job = jobs.request("probe", 7)
+    rivals: list[object] = []
+
+    def long(running: jobs.Running) -> None:
+        for _ in range(6):
+            time.sleep(0.4)
+            rivals.append(jobs.claim(running.id))
+
+    handler("probe", long)
+    jobs.run(job.pk)
+
+    assert rivals == [None] * 6
+    job.refresh_from_db()
+    assert job.state == Job.State.DONE
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_broker_that_does_not_answer_never_breaks_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+
+    def refuse(*args: object, **_kwargs: object) -> None:
+        calls.append(args)
+        raise ConnectionError("no broker")
+
+    monkeypatch.setattr(jobs.current_app, "send_task", refuse)
+    monkeypatch.setattr(jobs, "_broker_pause_until", 0.0)
+
+    first = jobs.request("probe", 1)
+    second = jobs.request("probe", 2)
+
+    assert len(calls) == 1
+    assert {first.state, second.state} == {Job.State.QUEUED}
+    assert Job.objects.filter(hinted__isnull=True).count() == 2

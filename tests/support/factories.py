@@ -1,0 +1,88 @@
+"""Small campaigns for tests, made through the services."""
+
+import io
+from collections.abc import Iterable
+
+from django.core.files.base import File
+
+from judging.models import Batch, Campaign, Job, Membership, Pair, Topic, Upload, User
+from judging.services import assignments, batches, campaigns, jobs, judgments, members, uploads
+
+
+def user(name: str, **values: object) -> User:
+    return User.objects.create(username=name, **values)
+
+
+def campaign(
+    *, by: User | None = None, grades: int = 4, slug: str = "test", topics: int = 2
+) -> Campaign:
+    organizer = by or user(f"organizer-{slug}", is_organizer=True)
+    plan = campaigns.Plan(
+        name=slug,
+        slug=slug,
+        grades=[{"name": f"grade {grade}", "meaning": ""} for grade in range(grades)],
+    )
+    made = campaigns.create(by=organizer, plan=plan)
+    upload = Upload.objects.create(
+        campaign=made,
+        kind=Upload.Kind.TOPICS,
+        name="topics.tsv",
+        file="none",
+        size=0,
+        sha256="",
+        state=Upload.State.ACCEPTED,
+        created_by=organizer,
+    )
+    Topic.objects.bulk_create(
+        Topic(campaign=made, upload=upload, topic_id=f"t{n}", title=f"topic {n}")
+        for n in range(1, topics + 1)
+    )
+    return made
+
+
+def assessors(made: Campaign, *names: str) -> list[User]:
+    role = Membership.Role.ASSESSOR
+    return [
+        members.add(campaign=made, by=made.created_by, username=name, role=role)[0].user
+        for name in names
+    ]
+
+
+def released_batch(made: Campaign, docnos: Iterable[str], *, labels: int = 1) -> Batch:
+    """A batch that waits, with every docno paired with every topic; the campaign is open."""
+    batch = batches.new_batch(made)
+    topics = made.topics.order_by("topic_id")
+    wanted = [batches.WantedPair(topic.pk, docno, labels) for topic in topics for docno in docnos]
+    batches.prepare(batch, wanted)
+    batches.release([batch.pk])
+    if made.state != Campaign.State.OPEN:
+        campaigns.open_for_judging(campaign=made, by=made.created_by)
+    return batch
+
+
+def judge_next(made: Campaign, by: User, grade: int, key: str | None = None) -> Pair | None:
+    """Claims the assessor's next pair and judges it; None when there is none."""
+    assignment = assignments.claim_next(campaign=made, by=by)
+    if assignment is None:
+        return None
+    saying = judgments.Saying(grade=grade, key=key or f"k{assignment.pk}")
+    judgments.record(assignment=assignment, by=by, saying=saying)
+    return assignment.pair
+
+
+def stored_upload(made: Campaign, content: bytes, *, name: str, kind: str | None = None) -> Upload:
+    """An upload that has been read, in this process."""
+    file: File[bytes] = File(io.BytesIO(content), name=name)
+    upload = uploads.store(
+        campaign=made, by=made.created_by, file=file, name=name, kind=kind
+    )
+    run_due_jobs()
+    upload.refresh_from_db()
+    return upload
+
+
+def run_due_jobs() -> None:
+    """Does everything that is due, as a worker would."""
+    while ids := list(Job.objects.filter(jobs.due()).values_list("pk", flat=True)):
+        for job_id in ids:
+            jobs.run(job_id)
