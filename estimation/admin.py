@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from estimation.models import Draw, Estimate, EstimateSet, Pool, Report, Round, RoundBatch, Run
 
 
-class ReadOnly(admin.ModelAdmin[Model]):
+class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
     """Rows that numbers rest on are never edited, not even by an admin."""
 
     list_per_page = 50

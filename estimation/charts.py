@@ -7,14 +7,26 @@ the numbers stand in a table beside it.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from estimation.scales import Scale, Tick, around, down, finite, from_zero, levels, polyline
+from estimation.scales import (
+    CHARACTER,
+    Scale,
+    Tick,
+    around,
+    down,
+    finite,
+    from_zero,
+    levels,
+    polyline,
+)
 
 PLOT_HEIGHT = 200.0
 PANEL_HEIGHT = 64.0
-EACH_CELL_UP_TO = 30
+MAX_GUTTER = 220.0
+EACH_CELL_UP_TO = 24
 """Matrices of more runs are drawn as bands of equal verdicts, without symbols."""
 
 
@@ -282,73 +294,112 @@ def _panel(tag: str, line: Sequence[Moment], across: Scale, upright: Scale, mark
 BETTER, WORSE, UNDECIDED = "better", "worse", "undecided"
 _NAMES = {1: BETTER, -1: WORSE, 0: UNDECIDED}
 SYMBOLS = {BETTER: "▲", WORSE: "▽", UNDECIDED: "·"}
+_SAID = {
+    BETTER: "is surely better than",
+    WORSE: "is surely worse than",
+    UNDECIDED: "cannot be told from",
+}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """``span`` equal verdicts in a row, from column ``column``."""
+    """``span`` equal verdicts of one row; ``second`` is empty if they are several."""
 
-    row: int
-    column: int
+    first: str
+    second: str
     span: int
     verdict: str
     x: float
     y: float
     width: float
-    symbol: str
+
+    @property
+    def symbol(self) -> str:
+        return SYMBOLS[self.verdict]
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.first} {_SAID[self.verdict]} {self.second or f'{self.span} runs'}"
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows against columns, both in rank order. Positions in pixels of a drawing of fixed size."""
+    """Rows against columns, both in rank order. Positions in pixels of a drawing of fixed size.
+
+    ``left`` and ``top`` are the room for labels beside and above the square of side ``size``.
+    """
 
     title: str
     description: str
     size: float
-    cell: float
+    side: float
+    left: float
+    top: float
     each: bool
     cells: tuple[Cell, ...]
-    ticks: tuple[Tick, ...]
+    columns: tuple[Tick, ...]
+    rows: tuple[Tick, ...]
+
+    @property
+    def width(self) -> float:
+        return self.left + self.size
+
+    @property
+    def height(self) -> float:
+        return self.top + self.size
 
 
-def verdict_matrix(verdicts: Sequence[Sequence[int]], *, measure: str) -> Matrix:
+def verdict_matrix(
+    tags: Sequence[str], verdicts: Sequence[Sequence[int]], *, measure: str
+) -> Matrix:
     """Verdicts of every two runs (1 row better, -1 worse, 0 undecided), the diagonal left out."""
-    count = len(verdicts)
+    count = len(tags)
     each = count <= EACH_CELL_UP_TO
     side = 26.0 if each else max(4.0, math.floor(900 / count))
-    cells = tuple(
-        Cell(row, column, span, name, column * side, row * side, span * side, SYMBOLS[name])
-        for row, line in enumerate(verdicts)
-        for column, span, name in _bands(row, line, each)
-    )
     decided = sum(verdict != 0 for line in verdicts for verdict in line) // 2
+    columns = _rank_ticks(count, side)
+    names = tuple(
+        Tick(tick.at, f"{tag}  {tick.label}") for tag, tick in zip(tags, columns, strict=False)
+    )
+    longest = max((len(name.label) for name in names), default=0) if each else 3
     return Matrix(
         title=f"Verdicts by {measure}",
         description=f"{decided:,} of {count * (count - 1) // 2:,} pairs of runs are decided.",
         size=count * side,
-        cell=side,
+        side=side,
+        left=min(MAX_GUTTER, CHARACTER * longest + 12),
+        top=22.0,
         each=each,
-        cells=cells,
-        ticks=_rank_ticks(count, side),
+        cells=tuple(
+            cell for row in range(count) for cell in _cells(row, tags, verdicts[row], side, each)
+        ),
+        columns=columns,
+        rows=names if each else columns,
     )
 
 
-def _bands(row: int, line: Sequence[int], each: bool) -> list[tuple[int, int, str]]:
-    bands: list[tuple[int, int, str]] = []
-    for column, verdict in enumerate(line):
-        if column == row:
-            continue
-        name = _NAMES[int(verdict)]
-        start, span, before = bands[-1] if bands else (0, 0, "")
-        if not each and before == name and start + span == column:
-            bands[-1] = (start, span + 1, name)
-        else:
-            bands.append((column, 1, name))
-    return bands
+def _cells(
+    row: int, tags: Sequence[str], line: Sequence[int], side: float, each: bool
+) -> Iterator[Cell]:
+    """The row's cells; if not ``each``, neighbors with the same verdict are one."""
+    parts = [(column, line[column]) for column in range(len(tags)) if column != row]
+    groups = groupby(parts, key=lambda part: (part[1], part[0] > row, each and part[0]))
+    for (verdict, _, _), members in groups:
+        columns = [column for column, _ in members]
+        yield Cell(
+            first=tags[row],
+            second=tags[columns[0]] if len(columns) == 1 else "",
+            span=len(columns),
+            verdict=_NAMES[int(verdict)],
+            x=columns[0] * side,
+            y=row * side,
+            width=len(columns) * side,
+        )
 
 
 def _rank_ticks(count: int, side: float) -> tuple[Tick, ...]:
-    step = max(1, math.ceil(18 / side))
-    step = next(nice for nice in (1, 2, 5, 10, 20, 50, 100, 1000, 10**6) if nice >= step)
-    ranks = [1, *range(step, count + 1, step)] if step > 1 else range(1, count + 1)
+    """Ranks whose labels have room: all of them, or the first and every tenth or so."""
+    least = math.ceil(20 / side)
+    step = next(nice for nice in (1, 5, 10, 20, 50, 100, 1000, 10**6) if nice >= least)
+    ranks = [rank for rank in range(1, count + 1) if rank == 1 or rank % step == 0]
     return tuple(Tick((rank - 0.5) * side, str(rank)) for rank in ranks)

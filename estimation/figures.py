@@ -119,7 +119,7 @@ def pairwise_figure(table: RankingTable, pairs: Pairwise) -> PairwiseFigure:
     order = [pairs.runs.index(tag) for tag in tags]
     verdicts = [[int(pairs.verdicts[i, j]) for j in order] for i in order]
     lines = [_pairwise_line(rank, tags, line) for rank, line in enumerate(verdicts)]
-    matrix = charts.verdict_matrix(verdicts, measure=table.measure)
+    matrix = charts.verdict_matrix(tags, verdicts, measure=table.measure)
     return PairwiseFigure(table.measure, tags, matrix, lines)
 
 

@@ -1,5 +1,15 @@
 """Everything under /api/."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from estimation.api.urls import campaign_urlpatterns as estimation_of_campaign
+from judging.api.base import UnknownAddress
+from judging.api.urls import campaign_urlpatterns as judging_of_campaign
+from judging.api.urls import urlpatterns as judging_urlpatterns
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    *judging_urlpatterns,
+    path("campaigns/<slug:slug>/", include(judging_of_campaign)),
+    path("campaigns/<slug:slug>/", include(estimation_of_campaign)),
+    re_path(r"", UnknownAddress.as_view(), name="api-unknown"),
+]

@@ -259,6 +259,22 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "CampaignState": "judging.models.Campaign.State",
+        "UploadState": "judging.models.Upload.State",
+        "UploadKind": "judging.models.Upload.Kind",
+        "BatchState": "judging.models.Batch.State",
+        "JobState": "judging.models.Job.State",
+        "DecisionKind": "judging.models.Decision.Kind",
+        "Role": "judging.models.Membership.Role",
+        "NoAssignmentReason": "judging.api.serializers.REASONS",
+        "RoundState": "estimation.models.Round.State",
+        "RoundGoal": "estimation.models.Round.Goal",
+        "RoundMethod": "estimation.models.Round.Method",
+        "RoundPrior": "estimation.models.Round.Prior",
+        "Estimator": "estimation.models.Estimate.Estimator",
+        "ReportName": "estimation.models.Report.Name",
+    },
 }
 
 LANGUAGE_CODE = "en-us"

@@ -28,7 +28,7 @@ class FilesField(forms.FileField):
 class UploadForm(forms.Form):
     """Files; one kind for all of them, or (``kinds``, in their order) one for each."""
 
-    files = FilesField(
+    given = FilesField(
         label="Files",
         max_length=255,
         allow_empty_file=True,
@@ -41,9 +41,9 @@ class UploadForm(forms.Form):
         help_text="Reads the files and says what is wrong, without taking them in.",
     )
 
-    def chosen(self) -> list[tuple[UploadedFile, str | None]]:
+    def chosen(self) -> "list[tuple[UploadedFile[bytes], str | None]]":
         """Every file with its kind; None where it shall be guessed."""
-        files = cast(list[UploadedFile], self.cleaned_data["files"])
+        files = cast("list[UploadedFile[bytes]]", self.cleaned_data["given"])
         each = self.data.getlist("kinds") if hasattr(self.data, "getlist") else []
         kinds = each if len(each) == len(files) else [self.cleaned_data["kind"]] * len(files)
         known = set(Upload.Kind.values)

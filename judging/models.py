@@ -40,6 +40,20 @@ class ApiToken(models.Model):
         return hashlib.sha256(token.encode()).hexdigest()
 
 
+class SignInTries(models.Model):
+    """How often a sign-in was tried lately; ``key`` is a digest of account and address."""
+
+    key = models.CharField(max_length=64, unique=True)
+    tries = models.PositiveIntegerField()
+    since = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name_plural = "sign-in tries"
+
+    def __str__(self) -> str:
+        return f"{self.key[:12]}: {self.tries}"
+
+
 class Campaign(models.Model):
     """One evaluation: topics, documents, runs, a grade scale, members, one judged collection.
 

@@ -163,11 +163,11 @@ def make_design(
     prior : Prior
         From `make_prior`, for the same pool.
     budget : int
-        ``iid``: number of draws. ``poisson``: expected number of pairs; at least the number of
-        eligible pairs gives a census, every one with probability exactly 1.
+        ``iid``: number of draws, at least 2. ``poisson``: expected number of pairs; at least the
+        number of eligible pairs gives a census, every one with probability exactly 1.
     batch_size : int
-        ``iid``: draws per batch. ``poisson``: expected pairs per batch. The last batch takes
-        what is left.
+        ``iid``: draws per batch, at least 2. ``poisson``: expected pairs per batch. The last
+        batch takes what is left.
     method : {"poisson", "iid"}
     rule : {"first", "second"}, optional
         By default "second" for ``poisson`` and "first", the papers' rule, for ``iid``.
@@ -279,6 +279,8 @@ def _check_design(
         raise DesignError("the prior belongs to another pool")
     if budget < 1 or batch_size < 1:
         raise DesignError("The budget and the batch size must be at least 1.")
+    if method == "iid" and min(budget, batch_size) < 2:
+        raise DesignError("Draws with replacement need at least 2 draws in the first batch.")
     reach = min(budget, len(pool)) if method == "poisson" else budget
     if reach > MAX_BATCHES * batch_size:
         raise DesignError(f"A budget can be cut into at most {MAX_BATCHES} batches.")

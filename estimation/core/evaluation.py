@@ -37,8 +37,9 @@ class EstimatorResult:
     ----------
     value, se, df, low, high : ndarray of float64, shape (k,)
         Estimate, standard error, degrees of freedom, ends of the confidence interval. No value
-        can be negative, so `low` is cut at 0. For a run without any positive label
-        `high` is at least `zero_limit`.
+        can be negative, so `low` is cut at 0. For a run without any positive label on
+        a pair that was not certain to be sampled, `se` says nothing and `zero_limit` is added
+        to the value instead.
     covariance : ndarray of float64, shape (k, k)
         Estimated covariance of the values.
     difference_df : ndarray of float64, shape (k, k)
@@ -274,12 +275,15 @@ def _with_intervals(
     student = student_intervals(
         estimate.value, variance=np.diag(estimate.covariance), df=df, confidence=confidence
     )
+    # Only zeros, or nothing, on uncertain pairs: what certain pairs gave is sure, the rest open.
+    unseen = ((student.se == 0.0) & (limit > 0.0)) | (estimate.value == 0.0)
+    sure = estimate.value if draws is None else np.zeros_like(limit)
     return EstimatorResult(
         value=estimate.value,
         se=student.se,
         df=student.df,
-        low=np.maximum(student.low, 0.0),
-        high=np.maximum(student.high, np.where(estimate.value > 0.0, 0.0, limit)),
+        low=np.where(unseen, sure, np.maximum(student.low, 0.0)),
+        high=np.where(unseen, np.maximum(student.high, estimate.value + limit), student.high),
         covariance=estimate.covariance,
         difference_df=difference_df,
     )

@@ -120,9 +120,9 @@ def changed_fragment(
     """The preview alone, so that nobody's typing is disturbed; with errors, the form as well."""
     if not form.errors and "had_errors" not in request.POST:
         return render(request, "estimation/_preview.html", context)
-    headers = {"HX-Retarget": "#planning", "HX-Reswap": "outerHTML"}
     answer = render(request, "estimation/_planning.html", context)
-    answer.headers.update(headers)
+    answer["HX-Retarget"] = "#planning"
+    answer["HX-Reswap"] = "outerHTML"
     return answer
 
 

@@ -18,7 +18,7 @@ from judging.access import roles
 from judging.api.base import ASSESSOR, MEMBER, CampaignView, page
 from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
 from judging.api.pagination import PAGE_PARAMETERS, page_shape
-from judging.api.serializers import AssignmentRow, JudgedRow, JudgmentRow, NextRow
+from judging.api.serializers import JudgedRow, JudgmentRow, NextRow
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Judgment, User
 from judging.services import assignments, judgments
@@ -45,7 +45,7 @@ KEY_PARAMETER = OpenApiParameter(
 )
 
 
-class Next(CampaignView):
+class NextAssignment(CampaignView):
     section = "Judging"
     access = {"POST": ASSESSOR}
 
@@ -60,7 +60,7 @@ class SkipBody(Body):
     reason = Text(max_length=500, help_text="Why you cannot judge it.")
 
 
-class Skip(CampaignView):
+class SkipAssignment(CampaignView):
     section = "Judging"
     access = {"POST": ASSESSOR}
 
@@ -73,7 +73,7 @@ class Skip(CampaignView):
         return Response(NextRow(_next(self.campaign, self.user)).data)
 
 
-class Later(CampaignView):
+class PutOffAssignment(CampaignView):
     section = "Judging"
     access = {"POST": ASSESSOR}
 
@@ -209,7 +209,7 @@ def _next(campaign: Campaign, user: User) -> dict[str, Any]:
 
 def _shown(assignment: Assignment, campaign: Campaign, user: User) -> dict[str, Any]:
     """The assignment as its assessor sees it: nothing of runs, probabilities or other people."""
-    shown = {
+    return {
         "id": assignment.pk,
         "topic": assignment.pair.topic,
         "docno": assignment.pair.docno,
@@ -219,4 +219,3 @@ def _shown(assignment: Assignment, campaign: Campaign, user: User) -> dict[str, 
         "lease_until": assignment.lease_until,
         "progress": asdict(selectors.own_progress(campaign, user)),
     }
-    return dict(AssignmentRow(shown).data)

@@ -88,7 +88,7 @@ class CampaignDetail(CampaignView):
         return Response(_detail(self.campaign, self.user))
 
 
-class Opened(CampaignView):
+class OpenCampaign(CampaignView):
     access = {"POST": ORGANIZER}
 
     @extend_schema(request=None, responses=CampaignDetailRow)
@@ -99,7 +99,7 @@ class Opened(CampaignView):
         return Response(_detail(self.campaign, self.user))
 
 
-class Closed(CampaignView):
+class CloseCampaign(CampaignView):
     access = {"POST": ORGANIZER}
 
     @extend_schema(request=None, responses=CampaignDetailRow)

@@ -95,6 +95,8 @@ def _of_user_error(error: UserError) -> Response:
         [{"field": error.field, "message": error.message}] if error.field else []
     )
     response = Response(body(error.code, error.message, lines), status=error.status)
+    if error.status == status.HTTP_401_UNAUTHORIZED:
+        response["WWW-Authenticate"] = "Bearer"
     if wait := error.data.get("retry_after"):
         response["Retry-After"] = str(wait)
     return response

@@ -48,16 +48,16 @@ class Documents(CampaignView):
     section = "Material"
     access = {"GET": MEMBER}
 
-    @extend_schema(
-        parameters=[DocumentSearch, *PAGE_PARAMETERS], responses=page_shape(DocumentRow)
-    )
+    @extend_schema(parameters=[DocumentSearch, *PAGE_PARAMETERS], responses=page_shape(DocumentRow))
     def get(self, request: Request, slug: str) -> Response:
         """The documents of a campaign, by docno, with the beginning of their texts."""
         sought = checked(DocumentSearch, request.query_params.dict())["search"]
         rows = selectors.documents(self.campaign).order_by("docno")
         if sought:
             rows = rows.filter(Q(docno__icontains=sought) | Q(title__icontains=sought))
-        return page(request, rows.defer("text").annotate(excerpt=Left("text", EXCERPT)), DocumentRow)
+        return page(
+            request, rows.defer("text").annotate(excerpt=Left("text", EXCERPT)), DocumentRow
+        )
 
 
 class DocumentDetail(CampaignView):
@@ -165,7 +165,7 @@ def _shown(rows: list[Upload]) -> list[dict[str, Any]]:
     return list(UploadRow(shown, many=True).data)
 
 
-def _kinds(files: list[UploadedFile], kind: str | None) -> list[str]:
+def _kinds(files: "list[UploadedFile[bytes]]", kind: str | None) -> list[str]:
     """The kind of every file; refuses all of them before any is stored if one cannot be taken."""
     large = [file for file in files if (file.size or 0) > settings.UPLOAD_MAX_BYTES]
     if large:
@@ -179,7 +179,7 @@ def _kinds(files: list[UploadedFile], kind: str | None) -> list[str]:
     return kinds
 
 
-def _guess(file: UploadedFile) -> str:
+def _guess(file: "UploadedFile[bytes]") -> str:
     head = file.read(uploads.HEAD_BYTES)
     file.seek(0)
     guess = guess_kind(file.name or "", head)
@@ -187,7 +187,7 @@ def _guess(file: UploadedFile) -> str:
 
 
 def _refused(
-    code: str, message: str, files: list[UploadedFile], each: str, status: int
+    code: str, message: str, files: "list[UploadedFile[bytes]]", each: str, status: int
 ) -> UserError:
     rows = [{"file": file.name, "field": "files", "message": each} for file in files]
     return UserError(code, message, status=status, data={"errors": rows})

@@ -1,5 +1,6 @@
 """The OpenAPI document: every operation states its error responses."""
 
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -44,6 +45,11 @@ class Schema(AutoSchema):
 
     def get_tags(self) -> list[str]:
         return [getattr(self.view, "section", "Site")]
+
+    def get_operation_id(self) -> str:
+        """Method and view, which have one address each: "post_campaigns"."""
+        words = re.findall(r"[A-Z][a-z]+", type(self.view).__name__)
+        return "_".join([self.method.lower(), *(word.lower() for word in words)])
 
     def get_summary(self) -> str | None:
         return super().get_summary() or self._text()[0] or None

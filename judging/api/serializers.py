@@ -245,5 +245,5 @@ class AuditRow(Row):
     actor = CharField(allow_null=True, source="actor.username", default=None)
     action = CharField()
     target = CharField()
-    data = serializers.DictField()
+    data = serializers.DictField()  # type: ignore[assignment]
     created = DateTimeField()

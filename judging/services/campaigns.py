@@ -15,6 +15,7 @@ DEFAULT_GRADES = [
     {"name": "Relevant", "meaning": "Answers the topic in part."},
     {"name": "Perfect", "meaning": "Answers the topic fully."},
 ]
+RESERVED_SLUGS = frozenset({"new"})  # /c/new/ is the page that makes a campaign
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ def create(*, by: User, plan: Plan) -> Campaign:
         raise UserError("may_not_create", "Ask an admin to let you create campaigns.", status=403)
     _check(plan)
     slug = plan.slug or slugify(plan.name)[:60] or "campaign"
+    if slug in RESERVED_SLUGS:
+        raise _slug_taken(slug)
     try:
         with transaction.atomic():
             campaign = Campaign.objects.create(
@@ -55,9 +58,13 @@ def create(*, by: User, plan: Plan) -> Campaign:
             Membership.objects.create(campaign=campaign, user=by, role=role)
             audit.record("create campaign", by=by, campaign=campaign, target=campaign, slug=slug)
     except IntegrityError:
-        message = f"The address “{slug}” is taken. Choose another one."
-        raise UserError("slug_taken", message, status=409, field="slug") from None
+        raise _slug_taken(slug) from None
     return campaign
+
+
+def _slug_taken(slug: str) -> UserError:
+    message = f"The address “{slug}” is taken. Choose another one."
+    return UserError("slug_taken", message, status=409, field="slug")
 
 
 def change(*, campaign: Campaign, by: User, plan: Plan) -> None:

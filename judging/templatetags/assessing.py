@@ -14,12 +14,13 @@ from judging.models import Topic
 register = template.Library()
 
 WORD = re.compile(r"\w[\w'’-]*")
-STOP_WORDS = frozenset(
-    "a about after all an and any are as at be been between but by can could do does for from had"
-    " has have how i if in into is it its may not of on or our over should so such than that the"
-    " their them then there these they this those to under up use used using was we were what when"
-    " where which while who whom whose why will with would you your".split()  # noqa: SIM905  (words are easier to read than a list of strings)
-)
+COMMON_WORDS = """
+a about after all an and any are as at be been between but by can could do does for from had has
+have how i if in into is it its may not of on or our over should so such than that the their them
+then there these they this those to under up use used using was we were what when where which while
+who whom whose why will with would you your
+"""
+STOP_WORDS = frozenset(COMMON_WORDS.split())
 ENDINGS = ("ings", "ing", "ies", "ied", "es", "ed", "s", "y", "e")
 WRAPPED_LINE = 40
 BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*?(?=[^\S\n]*\S)")

@@ -36,6 +36,11 @@ class GradeButton:
     chosen: bool
 
 
+def by_htmx(request: HttpRequest) -> bool:
+    """Whether a part of the page is asked for, to be put in place by htmx."""
+    return "HX-Request" in request.headers
+
+
 def own_assignment(campaign: Campaign, user: User, pk: int) -> Assignment:
     """The user's assignment in the campaign; 404 for anybody else's."""
     rows = Assignment.objects.select_related("pair__topic").filter(pair__campaign=campaign)
@@ -66,7 +71,7 @@ def next_pair(request: HttpRequest, campaign: Campaign, *, saved: bool = False) 
 
 
 def show(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-    template = "judging/_desk.html" if request.htmx else "judging/judge.html"
+    template = "judging/_desk.html" if by_htmx(request) else "judging/judge.html"
     return render(request, template, context)
 
 
@@ -101,7 +106,7 @@ def _buttons(campaign: Campaign, current: Judgment | None) -> list[GradeButton]:
 
 def done(request: HttpRequest, campaign: Campaign, *, saved: bool = False) -> HttpResponse:
     """After an answer: the next pair at once for htmx, by way of a redirect for a plain form."""
-    if request.htmx:
+    if by_htmx(request):
         return next_pair(request, campaign, saved=saved)
     return redirect("judge", slug=campaign.slug)
 

@@ -1,4 +1,4 @@
-"""Material: files as they come in, what became of them, and the topics and documents they brought."""
+"""Material: files as they come in, what became of them, the topics and documents they brought."""
 
 import hashlib
 from typing import TypeVar

@@ -14,7 +14,7 @@ from judging.errors import UserError
 from judging.forms import CorrectionForm
 from judging.models import Assignment, Campaign
 from judging.services import judgments
-from judging.views.desk import done, own_assignment, pair_context, refused, show
+from judging.views.desk import by_htmx, done, own_assignment, pair_context, refused, show
 
 SHOWN = 500
 
@@ -53,7 +53,7 @@ def correct(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
             return done(request, campaign, saved=True)
         messages.success(request, "Corrected.")
     address = reverse(back, args=[slug])
-    return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
+    return HttpResponseClientRedirect(address) if by_htmx(request) else redirect(address)
 
 
 def _back(request: HttpRequest) -> str:

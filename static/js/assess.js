@@ -11,6 +11,7 @@ let pending = null;
 let shownSince = performance.now();
 let secondsBefore = 0;
 
+const narrow = () => matchMedia("(max-width: 860px)").matches;
 const find = (id) => document.getElementById(id);
 
 /* Time on task: only while the page is in sight. */
@@ -35,15 +36,14 @@ function arrive() {
   shownSince = performance.now();
   restoreFolds();
   markComment();
-  find("document")?.focus({ preventScroll: true });
+  if (!narrow()) find("document")?.focus({ preventScroll: true });
   find("announce").textContent = find("desk").dataset.announce;
 }
 
 function restoreFolds() {
   for (const fold of document.querySelectorAll("details[data-remember]")) {
     const kept = sessionStorage.getItem("fold." + fold.dataset.remember);
-    const narrow = matchMedia("(max-width: 860px)").matches;
-    fold.open = kept === null ? fold.open && !narrow : kept === "open";
+    fold.open = kept === null ? fold.open && !narrow() : kept === "open";
   }
 }
 

@@ -26,7 +26,8 @@ ALL = goals.absolute(*RUNS)
 def design_of(pool: Pool, goal: Goal = ALL, **options) -> Design:
     measure = options.pop("measure", DCG)
     prior = make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=1)
-    settings = {"budget": 3, "batch_size": 1} | options
+    smallest = 2 if options.get("method") == "iid" else 1
+    settings = {"budget": 3, "batch_size": smallest} | options
     return make_design(pool, goal=goal, measure=measure, prior=prior, **settings)
 
 
@@ -77,6 +78,16 @@ def test_rank_prior_is_the_mean_over_the_goals_runs(tiny_pool: Pool) -> None:
     expected = [first / 2, second / 2, below / 2, (first + second) / 2, (first + second) / 2]
     assert prior.expected == pytest.approx(4 * np.array(expected))
     assert prior.second_moment == pytest.approx(4 * prior.expected)
+
+
+def test_rank_prior_counts_the_baseline_among_the_runs(tiny_pool: Pool) -> None:
+    goal = goals.baseline("alpha", against="beta")
+    prior = make_prior(tiny_pool, name="rank", goal=goal, measure=DCG, max_grade=1)
+    first, second, below = 16 / 35, 16 / 36, 16 / 37
+    expected = np.array([first, first + second, second, 2 * first, second]) / 2
+    assert prior.expected == pytest.approx(expected)
+    alone = make_prior(tiny_pool, name="rank", goal=goals.single("gamma"), measure=DCG, max_grade=1)
+    assert alone.expected == pytest.approx([below, below, below, second, first])
 
 
 def test_constant_prior_expects_the_best_grade(tiny_pool: Pool) -> None:
@@ -178,6 +189,8 @@ def test_goals_that_leave_nothing_to_sample_are_refused(ranked) -> None:
     [
         ({"budget": 0}, "at least 1"),
         ({"batch_size": 0}, "at least 1"),
+        ({"batch_size": 1, "method": "iid"}, "at least 2 draws"),
+        ({"budget": 1, "batch_size": 2, "method": "iid"}, "at least 2 draws"),
         ({"budget": 10**7, "method": "iid"}, "at most 100000 batches"),
         ({"floor": 1.5}, "floor must lie"),
         ({"eps": float("nan"), "method": "iid"}, "eps must be"),
@@ -280,9 +293,9 @@ def test_curve_agrees_with_single_predictions_and_falls(tiny_pool: Pool, method:
     prior = make_prior(tiny_pool, name="rank", goal=goal, measure=DCG, max_grade=1)
     curve = half_width_curve(
         tiny_pool, design_of(tiny_pool, method=method), measure=DCG, prior=prior,
-        budgets=[1, 2, 3, 4],
+        budgets=[2, 3, 4],
     )  # fmt: skip
-    for row, budget in zip(curve, [1, 2, 3, 4], strict=True):
+    for row, budget in zip(curve, [2, 3, 4], strict=True):
         design = design_of(tiny_pool, method=method, budget=budget, batch_size=budget)
         single = expected_half_widths(tiny_pool, design, measure=DCG, prior=prior)
         assert row == pytest.approx(single.half_width)

@@ -126,13 +126,13 @@ def frequencies(pool: Pool, design: Design, batches: int, seeds: int) -> np.ndar
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 @pytest.mark.parametrize("batches", [1, 2])
 def test_pairs_are_drawn_as_often_as_the_design_says(tiny_pool, method, batches) -> None:
-    design = design_of(tiny_pool, method, budget=3, batch_size=1)
+    design = design_of(tiny_pool, method, budget=4, batch_size=2)
     seeds = 4000
     found = frequencies(tiny_pool, design, batches, seeds)
     expected = design.inclusion(batches)
     z = (found - expected) / np.sqrt(expected * (1 - expected) / seeds)
     assert np.abs(z).max() < 4
-    wrong = design.inclusion(3)
+    wrong = design.inclusion(3 - batches)
     z = (found - wrong) / np.sqrt(np.maximum(wrong * (1 - wrong), 1e-3) / seeds)
     assert np.abs(z).max() > 4
 

@@ -17,7 +17,7 @@ from estimation.core.labels import LabelError, LabelRows, pair_labels
 from estimation.core.measures import Measure, parse_measure
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
-from estimation.core.simulation import simulate, true_values
+from estimation.core.simulation import Simulation, simulate, true_values
 
 DCG, PRECISION = parse_measure("DCG@10"), parse_measure("P@5")
 TOPICS = [f"topic {number}" for number in range(12)]
@@ -97,7 +97,7 @@ METHODS = pytest.mark.parametrize("method", ["poisson", "iid"])
 @METHODS
 def test_order_of_rows_does_not_change_a_bit(pool: Pool, method: str) -> None:
     sample = draw(pool, design_of(pool, method), seed="s")
-    rows = judgments(pool, sample)
+    rows = judgments(pool, sample, 7)
     expected = bits(campaign(pool, method, labels=rows))
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(len(rows.pair))
@@ -268,6 +268,45 @@ def test_effective_sample_size_by_hand(pool: Pool) -> None:
     assert campaign(pool).results[0].effective_sample_size == pytest.approx(expected)
 
 
+def kish(terms: np.ndarray) -> float:
+    return terms.sum() ** 2 / (terms**2).sum()
+
+
+def test_degrees_of_freedom_come_from_the_terms_of_each_variance(pool: Pool) -> None:
+    sample = draw(pool, design_of(pool), seed="s")
+    grades = grades_of(pool)[sample.pair]
+    found = campaign(pool, labels=LabelRows(sample.pair, grades)).results[0].estimate
+    gains = pool.weights(DCG, sample.pair).toarray() * grades[:, None]
+    scale = (1 - sample.probability) / sample.probability**2
+    for j in range(3):
+        assert found.df[j] == pytest.approx(kish(scale * gains[:, j] ** 2) - 1)
+        for other in set(range(3)) - {j}:
+            terms = scale * (gains[:, j] - gains[:, other]) ** 2
+            assert found.difference_df[j, other] == pytest.approx(kish(terms) - 1)
+    assert campaign(pool, "iid").results[0].estimate.df.tolist() == [119.0] * 3
+
+
+def test_no_interval_reaches_below_zero(pool: Pool) -> None:
+    sample = draw(pool, design_of(pool), seed="s")
+    shared = pool.weights(DCG, sample.pair).toarray().min(axis=1)
+    one = (np.argmax(shared * (sample.probability < 1)) == np.arange(len(sample))).astype(int)
+    found = campaign(pool, labels=LabelRows(sample.pair, one)).results[0].estimate
+    assert np.all(found.value < 2 * found.se)
+    assert found.low.tolist() == [0.0] * 3
+    assert np.all(found.high > found.value)
+
+
+def test_certain_pairs_alone_leave_the_rest_open(pool: Pool) -> None:
+    sample = draw(pool, design_of(pool), seed="s")
+    certain = (sample.probability == 1).astype(int)
+    assert 0 < certain.sum() < len(sample)
+    found = campaign(pool, labels=LabelRows(sample.pair, certain)).results[0].estimate
+    nothing = campaign(pool, labels=LabelRows(sample.pair, 0 * certain)).results[0].estimate
+    assert found.se.tolist() == [0.0] * 3
+    assert found.low.tolist() == found.value.tolist()
+    assert found.high == pytest.approx(found.value + nothing.high)
+
+
 def test_runs_without_any_positive_label_keep_an_interval(pool: Pool) -> None:
     design = design_of(pool)
     sample = draw(pool, design, seed="s")
@@ -368,6 +407,21 @@ def test_an_empty_batch_is_an_estimate_too(pool: Pool) -> None:
     assert found.judged_pairs == 0
     assert result.estimate.value.tolist() == [0.0] * 3
     assert np.all(result.estimate.high > 0)
+
+
+def test_bias_spread_and_coverage_of_simulations_by_hand() -> None:
+    value = np.array([[1.0], [2.0], [6.0], [3.0]])
+    found = Simulation(
+        truth=np.array([2.5]),
+        value=value,
+        se=np.ones((4, 1)),
+        low=value - 1,
+        high=value + 1,
+        judged_pairs=np.ones(4, dtype=np.int64),
+    )
+    assert found.bias.tolist() == [0.5]
+    assert found.sd[0] == pytest.approx(np.sqrt(14 / 3))
+    assert found.coverage.tolist() == [0.5]
 
 
 def test_simulation_refuses_what_does_not_fit(pool: Pool) -> None:

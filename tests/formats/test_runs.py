@@ -133,7 +133,7 @@ def test_every_wrong_line_is_an_error_with_its_field() -> None:
         *("1 Q0 b 2 8", "1 Q0 b 2 nan t", "1 Q0 b 2 inf t", "1 Q0 b 2 1_0 t", "1 Q0 b 2 8 u"),
         *("1 Q0 /b 2 8 t", "1 Q0 b/.. 2 8 t", "1 Q0 .. 2 8 t", "1 Q0 c:b 2 8 t", "~1 Q0 b 2 8 t"),
         *("1 Q0 b\\ 2 8 t", "1 Q0 b\x07 2 8 t", "1 Q0 b\r 2 8 t", "1 Q0 b\x0c2 8 t x"),
-        *("1 Q0 " + "b" * 256 + " 2 8 t", "1 Q0 b 2 " + "1" * 401 + " t", "1 Q0 a 2 8 t"),
+        *("1 Q0 " + "b" * 256 + " 2 8 t", "1 Q0 b 2 0." + "1" * 399 + " t", "1 Q0 a 2 8 t"),
         *("1 Q0 b 2 1e400 t", "1 Q0 b\x1f 2 8 t", "1\x0bQ0 b 2 8 t", "1 Q0 b\u0085 2 8 t"),
     ],
 )

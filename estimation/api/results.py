@@ -1,0 +1,184 @@
+"""Estimates, rankings and reports."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import FileResponse
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from estimation import selectors
+from estimation.api.rounds import round_of
+from estimation.api.serializers import EstimatesRow, RankingRow, ReportsRow
+from estimation.core.measures import MeasureError, parse_measure
+from estimation.models import Estimate, EstimateSet, Report, Round
+from estimation.services import files, reports
+from judging import selectors as judging
+from judging.api.base import ORGANIZER, AnyAccept, CampaignView
+from judging.api.fields import Body, Text, Whole, checked
+from judging.models import Campaign
+
+MEDIA_TYPES = {
+    Report.Name.ESTIMATES_CSV: "text/csv",
+    Report.Name.ESTIMATES_JSON: "application/json",
+    Report.Name.QRELS: "text/plain",
+    Report.Name.JUDGMENTS: "text/csv",
+    Report.Name.HTML: "text/html",
+}
+
+
+class RoundQuery(serializers.Serializer[Any]):
+    round = serializers.IntegerField(
+        required=False, min_value=1, help_text="Its number; left out: the last one drawn."
+    )
+
+
+class MeasureQuery(RoundQuery):
+    measure = Text(required=False, max_length=60, help_text="One of the round's measures.")
+
+    def validate_measure(self, text: str) -> str:
+        try:
+            return str(parse_measure(text))
+        except MeasureError as error:
+            raise serializers.ValidationError(str(error)) from None
+
+
+class EstimatesQuery(MeasureQuery):
+    estimator = serializers.ChoiceField(Estimate.Estimator.choices, required=False)
+    batches = serializers.IntegerField(
+        required=False, min_value=1,
+        help_text="The estimates after so many batches; left out: the latest.",
+    )  # fmt: skip
+
+
+class Estimates(CampaignView):
+    section = "Results"
+    access = {"GET": ORGANIZER}
+
+    @extend_schema(parameters=[EstimatesQuery], responses=EstimatesRow)
+    def get(self, request: Request, slug: str) -> Response:
+        """Every run's value of every measure, with its interval."""
+        asked = checked(EstimatesQuery, request.query_params.dict())
+        row = _round(self.campaign, asked)
+        shown = _estimate_set(row, asked.get("batches"))
+        rows: QuerySet[Estimate] = Estimate.objects.filter(estimate_set=shown)
+        for name in ("measure", "estimator"):
+            if name in asked:
+                rows = rows.filter(**{name: asked[name]})
+        ordered = rows.select_related("run").order_by("measure", "estimator", "rank", "run__tag")
+        answer = {"round": row.number, "estimate_set": shown, "estimates": ordered}
+        return Response(EstimatesRow(answer).data)
+
+
+class RankingQuery(MeasureQuery):
+    pairs = serializers.BooleanField(
+        default=False, help_text="Whether to add the comparisons of every two runs."
+    )
+
+
+class Ranking(CampaignView):
+    section = "Results"
+    access = {"GET": ORGANIZER}
+
+    @extend_schema(parameters=[RankingQuery], responses=RankingRow)
+    def get(self, request: Request, slug: str) -> Response:
+        """The runs in order of estimate, with intervals of value and rank, as the live page has it.
+
+        The ranking is empty before the first batch is complete.
+        """
+        asked = checked(RankingQuery, request.query_params.dict())
+        row = _round(self.campaign, asked)
+        measure = asked.get("measure", row.measure)
+        table = selectors.ranking_table(row, measure)
+        shown = table.estimate_set if table else None
+        answer = {
+            "round": row.number,
+            "measure": measure,
+            "measures": selectors.measures_of(row),
+            "supported": table.supported if table else True,
+            "estimate_set": shown,
+            "ranking": table.rows if table else [],
+            "pairs": selectors.pairwise(shown, measure) if shown and asked["pairs"] else None,
+        }
+        return Response(RankingRow(answer).data)
+
+
+class ReportBody(Body):
+    round = Whole(min_value=1, required=False, help_text="Left out: the last one drawn.")
+
+
+class Reports(CampaignView):
+    section = "Results"
+    access = {"GET": ORGANIZER, "POST": ORGANIZER}
+
+    @extend_schema(parameters=[RoundQuery], responses=ReportsRow)
+    def get(self, request: Request, slug: str) -> Response:
+        """The report files of a round, and how far the worker is with the next ones."""
+        row = _round(self.campaign, checked(RoundQuery, request.query_params.dict()))
+        return Response(_reports(row))
+
+    @extend_schema(request=ReportBody, responses={202: ReportsRow})
+    def post(self, request: Request, slug: str) -> Response:
+        """Have the worker make the reports of the latest estimates."""
+        row = _round(self.campaign, checked(ReportBody, request.data))
+        reports.request(row=row, by=self.user)
+        return Response(_reports(row), status=202)
+
+
+class ReportFile(CampaignView):
+    section = "Results"
+    access = {"GET": ORGANIZER}
+    content_negotiation_class = AnyAccept
+
+    @extend_schema(responses={(200, "*/*"): OpenApiResponse(OpenApiTypes.BINARY)})
+    def get(self, request: Request, slug: str, report: int) -> FileResponse:
+        """Download a report file."""
+        rows = Report.objects.filter(estimate_set__round__campaign=self.campaign)
+        row = get_object_or_404(rows.select_related("estimate_set__round"), pk=report)
+        path = files.path_of(row.file)
+        if not path.exists():
+            raise exceptions.NotFound("The file is missing from the server's storage.")
+        return FileResponse(
+            path.open("rb"),
+            as_attachment=True,
+            filename=f"{slug}-round{row.estimate_set.round.number}-{row.name}",
+            content_type=f"{MEDIA_TYPES[Report.Name(row.name)]}; charset=utf-8",
+        )
+
+
+def _round(campaign: Campaign, asked: dict[str, Any]) -> Round:
+    """The round that was asked for. A measure it does not have is an error."""
+    row = (
+        round_of(campaign, asked["round"])
+        if "round" in asked
+        else selectors.current_round(campaign)
+    )
+    if row is None:
+        raise exceptions.NotFound("There is no round yet.")
+    if asked.get("measure", row.measure) not in selectors.measures_of(row):
+        expected = f"Expected one of {', '.join(selectors.measures_of(row))}."
+        raise serializers.ValidationError({"measure": [expected]})
+    return row
+
+
+def _estimate_set(row: Round, batches: int | None) -> EstimateSet | None:
+    if batches is None:
+        return selectors.latest_estimates(row)
+    found = row.estimate_sets.filter(batches=batches).last()
+    if found is None:
+        raise exceptions.NotFound("There are no estimates after so many batches.")
+    return found
+
+
+def _reports(row: Round) -> dict[str, Any]:
+    made = Report.objects.filter(estimate_set__round=row).select_related("estimate_set__round")
+    answer = {
+        "round": row.number,
+        "job": judging.job_of("report", row.pk),
+        "reports": made.order_by("-estimate_set__number", "name"),
+    }
+    return dict(ReportsRow(answer).data)

@@ -1,0 +1,152 @@
+"""Runs, rounds and their batches."""
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from estimation import selectors
+from estimation.api.serializers import RoundDetailRow, RoundProgressRow, RoundRow, RunRow
+from estimation.models import Round
+from estimation.services import rounds
+from judging.api.base import ORGANIZER, CampaignView
+from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
+from judging.api.pagination import PAGE_PARAMETERS, Pages, page_shape
+from judging.models import Campaign, Job
+
+JOBS = ("preview", "draw", "recompute", "report")
+TAG = 255
+MAX_MEASURES = 10
+
+
+class Runs(CampaignView):
+    section = "Material"
+    access = {"GET": ORGANIZER}
+
+    @extend_schema(responses=RunRow(many=True))
+    def get(self, request: Request, slug: str) -> Response:
+        """The runs of a campaign, by tag."""
+        return Response(RunRow(selectors.runs_of(self.campaign), many=True).data)
+
+
+class RoundBody(Body):
+    measure = Text(max_length=60, help_text="P@k, DCG@k, Gain@k or RBP(p=…).")
+    budget = Whole(help_text="Pairs to draw, in expectation.")
+    batch_size = Whole()
+    goal = serializers.ChoiceField(Round.Goal.choices, required=False)
+    run = Text(
+        max_length=TAG, required=False, allow_blank=True,
+        help_text="Tag of the run that the goals single and pair are about.",
+    )  # fmt: skip
+    baseline = Text(
+        max_length=TAG, required=False, allow_blank=True,
+        help_text="Tag of the run that the goals baseline and pair compare with.",
+    )  # fmt: skip
+    reported = serializers.ListField(
+        child=Text(max_length=60), max_length=MAX_MEASURES, required=False,
+        help_text="Further measures to estimate.",
+    )  # fmt: skip
+    prior = serializers.ChoiceField(Round.Prior.choices, required=False)
+    method = serializers.ChoiceField(Round.Method.choices, required=False)
+    eps = Number(required=False, help_text="Share of the uniform distribution mixed in.")
+    labels = Whole(required=False, help_text="Judgments per pair.")
+    extra_share = Number(required=False, help_text="Share of pairs that get one judgment more.")
+    seed = Text(
+        max_length=100, required=False, allow_blank=True, help_text="Left out: a fresh one."
+    )
+
+
+class Rounds(CampaignView):
+    section = "Rounds"
+    access = {"GET": ORGANIZER, "POST": ORGANIZER}
+
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=page_shape(RoundRow))
+    def get(self, request: Request, slug: str) -> Response:
+        """The rounds of a campaign."""
+        pages = Pages()
+        rows = pages.paginate_queryset(selectors.rounds_of(self.campaign), request) or []
+        return pages.get_paginated_response(_shown(rows, RoundRow))
+
+    @extend_schema(request=RoundBody, responses={201: RoundDetailRow})
+    def post(self, request: Request, slug: str) -> Response:
+        """Draft a round. The worker then works out its preview."""
+        plan = rounds.Plan(**checked(RoundBody, request.data))
+        row = rounds.draft(campaign=self.campaign, by=self.user, plan=plan)
+        return Response(_shown([row], RoundDetailRow)[0], status=201)
+
+
+class RoundView(CampaignView):
+    """A view of one round, found by its number."""
+
+    section = "Rounds"
+    row: Round
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        self.row = round_of(self.campaign, kwargs["number"])
+
+
+class RoundDetail(RoundView):
+    access = {"GET": ORGANIZER, "PATCH": ORGANIZER, "DELETE": ORGANIZER}
+
+    @extend_schema(responses=RoundDetailRow)
+    def get(self, request: Request, slug: str, number: int) -> Response:
+        """One round with its preview and the states of its work."""
+        return Response(_shown([self.row], RoundDetailRow)[0])
+
+    @extend_schema(request=RoundBody, responses=RoundDetailRow)
+    def patch(self, request: Request, slug: str, number: int) -> Response:
+        """Change a drafted round; fields left out stay. Once drawn it is frozen."""
+        given = checked(RoundBody, request.data, partial=True)
+        rounds.change(row=self.row, by=self.user, plan=replace(_plan(self.row), **given))
+        return Response(_shown([self.row], RoundDetailRow)[0])
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request: Request, slug: str, number: int) -> Response:
+        """Discard a drafted round."""
+        rounds.discard(row=self.row, by=self.user)
+        return Response(status=204)
+
+
+class RoundDraw(RoundView):
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=None, responses={202: RoundDetailRow})
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Have the worker draw the round; poll it until its state is drawn."""
+        checked(NoBody, request.data)
+        rounds.request_draw(row=self.row, by=self.user)
+        return Response(_shown([self.row], RoundDetailRow)[0], status=202)
+
+
+class RoundBatches(RoundView):
+    access = {"GET": ORGANIZER}
+
+    @extend_schema(responses=RoundProgressRow)
+    def get(self, request: Request, slug: str, number: int) -> Response:
+        """How far the round's batches are."""
+        return Response(RoundProgressRow(selectors.round_progress(self.row)).data)
+
+
+def round_of(campaign: Campaign, number: int) -> Round:
+    rows = selectors.rounds_of(campaign).select_related("campaign", "run", "baseline", "pool")
+    return get_object_or_404(rows, number=number)
+
+
+def _plan(row: Round) -> rounds.Plan:
+    same = {name: getattr(row, name) for name in asdict(rounds.Plan("", 0, 0))}
+    tags = {name: same[name].tag if same[name] else "" for name in ("run", "baseline")}
+    return rounds.Plan(**{**same, **tags})
+
+
+def _shown(rows: list[Round], kind: type[RoundRow]) -> list[dict[str, Any]]:
+    """The rounds with the states of their work, in one further query."""
+    found = Job.objects.filter(kind__in=JOBS, target__in=[row.pk for row in rows])
+    jobs = {(job.target, job.kind): job for job in found}
+    for row in rows:
+        row.jobs = {kind: jobs.get((row.pk, kind)) for kind in JOBS}  # type: ignore[attr-defined]
+    return list(kind(rows, many=True).data)

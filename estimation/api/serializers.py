@@ -1,0 +1,179 @@
+"""What answers of the estimation side look like."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from estimation.models import Estimate, Report, Round
+from judging.api.fields import Number
+from judging.api.serializers import JobRow
+from judging.models import Batch
+
+CharField = serializers.CharField
+IntegerField = serializers.IntegerField
+DateTimeField = serializers.DateTimeField
+Row = serializers.Serializer[Any]
+
+
+class RunRow(Row):
+    tag = CharField()
+    topics = IntegerField()
+    lines = IntegerField()
+    warnings = IntegerField()
+    upload = IntegerField()
+    created = DateTimeField()
+
+
+class JobsRow(Row):
+    """The round's work in the background; null: never asked for."""
+
+    preview = JobRow(allow_null=True)
+    draw = JobRow(allow_null=True)
+    recompute = JobRow(allow_null=True)
+    report = JobRow(allow_null=True)
+
+
+class RoundRow(Row):
+    number = IntegerField()
+    state = serializers.ChoiceField(Round.State.choices)
+    goal = serializers.ChoiceField(Round.Goal.choices)
+    run = CharField(source="run.tag", default=None, allow_null=True)
+    baseline = CharField(source="baseline.tag", default=None, allow_null=True)
+    measure = CharField()
+    reported = serializers.ListField(child=CharField())
+    prior = serializers.ChoiceField(Round.Prior.choices)
+    method = serializers.ChoiceField(Round.Method.choices)
+    eps = Number()
+    labels = IntegerField()
+    extra_share = Number()
+    budget = IntegerField()
+    batch_size = IntegerField()
+    seed = CharField()
+    pool = CharField(
+        source="pool.digest", default=None, allow_null=True, help_text="Null until it is drawn."
+    )
+    created = DateTimeField()
+    drawn = DateTimeField(allow_null=True)
+    jobs = JobsRow()
+
+
+class RoundDetailRow(RoundRow):
+    preview = serializers.DictField(help_text="What the design would buy; empty until worked out.")
+
+
+class RoundBatchRow(Row):
+    number = IntegerField()
+    state = serializers.ChoiceField(Batch.State.choices)
+    pairs = IntegerField()
+    finished = IntegerField()
+    opened = DateTimeField(allow_null=True)
+    completed = DateTimeField(allow_null=True)
+
+
+class RoundProgressRow(Row):
+    batches = RoundBatchRow(many=True)
+    used = IntegerField(help_text="Complete batches in a row: what estimates rest on.")
+    pairs = IntegerField()
+    finished = IntegerField()
+    stuck = IntegerField(help_text="Pairs that wait for a decision.")
+    workers = IntegerField(help_text="Workers seen lately.")
+    recompute = JobRow(allow_null=True)
+
+
+class EstimateSetRow(Row):
+    number = IntegerField()
+    batches = IntegerField(help_text="Complete batches that it rests on.")
+    pairs = IntegerField(source="pair_count")
+    labels = IntegerField(source="label_count")
+    decided = IntegerField(source="decided_count")
+    noise_measured = serializers.BooleanField()
+    digest = CharField(help_text="Of every number; a recompute from scratch gives the same.")
+    label_digest = CharField()
+    provenance = serializers.DictField(help_text="Versions it was made with.")
+    created = DateTimeField()
+
+
+class EstimateRow(Row):
+    run = CharField(source="run.tag")
+    measure = CharField()
+    estimator = serializers.ChoiceField(Estimate.Estimator.choices)
+    primary = serializers.BooleanField(help_text="Whether rankings use this estimator.")
+    value = Number(allow_null=True)
+    se = Number(allow_null=True)
+    df = Number(allow_null=True, help_text="Degrees of freedom; null: infinite.")
+    low = Number(allow_null=True)
+    high = Number(allow_null=True)
+    support = Number(help_text="Below 1 the value is a lower bound only.")
+    sample_size = Number(allow_null=True, help_text="Effective sample size.")
+    rank = IntegerField(allow_null=True)
+    rank_low = IntegerField(allow_null=True)
+    rank_high = IntegerField(allow_null=True)
+
+
+class EstimatesRow(Row):
+    round = IntegerField()
+    estimate_set = EstimateSetRow(allow_null=True, help_text="Null: no batch is complete yet.")
+    estimates = EstimateRow(many=True)
+
+
+class RankedRow(Row):
+    run = CharField(source="tag")
+    rank = IntegerField()
+    rank_low = IntegerField()
+    rank_high = IntegerField()
+    value = Number(allow_null=True)
+    se = Number(allow_null=True)
+    low = Number(allow_null=True)
+    high = Number(allow_null=True)
+    support = Number()
+    sample_size = Number(allow_null=True)
+    estimator = serializers.ChoiceField(Estimate.Estimator.choices)
+    as_good_as_leader = serializers.BooleanField()
+    moved = IntegerField(allow_null=True, help_text="Ranks gained since the estimates before.")
+
+
+class Matrix(serializers.ListField):
+    """A square of numbers, a row for each run; null where one is undefined."""
+
+    child = serializers.ListField(child=Number(allow_null=True))
+
+    def to_representation(self, data: Any) -> list[Any]:
+        number = Number()
+        return [[number.to_representation(value) for value in row] for row in data.tolist()]
+
+
+class PairwiseRow(Row):
+    """Comparisons of every two runs, in the order of ``runs``."""
+
+    runs = serializers.ListField(child=CharField())
+    verdicts = Matrix(help_text="1: the row's run is surely better; -1: surely worse; 0: open.")
+    adjusted_p = Matrix()
+    margin = Matrix(help_text="Half width of the 95 % interval of the difference.")
+    covariance = Matrix()
+
+
+class RankingRow(Row):
+    round = IntegerField()
+    measure = CharField()
+    measures = serializers.ListField(child=CharField(), help_text="What can be asked for.")
+    supported = serializers.BooleanField(help_text="False: values are lower bounds only.")
+    estimate_set = EstimateSetRow(allow_null=True, help_text="Null: no batch is complete yet.")
+    ranking = RankedRow(many=True)
+    pairs = PairwiseRow(allow_null=True, help_text="Only with ?pairs=1.")
+
+
+class ReportRow(Row):
+    id = IntegerField(source="pk")
+    round = IntegerField(source="estimate_set.round.number")
+    estimate_set = IntegerField(source="estimate_set.number")
+    batches = IntegerField(source="estimate_set.batches")
+    name = serializers.ChoiceField(Report.Name.choices)
+    size = IntegerField(help_text="Bytes.")
+    digest = CharField(help_text="SHA-256.")
+    created = DateTimeField()
+
+
+class ReportsRow(Row):
+    round = IntegerField()
+    job = JobRow(allow_null=True)
+    reports = ReportRow(many=True, help_text="Of the latest estimates first.")

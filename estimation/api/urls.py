@@ -1,0 +1,17 @@
+"""Addresses of the estimation side, under /api/campaigns/{slug}/."""
+
+from django.urls import URLPattern, URLResolver, path
+
+from estimation.api import results, rounds
+
+campaign_urlpatterns: list[URLPattern | URLResolver] = [
+    path("runs/", rounds.Runs.as_view(), name="api-runs"),
+    path("rounds/", rounds.Rounds.as_view(), name="api-rounds"),
+    path("rounds/<int:number>/", rounds.RoundDetail.as_view(), name="api-round"),
+    path("rounds/<int:number>/draw/", rounds.RoundDraw.as_view(), name="api-draw"),
+    path("rounds/<int:number>/batches/", rounds.RoundBatches.as_view(), name="api-batches"),
+    path("estimates/", results.Estimates.as_view(), name="api-estimates"),
+    path("ranking/", results.Ranking.as_view(), name="api-ranking"),
+    path("reports/", results.Reports.as_view(), name="api-reports"),
+    path("reports/<int:report>/", results.ReportFile.as_view(), name="api-report"),
+]

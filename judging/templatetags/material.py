@@ -1,0 +1,26 @@
+"""What an upload brought, in words."""
+
+from django import template
+
+from judging.models import Upload
+
+register = template.Library()
+
+UNITS = {
+    "topics": ("topic", "topics"),
+    "documents": ("document", "documents"),
+    "lines": ("line", "lines"),
+    "qrels": ("judged pair", "judged pairs"),
+    "lines_left_out": ("line left out", "lines left out"),
+}
+
+
+@register.filter
+def brought(upload: Upload) -> str:
+    """For example: run bm25, 225 topics, 11,250 lines."""
+    summary = upload.summary
+    parts = [f"run {summary['tag']}"] if "tag" in summary else []
+    for key, (one, many) in UNITS.items():
+        if count := summary.get(key):
+            parts.append(f"{count:,} {one if count == 1 else many}")
+    return ", ".join(parts)

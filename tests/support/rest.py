@@ -1,0 +1,176 @@
+"""A REST client that holds every answer against the OpenAPI document, and a small campaign."""
+
+import copy
+import json
+import random
+import re
+from functools import cache
+from typing import Any
+
+import jsonschema
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db.models import Q
+from django.http import HttpResponse
+from rest_framework.test import APIClient
+
+from judging.api import documentation
+from judging.models import Job, User
+from judging.services import jobs, members
+
+ERROR_FIELDS = {"code", "message", "errors"}
+LINE_FIELDS = {"file", "line", "field", "message"}
+
+
+class RestClient(APIClient):
+    """Checks status and body of every answer under /api/ against the document."""
+
+    def request(self, **kwargs: Any) -> HttpResponse:
+        response = super().request(**kwargs)
+        if response.request["PATH_INFO"].startswith("/api/"):
+            check(response)
+        return response
+
+
+def client_of(user: User | None) -> RestClient:
+    """A client with a key of the user; anonymous for None."""
+    client = RestClient(raise_request_exception=False)
+    if user is not None:
+        key = members.create_token(user=user, name="test")
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
+    return client
+
+
+def check(response: HttpResponse) -> None:
+    """The answer is one that the document promises; every error has the one shape."""
+    method, path = response.request["REQUEST_METHOD"].lower(), path_of(response)
+    if response.status_code >= 400:
+        assert is_error(response.json()), response.content
+    operation = closed_document()["paths"].get(path, {}).get(method)
+    if operation is None:
+        return
+    assert str(response.status_code) in operation["responses"], (method, path, response.content)
+    content = operation["responses"][str(response.status_code)].get("content", {})
+    if "application/json" in content and response.get("Content-Type") == "application/json":
+        schema = content["application/json"]["schema"]
+        whole = {**schema, "components": closed_document()["components"]}
+        jsonschema.Draft202012Validator(whole).validate(response.json())
+    elif response.status_code == 204:
+        assert not response.content
+
+
+def is_error(body: Any) -> bool:
+    return set(body) == ERROR_FIELDS and all(set(line) == LINE_FIELDS for line in body["errors"])
+
+
+def path_of(response: HttpResponse) -> str:
+    match = getattr(response, "resolver_match", None)
+    return openapi_path(match.route) if match else ""
+
+
+def openapi_path(route: str) -> str:
+    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
+
+
+@cache
+def closed_document() -> dict[str, Any]:
+    """The document with every object closed: an answer may hold no field that is not told of."""
+    document = copy.deepcopy(documentation.document())
+    for schema in document["components"]["schemas"].values():
+        if "properties" in schema:
+            schema["additionalProperties"] = False
+    return document
+
+
+def work() -> None:
+    """Does all that is due, as a worker would."""
+    while due := Job.objects.filter(Q(state=Job.State.QUEUED)).order_by("pk").first():
+        jobs.run(due.pk)
+        due.refresh_from_db()
+        assert due.state != Job.State.QUEUED, due.note
+
+
+def file(name: str, content: str) -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, content.encode(), content_type="application/octet-stream")
+
+
+TOPICS, DOCUMENTS, RUNS = 3, 30, 4
+
+
+def topics_file() -> SimpleUploadedFile:
+    lines = [f"q{n}\ttopic number {n}" for n in range(1, TOPICS + 1)]
+    return file("topics.tsv", "\n".join(lines) + "\n")
+
+
+def documents_file() -> SimpleUploadedFile:
+    rows = [{"docno": f"d{n}", "title": f"title {n}", "text": "text " * n} for n in range(DOCUMENTS)]
+    return file("docs.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def relevance(topic: int, document: int) -> int:
+    return (topic * 7 + document * 5) % 11 % 4
+
+
+def run_file(number: int) -> SimpleUploadedFile:
+    """A run that is the poorer the higher its number."""
+    rng = random.Random(number)
+    lines = []
+    for topic in range(1, TOPICS + 1):
+        scores = {d: relevance(topic, d) + rng.gauss(0, number) for d in range(DOCUMENTS)}
+        ranked = sorted(scores, key=lambda d: -scores[d])
+        lines += [
+            f"q{topic} Q0 d{d} {rank} {scores[d]:.6f} run{number}"
+            for rank, d in enumerate(ranked, 1)
+        ]
+    return file(f"run{number}.txt", "\n".join(lines) + "\n")
+
+
+def material() -> list[SimpleUploadedFile]:
+    return [topics_file(), documents_file(), *(run_file(n) for n in range(1, RUNS + 1))]
+
+
+def grade_of(assignment: dict[str, Any]) -> int:
+    return relevance(int(assignment["topic"]["id"][1:]), int(assignment["docno"][1:]))
+
+
+ROUND = {
+    "measure": "DCG@10",
+    "reported": ["P@5"],
+    "budget": 40,
+    "batch_size": 20,
+    "labels": 2,
+    "seed": "seed",
+}
+
+
+def drawn_campaign(organizer: RestClient, slug: str = "demo") -> str:
+    """A campaign with material and a drawn round, open for judging; returns its address."""
+    made = organizer.post("/api/campaigns/", {"name": slug, "slug": slug}, format="json")
+    assert made.status_code == 201, made.content
+    base = f"/api/campaigns/{slug}/"
+    sent = organizer.post(f"{base}uploads/", {"files": material()}, format="multipart")
+    assert sent.status_code == 201, sent.content
+    work()
+    assert organizer.post(f"{base}rounds/", ROUND, format="json").status_code == 201
+    assert organizer.post(f"{base}rounds/1/draw/").status_code == 202
+    work()
+    assert organizer.post(f"{base}open/").status_code == 200
+    return base
+
+
+def judge_all(assessors: list[RestClient], base: str) -> int:
+    """Every assessor in turn judges a pair, until nobody gets one; returns the judgments."""
+    held = [client.post(f"{base}assignments/next/").json()["assignment"] for client in assessors]
+    count = 0
+    while any(held):
+        for number, assignment in enumerate(held):
+            if assignment is not None:
+                body = {"assignment": assignment["id"], "grade": grade_of(assignment)}
+                answer = assessors[number].post(f"{base}judgments/", body, format="json")
+                assert answer.status_code == 201, answer.content
+                held[number] = answer.json()["next"]
+                count += 1
+        held = [
+            own or client.post(f"{base}assignments/next/").json()["assignment"]
+            for own, client in zip(held, assessors, strict=True)
+        ]
+    return count
