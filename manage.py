@@ -7,9 +7,15 @@ import sys
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
-    from django.core.management import execute_from_command_line  # noqa: PLC0415
-
-    execute_from_command_line(sys.argv)
+    try:
+        from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415
+        from django.core.management import execute_from_command_line  # noqa: PLC0415
+    except ModuleNotFoundError:
+        sys.exit("Django is not installed for this Python: use .venv/bin/python (make run makes it).")
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

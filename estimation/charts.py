@@ -16,9 +16,11 @@ from estimation.scales import (
     Scale,
     Tick,
     around,
+    common_decimals,
     down,
     finite,
     from_zero,
+    label,
     levels,
     polyline,
 )
@@ -217,7 +219,7 @@ class Panel:
     line: str
     band: str
     dots: tuple[tuple[float, float], ...]
-    latest: float
+    values: tuple[str, ...]
     marked: bool
 
 
@@ -226,8 +228,7 @@ class History:
     title: str
     description: str
     height: float
-    first: str
-    last: str
+    batches: tuple[int, ...]
     panels: tuple[Panel, ...]
     y_ticks: tuple[Tick, ...]
 
@@ -252,18 +253,20 @@ def history(
     """
     moments = [moment for line in runs.values() for moment in line]
     upright = _robust(moments)
-    batches = [moment.batches for moment in moments] or [1]
-    across = Scale(min(batches), max(batches))
+    batches = sorted({moment.batches for moment in moments})
+    across = Scale(batches[0] if batches else 0, batches[-1] if batches else 1)
+    digits = common_decimals((moment.high - moment.low) / 2 for moment in moments)
     chosen = set(marked)
     panels = tuple(
-        _panel(tag, line, across, upright, tag in chosen) for tag, line in runs.items() if line
+        _panel(tag, line, across, upright, digits, tag in chosen)
+        for tag, line in runs.items()
+        if line
     )
     return History(
         title=f"{measure} by batch",
         description=f"Estimates of {len(panels)} runs after each batch, with 95 % intervals.",
         height=PANEL_HEIGHT,
-        first=str(min(batches)),
-        last=str(max(batches)),
+        batches=tuple(batches),
         panels=panels,
         y_ticks=levels(upright, PANEL_HEIGHT, 2),
     )
@@ -276,7 +279,9 @@ def _robust(moments: Sequence[Moment]) -> Scale:
     return around([*values, *lows[len(lows) // 10 :], *highs[: len(highs) - len(highs) // 10]])
 
 
-def _panel(tag: str, line: Sequence[Moment], across: Scale, upright: Scale, marked: bool) -> Panel:
+def _panel(
+    tag: str, line: Sequence[Moment], across: Scale, upright: Scale, digits: int, marked: bool
+) -> Panel:
     def place(moment: Moment, value: float, beyond: float) -> tuple[float, float]:
         shown = value if math.isfinite(value) else beyond
         return across.at(moment.batches), round(100 - upright.at(shown), 3)
@@ -286,7 +291,8 @@ def _panel(tag: str, line: Sequence[Moment], across: Scale, upright: Scale, mark
     middle = [place(moment, moment.value, upright.low) for moment in line]
     dots = tuple((x, round(y * PANEL_HEIGHT / 100, 2)) for x, y in middle[-1:])
     band = polyline([*upper, *reversed(lower)])
-    return Panel(tag, polyline(middle), band, dots, line[-1].value, marked)
+    values = tuple(label(moment.value, digits) for moment in line)
+    return Panel(tag, polyline(middle), band, dots, values, marked)
 
 
 # ------------------------------------------------------------------------------ verdict matrix

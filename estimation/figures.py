@@ -12,6 +12,7 @@ from estimation import charts
 from estimation.scales import common_decimals, decimals
 from estimation.selectors import Comparison, HistoryPoint, Pairwise, RankedRun, RankingTable
 
+NAMED_RIVALS = 5
 FIRST_PANELS = 24
 """So many runs have a history panel at once; the rest on demand."""
 
@@ -103,6 +104,14 @@ class PairwiseLine:
     open: int
     worse: int
     rivals: list[str]
+
+    @property
+    def first_rivals(self) -> list[str]:
+        return self.rivals[:NAMED_RIVALS]
+
+    @property
+    def more_rivals(self) -> list[str]:
+        return self.rivals[NAMED_RIVALS:]
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.contrib.auth.forms import AuthenticationForm
 from django.forms import BaseFormSet, formset_factory
 
 from judging.errors import UserError
 from judging.models import MAX_GRADE, Campaign, Membership
+from judging.services import sign_in
 from judging.services.campaigns import DEFAULT_GRADES, Plan
 from judging.services.judgments import MAX_COMMENT, MAX_KEY, Saying
 
@@ -17,6 +19,22 @@ SPARE_ROWS = 2
 def blame(form: forms.Form, error: UserError) -> None:
     """Puts a service's error at the field it names, or on top of the form."""
     form.add_error(error.field if error.field in form.fields else None, error.message)
+
+
+class SignInForm(AuthenticationForm):
+    """Django's form, with the service that counts tries."""
+
+    def clean(self) -> dict[str, Any]:
+        username, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
+        if username and password and self.request is not None:
+            address = self.request.META.get("REMOTE_ADDR", "")
+            try:
+                self.user_cache = sign_in.authenticate(
+                    username=username, password=password, address=address
+                )
+            except UserError as error:
+                raise forms.ValidationError(error.message) from None
+        return self.cleaned_data
 
 
 class JoinForm(forms.Form):

@@ -100,9 +100,9 @@ def zero_limit(
     """Return an upper limit for what a run gains on pairs of which no sampled one had a gain.
 
     If all labels of a run's uncertain pairs are 0, the estimated variance is 0 as well, which
-    says nothing. But such a sample has probability at most exp(-sum_i pi_i v_i / M), so that with the
-    confidence's one-sided error alpha / 2, U <= M * ln(2 / alpha) * max_i w_i / pi_i (for ``iid``
-    with n Q_i in place of pi_i): the "rule of three" for unequal probabilities.
+    says nothing. But such a sample has probability at most exp(-sum_i pi_i v_i / M), so that with
+    the confidence's one-sided error alpha / 2, U <= M * ln(2 / alpha) * max_i w_i / pi_i (for
+    ``iid`` with n Q_i in place of pi_i): the "rule of three" for unequal probabilities.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from estimation import charts, figures
 from estimation.findings import Finding, findings
-from estimation.models import Round
+from estimation.models import Report, Round
 from estimation.selectors import Pairwise, RankingTable, ReportData
 from judging.models import Campaign
 
@@ -66,8 +66,24 @@ def percent(share: float) -> str:
 
 
 @register.filter
-def at_most(number: float, limit: float) -> bool:
-    return number <= limit
+def thousands(number: float) -> str:
+    """A whole number with its thousands set apart."""
+    return f"{number:,.0f}"
+
+
+PURPOSES = {
+    Report.Name.HTML: "To read and to print: what was evaluated, how, and what came out.",
+    Report.Name.ESTIMATES_CSV: "Every run, measure and estimator, for spreadsheets.",
+    Report.Name.ESTIMATES_JSON: "The same with covariances, verdicts and the design.",
+    Report.Name.JUDGMENTS: "Every label with its assessor and inclusion probability.",
+    Report.Name.QRELS: "Mean grades as trec_eval reads them; scoring runs on them is no estimate.",
+}
+
+
+@register.filter
+def purpose(name: str) -> str:
+    """What a report's file is good for."""
+    return PURPOSES[Report.Name(name)]
 
 
 @register.filter

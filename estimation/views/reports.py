@@ -20,13 +20,6 @@ CONTENT_TYPES = {
     Report.Name.JUDGMENTS: "text/csv; charset=utf-8",
     Report.Name.HTML: "text/html; charset=utf-8",
 }
-PURPOSES = {
-    Report.Name.HTML: "To read and to print: what was evaluated, how, and what came out.",
-    Report.Name.ESTIMATES_CSV: "Every run, measure and estimator, for spreadsheets.",
-    Report.Name.ESTIMATES_JSON: "The same with covariances, verdicts and the design.",
-    Report.Name.JUDGMENTS: "Every label with assessor and inclusion probability.",
-    Report.Name.QRELS: "Mean grades as trec_eval reads them. Scoring runs on them is no estimate.",
-}
 BODY = ("<main", "</main>")
 
 
@@ -49,7 +42,6 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         "latest": latest,
         "fresh": [report for report in made if report.estimate_set == latest],
         "earlier": [report for report in made if report.estimate_set != latest],
-        "purposes": PURPOSES,
         "job": job if pending(job) else None,
         "failure": failure(job),
         "workers": judging.workers_alive(),

@@ -116,7 +116,7 @@ class Supervisor:
         asked = self.asked
         for child in self.children:
             child.signal(signal.SIGTERM)
-        steps = ((GRACE_SECONDS + 0.5, signal.SIGQUIT), (1.5, signal.SIGKILL))
+        steps = ((GRACE_SECONDS + 1.5, signal.SIGQUIT), (1.0, signal.SIGKILL))
         for seconds, insist in steps:
             deadline = time.monotonic() + seconds
             while self._anything_runs() and time.monotonic() < deadline and self.asked <= asked + 1:

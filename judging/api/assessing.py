@@ -53,7 +53,7 @@ class NextAssignment(CampaignView):
     def post(self, request: Request, slug: str) -> Response:
         """Claim your next pair; the one you hold already, if you do."""
         checked(NoBody, request.data)
-        return Response(NextRow(_next(self.campaign, self.user)).data)
+        return Response(NextRow(_next(self.campaign, self.user, prolonged=True)).data)
 
 
 class SkipBody(Body):
@@ -199,11 +199,16 @@ def _derived_key(assignment: Assignment, revision: int | None, given: dict[str, 
     return f"auto-{hashlib.sha256(said.encode()).hexdigest()[:56]}"
 
 
-def _next(campaign: Campaign, user: User) -> dict[str, Any]:
+def _next(campaign: Campaign, user: User, *, prolonged: bool = False) -> dict[str, Any]:
+    """The next assignment, or why there is none.
+
+    ``prolonged``: the caller may have held it already, and its lease begins anew.
+    """
     assignment = assignments.claim_next(campaign=campaign, by=user)
     if assignment is None:
         return {"assignment": None, "reason": REASONS[selectors.empty_queue(campaign)]}
-    assignment.refresh_from_db(fields=["lease_until"])
+    if prolonged:
+        assignment.refresh_from_db(fields=["lease_until"])
     return {"assignment": _shown(assignment, campaign, user), "reason": None}
 
 

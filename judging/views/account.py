@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from judging import selectors
 from judging.access import user_of
 from judging.errors import UserError
-from judging.forms import JoinForm, TokenForm, blame
+from judging.forms import JoinForm, SignInForm, TokenForm, blame
 from judging.models import ApiToken
 from judging.services import members
 
@@ -25,6 +25,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 def sign_in(request: HttpRequest) -> HttpResponseBase:
     view = LoginView.as_view(
         template_name="judging/sign_in.html",
+        authentication_form=SignInForm,
         redirect_authenticated_user=True,
         extra_context={"demo_sign_ins": selectors.demo_sign_ins()},
     )

@@ -130,7 +130,7 @@ def test_pairs_are_drawn_as_often_as_the_design_says(tiny_pool, method, batches)
     seeds = 4000
     found = frequencies(tiny_pool, design, batches, seeds)
     expected = design.inclusion(batches)
-    z = (found - expected) / np.sqrt(expected * (1 - expected) / seeds)
+    z = (found - expected) / np.sqrt(np.maximum(expected * (1 - expected), 1e-9) / seeds)
     assert np.abs(z).max() < 4
     wrong = design.inclusion(3 - batches)
     z = (found - wrong) / np.sqrt(np.maximum(wrong * (1 - wrong), 1e-3) / seeds)

@@ -291,7 +291,7 @@ def test_no_interval_reaches_below_zero(pool: Pool) -> None:
     shared = pool.weights(DCG, sample.pair).toarray().min(axis=1)
     one = (np.argmax(shared * (sample.probability < 1)) == np.arange(len(sample))).astype(int)
     found = campaign(pool, labels=LabelRows(sample.pair, one)).results[0].estimate
-    assert np.all(found.value < 2 * found.se)
+    assert np.all(found.value < 12 * found.se)  # t with 1 degree of freedom: 12.7
     assert found.low.tolist() == [0.0] * 3
     assert np.all(found.high > found.value)
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import pytrec_eval
 from django.core.management import call_command
@@ -17,7 +18,7 @@ from estimation.services.importing import finish
 from judging.models import Campaign, Decision, Job, Judgment, Upload, User
 from judging.services import campaigns, decisions, known_grades
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 Ranking = list[tuple[str, float, int]]
 
@@ -136,9 +137,9 @@ def check_values(
 
 
 def gains_in_order(lines: Ranking, grades: dict[str, int]) -> list[int]:
-    """Grades of the top 100: score descending, ties by docno descending."""
+    """Grades of the top 100: score in single precision descending, ties by docno descending."""
     ordered = sorted(lines, key=lambda line: line[0], reverse=True)
-    ordered.sort(key=lambda line: line[1], reverse=True)
+    ordered.sort(key=lambda line: np.float32(line[1]), reverse=True)
     return [grades.get(docno, 0) for docno, _, _ in ordered[:100]]
 
 

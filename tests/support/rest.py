@@ -4,6 +4,7 @@ import copy
 import json
 import random
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -102,7 +103,9 @@ def topics_file() -> SimpleUploadedFile:
 
 
 def documents_file() -> SimpleUploadedFile:
-    rows = [{"docno": f"d{n}", "title": f"title {n}", "text": "text " * n} for n in range(DOCUMENTS)]
+    rows = [
+        {"docno": f"d{n}", "title": f"title {n}", "text": "text " * n} for n in range(DOCUMENTS)
+    ]
     return file("docs.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -157,7 +160,10 @@ def drawn_campaign(organizer: RestClient, slug: str = "demo") -> str:
     return base
 
 
-def judge_all(assessors: list[RestClient], base: str) -> int:
+Post = Callable[[RestClient, dict[str, int]], HttpResponse]
+
+
+def judge_all(assessors: list[RestClient], base: str, post: Post | None = None) -> int:
     """Every assessor in turn judges a pair, until nobody gets one; returns the judgments."""
     held = [client.post(f"{base}assignments/next/").json()["assignment"] for client in assessors]
     count = 0
@@ -165,7 +171,8 @@ def judge_all(assessors: list[RestClient], base: str) -> int:
         for number, assignment in enumerate(held):
             if assignment is not None:
                 body = {"assignment": assignment["id"], "grade": grade_of(assignment)}
-                answer = assessors[number].post(f"{base}judgments/", body, format="json")
+                client = assessors[number]
+                answer = post(client, body) if post else client.post(f"{base}judgments/", body)
                 assert answer.status_code == 201, answer.content
                 held[number] = answer.json()["next"]
                 count += 1

@@ -1,0 +1,177 @@
+"""Fixtures that every test may use, and the two modes of a run: PostgreSQL, and skips forbidden."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.support import browser, postgres, redis, site
+from tests.support.postgres import Postgres
+from tests.support.redis import RedisServer
+from tests.support.site import Site
+
+FORBID_SKIPS = bool(os.environ.get("EVALSITE_FORBID_SKIPS"))
+ON_POSTGRES = os.environ.get("EVALSITE_TEST_DATABASE") == "postgres"
+DATA = Path(os.environ.get("EVALSITE_TEST_DATA") or site.REPO.parent / "shared" / "data")
+DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
+
+hypothesis_settings.register_profile("local", deadline=None)
+hypothesis_settings.register_profile("ci", deadline=None, derandomize=True)
+hypothesis_settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On PostgreSQL only what uses the database: everything else ran under SQLite."""
+    if not ON_POSTGRES:
+        return
+    chosen = [item for item in items if _uses_database(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    marked = item.get_closest_marker("django_db") is not None or fixtures & DATABASE_FIXTURES
+    return bool(marked) and item.get_closest_marker("services") is None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Iterator[pytest.TestReport]:
+    report = yield
+    if FORBID_SKIPS and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and skips are forbidden here: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[pytest.CollectReport]:
+    report = yield
+    if FORBID_SKIPS and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and skips are forbidden here: {report.longrepr}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The test collections: Cranfield, TREC-8 and others."""
+    if not DATA.is_dir():
+        pytest.skip(f"no test collections in {DATA} (set EVALSITE_TEST_DATA)")
+    return DATA
+
+
+@pytest.fixture
+def free_port() -> int:
+    return site.free_port()
+
+
+@pytest.fixture(scope="session", name="postgres")
+def _postgres() -> Iterator[Postgres]:
+    if postgres.bin_dir() is None:
+        pytest.skip(postgres.MISSING)
+    cluster = Postgres()
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def redis_server() -> Iterator[RedisServer]:
+    yield from _redis()
+
+
+@pytest.fixture(scope="module")
+def _site_redis() -> Iterator[RedisServer]:
+    yield from _redis()
+
+
+def _redis() -> Iterator[RedisServer]:
+    try:
+        server = RedisServer()
+    except RuntimeError as missing:
+        pytest.skip(str(missing))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+MakeSite = Callable[..., Site]
+
+
+@pytest.fixture(scope="module")
+def make_site(request: pytest.FixtureRequest) -> Iterator[MakeSite]:
+    """``make_site(stack, workers=1, env={})``: a started Site, stopped with the module."""
+    made: list[Site] = []
+
+    def make(stack: str, *, workers: int = 1, env: dict[str, str] | None = None) -> Site:
+        services = {}
+        if stack == "postgres":
+            services["postgres"] = request.getfixturevalue("postgres")
+            services["redis"] = request.getfixturevalue("_site_redis")
+        new = Site(stack, workers=workers, env=env, **services)
+        made.append(new)
+        return new.start()
+
+    try:
+        yield make
+    finally:
+        for each in made:
+            each.stop()
+
+
+@pytest.fixture(scope="module")
+def sqlite_site(make_site: MakeSite) -> Site:
+    return make_site("sqlite")
+
+
+@pytest.fixture(scope="module")
+def postgres_site(make_site: MakeSite) -> Site:
+    return make_site("postgres")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"], name="site")
+def _site(request: pytest.FixtureRequest) -> Site:
+    """The same test on both stacks."""
+    started: Site = request.getfixturevalue(f"{request.param}_site")
+    return started
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    # Playwright keeps an event loop in this thread; Django must not take it for an async view.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        program = browser.executable(playwright)
+        if program is None:
+            pytest.skip(browser.MISSING)
+        running = playwright.chromium.launch(executable_path=program, args=browser.ARGUMENTS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def console_errors() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def page(chromium: Browser, console_errors: list[str]) -> Iterator[Page]:
+    """A page that must stay without console errors and CSP violations."""
+    context = chromium.new_context(locale="en-US", viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(15_000)
+    opened = context.new_page()
+    browser.watch(opened, console_errors)
+    yield opened
+    context.close()
+    assert not console_errors, "\n".join(console_errors)

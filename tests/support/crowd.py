@@ -1,0 +1,312 @@
+"""Organizers and assessors as programs: they use nothing but the REST interface."""
+
+import hashlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from tests.support.client import Answer, Api
+from tests.support.journal import Journal
+from tests.support.site import Site
+
+PASSWORD = "correct-horse-battery"
+Assignment = dict[str, Any]
+Grade = Callable[[Assignment], int]
+Files = Mapping[str, bytes]
+
+
+def wait_for(ask: Callable[[], Any], *, seconds: float, what: str) -> Any:
+    """Asks until the answer is true, and returns it."""
+    deadline = time.monotonic() + seconds
+    while not (answer := ask()):
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.1)
+    return answer
+
+
+def got(answer: Answer, *expected: int) -> Any:
+    """The body of an answer with one of the statuses (200 if none is given)."""
+    assert answer.status in (expected or (200,)), f"{answer.status}: {answer.text[:500]}"
+    return answer.json() if answer.body else None
+
+
+def rows_of(api: Api, path: str) -> Iterator[dict[str, Any]]:
+    """All rows of a list, page by page."""
+    following: str | None = f"{path}?page_size=1000"
+    while following:
+        page = got(api.get(following))
+        yield from page["results"]
+        parts = urlsplit(page["next"] or "")
+        following = f"{parts.path}?{parts.query}" if page["next"] else None
+
+
+@dataclass(frozen=True)
+class Organizer:
+    """An organizer with one campaign."""
+
+    site: Site
+    api: Api
+    slug: str
+
+    @property
+    def base(self) -> str:
+        return f"/api/campaigns/{self.slug}/"
+
+    def create(self, **plan: Any) -> None:
+        got(self.api.post("/api/campaigns/", {"name": self.slug, "slug": self.slug} | plan), 201)
+
+    def send(self, files: Files, kind: str) -> list[int]:
+        """Uploads files; they are still to be read."""
+        parts = [("files", name, content) for name, content in files.items()]
+        return [
+            row["id"] for row in got(self.api.upload(f"{self.base}uploads/", {"kind": kind}, parts), 201)
+        ]
+
+    def upload(self, files: Files, kind: str, *, seconds: float = 60) -> None:
+        """Uploads files and waits until each is accepted."""
+        self.wait_accepted(self.send(files, kind), seconds=seconds)
+
+    def wait_accepted(self, uploads: Iterable[int], *, seconds: float = 60) -> None:
+        for upload in uploads:
+            ask = partial(self._read, upload)
+            row = wait_for(ask, seconds=seconds, what=f"upload {upload} is read")
+            assert row["state"] == "accepted", row
+
+    def _read(self, upload: int) -> dict[str, Any] | None:
+        row: dict[str, Any] = got(self.api.get(f"{self.base}uploads/{upload}/"))
+        return None if row["state"] in ("stored", "reading") else row
+
+    def draft(self, *, seconds: float = 60, **plan: Any) -> dict[str, Any]:
+        """Drafts a round and returns it with its preview."""
+        number = got(self.api.post(f"{self.base}rounds/", plan), 201)["number"]
+        ready = wait_for(lambda: self._previewed(number), seconds=seconds, what="preview")
+        return dict(ready)
+
+    def _previewed(self, number: int) -> dict[str, Any] | None:
+        row: dict[str, Any] = got(self.api.get(f"{self.base}rounds/{number}/"))
+        assert row["jobs"]["preview"]["state"] != "failed", row["jobs"]["preview"]
+        return row if row["preview"] else None
+
+    def draw(self, number: int = 1, *, seconds: float = 60) -> None:
+        got(self.api.post(f"{self.base}rounds/{number}/draw/"), 202)
+        wait_for(lambda: self._drawn(number), seconds=seconds, what="draw")
+
+    def _drawn(self, number: int) -> bool:
+        row = got(self.api.get(f"{self.base}rounds/{number}/"))
+        assert row["jobs"]["draw"]["state"] != "failed", row["jobs"]["draw"]
+        return bool(row["state"] == "drawn")
+
+    def open(self) -> None:
+        got(self.api.post(f"{self.base}open/"))
+
+    def invite(self, *names: str) -> dict[str, str]:
+        """Makes new people assessors by invitation; they choose passwords and make keys."""
+        return {name: self._join(name) for name in names}
+
+    def _join(self, name: str) -> str:
+        body = {"username": name, "role": "assessor"}
+        link = got(self.api.post(f"{self.base}members/", body), 201)["invitation"]
+        guest = Api(self.site.url)
+        assert guest.get(urlsplit(link).path).status == 200
+        joined = guest.submit(
+            urlsplit(link).path, {"password": PASSWORD, "again": PASSWORD}
+        )
+        assert joined.status == 302, joined.text[:500]
+        guest.close()
+        return key_of(self.site, name)
+
+    def final_estimates(self, batches: int, *, seconds: float = 60) -> dict[str, Any]:
+        """Waits until the estimates rest on so many batches and nothing is due any more."""
+        return dict(
+            wait_for(lambda: self._final(batches), seconds=seconds, what=f"{batches} batches final")
+        )
+
+    def _final(self, batches: int) -> dict[str, Any] | None:
+        job = got(self.api.get(f"{self.base}rounds/1/batches/"))["recompute"]
+        found: dict[str, Any] = got(self.api.get(f"{self.base}estimates/"))
+        done = job is not None and job["state"] == "done"
+        there = found["estimate_set"] is not None and found["estimate_set"]["batches"] == batches
+        return found if done and there else None
+
+    def batches(self) -> list[dict[str, Any]]:
+        return list(got(self.api.get(f"{self.base}rounds/1/batches/"))["batches"])
+
+
+def key_of(site: Site, name: str, password: str = PASSWORD) -> str:
+    """A key of the REST interface for somebody with a password."""
+    body = {"username": name, "password": password, "name": "test"}
+    return str(got(Api(site.url).post("/api/tokens/", body), 201)["key"])
+
+
+class Crowd:
+    """Grades of a crowd whose n-th label of a pair is fixed, whoever gives it.
+
+    The labels of a pair disagree as people do, yet do not depend on which assessor the site gives
+    the pair to, so that two campaigns with the same draw get the same labels.
+    """
+
+    def __init__(self, truth: Mapping[tuple[str, str], int], *, max_grade: int, seed: str) -> None:
+        self.truth = truth
+        self.max_grade = max_grade
+        self.seed = seed
+        self._handed: dict[tuple[str, str], list[int]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, assignment: Assignment) -> int:
+        pair = (assignment["topic"]["id"], assignment["docno"])
+        with self._lock:
+            handed = self._handed.setdefault(pair, [])
+            if assignment["id"] not in handed:
+                handed.append(assignment["id"])
+            return self.label(*pair, number=handed.index(assignment["id"]))
+
+    def label(self, topic: str, docno: str, *, number: int) -> int:
+        """The pair's label with this number, from 0: the truth, or one off in three of ten."""
+        digest = hashlib.sha256(f"{self.seed}/{topic}/{docno}/{number}".encode()).digest()
+        step = (-1, 1)[digest[1] % 2] if digest[0] < 77 else 0
+        return min(self.max_grade, max(0, self.truth.get((topic, docno), 0) + step))
+
+
+class Pace(Protocol):
+    def __call__(self) -> None: ...
+
+
+def at_once() -> None:
+    """No pause between two judgments."""
+
+
+@dataclass
+class Assessor:
+    """Judges until there is nothing left; sends again under the same key until it is answered."""
+
+    name: str
+    api: Api
+    base: str
+    grade: Grade
+    pace: Pace = at_once
+    journal: Journal | None = None
+    patience: float = 60
+    acknowledged: int = 0
+    resent: int = 0
+    seconds: list[float] = field(default_factory=list)
+
+    def work(self, stop: threading.Event) -> None:
+        assignment, reason = self._claim()
+        while not stop.is_set() and (assignment or reason != "batch_complete"):
+            if assignment is None:
+                time.sleep(0.2)
+                assignment, reason = self._claim()
+                continue
+            answer = self._judge(assignment)
+            assignment, reason = answer["next"], answer["reason"]
+            self.pace()
+
+    def _claim(self) -> tuple[Assignment | None, str | None]:
+        answer = got(self._insist(lambda: self.api.post(f"{self.base}assignments/next/")))
+        return answer["assignment"], answer["reason"]
+
+    def _judge(self, assignment: Assignment) -> dict[str, Any]:
+        key = f"{self.name}-{assignment['id']}-{random.SystemRandom().randrange(10**9)}"
+        body = {"assignment": assignment["id"], "grade": self.grade(assignment)}
+        if self.journal:
+            self.journal.say(self.name, key, body["assignment"], body["grade"])
+        path, headers = f"{self.base}judgments/", {"Idempotency-Key": key}
+        answer = got(self._insist(lambda: self.api.post(path, body, headers)), 200, 201)
+        said = answer["judgment"]
+        assert (said["assignment"], said["grade"]) == (body["assignment"], body["grade"]), said
+        if self.journal:
+            self.journal.acknowledge(self.name, key)
+        self.acknowledged += 1
+        return dict(answer)
+
+    def _insist(self, send: Callable[[], Answer]) -> Answer:
+        deadline = time.monotonic() + self.patience
+        while True:
+            start = time.monotonic()
+            try:
+                answer = send()
+                self.seconds.append(time.monotonic() - start)
+                return answer
+            except OSError:
+                assert time.monotonic() < deadline, f"{self.name} had no answer for too long"
+                self.resent += 1
+                time.sleep(0.05)
+
+
+class Shift:
+    """Assessors at work, each in a thread of its own; leaving the block waits until all is judged.
+
+    An assertion that fails in a thread fails the block.
+    """
+
+    def __init__(self, assessors: Iterable[Assessor], *, seconds: float = 120) -> None:
+        self.assessors = list(assessors)
+        self.seconds = seconds
+        self.stop = threading.Event()
+        self.failures: list[BaseException] = []
+        self.threads = [
+            threading.Thread(target=self._work, args=[assessor], daemon=True)
+            for assessor in self.assessors
+        ]
+
+    def _work(self, assessor: Assessor) -> None:
+        try:
+            assessor.work(self.stop)
+        except BaseException as failure:
+            self.failures.append(failure)
+            self.stop.set()
+        finally:
+            assessor.api.close()
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(assessor.acknowledged for assessor in self.assessors)
+
+    @property
+    def running(self) -> bool:
+        return any(thread.is_alive() for thread in self.threads)
+
+    def wait_acknowledged(self, count: int) -> None:
+        """Waits until the assessors together have so many judgments acknowledged."""
+        wait_for(
+            lambda: self.failures or self.acknowledged >= count,
+            seconds=self.seconds,
+            what=f"{count} judgments; {self.acknowledged} are acknowledged",
+        )
+        self.check()
+
+    def check(self) -> None:
+        if self.failures:
+            raise self.failures[0]
+
+    def __enter__(self) -> "Shift":
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
+        if kind is not None:
+            self.stop.set()
+        deadline = time.monotonic() + self.seconds
+        for thread in self.threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        late = self.running
+        self.stop.set()
+        if kind is None:
+            self.check()
+            assert not late, f"the assessors were not done within {self.seconds:g} s"
+
+
+def assessors(
+    organizer: Organizer, keys: Mapping[str, str], grade: Grade, **values: Any
+) -> list[Assessor]:
+    """One scripted assessor for each key."""
+    return [
+        Assessor(name, organizer.site.api(key), organizer.base, grade, **values)
+        for name, key in keys.items()
+    ]

@@ -1,0 +1,30 @@
+"""The product's settings for the pytest process: own data directory, quick passwords.
+
+Every pytest process (every xdist worker) gets a data directory of its own, which the processes it
+starts inherit; those run the product's settings unchanged.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+_data = tempfile.mkdtemp(prefix="evalsite-tests-")
+atexit.register(shutil.rmtree, _data, ignore_errors=True)
+os.environ["EVALSITE_DATA"] = _data
+
+if os.environ.get("EVALSITE_TEST_DATABASE") == "postgres":
+    from tests.support.postgres import shared_cluster
+
+    os.environ["DATABASE_URL"] = shared_cluster()
+
+from evalsite.settings import *  # noqa: E402, F403
+
+os.environ.pop("DATABASE_URL", None)
+os.environ["DJANGO_SETTINGS_MODULE"] = "evalsite.settings"
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}

@@ -1,0 +1,192 @@
+"""A whole site from real processes: gunicorn, Celery workers, a database and a broker of its own."""
+
+import functools
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from evalsite.management.processes import Child, web_command, worker_command
+from tests.support.client import Api
+from tests.support.postgres import Postgres
+from tests.support.redis import RedisServer
+
+REPO = Path(__file__).resolve().parents[2]
+PASSWORD = "correct-horse-7"
+T = TypeVar("T")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def base_environment(data: Path, **values: str) -> dict[str, str]:
+    """What a site's processes see: this environment without anybody else's configuration."""
+    foreign = ("EVALSITE_", "DJANGO_", "DATABASE_URL", "CELERY_", "SITE_URL", "ALLOWED_HOSTS")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    env["EVALSITE_DATA"] = str(data)
+    return env | values
+
+
+def manage(env: Mapping[str, str], *arguments: str) -> str:
+    """Runs manage.py to its end and returns what it printed. Raises with all its output."""
+    command = [sys.executable, str(REPO / "manage.py"), *arguments]
+    done = subprocess.run(command, env=dict(env), capture_output=True, text=True, cwd=REPO)
+    if done.returncode:
+        raise AssertionError(
+            f"manage.py {' '.join(arguments)[:200]} ended with {done.returncode}\n"
+            f"{done.stdout}\n{done.stderr}"
+        )
+    return done.stdout
+
+
+@functools.cache
+def _prepared() -> Path:
+    """A data directory with a migrated SQLite file and static files, to be copied."""
+    data = Path(os.environ["EVALSITE_DATA"]) / "prepared"
+    env = base_environment(data)
+    manage(env, "migrate", "--verbosity", "0")
+    manage(env, "collectstatic", "--no-input", "--verbosity", "0")
+    return data
+
+
+class Process(Child):
+    """A child of the tests, with what drills do to it."""
+
+    def kill_child(self) -> int:
+        """kill -9 of one process it forked; its pid."""
+        deadline = time.monotonic() + 20
+        while not (forked := psutil.Process(self.pid).children()):
+            assert time.monotonic() < deadline, f"{self.name} forks no process"
+            time.sleep(0.05)
+        forked[0].kill()
+        return forked[0].pid
+
+    def stop(self, seconds: float = 30) -> int:
+        """SIGTERM, and its exit code."""
+        self.signal(signal.SIGTERM)
+        assert self.process is not None
+        return self.process.wait(seconds)
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+
+class Site:
+    """Processes on ``stack`` ("sqlite" or "postgres"); ``start`` returns when all is ready."""
+
+    def __init__(
+        self,
+        stack: str,
+        *,
+        postgres: Postgres | None = None,
+        redis: RedisServer | None = None,
+        workers: int = 1,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.stack = stack
+        self.data = Path(tempfile.mkdtemp(prefix=f"evs-{stack}-"))
+        shutil.copytree(_prepared(), self.data, dirs_exist_ok=True)
+        self.broker = redis
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        values = {"SITE_URL": self.url, "SWEEP_SECONDS": "1"}
+        self.database_url = f"sqlite:///{self.data / 'evalsite.sqlite3'}"
+        if stack == "postgres":
+            assert postgres is not None
+            assert redis is not None
+            self.database_url = postgres.create_database()
+            values |= {"DATABASE_URL": self.database_url, "CELERY_BROKER_URL": redis.url}
+        self.env = base_environment(self.data, **values | dict(env or {}))
+        if stack == "postgres":
+            self.manage("migrate", "--verbosity", "0")
+        self.web = self._process("web", web_command(f"127.0.0.1:{self.port}"))
+        self.workers = [
+            self._process(f"worker{n}", worker_command(name=f"worker{n}"), signal.SIGKILL)
+            for n in range(1, workers + 1)
+        ]
+
+    def _process(
+        self, name: str, command: list[str], orphan_signal: signal.Signals = signal.SIGTERM
+    ) -> Process:
+        log = self.data / "log" / f"{name}.log"
+        return Process(name, command, log, self.env, REPO, orphan_signal)
+
+    def start(self) -> "Site":
+        for process in (self.web, *self.workers):
+            process.start()
+        self.wait_ready()
+        return self
+
+    def stop(self) -> None:
+        """Ends every process (at once: what must survive that is in the database)."""
+        for process in (*self.workers, self.web):
+            process.kill()
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    def ready(self) -> bool:
+        try:
+            return Api(self.url, timeout=5).get("/health/ready").status == 200
+        except OSError:
+            return False
+
+    def wait_ready(self, seconds: float = 40) -> None:
+        self.wait_until(self.ready, seconds, what="the site is ready")
+
+    def wait_until(self, ask: Callable[[], T], seconds: float = 30, *, what: str = "it") -> T:
+        """Asks until the answer is true, and returns it; else fails with the logs."""
+        deadline = time.monotonic() + seconds
+        while not (answer := ask()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"after {seconds} s not yet: {what}\n{self.logs()}")
+            time.sleep(0.1)
+        return answer
+
+    def log(self, name: str) -> str:
+        """Of "web" or "worker" (all of them)."""
+        files = sorted((self.data / "log").glob(f"{name}*.log"))
+        return "\n".join(file.read_text(errors="replace") for file in files)
+
+    def logs(self) -> str:
+        return "\n".join(f"{name}:\n{self.log(name)[-3000:]}" for name in ("web", "worker"))
+
+    def manage(self, *arguments: str) -> str:
+        return manage(self.env, *arguments)
+
+    def python(self, code: str) -> str:
+        """Runs code in a Django process of this site; what it printed."""
+        return self.manage("shell", "--no-imports", "--command", code)
+
+    def api(self, key: str | None = None) -> Api:
+        return Api(self.url, key)
+
+    def add_users(
+        self, *names: str, organizer: bool = False, admin: bool = False
+    ) -> dict[str, str]:
+        """Accounts with the password PASSWORD; user name to a key of the REST interface."""
+        out = self.python(
+            f"""
+import json
+from judging.models import User
+from judging.services import members
+keys = {{}}
+for name in {list(names)!r}:
+    user = User.objects.create_user(name, password={PASSWORD!r}, is_organizer={organizer},
+        is_staff={admin}, is_superuser={admin})
+    keys[name] = members.create_token(user=user, name="test")
+print(json.dumps(keys))
+"""
+        )
+        return dict(json.loads(out.strip().splitlines()[-1]))

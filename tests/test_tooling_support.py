@@ -1,0 +1,67 @@
+"""The test bed itself: both stacks start, answer, are killed and come back."""
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from playwright.sync_api import Page
+
+from tests.support.redis import RedisServer
+from tests.support.site import PASSWORD, Site
+
+
+def test_a_test_run_has_a_data_directory_of_its_own() -> None:
+    assert Path(settings.DATA_DIR).name.startswith("evalsite-tests-")
+
+
+@pytest.mark.django_db
+def test_the_database_is_the_one_asked_for() -> None:
+    from tests.conftest import ON_POSTGRES
+
+    assert connection.vendor == ("postgresql" if ON_POSTGRES else "sqlite")
+
+
+@pytest.mark.services
+def test_web_and_worker_come_back_after_a_kill(site: Site) -> None:
+    assert site.api().get("/health/live").json() == {"status": "ok"}
+    site.web.kill()
+    assert not site.ready()
+    site.web.start()
+    site.wait_ready()
+    site.workers[0].restart()
+    site.workers[0].kill_child()
+    site.wait_ready()
+
+
+@pytest.mark.services
+def test_people_of_a_site_have_keys_and_passwords(site: Site) -> None:
+    keys = site.add_users("anna", "ben", organizer=True)
+    assert set(keys) == {"anna", "ben"}
+    code = f"from judging.models import User; u = User.objects.get(username='anna'); print(u.is_organizer, u.check_password({PASSWORD!r}))"
+    assert site.python(code).split() == ["True", "True"]
+
+
+@pytest.mark.services
+def test_redis_keeps_what_it_acknowledged(redis_server: RedisServer) -> None:
+    redis_server.client().set("kept", "yes")
+    redis_server.restart()
+    assert redis_server.client().get("kept") == b"yes"
+
+
+@pytest.mark.services
+def test_the_page_notices_script_errors_and_csp_violations(
+    page: Page, console_errors: list[str]
+) -> None:
+    page.route("http://watched.test/", lambda route: route.fulfill(
+        body="<script>1</script><p>text", content_type="text/html",
+        headers={"content-security-policy": "default-src 'none'"},
+    ))
+    page.goto("http://watched.test/")
+    assert page.inner_text("p") == "text"
+    assert any("CSP violation: script-src" in error for error in console_errors)
+    console_errors.clear()
+    page.evaluate("setTimeout(() => { throw new Error('seen') })")
+    page.wait_for_function("true")
+    assert any("seen" in error for error in console_errors)
+    console_errors.clear()

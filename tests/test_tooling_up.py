@@ -1,0 +1,234 @@
+"""``manage.py up`` with real processes: it starts, survives, refuses and stops."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.client import Api
+from tests.support.site import REPO, base_environment
+
+pytestmark = pytest.mark.services
+STOP_SECONDS = 10
+SECOND_START_SECONDS = 10
+
+
+class Up:
+    """One run of ``manage.py up`` on a free port."""
+
+    def __init__(self, data: Path, *arguments: str) -> None:
+        self.started = time.monotonic()
+        self.output = data.parent / f"{data.name}.out"
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                command("--no-demo", *arguments),
+                env=base_environment(data),
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def text(self) -> str:
+        return self.output.read_text()
+
+    def wait_ready(self) -> float:
+        """Seconds from the start until it announced its address."""
+        wait_until(lambda: "is ready" in self.text() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.text()
+        return time.monotonic() - self.started
+
+    @property
+    def url(self) -> str:
+        found = re.search(r"ready: (http://\S+)/", self.text())
+        assert found, self.text()
+        return found[1]
+
+    def children(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def child(self, words: str) -> psutil.Process:
+        return next(
+            child
+            for child in psutil.Process(self.process.pid).children()
+            if words in " ".join(child.cmdline())
+        )
+
+
+def command(*arguments: str) -> list[str]:
+    defaults = [] if "--port" in arguments else ["--port", "0"]
+    return [sys.executable, "-u", str(REPO / "manage.py"), "up", *defaults, *arguments]
+
+
+def wait_until(ask: Callable[[], bool], seconds: float = 40) -> None:
+    deadline = time.monotonic() + seconds
+    while not ask():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def none_left(processes: list[psutil.Process]) -> bool:
+    return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
+
+
+@pytest.fixture
+def data() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="evs-up-") as folder:
+        yield Path(folder) / "data"
+
+
+@pytest.fixture
+def up(data: Path) -> Iterator[Up]:
+    running = Up(data)
+    try:
+        running.wait_ready()
+        yield running
+    finally:
+        end(running)
+
+
+def end(running: Up) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in [*running.children(), psutil.Process(running.process.pid)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+    running.process.wait()
+
+
+def refusal(data: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> str:
+    """What ``up`` says when it must not start: one sentence or two, no traceback, exit code 1."""
+    done = subprocess.run(
+        [*prefix, *command("--no-demo", *arguments)],
+        env=base_environment(data) | {"PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1, done
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_signal_leaves_nothing_behind(up: Up, number: signal.Signals) -> None:
+    children = up.children()
+    assert len(children) >= 4  # gunicorn and its worker, celery and its pool
+    asked = time.monotonic()
+    up.process.send_signal(number)
+    assert up.process.wait(STOP_SECONDS + 20) == 0
+    assert time.monotonic() - asked < STOP_SECONDS
+    assert none_left(children)
+    assert up.text().endswith("Stopped.\n")
+
+
+@pytest.mark.slow
+def test_the_second_start_is_quick(up: Up, data: Path) -> None:
+    up.process.send_signal(signal.SIGINT)
+    up.process.wait(STOP_SECONDS)
+    again = Up(data)
+    try:
+        assert again.wait_ready() < SECOND_START_SECONDS
+        assert Api(again.url).get("/health/ready").status == 200
+    finally:
+        end(again)
+
+
+def test_a_request_in_flight_is_answered_before_the_end(up: Up) -> None:
+    host, port = up.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        time.sleep(0.5)
+        up.process.send_signal(signal.SIGTERM)
+        time.sleep(1)
+        connection.sendall(b"Connection: close\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+    assert up.process.wait(STOP_SECONDS) == 0
+
+
+@pytest.mark.parametrize("words", ["celery", "gunicorn"])
+def test_a_killed_child_is_started_again(up: Up, words: str) -> None:
+    before = up.child(words)
+    before.kill()
+    wait_until(lambda: "starting it again" in up.text())
+
+    def replaced() -> bool:
+        with contextlib.suppress(StopIteration, psutil.Error):
+            return up.child(words).pid != before.pid
+        return False
+
+    wait_until(replaced)
+    wait_until(lambda: Api(up.url).get("/health/ready").status == 200)
+
+
+def test_the_children_do_not_outlive_a_killed_supervisor(up: Up, data: Path) -> None:
+    children = up.children()
+    up.process.kill()
+    up.process.wait()
+    wait_until(lambda: none_left(children), seconds=15)
+    again = Up(data)
+    try:
+        again.wait_ready()
+    finally:
+        end(again)
+
+
+def test_a_second_site_on_the_same_data_is_refused(up: Up, data: Path) -> None:
+    assert f"is already running on {data} (process {up.process.pid})" in refusal(data)
+
+
+def test_a_port_in_use_is_refused(data: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"Port {port} on 127.0.0.1 is in use." in refusal(data, "--port", str(port))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--host", "192.0.2.77"), "192.0.2.77 is not an address of this machine."),
+        (("--host", "no-such-host.invalid"), "no-such-host.invalid is not an address"),
+        (("--port", "70000"), "Cannot listen on 127.0.0.1, port 70000"),
+    ],
+)
+def test_an_impossible_address_is_refused(
+    data: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
+    assert sentence in refusal(data, *arguments)
+
+
+@pytest.mark.parametrize("made_before", [False, True])
+def test_an_unwritable_data_directory_is_refused(data: Path, made_before: bool) -> None:
+    data.parent.chmod(0o755)
+    if made_before:
+        base = base_environment(data)
+        subprocess.run([sys.executable, REPO / "manage.py", "check"], env=base, check=True)
+        (data / "secret_key").chmod(0o644)
+        for folder in (data / "queue", data):
+            folder.chmod(0o555)
+    else:
+        data.parent.chmod(0o555)
+    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    message = refusal(data, prefix=nobody if os.getuid() == 0 else ())
+    data.parent.chmod(0o755)
+    assert f"The data directory {data} cannot be" in message
+    assert "EVALSITE_DATA" in message
+
+
+def test_a_child_that_never_starts_is_given_up(data: Path) -> None:
+    env = base_environment(data) | {"CELERY_BROKER_URL": "no-such-transport://"}
+    done = subprocess.run(
+        command("--no-demo"), env=env, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 1
+    assert "The worker process ended 5 times in a row right after its start." in done.stderr
+    assert "no-such-transport" in done.stderr
