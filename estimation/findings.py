@@ -91,7 +91,7 @@ def _of_lead(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     found = [Finding(OPEN, _contest(leader, rivals))]
     if further := further_judgments(table, pairs):
         found.append(Finding(OPEN, further))
-    if leader.rank_high < len(table.rows):
+    if 2 * leader.rank_high <= len(table.rows):
         text = f"{leader.tag} is surely among the best {leader.rank_high} of {len(table.rows)}."
         found.append(Finding(SURE, text))
     return found

@@ -10,7 +10,6 @@ import gzip
 import io
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -151,7 +150,7 @@ class Judged:
 
 
 @pytest.fixture(scope="module")
-def judged(site: Site, folder: Path, direct: Direct) -> Iterator[Judged]:
+def judged(site: Site, folder: Path, direct: Direct) -> Judged:
     """Five assessors judge everything; the worker is killed when they are half way."""
     key = site.add_users("olga", organizer=True)["olga"]
     organizer = Organizer(site, site.api(key), "cranfield")
@@ -164,8 +163,7 @@ def judged(site: Site, folder: Path, direct: Direct) -> Iterator[Judged]:
         shift.wait_acknowledged(shift.acknowledged + 30)
         site.workers[0].start()
     assert shift.acknowledged == sum(direct.wanted.values())
-    yield Judged(organizer, crowd, preview, organizer.final_estimates(direct.design.batches))
-    organizer.api.close()
+    return Judged(organizer, crowd, preview, organizer.final_estimates(direct.design.batches))
 
 
 def prepare(organizer: Organizer, folder: Path) -> dict[str, Any]:

@@ -117,7 +117,6 @@ class Organizer:
             urlsplit(link).path, {"password": PASSWORD, "again": PASSWORD}
         )
         assert joined.status == 302, joined.text[:500]
-        guest.close()
         return key_of(self.site, name)
 
     def final_estimates(self, batches: int, *, seconds: float = 60) -> dict[str, Any]:
@@ -260,8 +259,6 @@ class Shift:
         except BaseException as failure:
             self.failures.append(failure)
             self.stop.set()
-        finally:
-            assessor.api.close()
 
     @property
     def acknowledged(self) -> int:
