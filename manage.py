@@ -11,7 +11,9 @@ def main() -> None:
         from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415
         from django.core.management import execute_from_command_line  # noqa: PLC0415
     except ModuleNotFoundError:
-        sys.exit("Django is not installed for this Python: use .venv/bin/python (make run makes it).")
+        sys.exit(
+            "Django is not installed for this Python: use .venv/bin/python (make run makes it)."
+        )
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:

@@ -26,7 +26,7 @@ from estimation.scales import (
 )
 
 PLOT_HEIGHT = 200.0
-PANEL_HEIGHT = 64.0
+PANEL_HEIGHT = 88.0
 MAX_GUTTER = 220.0
 EACH_CELL_UP_TO = 24
 """Matrices of more runs are drawn as bands of equal verdicts, without symbols."""
@@ -248,12 +248,12 @@ def history(
 ) -> History:
     """Values by batch as small multiples on one scale, in the order of ``runs``.
 
-    The scale leaves out the tenth of interval ends that lie farthest out: those of the first
-    batches are so wide that nothing else could be seen.
+    The scale covers the intervals of the later half of the batches; those of the first are so wide
+    that nothing else could be seen, and run off the edge.
     """
     moments = [moment for line in runs.values() for moment in line]
-    upright = _robust(moments)
     batches = sorted({moment.batches for moment in moments})
+    upright = _later(moments, batches)
     across = Scale(batches[0] if batches else 0, batches[-1] if batches else 1)
     digits = common_decimals((moment.high - moment.low) / 2 for moment in moments)
     chosen = set(marked)
@@ -268,15 +268,16 @@ def history(
         height=PANEL_HEIGHT,
         batches=tuple(batches),
         panels=panels,
-        y_ticks=levels(upright, PANEL_HEIGHT, 2),
+        y_ticks=levels(upright, PANEL_HEIGHT, 3),
     )
 
 
-def _robust(moments: Sequence[Moment]) -> Scale:
-    lows = sorted(moment.low for moment in moments if math.isfinite(moment.low))
-    highs = sorted(moment.high for moment in moments if math.isfinite(moment.high))
-    values = [moment.value for moment in moments]
-    return around([*values, *lows[len(lows) // 10 :], *highs[: len(highs) - len(highs) // 10]])
+def _later(moments: Sequence[Moment], batches: Sequence[int]) -> Scale:
+    """A scale over all values, and over the intervals of the later half of the batches."""
+    half = batches[len(batches) // 2] if batches else 0
+    later = [moment for moment in moments if moment.batches >= half]
+    ends = [end for moment in later for end in (moment.low, moment.high)]
+    return around([*(moment.value for moment in moments), *ends])
 
 
 def _panel(

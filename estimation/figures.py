@@ -12,7 +12,7 @@ from estimation import charts
 from estimation.scales import common_decimals, decimals
 from estimation.selectors import Comparison, HistoryPoint, Pairwise, RankedRun, RankingTable
 
-NAMED_RIVALS = 5
+NAMED_RIVALS = 2
 FIRST_PANELS = 24
 """So many runs have a history panel at once; the rest on demand."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-NARROW = 300
+NARROW = 200
 """Width in pixels at which labels along the axis must still not touch."""
 CHARACTER = 7.0
 """Room in pixels that a character of a label takes."""

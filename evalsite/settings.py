@@ -290,5 +290,9 @@ LOGGING = {
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
-    "loggers": {"celery": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
+    "loggers": {
+        "celery": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},
+        "kombu.connection": {"level": "ERROR"},  # a filesystem broker has no host name to miss
+    },
 }

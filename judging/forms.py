@@ -114,27 +114,24 @@ def grade_rows(
     data: Mapping[str, Any] | None, campaign: Campaign | None
 ) -> "BaseFormSet[GradeForm]":
     """The grade scale as rows, from 0 upwards; read-only once batches rest on it."""
-    rows = Rows(
-        data,
-        initial=campaign.grades if campaign else DEFAULT_GRADES,
-        prefix="grades",
-    )
-    if campaign is not None and campaign.batches.exists():
+    fixed = campaign is not None and campaign.batches.exists()
+    initial = campaign.grades if campaign else DEFAULT_GRADES
+    rows = Rows(None if fixed else data, initial=initial, prefix="grades")
+    if fixed:
         rows.extra = 0
-        for row in rows.forms:
-            for field in row.fields.values():
-                field.disabled = True
+        for field in [field for row in rows.forms for field in row.fields.values()]:
+            field.disabled = True
     return rows
 
 
-def scale(rows: "BaseFormSet[GradeForm]") -> list[dict[str, str]]:
-    """The rows that have a name, in order; rows left empty are no grades."""
+def scale(rows: "BaseFormSet[GradeForm]") -> list[dict[str, str]] | None:
+    """The rows that are not empty, in order; None if they are wrong in themselves."""
+    if not rows.is_bound:
+        return [dict(row) for row in rows.initial or []]
+    if not rows.is_valid():
+        return None
     given = [row.cleaned_data for row in rows.forms if row.cleaned_data]
-    return [
-        {"name": row["name"], "meaning": row["meaning"]}
-        for row in given
-        if row["name"] or row["meaning"]
-    ]
+    return [{"name": row["name"], "meaning": row["meaning"]} for row in given if any(row.values())]
 
 
 class MemberForm(forms.Form):

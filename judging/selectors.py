@@ -61,9 +61,7 @@ def document_of(pair: Pair) -> Document | None:
 def uploads(campaign: Campaign) -> list[tuple[Upload, Job | None]]:
     """Uploads, newest first, each with the job that reads it."""
     rows = list(campaign.uploads.select_related("created_by"))
-    jobs = {
-        job.target: job for job in Job.objects.filter(kind="upload", campaign=campaign)
-    }
+    jobs = {job.target: job for job in Job.objects.filter(kind="upload", campaign=campaign)}
     return [(row, jobs.get(row.pk)) for row in rows]
 
 

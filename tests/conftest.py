@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.support import browser, postgres, redis, site
+from tests.support import browser, postgres, site
 from tests.support.postgres import Postgres
 from tests.support.redis import RedisServer
 from tests.support.site import Site

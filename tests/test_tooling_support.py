@@ -38,7 +38,11 @@ def test_web_and_worker_come_back_after_a_kill(site: Site) -> None:
 def test_people_of_a_site_have_keys_and_passwords(site: Site) -> None:
     keys = site.add_users("anna", "ben", organizer=True)
     assert set(keys) == {"anna", "ben"}
-    code = f"from judging.models import User; u = User.objects.get(username='anna'); print(u.is_organizer, u.check_password({PASSWORD!r}))"
+    code = f"""
+from judging.models import User
+anna = User.objects.get(username="anna")
+print(anna.is_organizer, anna.check_password({PASSWORD!r}))
+"""
     assert site.python(code).split() == ["True", "True"]
 
 
@@ -53,10 +57,14 @@ def test_redis_keeps_what_it_acknowledged(redis_server: RedisServer) -> None:
 def test_the_page_notices_script_errors_and_csp_violations(
     page: Page, console_errors: list[str]
 ) -> None:
-    page.route("http://watched.test/", lambda route: route.fulfill(
-        body="<script>1</script><p>text", content_type="text/html",
-        headers={"content-security-policy": "default-src 'none'"},
-    ))
+    page.route(
+        "http://watched.test/",
+        lambda route: route.fulfill(
+            body="<script>1</script><p>text",
+            content_type="text/html",
+            headers={"content-security-policy": "default-src 'none'"},
+        ),
+    )
     page.goto("http://watched.test/")
     assert page.inner_text("p") == "text"
     assert any("CSP violation: script-src" in error for error in console_errors)

@@ -34,14 +34,16 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
     job, latest = judging.job_of("report", row.pk), selectors.latest_estimates(row)
-    made = list(selectors.reports_of(row))
+    made = sorted(selectors.reports_of(row), key=lambda report: report.name != Report.Name.HTML)
+    earlier = [report for report in made if report.estimate_set != latest]
+    earlier.sort(key=lambda report: -report.estimate_set.number)
     context = {
         "campaign": campaign,
         "section": "report-list",
         "round": row,
         "latest": latest,
         "fresh": [report for report in made if report.estimate_set == latest],
-        "earlier": [report for report in made if report.estimate_set != latest],
+        "earlier": earlier,
         "job": job if pending(job) else None,
         "failure": failure(job),
         "workers": judging.workers_alive(),

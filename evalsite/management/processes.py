@@ -77,7 +77,7 @@ class Child:
                 cwd=self.cwd,
                 process_group=0,
                 pass_fds=self.inherit,
-                preexec_fn=_dies_with_parent(self.orphan_signal),
+                preexec_fn=_dies_with_parent(self.orphan_signal),  # noqa: PLW1509
             )
         self.started = time.monotonic()
 

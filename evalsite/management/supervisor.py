@@ -106,9 +106,8 @@ class Supervisor:
                 f"The {child.name} process ended {deaths} times in a row right after its start."
                 f" The last lines of {child.log}:\n{last_lines(child.log)}"
             )
-        pause = 0.25 * 2 ** (deaths - 1)
         self.say(f"The {child.name} process ended ({_why(code)}); starting it again.")
-        return pause
+        return 0.25 * deaths**2
 
     def stop(self) -> None:
         """Asks everybody to finish, insists after a while; a second stop signal insists at once."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 
 from django import template
 from django.utils.html import conditional_escape, format_html
@@ -23,7 +24,7 @@ who whom whose why will with would you your
 STOP_WORDS = frozenset(COMMON_WORDS.split())
 ENDINGS = ("ings", "ing", "ies", "ied", "es", "ed", "s", "y", "e")
 WRAPPED_LINE = 40
-BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*?(?=[^\S\n]*\S)")
+TITLE_READ = 1000
 INDENTED = re.compile(r"(?:\t| {2,})\S|\s*(?:>>>|\.\.\.) ")
 
 
@@ -39,11 +40,10 @@ class Block:
 def blocks(text: str, topic: Topic) -> Iterator[Block]:
     """The text's paragraphs, with the words of the topic's title marked."""
     pattern = _pattern(topic.title)
-    for part in BLANK_LINES.split(text.replace("\r\n", "\n").strip("\n")):
-        if part.strip():
-            kind = _kind(part)
-            shown = part.rstrip() if kind == "code" else part.strip()
-            yield Block(kind, _marked(shown, pattern))
+    for lines in _paragraphs(text):
+        kind = _kind(lines)
+        shown = "\n".join(lines)
+        yield Block(kind, _marked(shown if kind == "code" else shown.strip(), pattern))
 
 
 @register.filter
@@ -52,8 +52,14 @@ def marked(text: str, topic: Topic) -> SafeString:
     return _marked(text, _pattern(topic.title))
 
 
-def _kind(part: str) -> str:
-    lines = part.split("\n")
+def _paragraphs(text: str) -> Iterator[list[str]]:
+    """The lines between blank lines; in one pass, as the text may be long and hostile."""
+    for blank, lines in groupby(text.splitlines(), key=lambda line: not line.strip()):
+        if not blank:
+            yield [line.rstrip() for line in lines]
+
+
+def _kind(lines: list[str]) -> str:
     if any(INDENTED.match(line) for line in lines[1:]) or lines[0].lstrip().startswith(">>>"):
         return "code"
     wrapped = all(len(line) >= WRAPPED_LINE for line in lines[:-1])
@@ -63,7 +69,7 @@ def _kind(part: str) -> str:
 @lru_cache(maxsize=256)
 def _pattern(title: str) -> re.Pattern[str] | None:
     """Finds the title's words and their near inflections; None if it has only stop words."""
-    words = (word.casefold() for word in WORD.findall(title))
+    words = (word.casefold() for word in WORD.findall(title[:TITLE_READ]))
     stems = sorted({_stem(word) for word in words if word not in STOP_WORDS and len(word) > 1})
     if not stems:
         return None

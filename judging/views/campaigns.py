@@ -19,9 +19,10 @@ def new(request: HttpRequest) -> HttpResponse:
     initial = {name: getattr(standard, name) for name in ("depth", "min_relevant", "lease_minutes")}
     form = CampaignForm(request.POST or None, initial=initial)
     rows = grade_rows(request.POST or None, None)
-    if form.is_valid() and rows.is_valid():
+    grades = scale(rows)
+    if form.is_valid() and grades is not None:
         try:
-            campaign = campaigns.create(by=user, plan=form.plan(scale(rows)))
+            campaign = campaigns.create(by=user, plan=form.plan(grades))
         except UserError as error:
             blame(form, error)
         else:
@@ -37,9 +38,10 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user, slug)
     form = CampaignForm(request.POST or None, initial=model_to_dict(campaign), campaign=campaign)
     rows = grade_rows(request.POST or None, campaign)
-    if form.is_valid() and rows.is_valid():
+    grades = scale(rows)
+    if form.is_valid() and grades is not None:
         try:
-            campaigns.change(campaign=campaign, by=user, plan=form.plan(scale(rows)))
+            campaigns.change(campaign=campaign, by=user, plan=form.plan(grades))
         except UserError as error:
             blame(form, error)
         else:

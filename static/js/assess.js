@@ -54,9 +54,16 @@ document.addEventListener("click", (event) => {
   }
 });
 
+/* A panel that opens takes the keyboard to its first field. */
+document.addEventListener("toggle", (event) => {
+  if (event.newState === "open" && event.target.matches(".panel")) {
+    event.target.querySelector("textarea, form button, button")?.focus();
+  }
+}, true);
+
 function markComment() {
   const comment = find("comment");
-  if (comment) find("comment-button").classList.toggle("primary", comment.value.trim() !== "");
+  if (comment) find("comment-button").classList.toggle("filled", comment.value.trim() !== "");
 }
 document.addEventListener("input", (event) => event.target.id === "comment" && markComment());
 

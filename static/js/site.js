@@ -11,16 +11,22 @@ function say(message) {
   place.replaceChildren(notice);
 }
 
+/** Whether the form that sent the request looks after its own troubles. */
+function ownErrors(event) {
+  const sender = event.detail.requestConfig?.elt ?? event.target;
+  return sender.closest("[data-own-errors]") !== null;
+}
+
 for (const failure of ["htmx:sendError", "htmx:timeout"]) {
   document.addEventListener(failure, (event) => {
-    if (!event.target.closest("[data-own-errors]")) say("The server does not answer. Try again in a moment.");
+    if (!ownErrors(event)) say("The server does not answer. Try again in a moment.");
   });
 }
 
 /* A session that ended meanwhile: the sign-in page must not land inside a fragment. */
 document.addEventListener("htmx:beforeSwap", (event) => {
   const address = event.detail.xhr.responseURL;
-  if (!address || event.target.closest("[data-own-errors]")) return;
+  if (!address || ownErrors(event)) return;
   if (new URL(address).pathname === "/sign-in/") {
     event.detail.shouldSwap = false;
     location.reload();

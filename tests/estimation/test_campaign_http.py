@@ -183,7 +183,7 @@ def prepare(organizer: Organizer, folder: Path) -> dict[str, Any]:
 
 
 def test_the_preview_foresees_the_draw(judged: Judged, direct: Direct) -> None:
-    assert "error" not in judged.preview
+    assert not judged.preview["error"]
     assert len(direct.sample) == pytest.approx(300, abs=4 * math.sqrt(300))
     assert [batch["pairs"] for batch in judged.organizer.batches()] == [
         int((direct.sample.batch == number).sum()) for number in range(1, direct.design.batches + 1)

@@ -1,6 +1,7 @@
 """The judging page: pair after pair, by plain forms and by htmx, each answer stored once."""
 
 import re
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -361,3 +362,10 @@ def test_paragraphs_keep_code_and_let_prose_wrap() -> None:
         ("lines", "first\nsecond"),
         ("code", "    &gt;&gt;&gt; f(1)\n      2"),
     ]
+
+
+@pytest.mark.parametrize("text", ["\n " * 300_000, " " * 600_000 + "x", "a\n\n" * 100_000])
+def test_hostile_blanks_take_no_longer_than_their_length(text: str) -> None:
+    begun = time.perf_counter()
+    list(blocks(text, Topic(title="a " * 50_000)))
+    assert time.perf_counter() - begun < 5

@@ -58,31 +58,26 @@ class Api:
     def delete(self, path: str, headers: Mapping[str, str] | None = None) -> Answer:
         return self.request("DELETE", path, headers=headers)
 
-    def _json(
-        self, method: str, path: str, data: Any, headers: Mapping[str, str] | None
-    ) -> Answer:
+    def _json(self, method: str, path: str, data: Any, headers: Mapping[str, str] | None) -> Answer:
         kind = {"Content-Type": "application/json"}
-        return self.request(method, path, json.dumps(data or {}).encode(), kind | dict(headers or {}))
+        return self.request(
+            method, path, json.dumps(data or {}).encode(), kind | dict(headers or {})
+        )
 
     def upload(
         self, path: str, fields: Mapping[str, str], files: Iterable[File], **headers: str
     ) -> Answer:
         """POST of multipart/form-data; ``files`` are (field, file name, content)."""
         boundary = secrets.token_hex(16)
-        parts = [
-            f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
-            for name, value in fields.items()
-        ]
+        head = f"--{boundary}\r\nContent-Disposition: form-data; "
+        parts = [f'{head}name="{k}"\r\n\r\n{v}\r\n'.encode() for k, v in fields.items()]
         for name, filename, content in files:
-            head = f'name="{name}"; filename="{filename}"\r\nContent-Type: application/octet-stream'
-            parts.append(
-                f"--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode()
-                + content
-                + b"\r\n"
-            )
+            kind = "Content-Type: application/octet-stream"
+            named = f'{head}name="{name}"; filename="{filename}"\r\n{kind}\r\n\r\n'
+            parts.append(named.encode() + content + b"\r\n")
         body = b"".join([*parts, f"--{boundary}--\r\n".encode()])
-        kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-        return self.request("POST", path, body, kind | headers)
+        sent = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+        return self.request("POST", path, body, sent | headers)
 
     def sign_in(self, username: str, password: str) -> Answer:
         """A browser's session through the sign-in page; the answer is a redirect if it worked."""

@@ -12,21 +12,13 @@ from urllib.parse import urlsplit
 
 from tests.support.client import Answer, Api
 from tests.support.journal import Journal
+from tests.support.material import Material
 from tests.support.site import Site
 
 PASSWORD = "correct-horse-battery"
 Assignment = dict[str, Any]
 Grade = Callable[[Assignment], int]
 Files = Mapping[str, bytes]
-
-
-def wait_for(ask: Callable[[], Any], *, seconds: float, what: str) -> Any:
-    """Asks until the answer is true, and returns it."""
-    deadline = time.monotonic() + seconds
-    while not (answer := ask()):
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.1)
-    return answer
 
 
 def got(answer: Answer, *expected: int) -> Any:
@@ -74,8 +66,14 @@ class Organizer:
     def wait_accepted(self, uploads: Iterable[int], *, seconds: float = 60) -> None:
         for upload in uploads:
             ask = partial(self._read, upload)
-            row = wait_for(ask, seconds=seconds, what=f"upload {upload} is read")
-            assert row["state"] == "accepted", row
+            row = self.site.wait_until(ask, seconds, what=f"upload {upload} is read")
+            assert row and row["state"] == "accepted", row
+
+    def bring(self, material: Material) -> None:
+        """Topics, documents and runs of a small collection."""
+        self.upload({"topics.tsv": material.topics}, "topics")
+        self.upload({"docs.jsonl": material.documents}, "documents")
+        self.upload(material.runs, "run")
 
     def _read(self, upload: int) -> dict[str, Any] | None:
         row: dict[str, Any] = got(self.api.get(f"{self.base}uploads/{upload}/"))
@@ -84,8 +82,8 @@ class Organizer:
     def draft(self, *, seconds: float = 60, **plan: Any) -> dict[str, Any]:
         """Drafts a round and returns it with its preview."""
         number = got(self.api.post(f"{self.base}rounds/", plan), 201)["number"]
-        ready = wait_for(lambda: self._previewed(number), seconds=seconds, what="preview")
-        return dict(ready)
+        ask = partial(self._previewed, number)
+        return dict(self.site.wait_until(ask, seconds, what="the preview") or {})
 
     def _previewed(self, number: int) -> dict[str, Any] | None:
         row: dict[str, Any] = got(self.api.get(f"{self.base}rounds/{number}/"))
@@ -94,7 +92,7 @@ class Organizer:
 
     def draw(self, number: int = 1, *, seconds: float = 60) -> None:
         got(self.api.post(f"{self.base}rounds/{number}/draw/"), 202)
-        wait_for(lambda: self._drawn(number), seconds=seconds, what="draw")
+        self.site.wait_until(partial(self._drawn, number), seconds, what="the draw")
 
     def _drawn(self, number: int) -> bool:
         row = got(self.api.get(f"{self.base}rounds/{number}/"))
@@ -103,6 +101,13 @@ class Organizer:
 
     def open(self) -> None:
         got(self.api.post(f"{self.base}open/"))
+
+    def enlist(self, *names: str) -> dict[str, str]:
+        """Makes accounts with keys, and assessors of them."""
+        keys = self.site.add_users(*names)
+        for name in names:
+            got(self.api.post(f"{self.base}members/", {"username": name, "role": "assessor"}), 201)
+        return keys
 
     def invite(self, *names: str) -> dict[str, str]:
         """Makes new people assessors by invitation; they choose passwords and make keys."""
@@ -121,9 +126,8 @@ class Organizer:
 
     def final_estimates(self, batches: int, *, seconds: float = 60) -> dict[str, Any]:
         """Waits until the estimates rest on so many batches and nothing is due any more."""
-        return dict(
-            wait_for(lambda: self._final(batches), seconds=seconds, what=f"{batches} batches final")
-        )
+        ask = partial(self._final, batches)
+        return dict(self.site.wait_until(ask, seconds, what=f"{batches} batches final") or {})
 
     def _final(self, batches: int) -> dict[str, Any] | None:
         job = got(self.api.get(f"{self.base}rounds/1/batches/"))["recompute"]
@@ -270,12 +274,13 @@ class Shift:
 
     def wait_acknowledged(self, count: int) -> None:
         """Waits until the assessors together have so many judgments acknowledged."""
-        wait_for(
-            lambda: self.failures or self.acknowledged >= count,
-            seconds=self.seconds,
-            what=f"{count} judgments; {self.acknowledged} are acknowledged",
-        )
-        self.check()
+        deadline = time.monotonic() + self.seconds
+        while self.acknowledged < count:
+            self.check()
+            now = f"{self.acknowledged} of {count} judgments"
+            assert self.running, f"the assessors were done too early: {now}"
+            assert time.monotonic() < deadline, f"the assessors were too slow: {now}"
+            time.sleep(0.02)
 
     def check(self) -> None:
         if self.failures:

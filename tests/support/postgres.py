@@ -68,8 +68,13 @@ class Postgres:
         options = [part for setting in settings for part in ("-c", setting)]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*_as_owner(), str(self.programs / "postgres"), "-D", str(self.folder / "data")]
-                + options,
+                [
+                    *_as_owner(),
+                    str(self.programs / "postgres"),
+                    "-D",
+                    str(self.folder / "data"),
+                    *options,
+                ],
                 stdout=log,
                 stderr=log,
                 cwd="/",

@@ -4,7 +4,8 @@ import copy
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,9 +13,11 @@ import jsonschema
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Q
 from django.http import HttpResponse
+from django.urls import get_resolver
 from rest_framework.test import APIClient
 
 from judging.api import documentation
+from judging.api.base import UnknownAddress
 from judging.models import Job, User
 from judging.services import jobs, members
 
@@ -181,3 +184,104 @@ def judge_all(assessors: list[RestClient], base: str, post: Post | None = None) 
             for own, client in zip(held, assessors, strict=True)
         ]
     return count
+
+
+ROLES = ("anonymous", "disabled", "outsider", "stranger", "assessor", "organizer", "admin")
+
+
+class World:
+    """A campaign in the middle of its life, another one, and a client of every role.
+
+    The outsider assesses and the stranger organizes the other campaign only.
+    """
+
+    def __init__(self) -> None:
+        self.users = {name: _user(name) for name in ROLES if name != "anonymous"}
+        self.clients = {name: client_of(self.users.get(name)) for name in ROLES}
+        self.disabled = User.objects.filter(username="disabled").update(is_active=False)
+        self.base = drawn_campaign(self.clients["organizer"])
+        self.other = drawn_campaign(self.clients["stranger"], "other")
+        self.add("organizer", self.base, "assessor", "assessor")
+        self.add("stranger", self.other, "outsider", "assessor")
+        helper = self.add("organizer", self.base, "helper", "assessor")
+        judge_all([self.clients["assessor"], client_of(helper)], self.base)
+        work()
+        self.clients["organizer"].post(f"{self.base}reports/", {})
+        work()
+        self.clients["organizer"].post(f"{self.base}rounds/", {**ROUND, "seed": "more"})
+        self.clients["organizer"].post(f"{self.base}rounds/2/draw/")
+        work()
+
+    def add(self, by: str, base: str, username: str, role: str) -> User:
+        answer = self.clients[by].post(f"{base}members/", {"username": username, "role": role})
+        assert answer.status_code == 201, answer.content
+        return User.objects.get(username=username)
+
+    def browser(self, role: str) -> RestClient:
+        """The role signed in as on a page."""
+        client = RestClient()
+        if role in self.users:
+            client.force_login(self.users[role])
+        return client
+
+    def hold(self, role: str = "assessor", base: str = "") -> int:
+        """An assignment that the role holds."""
+        answer = self.clients[role].post(f"{base or self.base}assignments/next/").json()
+        number: int = answer["assignment"]["id"]
+        return number
+
+    def ids(self) -> dict[str, Any]:
+        """What stands in addresses of the campaign."""
+        organizer = self.clients["organizer"]
+
+        def first(address: str) -> dict[str, Any]:
+            found: dict[str, Any] = organizer.get(f"{self.base}{address}").json()["results"][0]
+            return found
+
+        return {
+            "slug": "demo",
+            "number": 1,
+            "document": first("documents/")["id"],
+            "upload": first("uploads/")["id"],
+            "member": first("members/")["id"],
+            "assignment": self.hold(),
+            "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
+        }
+
+
+def _user(name: str) -> User:
+    user: User = User.objects.create_user(name, password=f"{name} password")
+    user.is_organizer = name in ("organizer", "stranger")
+    user.is_superuser = user.is_staff = name == "admin"
+    user.save()
+    return user
+
+
+@dataclass(frozen=True)
+class Operation:
+    path: str
+    method: str
+
+
+def operations() -> list[Operation]:
+    """Every method of every address under /api/, from the URL resolver."""
+    found = []
+    for route, view in _routes(get_resolver().url_patterns, ""):
+        if route.startswith("api/") and (kind := getattr(view, "cls", None)) is not UnknownAddress:
+            methods = [m for m in kind.http_method_names if hasattr(kind, m)] if kind else ["get"]
+            found += [
+                Operation(openapi_path(route), m.upper()) for m in methods if m not in UNLISTED
+            ]
+    return found
+
+
+UNLISTED = {"head", "options"}
+
+
+def _routes(patterns: Iterable[Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for pattern in patterns:
+        route = prefix + str(pattern.pattern)
+        if hasattr(pattern, "url_patterns"):
+            yield from _routes(pattern.url_patterns, route)
+        else:
+            yield route, pattern.callback

@@ -28,3 +28,8 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
+
+_database = DATABASES["default"]  # noqa: F405
+if _database["ENGINE"] == "django.db.backends.sqlite3":
+    # A file, as in the product: threads of an in-memory database share one cache and its locks.
+    _database["TEST"] = {"NAME": os.path.join(_data, "test.sqlite3")}

@@ -1,4 +1,4 @@
-"""A whole site from real processes: gunicorn, Celery workers, a database and a broker of its own."""
+"""A whole site of real processes: gunicorn, Celery workers, its own database and broker."""
 
 import functools
 import json
@@ -42,7 +42,9 @@ def base_environment(data: Path, **values: str) -> dict[str, str]:
 def manage(env: Mapping[str, str], *arguments: str) -> str:
     """Runs manage.py to its end and returns what it printed. Raises with all its output."""
     command = [sys.executable, str(REPO / "manage.py"), *arguments]
-    done = subprocess.run(command, env=dict(env), capture_output=True, text=True, cwd=REPO)
+    done = subprocess.run(
+        command, env=dict(env), capture_output=True, text=True, cwd=REPO, check=False
+    )
     if done.returncode:
         raise AssertionError(
             f"manage.py {' '.join(arguments)[:200]} ended with {done.returncode}\n"

@@ -1,0 +1,65 @@
+# make run        the whole site, with a demo campaign; PORT=8001 HOST=0.0.0.0 move it
+# make test       every test, under SQLite and PostgreSQL, with real servers and a real browser
+# make test-fast  what takes under two minutes and needs no server
+# make check      lint, types, import contracts, migrations, deployment settings
+
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$python; exit; }; done; echo python3)
+HOST ?= 127.0.0.1
+PORT ?= 8000
+VENV := .venv
+PY := $(VENV)/bin/python
+PYTEST := $(PY) -m pytest --numprocesses logical --maxprocesses 4 --dist loadscope
+# No configuration of a running site must reach tests and checks.
+CLEAN := env -u DATABASE_URL -u CELERY_BROKER_URL -u SITE_URL -u SECRET_KEY -u DEBUG -u ALLOWED_HOSTS
+
+.PHONY: run test test-fast check install install-dev services
+
+run: install
+	@exec $(PY) manage.py up --host '$(HOST)' --port '$(PORT)'
+
+test: install-dev services
+	@status=0; \
+	$(CLEAN) $(PYTEST) || status=1; \
+	if [ -n "$$EVALSITE_FORBID_SKIPS" ] || bash tests/support/install-services.sh --has-postgres; then \
+		echo "The database tests again, under PostgreSQL:"; \
+		$(CLEAN) EVALSITE_TEST_DATABASE=postgres $(PYTEST) || status=1; \
+	fi; \
+	exit $$status
+
+test-fast: install-dev
+	@$(CLEAN) $(PYTEST) -m "not slow and not services"
+
+check: install-dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy --strict evalsite judging estimation demo
+	$(VENV)/bin/lint-imports
+	@data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && set -ex && \
+	$(CLEAN) EVALSITE_DATA=$$data $(PY) manage.py makemigrations --check --dry-run && \
+	$(CLEAN) EVALSITE_DATA=$$data SITE_URL=https://evalsite.example \
+		SECRET_KEY=$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(64))') \
+		$(PY) manage.py check --deploy --fail-level WARNING
+
+install:
+	@$(call install-from,requirements.txt)
+
+install-dev:
+	@$(call install-from,requirements-dev.txt)
+
+services:
+	@bash tests/support/install-services.sh
+
+# Makes the virtual environment; installs only if the requirements are not those installed last.
+define install-from
+command -v $(PYTHON) >/dev/null || \
+	{ echo "Python is not installed: sudo apt-get install python3 python3-venv" >&2; exit 1; }; \
+$(PYTHON) evalsite/management/check_python.py || exit 1; \
+$(PY) -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV) || exit 1; \
+if ! cat requirements.txt $(1) | cmp -s - $(VENV)/installed-$(1); then \
+	echo "Installing $(1) into $(VENV) (once; about a minute)."; \
+	$(PY) -m pip install --quiet --disable-pip-version-check -r $(1) || exit 1; \
+	cat requirements.txt $(1) > $(VENV)/installed-$(1); \
+fi
+endef

@@ -1,0 +1,247 @@
+"""What is configured, what answers and what is missing; ``manage.py doctor`` shows it."""
+
+import os
+import platform
+import shutil
+import stat
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from celery import current_app
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from evalsite import health
+from evalsite.management.preparation import working_demo_sign_ins
+from judging import selectors
+
+OK, WARNING, MISSING = "ok", "warning", "missing"
+LOW_DISK_BYTES = 2**30
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+START = "Start the site: python manage.py up (or gunicorn and celery, see docs)."
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row: what was looked at, how it is, what was seen, and how to mend it."""
+
+    name: str
+    status: str
+    seen: str
+    mend: str = ""
+
+
+def diagnose() -> list[Finding]:
+    """Every finding, in order; a check that fails unexpectedly is a finding too."""
+    return [finding for name, check in CHECKS.items() for finding in _guarded(name, check)]
+
+
+def _guarded(name: str, check: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    try:
+        return list(check())
+    except Exception as error:
+        seen = " ".join(f"{type(error).__name__}: {error}".split())
+        if isinstance(error, DatabaseError) and name != "Database":
+            seen = "not known, as the database does not answer"
+        return [Finding(name, MISSING, seen[:200], MENDS.get(name, ""))]
+
+
+def _profile() -> Iterator[Finding]:
+    database = "SQLite" if connection.vendor == "sqlite" else "PostgreSQL"
+    broker = "files" if settings.EMBEDDED_BROKER else urlsplit(settings.CELERY_BROKER_URL).scheme
+    yield Finding("evalsite", OK, f"{settings.VERSION}, on {database} with a broker of {broker}")
+
+
+def _python() -> Iterator[Finding]:
+    yield Finding("Python", OK, f"{platform.python_version()} ({sys.executable})")
+
+
+def _libraries() -> Iterator[Finding]:
+    wrong = []
+    for name, wanted in pinned(settings.BASE_DIR / "requirements.txt"):
+        try:
+            found = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            mend = "python -m pip install -r requirements.txt"
+            yield Finding("Libraries", MISSING, f"{name} is not installed", mend)
+            return
+        if found != wanted:
+            wrong.append(f"{name} {found} instead of {wanted}")
+    names = ("Django", "celery", "gunicorn", "numpy", "scipy")
+    seen = ", ".join(f"{name} {metadata.version(name)}" for name in names)
+    if wrong:
+        mend = "python -m pip install -r requirements.txt"
+        yield Finding("Libraries", WARNING, "; ".join(wrong), mend)
+    else:
+        yield Finding("Libraries", OK, seen)
+
+
+def pinned(requirements: Path) -> Iterator[tuple[str, str]]:
+    """(name, version) of every pinned line."""
+    for line in requirements.read_text().splitlines():
+        name, pin, version = line.partition("#")[0].strip().partition("==")
+        if pin:
+            yield name.partition("[")[0], version
+
+
+def _data_directory() -> Iterator[Finding]:
+    free = shutil.disk_usage(settings.DATA_DIR).free
+    seen = f"{settings.DATA_DIR}, {free / 2**30:.1f} GB free"
+    if not os.access(settings.DATA_DIR, os.W_OK | os.X_OK):
+        yield Finding("Data directory", MISSING, f"{seen}, not writable", MENDS["Data directory"])
+    elif free < LOW_DISK_BYTES:
+        yield Finding("Data directory", WARNING, seen, "Make room, or move it with EVALSITE_DATA.")
+    else:
+        yield Finding("Data directory", OK, seen)
+
+
+def _database() -> Iterator[Finding]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    version = ".".join(str(part) for part in connection.get_database_version())
+    yield Finding("Database", OK, f"{connection.display_name} {version}")
+
+
+def _migrations() -> Iterator[Finding]:
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if plan:
+        seen = f"{len(plan)} not applied"
+        yield Finding("Migrations", MISSING, seen, "python manage.py migrate")
+    else:
+        yield Finding("Migrations", OK, "all applied")
+
+
+def _broker() -> Iterator[Finding]:
+    health.check_broker()
+    embedded = f"files in {settings.DATA_DIR / 'queue'}"
+    uri = current_app.connection_for_write().as_uri()
+    yield Finding("Broker", OK, embedded if settings.EMBEDDED_BROKER else uri)
+    if "redis" in settings.CELERY_BROKER_URL:
+        yield from _redis_persistence()
+
+
+def _redis_persistence() -> Iterator[Finding]:
+    with current_app.connection_for_write(connect_timeout=1) as broker:
+        client = broker.default_channel.client
+        kept = {name: client.config_get(name).get(name) for name in REDIS_WANTED}
+    seen = ", ".join(f"{name} {value}" for name, value in kept.items())
+    if kept == REDIS_WANTED:
+        yield Finding("Redis persistence", OK, seen)
+    else:
+        mend = "In redis.conf: appendonly yes, maxmemory-policy noeviction."
+        yield Finding("Redis persistence", WARNING, seen, mend)
+
+
+REDIS_WANTED = {"appendonly": "yes", "maxmemory-policy": "noeviction"}
+
+
+def _storage() -> Iterator[Finding]:
+    health.check_storage()
+    yield Finding("File storage", OK, f"{settings.MEDIA_ROOT} is writable")
+
+
+def _static_files() -> Iterator[Finding]:
+    if (settings.STATIC_ROOT / "staticfiles.json").exists():
+        yield Finding("Static files", OK, f"collected in {settings.STATIC_ROOT}")
+    else:
+        yield Finding("Static files", MISSING, "not collected", "python manage.py collectstatic")
+
+
+def _worker() -> Iterator[Finding]:
+    alive = selectors.workers_alive()
+    if alive:
+        yield Finding("Worker", OK, f"{alive} seen within {settings.WORKER_SILENT_SECONDS} s")
+    else:
+        yield Finding("Worker", WARNING, "none seen lately", START)
+
+
+def _web_server() -> Iterator[Finding]:
+    url = f"{settings.SITE_URL}/health/live"
+    try:
+        with urllib.request.urlopen(url, timeout=3):  # noqa: S310  (the operator's own SITE_URL)
+            yield Finding("Web server", OK, f"{url} answers")
+    except (urllib.error.URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        yield Finding("Web server", WARNING, f"{url}: {reason}", f"{START} Check SITE_URL.")
+
+
+def _secret_key() -> Iterator[Finding]:
+    if os.environ.get("SECRET_KEY"):
+        yield Finding("Secret key", OK, "from SECRET_KEY")
+        return
+    path = settings.DATA_DIR / "secret_key"
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        yield Finding("Secret key", WARNING, f"others may read {path}", f"chmod 600 {path}")
+    else:
+        yield Finding("Secret key", OK, f"in {path}")
+
+
+def _debug() -> Iterator[Finding]:
+    if settings.DEBUG:
+        yield Finding("DEBUG", WARNING, "on", "Unset DEBUG; error pages show the code.")
+    else:
+        yield Finding("DEBUG", OK, "off")
+
+
+def _site_url() -> Iterator[Finding]:
+    local = urlsplit(settings.SITE_URL).hostname in LOOPBACK
+    if settings.HTTPS or local:
+        yield Finding("Site URL", OK, settings.SITE_URL)
+    else:
+        mend = "Passwords travel in the clear: put HTTPS before it and set SITE_URL=https://…"
+        yield Finding("Site URL", WARNING, settings.SITE_URL, mend)
+    if not local and _demo_is_open():
+        mend = "Change or deactivate the demo accounts."
+        yield Finding("Demo accounts", WARNING, "their passwords are public", mend)
+
+
+def _demo_is_open() -> bool:
+    try:
+        return bool(working_demo_sign_ins())
+    except DatabaseError:
+        return False
+
+
+def _chromium() -> Iterator[Finding]:
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found:
+        yield Finding("Chromium", OK, found)
+    else:
+        mend = "Optional: apt-get install chromium, for reports as PDF."
+        yield Finding("Chromium", WARNING, "not installed", mend)
+
+
+MENDS = {
+    "Data directory": "Give this user the right to write there, or set EVALSITE_DATA.",
+    "Database": "Start the database, and check DATABASE_URL.",
+    "Migrations": "Mend the database first.",
+    "Broker": "Start the broker, and check CELERY_BROKER_URL.",
+    "File storage": "Give this user the right to write there, or set EVALSITE_DATA.",
+    "Worker": "Mend the database first.",
+}
+CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
+    "evalsite": _profile,
+    "Python": _python,
+    "Libraries": _libraries,
+    "Data directory": _data_directory,
+    "Database": _database,
+    "Migrations": _migrations,
+    "Broker": _broker,
+    "File storage": _storage,
+    "Static files": _static_files,
+    "Worker": _worker,
+    "Web server": _web_server,
+    "Secret key": _secret_key,
+    "DEBUG": _debug,
+    "Site URL": _site_url,
+    "Chromium": _chromium,
+}

@@ -1,0 +1,239 @@
+"""Judgments survive kill -9 of web server and worker at any moment.
+
+Four assessors judge and send again, under the same key, whatever was not answered. Their journal,
+forced to the disk before and after each request, is then held against what the site has stored.
+"""
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import MakeSite
+from tests.support import hasty
+from tests.support.client import Api
+from tests.support.crowd import Assessor, Crowd, Organizer, Shift, assessors, got
+from tests.support.journal import (
+    Journal,
+    Said,
+    Stored,
+    Tables,
+    contradictions,
+    differences,
+    tables_of,
+)
+from tests.support.material import small_material
+from tests.support.site import REPO, Site, free_port
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+
+SEED = 20
+KILLS = {"web": 6, "web child": 5, "worker": 5, "worker child": 4}
+BETWEEN_SECONDS = 1.0
+ROUND = {
+    "measure": "DCG@10",
+    "reported": ["P@5"],
+    "budget": 560,
+    "batch_size": 40,
+    "labels": 2,
+    "extra_share": 0.2,
+    "seed": "kill",
+}
+
+
+@dataclass(frozen=True)
+class Drilled:
+    """A campaign that was judged to its end under fire."""
+
+    organizer: Organizer
+    said: list[Said]
+    tables: Tables
+    killed: list[str]
+    resent: int
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def drilled(
+    request: pytest.FixtureRequest, make_site: MakeSite, tmp_path_factory: pytest.TempPathFactory
+) -> Drilled:
+    site = make_site(request.param, env={"JOB_LEASE_SECONDS": "4"})
+    organizer, crowd = drawn_campaign(site)
+    journal = Journal(tmp_path_factory.mktemp("journal") / "journal")
+    over, rng = threading.Event(), random.Random(SEED)
+    keys = organizer.enlist("ann", "bob", "cy", "dot")
+    people = assessors(organizer, keys, crowd, journal=journal, pace=pace(over, SEED))
+    with Shift(people, seconds=150) as shift:
+        killed = fire(organizer, shift, rng)
+        over.set()
+    organizer.final_estimates(len(organizer.batches()), seconds=60)
+    resent = sum(person.resent for person in people)
+    return Drilled(organizer, journal.read(), tables_of(site.python), killed, resent)
+
+
+def drawn_campaign(site: Site) -> tuple[Organizer, Crowd]:
+    key = site.add_users("olga", organizer=True)["olga"]
+    organizer = Organizer(site, site.api(key), "kill")
+    material = small_material()
+    organizer.create()
+    organizer.bring(material)
+    organizer.draft(**ROUND)
+    organizer.draw()
+    organizer.open()
+    return organizer, Crowd(material.truth, max_grade=3, seed="kill")
+
+
+def pace(over: threading.Event, seed: int) -> Callable[[], None]:
+    """As people do, a little time between two judgments, until the killing is over."""
+    rng = random.Random(seed)
+
+    def pause() -> None:
+        over.wait(rng.uniform(0.04, 0.12))
+
+    return pause
+
+
+def fire(organizer: Organizer, shift: Shift, rng: random.Random) -> list[str]:
+    """Kills in random order; judging must go on after each before the next one comes."""
+    victims = [victim for victim, times in KILLS.items() for _ in range(times)]
+    rng.shuffle(victims)
+    for victim in victims:
+        time.sleep(BETWEEN_SECONDS + rng.uniform(0, 0.3))
+        shift.wait_acknowledged(shift.acknowledged + 5)
+        if victim.startswith("worker"):
+            await_recompute(organizer)
+        kill(organizer.site, victim)
+    return victims
+
+
+def await_recompute(organizer: Organizer, seconds: float = 2) -> None:
+    """Waits a little for a recompute to be under way, so that some kills fall into one."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        job = got(organizer.api.get(f"{organizer.base}rounds/1/batches/"))["recompute"]
+        if job and job["state"] in ("queued", "running"):
+            return
+        time.sleep(0.02)
+
+
+def kill(site: Site, victim: str) -> None:
+    process = site.web if victim.startswith("web") else site.workers[0]
+    if victim.endswith("child"):
+        process.kill_child()
+    else:
+        process.restart()
+
+
+def test_the_kills_fell_into_the_judging(drilled: Drilled) -> None:
+    assert len(drilled.killed) == sum(KILLS.values()) == 20
+    assert drilled.resent >= 20
+    assert len(drilled.said) > 1000
+
+
+def test_clients_and_site_agree(drilled: Drilled) -> None:
+    """Every acknowledged judgment is stored once with its grade, and nothing else is."""
+    assert differences(drilled.said, drilled.tables.judgments) == []
+    assert all(one.acknowledged for one in drilled.said)
+
+
+def test_pairs_audit_rows_and_batches_agree(drilled: Drilled) -> None:
+    assert contradictions(drilled.tables) == []
+    assert {batch.state for batch in drilled.tables.batches} == {"complete"}
+    assert sum(pair.wanted for pair in drilled.tables.pairs) == len(drilled.tables.judgments)
+
+
+def test_estimates_equal_a_recompute_from_scratch(drilled: Drilled) -> None:
+    assert ": equal " in drilled.organizer.site.manage("recompute", "kill")
+
+
+def test_no_state_has_two_estimates(drilled: Drilled) -> None:
+    told = drilled.organizer.site.python(
+        "from estimation.models import EstimateSet\n"
+        "for row in EstimateSet.objects.values_list('batches', 'label_digest'): print(row)"
+    ).splitlines()
+    assert len(told) == len(set(told)) >= 1
+
+
+def test_no_process_reports_a_bug(drilled: Drilled) -> None:
+    site = drilled.organizer.site
+    assert "Traceback" not in site.log("web")
+    assert "database is locked" not in site.log("worker")
+
+
+def test_a_lost_judgment_is_found(drilled: Drilled) -> None:
+    stored = drilled.tables.judgments
+    assert [line[:4] for line in differences(drilled.said, stored[:7] + stored[8:])] == ["lost"]
+
+
+def test_a_doubled_judgment_is_found(drilled: Drilled) -> None:
+    stored = drilled.tables.judgments
+    again = replace(stored[7], id=10**9, assignment=10**9)
+    kinds = {line.split(":")[0] for line in differences(drilled.said, [*stored, again])}
+    assert kinds == {"doubled", "changed", "judged twice"}
+
+
+def test_a_changed_judgment_is_found(drilled: Drilled) -> None:
+    stored = list(drilled.tables.judgments)
+    stored[7] = replace(stored[7], grade=3 - stored[7].grade)
+    assert [line[:7] for line in differences(drilled.said, stored)] == ["changed"]
+
+
+def test_a_judgment_that_nobody_made_is_found(drilled: Drilled) -> None:
+    assert [line[:7] for line in differences(drilled.said[:-1], drilled.tables.judgments)] == [
+        "made up"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "tamper"),
+    [
+        ("more labels", lambda t: replace(t, pairs=[replace(t.pairs[0], wanted=1), *t.pairs[1:]])),
+        ("counts", lambda t: replace(t, pairs=[replace(t.pairs[0], judged=0), *t.pairs[1:]])),
+        ("without audit", lambda t: replace(t, audits=t.audits[1:])),
+        ("audit row of nothing", lambda t: replace(t, audits=[*t.audits, t.audits[0]])),
+        ("BatchRow", lambda t: replace(t, batches=[replace(t.batches[0], lacking=1)])),
+        ("BatchRow", lambda t: replace(t, batches=[replace(t.batches[0], state="open")])),
+    ],
+)
+def test_tables_that_disagree_are_found(
+    drilled: Drilled, name: str, tamper: Callable[[Tables], Tables]
+) -> None:
+    assert any(line.startswith(name) for line in contradictions(tamper(drilled.tables)))
+
+
+def test_acknowledging_before_writing_is_found(tmp_path: Path) -> None:
+    """The same assessors and the same comparison, on a server that answers before it writes."""
+    file, port = tmp_path / "stored", free_port()
+    journal, over = Journal(tmp_path / "journal"), threading.Event()
+    people = [
+        Assessor(name, Api(f"http://127.0.0.1:{port}"), "/", lambda _: 1, pace(over, 1), journal)
+        for name in ("ann", "bob")
+    ]
+    server = start_hasty(port, file)
+    with Shift(people) as shift:
+        for _ in range(3):
+            shift.wait_acknowledged(shift.acknowledged + 10)
+            server.kill()
+            server.wait()
+            server = start_hasty(port, file)
+        shift.stop.set()
+    time.sleep(2 * hasty.LATER_SECONDS)
+    server.kill()
+    server.wait()
+    assert any(line.startswith("lost") for line in differences(journal.read(), hasty.rows(file)))
+
+
+def start_hasty(port: int, file: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", hasty.__name__, str(port), str(file)], cwd=REPO)
+
+
+def test_stored_rows_have_the_shape_of_the_journal() -> None:
+    """The comparison of agreeing records is empty, so that it says nothing where nothing is."""
+    said = [Said("ann", "k", 1, 2, acknowledged=True), Said("bob", "l", 2, 0, acknowledged=False)]
+    stored = [Stored(5, "ann", "k", 1, 9, 2, 1)]
+    assert differences(said, stored) == []

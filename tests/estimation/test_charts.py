@@ -1,0 +1,284 @@
+"""The geometry of charts: within bounds, monotonic, labels apart, and whole for odd input."""
+
+import math
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+
+import pytest
+from django.template.loader import render_to_string
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estimation import charts, scales
+
+LIMITS = st.floats(-1e6, 1e6, allow_nan=False)
+
+
+def boxes(ticks: tuple[scales.Tick, ...], width: float) -> list[tuple[float, float]]:
+    """Left and right end of every label, in pixels."""
+    halves = [(tick.at / 100 * width, len(tick.label) * scales.CHARACTER / 2) for tick in ticks]
+    return [(middle - half, middle + half) for middle, half in halves]
+
+
+def assert_apart(ticks: tuple[scales.Tick, ...], width: float = scales.NARROW) -> None:
+    for (_, right), (left, _) in pairwise(boxes(ticks, width)):
+        assert right < left
+
+
+# ------------------------------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    ("half_width", "expected"),
+    [(0.021, 3), (0.8, 2), (1.5, 1), (12.0, 0), (340.0, 0), (1e-9, 6), (0.0, 3), (math.inf, 3)],
+)
+def test_decimals_are_those_the_half_width_justifies(half_width: float, expected: int) -> None:
+    assert scales.decimals(half_width) == expected
+    assert scales.decimals(None) == 3
+
+
+def test_a_column_takes_the_decimals_of_its_middle_half_width() -> None:
+    assert scales.common_decimals([math.inf, 0.02, 0.03, 400.0, 0.0]) == 3
+    assert scales.common_decimals([math.inf, 0.0]) == 3
+
+
+@given(LIMITS, st.floats(1e-6, 1e6), st.integers(1, 8))
+def test_nice_values_are_evenly_spaced_within_the_limits(
+    low: float, span: float, most: int
+) -> None:
+    values = scales.nice_values(low, low + span, most)
+    assert 0 < len(values) <= most + 1 or values == []
+    assert all(low - 1e-6 * span <= value <= low + span * (1 + 1e-6) for value in values)
+    steps = [right - left for left, right in pairwise(values)]
+    assert all(math.isclose(step, steps[0], rel_tol=1e-3) for step in steps)
+
+
+@given(LIMITS, st.floats(1e-3, 1e6), st.booleans())
+def test_labels_of_ticks_never_touch(low: float, span: float, logarithmic: bool) -> None:
+    start = abs(low) + 1 if logarithmic else low
+    assert_apart(scales.Scale(start, start + span, logarithmic).ticks())
+
+
+@given(st.lists(LIMITS, min_size=2, max_size=20))
+def test_positions_grow_with_values_and_stay_on_the_drawing(values: list[float]) -> None:
+    scale = scales.around(values)
+    places = [scale.at(value) for value in sorted(values)]
+    assert places == sorted(places)
+    assert all(0 <= place <= 100 for place in places)
+
+
+def test_what_lies_outside_the_scale_is_put_on_its_edge() -> None:
+    scale = scales.Scale(1.0, 2.0)
+    assert [scale.at(value) for value in (-5, 1.5, 99)] == [0.0, 50.0, 100.0]
+
+
+def test_a_scale_of_one_value_has_room_around_it() -> None:
+    scale = scales.around([3.0, 3.0, None, math.inf])
+    assert scale.low < 3.0 < scale.high
+    assert scale.at(3.0) == 50.0
+
+
+# --------------------------------------------------------------------------------- forest plot
+
+
+def forest(*rows: charts.Interval) -> charts.Forest:
+    return charts.forest(rows, title="t", description="d")
+
+
+def test_forest_places_values_between_their_limits_in_order() -> None:
+    drawn = forest(
+        charts.Interval("a", 0.5, 0.4, 0.6, marked=True), charts.Interval("b", 0.3, 0.1, 0.5)
+    )
+    a, b = drawn.rows
+    assert a.x is not None
+    assert b.x is not None
+    assert b.left < b.x < b.right
+    assert b.x < a.left < a.x < a.right
+    assert (a.marked, b.marked) == (True, False)
+    assert_apart(drawn.ticks)
+
+
+def test_forest_shows_zero_only_when_it_is_in_sight() -> None:
+    assert forest(charts.Interval("a", 5.0, 4.0, 6.0)).zero is None
+    assert forest(charts.Interval("a", 0.0, -1.0, 1.0)).zero == 50.0
+
+
+@pytest.mark.parametrize("endless", [None, math.inf, math.nan])
+def test_a_limit_that_does_not_exist_runs_to_the_edge(endless: float | None) -> None:
+    drawn = forest(charts.Interval("a", 1.0, 0.5, endless), charts.Interval("b", 1.0, 0.0, 2.0))
+    row = drawn.rows[0]
+    assert row.open_right
+    assert not row.open_left
+    assert row.right == 100.0
+    assert "▸" in render_to_string("charts/forest_row.svg", {"chart": drawn, "row": row})
+
+
+def test_forests_of_one_run_of_equal_values_and_of_nothing() -> None:
+    assert forest(charts.Interval("a", 0.2, 0.2, 0.2)).rows[0].x == 50.0
+    equal = forest(*(charts.Interval(name, 1.0, 1.0, 1.0) for name in "abc"))
+    assert {row.x for row in equal.rows} == {50.0}
+    assert forest().rows == ()
+    assert forest(charts.Interval("a", None, None, None)).rows[0].width == 100.0
+
+
+def test_expected_widths_are_drawn_around_zero_and_in_proportion() -> None:
+    drawn = charts.widths_forest([("a", 0.1), ("b", 0.2), ("c", None)], measure="P@10")
+    a, b, c = drawn.rows
+    assert drawn.zero == 50.0
+    assert b.width == pytest.approx(2 * a.width, rel=1e-3)
+    assert (c.open_left, c.open_right, c.x) == (True, True, None)
+
+
+def test_forest_of_129_runs() -> None:
+    rows = [charts.Interval(f"run{n}", n / 129, n / 129 - 0.1, n / 129 + 0.1) for n in range(129)]
+    places = [row.x or 0.0 for row in forest(*rows).rows]
+    assert len(places) == 129
+    assert places == sorted(places)
+
+
+# ------------------------------------------------------------------------------- curve and bars
+
+
+def test_budget_curve_falls_and_marks_the_choice() -> None:
+    points = [(100, 0.4), (200, 0.3), (400, 0.2), (800, 0.1)]
+    curve = charts.budget_curve(points, chosen=400, measure="P@10")
+    xy = [tuple(map(float, point.split(","))) for point in curve.line.split()]
+    assert [x for x, _ in xy] == sorted(x for x, _ in xy)
+    assert [y for _, y in xy] == sorted(y for _, y in xy), "down is up in SVG"
+    assert xy[0][0] == 0.0
+    assert xy[-1][0] == 100.0
+    assert xy[1][0] == pytest.approx(100 / 3, abs=0.01), "the budget's axis is logarithmic"
+    assert curve.chosen == (pytest.approx(200 / 3, abs=0.01), pytest.approx(curve.height / 2))
+    assert_apart(curve.x_ticks)
+
+
+def test_budget_curve_without_any_width_and_with_one_point() -> None:
+    empty = charts.budget_curve([(10, None), (20, None)], chosen=10, measure="P@10")
+    assert (empty.line, empty.chosen) == ("", None)
+    one = charts.budget_curve([(10, 0.5)], chosen=10, measure="P@10")
+    assert one.chosen is not None
+
+
+def test_bars_stand_beside_each_other_on_the_ground() -> None:
+    drawn = charts.topic_bars([(f"t{n}", n / 10) for n in range(225)])
+    assert all(left.x + left.width <= right.x for left, right in pairwise(drawn.bars))
+    assert all(bar.y + bar.height == pytest.approx(drawn.height, abs=0.02) for bar in drawn.bars)
+    heights = [bar.height for bar in drawn.bars]
+    assert heights == sorted(heights)
+    assert drawn.bars[-1].x + drawn.bars[-1].width <= 100
+    assert charts.topic_bars([]).bars == ()
+    assert charts.topic_bars([("t", 0.0)]).bars[0].height == 0
+
+
+def test_grades_are_drawn_in_proportion_to_the_most_frequent() -> None:
+    drawn = charts.grade_bars([("0 no", 30), ("1 some", 15), ("2 yes", 0)])
+    assert [row.width for row in drawn.rows] == [100.0, 50.0, 0.0]
+    assert sum(row.percent for row in drawn.rows) == pytest.approx(100)
+    assert [row.width for row in charts.grade_bars([("0", 0)]).rows] == [0.0]
+
+
+# ------------------------------------------------------------------------------------- history
+
+
+def moments(*values: float, spread: float = 0.1) -> list[charts.Moment]:
+    return [charts.Moment(n, v, v - spread, v + spread) for n, v in enumerate(values, start=1)]
+
+
+def test_history_panels_share_one_scale() -> None:
+    drawn = charts.history({"a": moments(1, 2, 3), "b": moments(0, 0, 0)}, measure="m", marked="a")
+    a, b = drawn.panels
+    assert drawn.batches == (1, 2, 3)
+    assert [point.split(",")[0] for point in a.line.split()] == ["0", "50", "100"]
+    assert a.dots[0][1] < b.dots[0][1], "the better run ends higher up"
+    assert (a.marked, b.marked) == (True, False)
+    assert a.values == ("1.00", "2.00", "3.00")
+
+
+def test_the_first_wide_intervals_do_not_flatten_the_history() -> None:
+    line = [charts.Moment(1, 1.0, -99.0, 101.0), *moments(1, 1.0, 1.0, 1.0)[1:]]
+    drawn = charts.history({"a": line}, measure="m")
+    band = [tuple(map(float, point.split(","))) for point in drawn.panels[0].band.split()]
+    later = [y for x, y in band if x > 50]
+    assert max(later) - min(later) > 50
+    assert all(0 <= y <= 100 for _, y in band)
+
+
+def test_history_of_one_batch_of_infinite_widths_and_of_nothing() -> None:
+    endless = charts.Moment(1, 0.5, -math.inf, math.inf)
+    panel = charts.history({"a": [endless]}, measure="m").panels[0]
+    assert "inf" not in panel.band + panel.line
+    assert "nan" not in panel.band + panel.line
+    assert charts.history({}, measure="m").panels == ()
+    assert charts.history({"a": []}, measure="m").panels == ()
+
+
+# -------------------------------------------------------------------------------------- matrix
+
+
+def verdicts(count: int, reach: int) -> list[list[int]]:
+    """Runs in rank order of which each surely beats those ``reach`` places further down."""
+    return [[(j - i >= reach) - (i - j >= reach) for j in range(count)] for i in range(count)]
+
+
+def area(drawn: charts.Matrix, verdict: str) -> int:
+    return sum(cell.span for cell in drawn.cells if cell.verdict == verdict)
+
+
+@pytest.mark.parametrize(("count", "reach"), [(1, 1), (2, 1), (18, 5), (24, 3), (129, 40)])
+def test_matrix_shows_every_verdict_once_and_leaves_out_the_diagonal(
+    count: int, reach: int
+) -> None:
+    table = verdicts(count, reach)
+    drawn = charts.verdict_matrix([f"run{n}" for n in range(count)], table, measure="m")
+    flat = [verdict for line in table for verdict in line]
+    assert area(drawn, charts.BETTER) == flat.count(1)
+    assert area(drawn, charts.WORSE) == flat.count(-1)
+    assert area(drawn, charts.UNDECIDED) == flat.count(0) - count
+    corners = {
+        (cell.x + step * drawn.side, cell.y) for cell in drawn.cells for step in range(cell.span)
+    }
+    assert len(corners) == count * count - count
+    assert not corners & {(n * drawn.side, n * drawn.side) for n in range(count)}
+
+
+def test_a_small_matrix_names_its_runs_and_a_large_one_stays_small() -> None:
+    small = charts.verdict_matrix([f"run{n}" for n in range(18)], verdicts(18, 5), measure="m")
+    large = charts.verdict_matrix([f"run{n}" for n in range(129)], verdicts(129, 40), measure="m")
+    assert small.each
+    assert "run17" in small.rows[-1].label
+    assert small.cells[4].sentence == "run0 is surely better than run5"
+    assert not large.each
+    assert large.width < 1000
+    assert len(large.cells) < 4 * 129
+    for ticks in (large.columns, small.columns):
+        for left, right in pairwise(ticks):
+            room = (len(left.label) + len(right.label)) * scales.CHARACTER / 2
+            assert right.at - left.at > room - 1
+
+
+def test_a_verdict_is_told_by_a_symbol_as_well_as_by_a_color() -> None:
+    drawn = charts.verdict_matrix(["a", "b", "c"], verdicts(3, 2), measure="m")
+    svg = render_to_string("charts/matrix.svg", {"chart": drawn})
+    assert svg.count("▲") == 1
+    assert svg.count("▽") == 1
+    assert svg.count("·") == 4
+
+
+# ------------------------------------------------------------------------------------ drawings
+
+
+def test_charts_are_well_formed_titled_and_free_of_styles_the_policy_forbids() -> None:
+    curve = charts.budget_curve([(10, 0.5), (100, 0.1)], chosen=10, measure="<b>&")
+    history = charts.history({"<a>": moments(1, 2)}, measure="m")
+    matrix = charts.verdict_matrix(["<a>", "b"], verdicts(2, 1), measure="m")
+    drawings = [
+        render_to_string("charts/curve.svg", {"chart": curve}),
+        render_to_string("charts/bars.svg", {"chart": charts.topic_bars([("<t>", 1.0)])}),
+        render_to_string("charts/panel.svg", {"chart": history, "panel": history.panels[0]}),
+        render_to_string("charts/matrix.svg", {"chart": matrix, "compare": "/x/", "measure": "m"}),
+    ]
+    for svg in drawings:
+        root = ET.fromstring(svg)  # noqa: S314 (our own)
+        assert root.find("title") is not None
+        assert root.find("desc") is not None
+        assert "style=" not in svg

@@ -1,0 +1,270 @@
+"""Who may do what: every role against every address, ids of others, and what assessors see."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from judging.models import Assignment, Decision, Judgment, Pair
+from tests.support import rest
+
+pytestmark = pytest.mark.django_db
+
+ANYBODY = {"anonymous", "disabled", "outsider", "stranger", "assessor", "organizer", "admin"}
+SIGNED_IN = ANYBODY - {"anonymous", "disabled"}
+MEMBERS = {"assessor", "organizer", "admin"}
+ORGANIZERS = {"organizer", "admin"}
+ASSESSORS = {"assessor"}
+CAMPAIGN = "/api/campaigns/{slug}/"
+
+ALLOWED = {
+    ("/api/", "GET"): SIGNED_IN,
+    ("/api/schema/", "GET"): SIGNED_IN,
+    ("/api/tokens/", "GET"): SIGNED_IN,
+    ("/api/tokens/", "POST"): ANYBODY,
+    ("/api/tokens/{token}/", "DELETE"): SIGNED_IN,
+    ("/api/me/", "GET"): SIGNED_IN,
+    ("/api/campaigns/", "GET"): SIGNED_IN,
+    ("/api/campaigns/", "POST"): {"organizer", "stranger", "admin"},
+    (CAMPAIGN, "GET"): MEMBERS,
+    (CAMPAIGN, "PATCH"): ORGANIZERS,
+    (f"{CAMPAIGN}open/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}close/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}topics/", "GET"): MEMBERS,
+    (f"{CAMPAIGN}documents/", "GET"): MEMBERS,
+    (f"{CAMPAIGN}documents/{{document}}/", "GET"): MEMBERS,
+    (f"{CAMPAIGN}uploads/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}uploads/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}uploads/{{upload}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}uploads/{{upload}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}assignments/next/", "POST"): ASSESSORS,
+    (f"{CAMPAIGN}assignments/{{assignment}}/skip/", "POST"): ASSESSORS,
+    (f"{CAMPAIGN}assignments/{{assignment}}/later/", "POST"): ASSESSORS,
+    (f"{CAMPAIGN}judgments/", "GET"): MEMBERS,
+    (f"{CAMPAIGN}judgments/", "POST"): ASSESSORS,
+    (f"{CAMPAIGN}judgments/{{assignment}}/", "PATCH"): ASSESSORS,
+    (f"{CAMPAIGN}decisions/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}decisions/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}decisions/rest/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}decisions/from-qrels/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}decisions/ask-again/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}members/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}members/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}members/{{member}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}audit/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}runs/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/{{number}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/{{number}}/", "PATCH"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/{{number}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/{{number}}/draw/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/{{number}}/batches/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}estimates/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}ranking/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}reports/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}reports/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}reports/{{report}}/", "GET"): ORGANIZERS,
+}
+BODIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("/api/tokens/", "POST"): {"username": "assessor", "password": "assessor password"},
+    ("/api/campaigns/", "POST"): {"name": "new"},
+    (CAMPAIGN, "PATCH"): {"name": "renamed"},
+    (f"{CAMPAIGN}assignments/{{assignment}}/skip/", "POST"): {"reason": "cannot read it"},
+    (f"{CAMPAIGN}decisions/rest/", "POST"): {"grade": 0, "reason": "known"},
+    (f"{CAMPAIGN}members/", "POST"): {"username": "somebody", "role": "assessor"},
+    (f"{CAMPAIGN}rounds/", "POST"): rest.ROUND,
+}
+REFUSED_BUT_HIS = {400, 409}  # the role may ask; state or body forbid it here
+
+
+@pytest.fixture
+def world() -> rest.World:
+    return rest.World()
+
+
+@pytest.fixture
+def undone() -> Iterator[Any]:
+    """Runs a request and takes back what it did."""
+
+    def call(client: rest.RestClient, method: str, url: str, body: Any = None) -> Any:
+        with transaction.atomic():
+            answer = client.generic(
+                method, url, json.dumps(body or {}), content_type="application/json"
+            )
+            transaction.set_rollback(True)
+        return answer
+
+    return call
+
+
+def test_the_matrix_lists_every_address() -> None:
+    assert {(op.path, op.method) for op in rest.operations()} == set(ALLOWED)
+
+
+def test_every_role_at_every_address(world: rest.World, undone: Any) -> None:
+    ids = world.ids()
+    wrong = []
+    for role, (path, method) in itertools.product(rest.ROLES, ALLOWED):
+        token = world.users[role].api_tokens.get().pk if role in world.users else 0
+        url = path.format(**ids, token=token)
+        client = world.clients[role] if path != "/api/" else world.browser(role)
+        answer = undone(client, method, url, BODIES.get((path, method)))
+        if not _fits(role, path, method, answer.status_code):
+            wrong.append((role, method, path, answer.status_code))
+    assert not wrong
+
+
+def _fits(role: str, path: str, method: str, status: int) -> bool:
+    if role in ALLOWED[path, method]:
+        return 200 <= status < 300 or (status in REFUSED_BUT_HIS | {415} and method != "GET")
+    if path == "/api/":
+        return status == 302
+    if role in ("anonymous", "disabled"):
+        return status == 401
+    outside = role in ("outsider", "stranger") and path.startswith(CAMPAIGN)
+    return status == (404 if outside else 403)
+
+
+def test_methods_that_are_not_there(world: rest.World, undone: Any) -> None:
+    """They are 405 for whoever is inside, and 401 for whoever is not signed in."""
+    ids = {**world.ids(), "token": 1}
+    for path in {path for path, _ in ALLOWED} - {"/api/"}:
+        for method in ("PUT", "DELETE", "POST", "PATCH", "OPTIONS", "TRACE"):
+            if (path, method) not in ALLOWED:
+                url = path.format(**ids)
+                assert undone(world.clients["admin"], method, url).status_code == 405, (method, url)
+                assert undone(world.clients["anonymous"], method, url).status_code == 401
+
+
+def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> None:
+    """They look like ids that do not exist."""
+    ids = {**world.ids(), "slug": "other"}
+    owner = {"assignment": "outsider"}
+    checked = 0
+    for path, method in ALLOWED:
+        name = next((n for n in ("document", "upload", "member", "assignment", "report")
+                     if f"{{{n}}}" in path), None)  # fmt: skip
+        if name is None:
+            continue
+        client = world.clients[owner.get(name, "stranger")]
+        body = {**BODIES.get((path, method), {}), **({"revision": 1} if method == "PATCH" else {})}
+        foreign = undone(client, method, path.format(**ids), body)
+        missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
+        assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
+        checked += 1
+    assert checked == 8
+
+
+def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
+    stranger, outsider = world.clients["stranger"], world.clients["outsider"]
+    pair = Pair.objects.filter(campaign__slug="demo").first()
+    assert pair is not None
+    body = {"pair": pair.pk, "grade": 0, "reason": "mine now"}
+    assert stranger.post(f"{world.other}decisions/", body).status_code == 404
+    again = stranger.post(f"{world.other}decisions/ask-again/", {"pair": pair.pk})
+    assert again.status_code == 404
+    foreign = {"assignment": world.hold(), "grade": 0}
+    assert outsider.post(f"{world.other}judgments/", foreign).status_code == 404
+    judged = Judgment.objects.filter(assessor__username="helper").first()
+    assert judged is not None
+    theirs = {"assignment": judged.assignment_id, "grade": 0}
+    assert world.clients["assessor"].post(f"{world.base}judgments/", theirs).status_code == 404
+    assert not Decision.objects.exists()
+
+
+def test_a_token_of_somebody_else(world: rest.World) -> None:
+    theirs = world.users["admin"].api_tokens.get()
+    assert world.clients["assessor"].delete(f"/api/tokens/{theirs.pk}/").status_code == 404
+    assert world.clients["admin"].get("/api/me/").status_code == 200
+
+
+SECRET_WORDS = (
+    "run",
+    "rank",
+    "prob",
+    "pool",
+    "draw",
+    "budget",
+    "seed",
+    "estimate",
+    "depth",
+    "size",
+)
+
+
+def test_assessors_see_neither_systems_nor_others(world: rest.World) -> None:
+    client, told = world.clients["assessor"], []
+    for (path, method), roles in ALLOWED.items():
+        if method == "GET" and "assessor" in roles and path.startswith(CAMPAIGN):
+            told.append(client.get(path.format(**world.ids())).json())
+    held = world.hold()
+    told.append(client.post(f"{world.base}assignments/next/").json())
+    told.append(client.post(f"{world.base}assignments/{held}/later/").json())
+    held = world.hold()
+    told.append(client.post(f"{world.base}judgments/", {"assignment": held, "grade": 1}).json())
+    body = {"grade": 2, "revision": 1}
+    told.append(client.patch(f"{world.base}judgments/{held}/", body).json())
+    told.append(
+        client.post(f"{world.base}assignments/{world.hold()}/skip/", {"reason": "x"}).json()
+    )
+    names = set(_names(told))
+    assert {"grade", "guidelines", "docno"} <= names
+    assert not [n for n in names for word in SECRET_WORDS if word in n]
+    text = json.dumps(told)
+    assert "helper" not in text
+    assert not any(f"run{number}" in text for number in range(1, 5))
+
+
+def _names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield name
+            yield from _names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _names(inner)
+
+
+def test_own_judgments_only(world: rest.World) -> None:
+    own = world.clients["assessor"].get(f"{world.base}judgments/").json()
+    every = world.clients["organizer"].get(f"{world.base}judgments/").json()
+    assert 0 < own["count"] < every["count"]
+    assert {row["assessor"] for row in own["results"]} == {"assessor"}
+
+
+def test_a_member_who_left_judges_no_more(world: rest.World) -> None:
+    held = world.hold()
+    rows = world.clients["organizer"].get(f"{world.base}members/").json()["results"]
+    own = next(row["id"] for row in rows if row["username"] == "assessor")
+    assert world.clients["organizer"].delete(f"{world.base}members/{own}/").status_code == 204
+    body = {"assignment": held, "grade": 1}
+    assert world.clients["assessor"].post(f"{world.base}judgments/", body).status_code == 404
+    assert Assignment.objects.get(pk=held).revision == 0
+
+
+MASS = {
+    f"{CAMPAIGN}judgments/": ({"grade": 1}, ("assessor", "key", "max_grade", "state", "pair")),
+    f"{CAMPAIGN}members/": (
+        {"username": "new", "role": "assessor"},
+        ("is_superuser", "is_organizer", "campaign", "password"),
+    ),
+    "/api/campaigns/": ({"name": "x"}, ("state", "created_by", "id", "pk")),
+    f"{CAMPAIGN}rounds/": (rest.ROUND, ("state", "pool", "number", "preview", "provenance")),
+    f"{CAMPAIGN}decisions/rest/": ({"grade": 0, "reason": "r"}, ("kind", "decided_by")),
+}
+
+
+@pytest.mark.parametrize("path", MASS)
+def test_fields_nobody_offers_are_refused_by_name(world: rest.World, path: str) -> None:
+    body, fields = MASS[path]
+    role = "assessor" if "judgments" in path else "admin"
+    if role == "assessor":
+        body = {**body, "assignment": world.hold()}
+    for name in fields:
+        answer = world.clients[role].post(path.format(slug="demo"), {**body, name: 1})
+        assert answer.status_code == 400
+        assert [line["field"] for line in answer.json()["errors"]] == [name]

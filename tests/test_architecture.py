@@ -1,0 +1,186 @@
+"""The rules of the house that import-linter and ruff do not see."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parent.parent
+PACKAGES = ("evalsite", "judging", "estimation", "demo")
+MAX_FILE_LINES = 500
+MAX_VIEW_LINES = 25
+MAX_TASK_LINES = 10
+FRAMEWORKS = ("django", "rest_framework", "celery", "kombu", "redis")
+FRAMEWORK_FREE = ("estimation.core", "estimation.formats", "judging.formats")
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def sources(*roots: str, suffixes: tuple[str, ...] = (".py",)) -> list[Path]:
+    found = [path for root in roots for path in (REPO / root).rglob("*") if path.is_file()]
+    kept = [p for p in found if p.suffix in suffixes and "migrations" not in p.parts]
+    return sorted(p for p in kept if "vendor" not in p.parts and ".min." not in p.name)
+
+
+def in_folders(*names: str) -> list[Path]:
+    """Modules called ``name.py``, or in a package ``name``, of the applications."""
+    return [p for p in sources(*PACKAGES) if p.stem in names or {*p.parts} & {*names}]
+
+
+def functions(path: Path) -> Iterator[FunctionNode]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, FunctionNode):
+            yield node
+
+
+def name_of(path: Path, node: FunctionNode) -> str:
+    return f"{path.relative_to(REPO)}:{node.lineno} {node.name}"
+
+
+def length(node: FunctionNode) -> int:
+    """Lines from ``def`` to the end, the docstring not counted."""
+    first = node.body[0]
+    docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    documented = (first.end_lineno or 0) - first.lineno + 1 if docstring else 0
+    return (node.end_lineno or 0) - node.lineno + 1 - documented
+
+
+def too_long(paths: list[Path], limit: int) -> list[str]:
+    return [
+        f"{name_of(path, node)} has {length(node)} lines"
+        for path in paths
+        for node in functions(path)
+        if length(node) > limit
+    ]
+
+
+def direct_writes(source: str) -> list[int]:
+    """Lines that call ``something.save(...)`` or ``something.objects.create(...)``."""
+    lines = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = ast.unparse(node.func.value)
+            on_rows = owner.endswith("objects") or owner == "super()"
+            creates = node.func.attr in CREATORS and on_rows
+            if node.func.attr == "save" or creates:
+                lines.append(node.lineno)
+    return lines
+
+
+CREATORS = {"create", "bulk_create", "get_or_create", "update_or_create"}
+
+
+def actors_by_position(source: str) -> list[str]:
+    """Public functions with an actor ``by`` that take anything by position."""
+    nodes = [node for node in ast.parse(source).body if isinstance(node, FunctionNode)]
+    return [
+        node.name
+        for node in nodes
+        if not node.name.startswith("_")
+        and node.args.args
+        and "by" in {argument.arg for argument in node.args.args + node.args.kwonlyargs}
+    ]
+
+
+def test_no_source_file_is_longer_than_500_lines() -> None:
+    roots = (*PACKAGES, "tests", "benchmarks", "templates", "static")
+    long = {
+        str(path.relative_to(REPO)): lines
+        for path in sources(*roots, suffixes=(".py", ".html", ".js", ".css"))
+        if (lines := len(path.read_text().splitlines())) > MAX_FILE_LINES
+    }
+    assert not long
+
+
+def test_package_initializers_are_empty() -> None:
+    initializers = [path for path in sources(*PACKAGES) if path.name == "__init__.py"]
+    assert len(initializers) > 5
+    assert [path for path in initializers if path.read_text().strip()] == []
+
+
+def test_views_are_short() -> None:
+    views = in_folders("views", "api")
+    assert len(views) > 3
+    assert too_long(views, MAX_VIEW_LINES) == []
+
+
+def test_tasks_are_short() -> None:
+    tasks = in_folders("tasks")
+    assert tasks
+    assert too_long(tasks, MAX_TASK_LINES) == []
+
+
+def test_views_and_tasks_leave_writing_to_services() -> None:
+    writes = [
+        f"{path.relative_to(REPO)}:{line}"
+        for path in in_folders("views", "api", "tasks")
+        for line in direct_writes(path.read_text())
+    ]
+    assert writes == []
+
+
+def test_the_actor_is_passed_by_keyword() -> None:
+    services = in_folders("services")
+    assert len(services) > 5
+    positional = [
+        f"{path.relative_to(REPO)} {name}"
+        for path in services
+        for name in actors_by_position(path.read_text())
+    ]
+    assert positional == []
+
+
+@pytest.mark.parametrize(
+    ("finder", "bad", "good"),
+    [
+        (direct_writes, "campaign.save()", "services.save_draft(campaign)"),
+        (direct_writes, "Job.objects.create(kind=1)", "campaigns.create(by=user)"),
+        (actors_by_position, "def close(round, by): ...", "def close(*, round, by): ..."),
+    ],
+)
+def test_the_finders_find(finder: Callable[[str], list[object]], bad: str, good: str) -> None:
+    assert finder(bad)
+    assert not finder(good)
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=REPO, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("package", FRAMEWORK_FREE)
+def test_framework_free_packages_import_without_any_framework(package: str) -> None:
+    out = run_python(
+        f"""
+import importlib, pkgutil, sys
+for name in {FRAMEWORKS!r}:
+    sys.modules[name] = None  # importing it is an ImportError now
+package = importlib.import_module({package!r})
+modules = [m.name for m in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
+for name in modules:
+    importlib.import_module(name)
+print(len(modules))
+"""
+    )
+    assert int(out) > 0
+
+
+def test_web_processes_do_not_load_scipy() -> None:
+    out = run_python(
+        """
+import sys
+import evalsite.wsgi
+from django.urls import get_resolver
+patterns = get_resolver().url_patterns
+print(len(patterns), sorted(name for name in ("scipy", "sklearn") if name in sys.modules))
+"""
+    )
+    count, _, loaded = out.strip().partition(" ")
+    assert int(count) > 5
+    assert loaded == "[]"

@@ -1,0 +1,88 @@
+"""``manage.py doctor`` on sites that work and on sites that do not; the check of Python itself."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evalsite.management import check_python, diagnosis
+from tests.support.redis import RedisServer
+from tests.support.site import REPO, Site, base_environment
+
+
+def doctor(env: dict[str, str]) -> tuple[int, dict[str, str]]:
+    """Exit code, and the status of every row."""
+    command = [sys.executable, str(REPO / "manage.py"), "doctor", "--no-color"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert not done.stderr, done.stderr
+    statuses = "|".join((diagnosis.OK, diagnosis.WARNING, diagnosis.MISSING))
+    row = re.compile(rf"^(\S.*?)  +({statuses}) ", re.MULTILINE)
+    return done.returncode, dict(row.findall(done.stdout))
+
+
+@pytest.mark.services
+def test_a_running_site_is_all_right(site: Site) -> None:
+    code, found = doctor(site.env)
+    assert code == 0
+    assert {name for name, status in found.items() if status != diagnosis.OK} <= {"Chromium"}
+    assert ("Redis persistence" in found) == (site.stack == "postgres")
+
+
+def test_what_a_new_site_still_needs_is_missing(tmp_path: Path) -> None:
+    code, found = doctor(base_environment(tmp_path))
+    assert code == 1
+    assert found["Database"] == diagnosis.OK
+    assert found["Migrations"] == diagnosis.MISSING
+    assert found["Static files"] == diagnosis.MISSING
+
+
+def test_what_does_not_answer_is_missing(tmp_path: Path) -> None:
+    env = base_environment(
+        tmp_path,
+        DATABASE_URL="postgres://nobody@/none?host=/no-such-folder",
+        CELERY_BROKER_URL="redis://127.0.0.1:1/0",
+    )
+    code, found = doctor(env)
+    assert code == 1
+    assert found["Database"] == found["Broker"] == found["Worker"] == diagnosis.MISSING
+
+
+@pytest.mark.services
+def test_a_redis_that_may_forget_is_a_warning(tmp_path: Path, redis_server: RedisServer) -> None:
+    env = base_environment(tmp_path, CELERY_BROKER_URL=redis_server.url)
+    assert doctor(env)[1]["Redis persistence"] == diagnosis.OK
+    redis_server.client().config_set("appendonly", "no")
+    assert doctor(env)[1]["Redis persistence"] == diagnosis.WARNING
+
+
+@pytest.mark.parametrize(
+    ("values", "row"),
+    [({"DEBUG": "1"}, "DEBUG"), ({"SITE_URL": "http://judging.example"}, "Site URL")],
+)
+def test_what_is_unsafe_is_a_warning(tmp_path: Path, values: dict[str, str], row: str) -> None:
+    assert doctor(base_environment(tmp_path, **values))[1][row] == diagnosis.WARNING
+
+
+def test_a_key_that_others_may_read_is_a_warning(tmp_path: Path) -> None:
+    env = base_environment(tmp_path)
+    assert doctor(env)[1]["Secret key"] == diagnosis.OK
+    (tmp_path / "secret_key").chmod(0o644)
+    assert doctor(env)[1]["Secret key"] == diagnosis.WARNING
+
+
+def test_requirements_are_pinned() -> None:
+    pins = dict(diagnosis.pinned(REPO / "requirements.txt"))
+    assert {"Django", "celery", "psycopg", "numpy"} <= set(pins)
+    lines = (REPO / "requirements.txt").read_text().splitlines()
+    wanted = [line for line in lines if line.strip() and not line.startswith("#")]
+    assert len(pins) == len(wanted)
+
+
+def test_an_unfit_python_is_told_what_to_install() -> None:
+    assert check_python.complaint((3, 11), []) == ""
+    assert "needs Python 3.11 or newer and this is 3.9" in check_python.complaint((3, 9), [])
+    without_venv = check_python.complaint((3, 12), ["ensurepip"])
+    assert "lacks ensurepip: install it (sudo apt-get install python3-venv)" in without_venv
+    assert "libsqlite3" in check_python.complaint((3, 12), ["_sqlite3"])
