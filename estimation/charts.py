@@ -28,6 +28,8 @@ from estimation.scales import (
 PLOT_HEIGHT = 200.0
 PANEL_HEIGHT = 88.0
 MAX_GUTTER = 220.0
+FEW = 10
+"""Forest plots of fewer runs always show every interval whole."""
 EACH_CELL_UP_TO = 24
 """Matrices of more runs are drawn as bands of equal verdicts, without symbols."""
 
@@ -73,11 +75,25 @@ class Forest:
 
 
 def forest(rows: Sequence[Interval], *, title: str, description: str) -> Forest:
-    """Intervals under each other on one scale; ``zero`` is where 0 lies, if it is in sight."""
-    scale = around(number for row in rows for number in (row.value, row.low, row.high))
+    """Intervals under each other on one scale; ``zero`` is where 0 lies, if it is in sight.
+
+    A few intervals much wider than the others run off the edge instead of squeezing them.
+    """
+    scale = _forest_scale(rows)
     zero = scale.at(0.0) if scale.low < 0.0 < scale.high else None
     placed = tuple(_forest_row(row, scale) for row in rows)
     return Forest(title, description, scale.ticks(), placed, zero)
+
+
+def _forest_scale(rows: Sequence[Interval]) -> Scale:
+    whole = around(end for row in rows for end in (row.value, row.low, row.high))
+    lows = sorted(low for row in rows if (low := finite(row.low)) is not None)
+    highs = sorted(high for row in rows if (high := finite(row.high)) is not None)
+    if min(len(lows), len(highs)) < FEW:
+        return whole
+    usual = [*lows[len(lows) // 10 :], *highs[: len(highs) - len(highs) // 10]]
+    most = around([*usual, *(row.value for row in rows)])
+    return most if whole.high - whole.low > 1.5 * (most.high - most.low) else whole
 
 
 def _forest_row(row: Interval, scale: Scale) -> ForestRow:
@@ -87,8 +103,8 @@ def _forest_row(row: Interval, scale: Scale) -> ForestRow:
         x=None if value is None else scale.at(value),
         left=0.0 if low is None else scale.at(low),
         right=100.0 if high is None else scale.at(high),
-        open_left=low is None,
-        open_right=high is None,
+        open_left=low is None or low < scale.low,
+        open_right=high is None or high > scale.high,
         marked=row.marked,
     )
 

@@ -12,7 +12,6 @@ from estimation import charts
 from estimation.scales import common_decimals, decimals
 from estimation.selectors import Comparison, HistoryPoint, Pairwise, RankedRun, RankingTable
 
-NAMED_RIVALS = 2
 FIRST_PANELS = 24
 """So many runs have a history panel at once; the rest on demand."""
 
@@ -67,19 +66,24 @@ def ranking_figure(table: RankingTable) -> RankingFigure:
         title=f"Runs by {table.measure}",
         description=f"Estimates of {len(intervals)} runs with their 95 % intervals, best first.",
     )
-    digits = common_decimals((row.high - row.low) / 2 for row in table.rows)
+    digits = common_decimals(half_width(row) for row in table.rows)
     lines = [
         RankedLine(
             run=row,
             place=place,
             value=number(row.value, digits),
-            half_width=number((row.high - row.low) / 2, digits),
+            half_width=number(half_width(row), digits),
             low=number(row.low, digits),
             high=number(row.high, digits),
         )
         for row, place in zip(table.rows, forest.rows, strict=True)
     ]
     return RankingFigure(table, forest, lines)
+
+
+def half_width(row: RankedRun) -> float:
+    """The longer side of the interval: one that was cut at 0 is not symmetric."""
+    return max(row.high - row.value, row.value - row.low)
 
 
 def number(value: float | None, digits: int) -> str:
@@ -104,14 +108,6 @@ class PairwiseLine:
     open: int
     worse: int
     rivals: list[str]
-
-    @property
-    def first_rivals(self) -> list[str]:
-        return self.rivals[:NAMED_RIVALS]
-
-    @property
-    def more_rivals(self) -> list[str]:
-        return self.rivals[NAMED_RIVALS:]
 
 
 @dataclass(frozen=True)

@@ -74,15 +74,15 @@ CREATORS = {"create", "bulk_create", "get_or_create", "update_or_create"}
 
 
 def actors_by_position(source: str) -> list[str]:
-    """Public functions with an actor ``by`` that take anything by position."""
+    """Public functions with an actor ``by`` that take more than their subject by position."""
     nodes = [node for node in ast.parse(source).body if isinstance(node, FunctionNode)]
-    return [
-        node.name
-        for node in nodes
-        if not node.name.startswith("_")
-        and node.args.args
-        and "by" in {argument.arg for argument in node.args.args + node.args.kwonlyargs}
-    ]
+    return [node.name for node in nodes if not node.name.startswith("_") and not _fits(node)]
+
+
+def _fits(node: FunctionNode) -> bool:
+    by_position = [argument.arg for argument in node.args.posonlyargs + node.args.args]
+    has_actor = "by" in by_position or "by" in {a.arg for a in node.args.kwonlyargs}
+    return not has_actor or ("by" not in by_position and len(by_position) <= 1)
 
 
 def test_no_source_file_is_longer_than_500_lines() -> None:
@@ -138,7 +138,8 @@ def test_the_actor_is_passed_by_keyword() -> None:
     [
         (direct_writes, "campaign.save()", "services.save_draft(campaign)"),
         (direct_writes, "Job.objects.create(kind=1)", "campaigns.create(by=user)"),
-        (actors_by_position, "def close(round, by): ...", "def close(*, round, by): ..."),
+        (actors_by_position, "def close(round, by): ...", "def close(round, *, by): ..."),
+        (actors_by_position, "def add(a, b, *, by): ...", "def add(*, a, b, by): ..."),
     ],
 )
 def test_the_finders_find(finder: Callable[[str], list[object]], bad: str, good: str) -> None:

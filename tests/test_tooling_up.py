@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support import site
 from tests.support.client import Api
 from tests.support.site import REPO, base_environment
 
@@ -186,6 +187,11 @@ def test_the_children_do_not_outlive_a_killed_supervisor(up: Up, data: Path) -> 
         again.wait_ready()
     finally:
         end(again)
+
+
+def test_doctor_finds_the_site_at_its_own_port(up: Up, data: Path) -> None:
+    shown = site.manage(base_environment(data), "doctor")
+    assert re.search(rf"Web server +ok +{up.url}/health/live answers", shown)
 
 
 def test_a_second_site_on_the_same_data_is_refused(up: Up, data: Path) -> None:

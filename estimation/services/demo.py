@@ -29,7 +29,7 @@ PLAN = rounds.Plan(
     budget=1000,
     batch_size=50,
     labels=2,
-    seed="python-functions",
+    seed="demo",
 )
 
 
@@ -49,7 +49,6 @@ def load() -> Campaign | None:
     importing.finish(Job.objects.get(kind="draw", target=row.pk))
     campaigns.open_for_judging(campaign=campaign, by=organizer)
     _judge_first_batches(campaign, row)
-    importing.finish(Job.objects.get(kind="recompute", target=row.pk))
     return campaign
 
 
@@ -90,6 +89,8 @@ def _judge_first_batches(campaign: Campaign, row: Round) -> None:
         for pair in batch_pairs[: -LEFT_FOR_VISITOR if last else None]:
             profile = _assessor(profiles, pair, turn=1)
             _judge(pair, users[profile.username], profile, truth)
+        if not last:
+            importing.finish(Job.objects.get(kind="recompute", target=row.pk))
 
 
 def _open(campaign: Campaign, number: int) -> list[list[Pair]]:

@@ -19,7 +19,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from evalsite import health
-from evalsite.management.preparation import working_demo_sign_ins
+from evalsite.management.preparation import running_address, working_demo_sign_ins
 from judging import selectors
 
 OK, WARNING, MISSING = "ok", "warning", "missing"
@@ -165,7 +165,7 @@ def _worker() -> Iterator[Finding]:
 
 
 def _web_server() -> Iterator[Finding]:
-    url = f"{settings.SITE_URL}/health/live"
+    url = f"{running_address(settings.DATA_DIR) or settings.SITE_URL}/health/live"
     try:
         with urllib.request.urlopen(url, timeout=3):  # noqa: S310  (the operator's own SITE_URL)
             yield Finding("Web server", OK, f"{url} answers")

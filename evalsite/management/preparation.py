@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from django.conf import settings
@@ -19,6 +19,8 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from judging.models import Campaign, User
+
+LOCK = "up.lock"
 
 
 class Refusal(Exception):
@@ -38,21 +40,36 @@ def check_writable(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def only_one(folder: Path) -> Iterator[None]:
-    """Holds the data directory; the kernel lets go of it however this process ends."""
-    with (folder / "up.lock").open("a+") as lock:
+def only_one(folder: Path) -> Iterator[Callable[[str], None]]:
+    """Holds the data directory; the kernel lets go of it however this process ends.
+
+    Yields a function that notes the address of the site there, for ``running_address``.
+    """
+    with (folder / LOCK).open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
             raise Refusal(
-                f"evalsite is already running on {folder} (process {lock.read().strip()}). Stop"
+                f"evalsite is already running on {folder} (process {lock.readline().strip()}). Stop"
                 " it first, or set EVALSITE_DATA to another folder for a second site."
             ) from None
+
+        def note(address: str) -> None:
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n{address}")
+            lock.flush()
+
+        note("")
+        yield note
         lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
+
+
+def running_address(folder: Path) -> str | None:
+    """Where the site on this data directory answers, if ``manage.py up`` runs it."""
+    lock = folder / LOCK
+    lines = lock.read_text().splitlines() if lock.exists() else []
+    return lines[1] if len(lines) == 2 else None
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -71,6 +71,7 @@ def drilled(
     with Shift(people, seconds=150) as shift:
         killed = fire(organizer, shift, rng)
         over.set()
+    supervise(site)
     organizer.final_estimates(len(organizer.batches()), seconds=60)
     resent = sum(person.resent for person in people)
     return Drilled(organizer, journal.read(), tables_of(site.python), killed, resent)
@@ -107,6 +108,7 @@ def fire(organizer: Organizer, shift: Shift, rng: random.Random) -> list[str]:
         shift.wait_acknowledged(shift.acknowledged + 5)
         if victim.startswith("worker"):
             await_recompute(organizer)
+        supervise(organizer.site)
         kill(organizer.site, victim)
     return victims
 
@@ -127,6 +129,13 @@ def kill(site: Site, victim: str) -> None:
         process.kill_child()
     else:
         process.restart()
+
+
+def supervise(site: Site) -> None:
+    """Starts again what has ended: Celery gives up when a process dies that it has just forked."""
+    for process in (site.web, *site.workers):
+        if not process.running():
+            process.start()
 
 
 def test_the_kills_fell_into_the_judging(drilled: Drilled) -> None:

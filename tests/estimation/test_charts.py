@@ -136,6 +136,17 @@ def test_forest_of_129_runs() -> None:
     assert places == sorted(places)
 
 
+def test_a_few_huge_intervals_run_off_the_edge_instead_of_squeezing_the_others() -> None:
+    usual = [charts.Interval(f"run{n}", 1.0, 0.5, 1.5) for n in range(19)]
+    huge = charts.Interval("huge", 2.0, 0.0, 99.0)
+    drawn = forest(huge, *usual)
+    assert drawn.rows[0].open_right
+    assert drawn.rows[1].width > 50
+    assert not any(row.open_left or row.open_right for row in drawn.rows[1:])
+    whole = forest(huge, *usual[:3])
+    assert not whole.rows[0].open_right, "among few runs every interval is shown whole"
+
+
 # ------------------------------------------------------------------------------- curve and bars
 
 
@@ -278,7 +289,7 @@ def test_charts_are_well_formed_titled_and_free_of_styles_the_policy_forbids() -
         render_to_string("charts/matrix.svg", {"chart": matrix, "compare": "/x/", "measure": "m"}),
     ]
     for svg in drawings:
-        root = ET.fromstring(svg)  # noqa: S314 (our own)
+        root = ET.fromstring(svg)
         assert root.find("title") is not None
         assert root.find("desc") is not None
         assert "style=" not in svg

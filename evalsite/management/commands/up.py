@@ -40,9 +40,10 @@ class Command(BaseCommand):
             signal.signal(number, _interrupt)
         try:
             preparation.check_writable(settings.DATA_DIR)
-            with preparation.only_one(settings.DATA_DIR):
+            with preparation.only_one(settings.DATA_DIR) as note_address:
                 listener = preparation.listen(options["host"], options["port"])
                 with listener:
+                    note_address(address(options["host"], listener.getsockname()[1]))
                     self._prepare(demo=not options["no_demo"])
                     self._serve(options["host"], listener)
         except (Refusal, GaveUp) as refusal:

@@ -1,0 +1,33 @@
+"""``manage.py demo_truth``: do the demo's intervals meet the truth?"""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from estimation.models import Round
+from estimation.services import truth
+
+
+class Command(BaseCommand):
+    help = "Prints the demo's estimates beside the values that its complete relevance table gives."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--measure", default="DCG@10")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        demo_rounds = Round.objects.filter(campaign__slug="python-functions")
+        row = demo_rounds.select_related("campaign", "pool").order_by("number").first()
+        lines = truth.met(row, options["measure"]) if row else []
+        if not lines:
+            raise CommandError("There is no demo round with estimates of this measure.")
+        self.stdout.write(f"{'run':<20} {'truth':>7} {'estimate':>9} {'95 % interval':>17}")
+        for line in lines:
+            ranked = line.row
+            interval = f"{ranked.low:.2f} to {ranked.high:.2f}"
+            verdict = "" if line.inside else "  missed"
+            self.stdout.write(
+                f"{ranked.tag:<20} {line.truth:>7.2f} {ranked.value:>9.2f} {interval:>17}{verdict}"
+            )
+        inside = sum(line.inside for line in lines)
+        self.stdout.write(f"{inside} of {len(lines)} intervals contain the truth.")

@@ -1,0 +1,211 @@
+"""The broker may die, forget everything, stay away, or say everything three times.
+
+It only wakes workers: judging must go on as if nothing were the matter, and every recompute must
+become final once the broker is back.
+"""
+
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import MakeSite
+from tests.support.crowd import Crowd, Organizer, Shift, assessors
+from tests.support.journal import contradictions, tables_of
+from tests.support.material import small_material
+from tests.support.redis import RedisServer
+from tests.support.site import Site
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+
+SLOWEST_SECONDS = 2.0
+AWAY_SECONDS = 8.0
+NAMES = ("ann", "bob", "cy")
+ROUND = {"measure": "DCG@10", "budget": 150, "batch_size": 10, "labels": 2, "seed": "broker"}
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign that is open for judging, and who will judge it."""
+
+    organizer: Organizer
+    crowd: Crowd
+    keys: dict[str, str]
+
+    def judge(self) -> Shift:
+        people = assessors(self.organizer, self.keys, self.crowd, pace=lambda: time.sleep(0.02))
+        return Shift(people)
+
+    def finish(self) -> None:
+        """All estimates are final, and equal a recompute from scratch."""
+        self.organizer.final_estimates(len(self.organizer.batches()), seconds=60)
+        assert contradictions(tables_of(self.organizer.site.python)) == []
+        assert ": equal " in self.organizer.site.manage("recompute", self.organizer.slug)
+
+
+@pytest.fixture
+def begin() -> Callable[[Site], Campaign]:
+    """Makes one more campaign on a site."""
+
+    def make(site: Site) -> Campaign:
+        number = next(_numbers)
+        key = site.add_users(f"olga{number}", organizer=True)[f"olga{number}"]
+        organizer = Organizer(site, site.api(key), f"broker-{number}")
+        material = small_material(topics=10, documents=30, runs=4, depth=15, seed=number)
+        organizer.create()
+        organizer.bring(material)
+        organizer.draft(**ROUND)
+        organizer.draw()
+        organizer.open()
+        keys = organizer.enlist(*(f"{name}{number}" for name in NAMES))
+        return Campaign(organizer, Crowd(material.truth, max_grade=3, seed="broker"), keys)
+
+    return make
+
+
+def slowest(shift: Shift) -> float:
+    """Of all requests of the assessors. None of them was sent twice."""
+    assert sum(person.resent for person in shift.assessors) == 0
+    return max(second for person in shift.assessors for second in person.seconds)
+
+
+def killed(broker: RedisServer) -> None:
+    broker.restart()
+
+
+def emptied(broker: RedisServer) -> None:
+    broker.client().flushall()
+
+
+def away(broker: RedisServer) -> None:
+    broker.kill()
+    time.sleep(AWAY_SECONDS)
+    broker.start()
+
+
+@pytest.mark.parametrize("trouble", [killed, emptied, away])
+def test_judging_does_not_notice(
+    postgres_site: Site,
+    begin: Callable[[Site], Campaign],
+    trouble: Callable[[RedisServer], None],
+    record_property: Callable[[str, object], None],
+) -> None:
+    broker, campaign = postgres_site.broker, begin(postgres_site)
+    assert broker is not None
+    with campaign.judge() as shift:
+        for _ in range(1 if trouble is away else 3):
+            shift.wait_acknowledged(shift.acknowledged + 40)
+            trouble(broker)
+    record_property("slowest", slowest(shift))
+    assert slowest(shift) < SLOWEST_SECONDS
+    campaign.finish()
+
+
+def messages(site: Site) -> list[Path]:
+    return list((site.data / "queue").glob("*.msg"))
+
+
+@contextmanager
+def thief(site: Site) -> Iterator[list[str]]:
+    """Takes messages out of the queue folder as fast as it can."""
+    stolen: list[str] = []
+    over = threading.Event()
+
+    def steal() -> None:
+        while not over.wait(0.005):
+            for message in messages(site):
+                message.unlink(missing_ok=True)
+                stolen.append(message.name)
+
+    thread = threading.Thread(target=steal, daemon=True)
+    thread.start()
+    try:
+        yield stolen
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_messages_taken_from_the_queue_folder(
+    sqlite_site: Site, begin: Callable[[Site], Campaign]
+) -> None:
+    campaign = begin(sqlite_site)
+    with thief(sqlite_site) as stolen, campaign.judge() as shift:
+        pass
+    assert len(stolen) > 3
+    assert slowest(shift) < SLOWEST_SECONDS
+    campaign.finish()
+
+
+def test_messages_lost_while_no_worker_runs(
+    sqlite_site: Site, begin: Callable[[Site], Campaign]
+) -> None:
+    """Nothing is left of the hints when the worker comes back: the rows alone tell what is due."""
+    campaign = begin(sqlite_site)
+    sqlite_site.workers[0].kill()
+    with campaign.judge():
+        pass
+    waiting = messages(sqlite_site)
+    assert waiting
+    for message in waiting:
+        message.unlink()
+    sqlite_site.workers[0].start()
+    campaign.finish()
+
+
+REPEAT = """
+import sys, time
+from pathlib import Path
+from celery import current_app
+from judging.models import Job
+seen, sent = set(), 0
+while not Path({stop!r}).exists():
+    for job in Job.objects.values_list("pk", "requested"):
+        if job not in seen:
+            seen.add(job)
+            for _ in range(3):
+                current_app.send_task("judging.tasks.run_job", args=[job[0]], ignore_result=True)
+                sent += 1
+    time.sleep(0.01)
+print(len(seen), sent)
+"""
+STATES = """
+import json
+from estimation.models import EstimateSet
+rows = EstimateSet.objects.order_by("pk")
+print(json.dumps(list(rows.values_list("round", "batches", "label_digest", "digest"))))
+"""
+
+
+def test_every_message_three_times(
+    make_site: MakeSite, begin: Callable[[Site], Campaign], tmp_path: Path
+) -> None:
+    """Two workers, each with two processes, are told of everything three times more."""
+    site = make_site("sqlite", workers=2)
+    counts, stop = [], tmp_path / "stop"
+    repeat = REPEAT.format(stop=str(stop))
+    repeater = threading.Thread(target=lambda: counts.append(site.python(repeat)), daemon=True)
+    repeater.start()
+    try:
+        campaign = begin(site)
+        with campaign.judge():
+            pass
+        campaign.finish()
+    finally:
+        stop.touch()
+        repeater.join(30)
+    seen, sent = map(int, counts[0].split())
+    assert seen > 15
+    assert sent == 3 * seen
+    states = json.loads(site.python(STATES))
+    assert len({tuple(state[:3]) for state in states}) == len(states)
+    site.manage("recompute")
+    runs = site.python("from estimation.models import Run; print(Run.objects.count())")
+    assert int(runs) == 4

@@ -1,0 +1,86 @@
+"""Many writers on SQLite, a file of documents being loaded, and readers of long lists: nobody is
+told that the database is locked.
+"""
+
+import json
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.conftest import MakeSite
+from tests.support.crowd import Crowd, Organizer, Shift, assessors, got
+from tests.support.journal import contradictions, tables_of
+from tests.support.material import small_material
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+
+SECONDS = 10.0
+P99_SECONDS = 1.0
+DOCUMENTS = 20_000
+ROUND = {"measure": "DCG@10", "budget": 1000, "batch_size": 50, "labels": 3, "seed": "writers"}
+
+
+def many_documents() -> bytes:
+    text = "A sentence that says something about wings. " * 12
+    rows = ({"docno": f"more-{n}", "title": f"number {n}", "text": text} for n in range(DOCUMENTS))
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+@contextmanager
+def readers(organizer: Organizer) -> Iterator[list[int]]:
+    """Two people who read long pages again and again; the statuses they got."""
+    statuses: list[int] = []
+    over = threading.Event()
+    paths = ("judgments/?page_size=1000", "audit/?page_size=1000", "documents/", "estimates/")
+
+    def read() -> None:
+        while not over.wait(0.1):
+            for path in paths:
+                statuses.append(organizer.api.get(f"{organizer.base}{path}").status)
+
+    threads = [threading.Thread(target=read, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield statuses
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("writers", [4, 8])
+def test_nobody_is_told_that_the_database_is_locked(
+    make_site: MakeSite, writers: int, record_property: Callable[[str, object], None]
+) -> None:
+    site = make_site("sqlite")
+    organizer = Organizer(site, site.api(site.add_users("olga", organizer=True)["olga"]), "writers")
+    material = small_material(topics=30)
+    organizer.create()
+    organizer.bring(material)
+    organizer.draft(**ROUND)
+    organizer.draw()
+    organizer.open()
+    crowd = Crowd(material.truth, max_grade=3, seed="writers")
+    keys = organizer.enlist(*(f"assessor{n}" for n in range(writers)))
+    with Shift(assessors(organizer, keys, crowd, pace=lambda: time.sleep(0.1))) as shift:
+        upload = organizer.send({"more.jsonl": many_documents()}, "documents")
+        with readers(organizer) as statuses:
+            time.sleep(SECONDS)
+        shift.stop.set()
+    organizer.wait_accepted(upload)
+    seconds = [second for person in shift.assessors for second in person.seconds]
+    p99 = statistics.quantiles(seconds, n=100)[98]
+    record_property("p99", p99)
+    assert set(statuses) == {200}
+    assert len(seconds) > 100
+    assert sum(person.resent for person in shift.assessors) == 0
+    assert "locked" not in site.log("web") + site.log("worker")
+    assert contradictions(tables_of(site.python)) == []
+    assert got(organizer.api.get(f"{organizer.base}documents/"))["count"] == DOCUMENTS + 60
+    assert p99 < P99_SECONDS
+    site.stop()

@@ -1,0 +1,75 @@
+"""A campaign with material, and rounds of it in every state, through the services."""
+
+from collections.abc import Mapping
+
+from django.db.models.functions import Now
+
+from estimation.models import Round
+from estimation.services import rounds
+from judging.models import Campaign, User, WorkerHeartbeat
+from judging.services import assignments, campaigns, judgments
+from tests.support import factories
+from tests.support.material import Material, small_material
+
+SMALL = small_material(topics=6, documents=24, runs=4, depth=12)
+
+
+def with_material(*, material: Material = SMALL, slug: str = "test") -> Campaign:
+    """Topics, documents and runs, all read."""
+    organizer = factories.user(f"organizer-{slug}", is_organizer=True)
+    made = campaigns.create(by=organizer, plan=campaigns.Plan(name=f"The {slug}", slug=slug))
+    factories.stored_upload(made, material.topics, name="topics.tsv", kind="topics")
+    factories.stored_upload(made, material.documents, name="docs.jsonl", kind="documents")
+    for name, content in material.runs.items():
+        factories.stored_upload(made, content, name=name, kind="run")
+    return made
+
+
+def plan(**values: object) -> rounds.Plan:
+    chosen = {"measure": "DCG@10", "budget": 60, "batch_size": 20, "seed": "s"}
+    return rounds.Plan(**chosen | {"reported": ["P@10"], "extra_share": 0.5} | values)
+
+
+def drafted(made: Campaign, **values: object) -> Round:
+    """A round whose preview is there."""
+    row = rounds.draft(campaign=made, by=made.created_by, plan=plan(**values))
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    return row
+
+
+def drawn(made: Campaign, **values: object) -> Round:
+    """A drawn round of an open campaign with two assessors."""
+    row = drafted(made, **values)
+    rounds.request_draw(row=row, by=made.created_by)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    if made.state != Campaign.State.OPEN:
+        campaigns.open_for_judging(campaign=made, by=made.created_by)
+        factories.assessors(made, "anna", "ben")
+    return row
+
+
+def judge(
+    made: Campaign, labels: int, *, truth: Mapping[tuple[str, str], int] = SMALL.truth
+) -> int:
+    """Has the assessors give so many labels by turns, as long as there is work; then recomputes."""
+    given = 0
+    assessors = list(User.objects.filter(memberships__campaign=made, memberships__role="assessor"))
+    idle = 0
+    while given < labels and idle < len(assessors):
+        by = assessors[(given + idle) % len(assessors)]
+        assignment = assignments.claim_next(campaign=made, by=by)
+        if assignment is None:
+            idle += 1
+            continue
+        idle, grade = 0, truth[assignment.pair.topic.topic_id, assignment.pair.docno]
+        saying = judgments.Saying(grade=grade, key=f"{made.pk}-{assignment.pk}")
+        judgments.record(assignment=assignment, by=by, saying=saying)
+        given += 1
+    factories.run_due_jobs()
+    return given
+
+
+def worker_alive() -> None:
+    WorkerHeartbeat.objects.update_or_create(name="a worker", defaults={"seen": Now()})
