@@ -90,9 +90,10 @@ class RoundForm(forms.Form):
 
     def __init__(self, campaign: Campaign, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        tags = campaign.runs.values_list("tag", flat=True)
-        for name in ("run", "baseline"):
-            self.fields[name].choices = [("", "Choose a run"), *((tag, tag) for tag in tags)]  # type: ignore[attr-defined]
+        tags = list(campaign.runs.values_list("tag", flat=True))
+        for name, default in zip(("run", "baseline"), (tags[:1], tags[1:2]), strict=True):
+            self.fields[name].choices = [(tag, tag) for tag in tags]  # type: ignore[attr-defined]
+            self.initial.setdefault(name, "".join(default))
 
     @property
     def measures(self) -> list[str]:
@@ -110,9 +111,9 @@ def values_of(row: Round, *, same_seed: bool) -> dict[str, Any]:
     """The round's choices as initial values of the form."""
     names = ("goal", "measure", "budget", "batch_size", "labels", "extra_share")
     values = {name: getattr(row, name) for name in (*names, "prior", "method", "eps")}
+    runs = {"run": row.run, "baseline": row.baseline}
+    values |= {name: run.tag for name, run in runs.items() if run is not None}
     return values | {
-        "run": row.run.tag if row.run else "",
-        "baseline": row.baseline.tag if row.baseline else "",
         "reported": ", ".join(row.reported),
         "seed": row.seed if same_seed else "",
     }

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from estimation.core.archives import read_archive
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch, Run
 from judging import selectors as judging
-from judging.models import Batch, Campaign, Decision, Job
+from judging.models import Batch, Campaign, Decision, Job, Pair
 
 MATRICES_FORMAT = "evalsite-matrices-1"
 
@@ -384,12 +384,38 @@ class ReportData:
     decisions: list[Decision]
 
 
-def report(row: Round, shown: EstimateSet) -> ReportData:
-    draws = Draw.objects.filter(round=row, batch_number__lte=shown.batches)
-    labels = judging.labels(draws.values("pair"))
-    tables = [ranking_table(row, measure, shown) for measure in measures_of(row)]
-    said = [label for label in labels if not label.decided]
+@dataclass(frozen=True)
+class LabelFacts:
+    """What assessors said of the pairs that estimates rest on; ``decided`` by the organizer."""
+
+    assessors: dict[str, int]
+    grades: list[int]
+    agreement: Agreement | None
+    decided: int
+
+
+def label_facts(row: Round, shown: EstimateSet) -> LabelFacts:
+    pairs = _pairs_behind(row, shown)
+    said = [label for label in judging.labels(pairs) if not label.decided]
     counts = Counter(label.grade for label in said)
+    return LabelFacts(
+        assessors=dict(sorted(Counter(label.assessor for label in said).items())),
+        grades=[counts[grade] for grade in range(row.campaign.max_grade + 1)],
+        agreement=agreement(said),
+        decided=judging.decisions(row.campaign).filter(pair__in=pairs).count(),
+    )
+
+
+def _pairs_behind(row: Round, shown: EstimateSet) -> QuerySet[Pair, int]:
+    """Row ids of the pairs in the batches that the estimates rest on."""
+    draws = Draw.objects.filter(round=row, batch_number__lte=shown.batches)
+    return Pair.objects.filter(pk__in=draws.values("pair")).values_list("pk", flat=True)
+
+
+def report(row: Round, shown: EstimateSet) -> ReportData:
+    tables = [ranking_table(row, measure, shown) for measure in measures_of(row)]
+    facts = label_facts(row, shown)
+    pairs = _pairs_behind(row, shown)
     return ReportData(
         round=row,
         campaign=row.campaign,
@@ -398,10 +424,10 @@ def report(row: Round, shown: EstimateSet) -> ReportData:
         pairwise=[pairwise(shown, measure) for measure in measures_of(row)],
         progress=round_progress(row),
         pool_pairs=row.pool.pair_count if row.pool else 0,
-        assessors=dict(sorted(Counter(label.assessor for label in said).items())),
-        grades=[counts[grade] for grade in range(row.campaign.max_grade + 1)],
-        agreement=agreement(said),
-        decisions=list(judging.decisions(row.campaign).filter(pair__in=draws.values("pair"))),
+        assessors=facts.assessors,
+        grades=facts.grades,
+        agreement=facts.agreement,
+        decisions=list(judging.decisions(row.campaign).filter(pair__in=pairs)),
     )
 
 

@@ -272,8 +272,11 @@ class LabelRow:
     decided: bool
 
 
-def labels(pair_ids: QuerySet[Pair, int]) -> list[LabelRow]:
-    """All labels of the pairs, in no particular order: databases collate differently."""
+def labels(pair_ids: QuerySet[Any, Any]) -> list[LabelRow]:
+    """All labels of the pairs (a query of their ids), in no particular order.
+
+    Databases collate differently: whoever needs an order sorts.
+    """
     judged = current_judgments().filter(assignment__pair__in=pair_ids)
     rows = judged.values_list("assignment__pair_id", "assessor__username", "grade")
     given = Decision.objects.filter(pair__in=pair_ids, kind=Decision.Kind.GRADE)

@@ -157,13 +157,16 @@ def _numbers(result: MeasureResult) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _matrices(outcome: Outcome) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     for index, result in enumerate(outcome.evaluation.results):
         arrays[f"covariance_{index}"] = result.estimate.covariance
         for field in ("margin", "adjusted_p", "verdicts"):
             arrays[f"{field}_{index}"] = getattr(result.ranking, field)
     results = outcome.evaluation.results
-    facts = {"runs": results[0].runs, "measures": [str(result.measure) for result in results]}
+    facts: dict[str, object] = {
+        "runs": results[0].runs,
+        "measures": [str(result.measure) for result in results],
+    }
     return facts, arrays
 
 

@@ -49,7 +49,7 @@ def draft(*, campaign: Campaign, by: User, plan: Plan) -> Round:
         raise UserError("campaign_closed", "This campaign is closed.", status=409)
     values = _checked(campaign, plan)
     while True:
-        last = campaign.rounds.aggregate(last=Max("number"))["last"] or 0  # type: ignore[attr-defined]
+        last = campaign.rounds.aggregate(last=Max("number"))["last"] or 0
         try:
             with transaction.atomic():
                 row = Round.objects.create(

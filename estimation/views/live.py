@@ -149,7 +149,7 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
         whole = "all" in request.GET
         return {"history": history_figure(table, points, whole=whole), "runs": len(table.rows)}
     if page == "live-labels":
-        return {"report": selectors.report(shown.round, latest)}
+        return {"labels": selectors.label_facts(shown.round, latest)}
     if page == "compare":
         return _compared(request, table)
     return {"pairs": selectors.pairwise(latest, table.measure)}

@@ -106,27 +106,31 @@ def _candidates(batch_id: int, by: User) -> list[_Place]:
     Shuffled by hash; pairs that the assessor has had before and put off come last.
     """
     free = _free_places(batch_id, by)
-    places = _places_of(free, _topic_in_hand(by))
+    places = _places_of(free, _topic_in_hand(by), by)
     if not places:
         topics = free.order_by().values_list("pair__topic_id", flat=True).distinct()
-        places = _places_of(free, min(topics, key=lambda t: _shuffle(by.pk, t), default=None))
+        chosen = min(topics, key=lambda topic: _shuffle(by.pk, topic), default=None)
+        places = _places_of(free, chosen, by)
     return sorted(places, key=lambda place: place.order(by.pk))
 
 
-def _places_of(free: QuerySet[BatchPair], topic_id: int | None) -> list[_Place]:
-    rows = free.filter(pair__topic_id=topic_id).values_list("pair_id", "labels", "seen")
-    return [_Place(*row) for row in rows]
+def _places_of(free: QuerySet[BatchPair], topic_id: int | None, by: User) -> list[_Place]:
+    if topic_id is None:
+        return []
+    seen = Exists(_own(by).filter(state=Assignment.State.LAPSED))
+    rows = free.filter(pair__topic=topic_id).annotate(seen=seen)
+    return [_Place(row.pair_id, row.labels, row.seen) for row in rows]
 
 
 def _free_places(batch_id: int, by: User) -> QuerySet[BatchPair]:
-    mine = Assignment.objects.filter(pair=OuterRef("pair"), assessor=by)
-    lapsed = Assignment.State.LAPSED
+    used = _own(by).exclude(state=Assignment.State.LAPSED)
     return BatchPair.objects.filter(
-        ~Exists(mine.exclude(state=lapsed)),
-        batch_id=batch_id,
-        pair__decided=False,
-        pair__held__lt=F("labels"),
-    ).annotate(seen=Exists(mine.filter(state=lapsed)))
+        ~Exists(used), batch_id=batch_id, pair__decided=False, pair__held__lt=F("labels")
+    )
+
+
+def _own(by: User) -> QuerySet[Assignment]:
+    return Assignment.objects.filter(pair=OuterRef("pair"), assessor=by)
 
 
 def _topic_in_hand(by: User) -> int | None:

@@ -183,7 +183,7 @@ def remove(*, upload: Upload, by: User) -> None:
         )
         file = upload.file
         upload.delete()
-        transaction.on_commit(lambda: file.storage.delete(file.name))
+        transaction.on_commit(lambda: file.delete(save=False))
 
 
 def _refuse_if_used(upload: Upload) -> None:

@@ -4,44 +4,119 @@ The table says who gets which status. An address that it does not list fails the
 can add a page without saying whose it is. (The REST interface has a walk of its own.)
 """
 
+import copy
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from http.cookies import SimpleCookie
 from typing import Any
 
 import pytest
 from django.db import transaction
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.urls import URLPattern, URLResolver, get_resolver
 
 from estimation.models import Report, Round
 from estimation.services import reports, rounds
-from judging.models import Assignment, Campaign, Membership, User
+from judging.models import Assignment, Batch, Campaign, Pair, User
 from judging.services import assignments, members
 from tests.support import factories
 from tests.support.material import small_material
 
 pytestmark = pytest.mark.django_db
 
+PLACE = re.compile(r"<\w+:(\w+)>")
 ROLES = ("anonymous", "assessor", "other", "organizer", "admin")
 Statuses = tuple[int, int, int, int, int]
-
-PUBLIC: Statuses = (200, 200, 200, 200, 200)
-EVERYBODY: Statuses = (302, 200, 200, 200, 200)
-ORGANIZING: Statuses = (302, 403, 404, 200, 200)
-ASSESSING: Statuses = (302, 200, 404, 403, 403)
-POST_ONLY: Statuses = (302, 405, 405, 405, 405)
-GET_ONLY = POST_ONLY
+PLAN = rounds.Plan(measure="DCG@5", reported=["P@5"], budget=12, batch_size=4, seed="walk")
 
 
-def organizers(status: int) -> Statuses:
+def everybody(status: int = 200) -> Statuses:
+    """Who is not signed in is sent to do so."""
+    return (302, status, status, status, status)
+
+
+def organizing(status: int = 200) -> Statuses:
+    """What organizers get; assessors are told no, and others that there is nothing."""
     return (302, 403, 404, status, status)
 
 
-def assessors(status: int) -> Statuses:
+def assessing(status: int = 200) -> Statuses:
     return (302, status, 404, 403, 403)
 
 
+def all_alike(status: int = 200) -> Statuses:
+    return (status, status, status, status, status)
+
+
+NO = everybody(405)
+CAMPAIGN = "c/<slug:slug>/"
+ROUND = f"{CAMPAIGN}rounds/<int:number>/"
 TABLE: dict[str, tuple[Statuses, Statuses]] = {
+    "": (everybody(), everybody()),
+    "health/live": (all_alike(), all_alike()),
+    "health/ready": (all_alike(503), all_alike(503)),  # no worker runs here
+    "sign-in/": ((200, 302, 302, 302, 302), (200, 302, 302, 302, 302)),
+    "sign-out/": (NO, everybody(302)),
+    "join/<str:uid>/<str:token>/": (all_alike(), all_alike(302)),
+    "account/": (everybody(), everybody()),
+    "account/password/": (everybody(), everybody()),
+    "account/keys/<int:pk>/revoke/": (NO, (302, 302, 404, 404, 404)),
+    "c/new/": ((302, 403, 200, 200, 200), (302, 403, 200, 200, 200)),
+    CAMPAIGN: ((302, 302, 404, 200, 200), (302, 302, 404, 200, 200)),
+    f"{CAMPAIGN}decisions/": (organizing(), organizing()),
+    f"{CAMPAIGN}decisions/<int:pk>/": (NO, organizing(302)),
+    f"{CAMPAIGN}decisions/qrels/": (NO, organizing(302)),
+    f"{CAMPAIGN}decisions/rest/": (NO, organizing(302)),
+    f"{CAMPAIGN}judge/": (assessing(), NO),
+    f"{CAMPAIGN}judge/<int:pk>/": (NO, assessing(302)),
+    f"{CAMPAIGN}judge/<int:pk>/later/": (NO, assessing(302)),
+    f"{CAMPAIGN}judge/<int:pk>/skip/": (NO, assessing(302)),
+    f"{CAMPAIGN}judged/": (assessing(), NO),
+    f"{CAMPAIGN}judged/<int:pk>/": (assessing(), assessing(302)),
+    f"{CAMPAIGN}material/": (organizing(), organizing()),
+    f"{CAMPAIGN}material/documents/": (organizing(), organizing()),
+    f"{CAMPAIGN}material/documents/<int:pk>/": (organizing(), organizing()),
+    f"{CAMPAIGN}material/files/": (organizing(), organizing()),
+    f"{CAMPAIGN}material/files/<int:pk>/": (organizing(), organizing()),
+    f"{CAMPAIGN}material/files/<int:pk>/remove/": (NO, organizing(302)),
+    f"{CAMPAIGN}material/runs/": (organizing(), organizing()),
+    f"{CAMPAIGN}material/topics/": (organizing(), organizing()),
+    f"{CAMPAIGN}people/": (organizing(), organizing(302)),
+    f"{CAMPAIGN}people/<int:pk>/remove/": (NO, organizing(302)),
+    f"{CAMPAIGN}ranking/": (organizing(302), organizing(302)),
+    f"{CAMPAIGN}reports/": (organizing(302), organizing(302)),
+    f"{CAMPAIGN}rounds/": (organizing(), organizing()),
+    f"{CAMPAIGN}rounds/new/": (organizing(), organizing()),
+    ROUND: (organizing(), organizing()),
+    f"{ROUND}change/": (NO, organizing(422)),
+    f"{ROUND}discard/": (NO, organizing(302)),
+    f"{ROUND}draw/": (NO, organizing(302)),
+    f"{ROUND}preview/": (organizing(), organizing()),
+    f"{ROUND}ranking/": (organizing(), organizing()),
+    f"{ROUND}ranking/batches/": (organizing(), organizing()),
+    f"{ROUND}ranking/compare/": (organizing(), organizing()),
+    f"{ROUND}ranking/history/": (organizing(), organizing()),
+    f"{ROUND}ranking/labels/": (organizing(), organizing()),
+    f"{ROUND}ranking/pairs/": (organizing(), organizing()),
+    f"{ROUND}reports/": (organizing(), organizing()),
+    f"{ROUND}reports/<int:pk>/": (organizing(), organizing()),
+    f"{ROUND}reports/<int:pk>/file/": (organizing(), organizing()),
+    f"{ROUND}reports/make/": (NO, organizing(302)),
+    f"{CAMPAIGN}settings/": (organizing(), organizing()),
+    f"{CAMPAIGN}settings/open/": (NO, organizing(409)),
+    f"{CAMPAIGN}settings/close/": (NO, organizing(302)),
+}
+OUTSIDE_ADMIN = {302, 403, 404}
+BODIES: dict[str, dict[str, str]] = {
+    "join/<str:uid>/<str:token>/": {"password": "correct-horse-7", "again": "correct-horse-7"},
+    f"{CAMPAIGN}decisions/<int:pk>/": {"action": "grade", "grade": "0", "reason": "off topic"},
+    f"{CAMPAIGN}decisions/rest/": {"grade": "0", "reason": "not in the pool", "sure": "on"},
+    f"{CAMPAIGN}judge/<int:pk>/": {"grade": "1", "key": "walk"},
+    f"{CAMPAIGN}judge/<int:pk>/skip/": {"reason": "no text"},
+    f"{CAMPAIGN}judged/<int:pk>/": {"grade": "2", "key": "walk", "revision": "1"},
+    f"{CAMPAIGN}people/": {"username": "somebody", "role": "assessor"},
 }
 
 
@@ -49,33 +124,148 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
 class World:
     """A campaign in the middle of its life, with something behind every address."""
 
-    campaign: Campaign
-    users: dict[str, User]
-    arguments: dict[str, list[Any]]
+    cookies: dict[str, SimpleCookie]
+    values: dict[str, str]
+    keys: dict[str, int]
 
-    def address(self, name: str) -> str:
-        return reverse(name, args=self.arguments.get(name, [self.campaign.slug]))
+    def client(self, role: str) -> Client:
+        """A browser of its own for each request: some change who is signed in."""
+        client = Client(raise_request_exception=False)
+        client.cookies = copy.deepcopy(self.cookies[role])
+        return client
+
+    def address(self, route: str) -> str:
+        """The route with what is behind it: the drafted round for what one does with drafts."""
+        last = route.rstrip("/").rsplit("/", 1)[-1]
+        values = {**self.values, "pk": str(self.keys.get(key_kind(route), 0))}
+        if last in ("preview", "change", "draw", "discard"):
+            values["number"] = values["draft"]
+        return "/" + PLACE.sub(lambda place: values[place[1]], route)
+
+
+def key_kind(route: str) -> str:
+    """What the number in an address counts: the word before it."""
+    return route.split("/<int:pk>")[0].rsplit("/", 1)[-1]
 
 
 @pytest.fixture
 def world() -> World:
     made = factories.campaign(slug="walked")
     material = small_material(topics=2, documents=8, runs=3, depth=6)
-    documents = factories.stored_upload(
-        made, material.documents, name="docs.jsonl", kind="documents"
-    )
+    upload = factories.stored_upload(made, material.documents, name="d.jsonl", kind="documents")
     for name, content in material.runs.items():
         factories.stored_upload(made, content, name=name, kind="run")
-    row = drawn_round(made)
+    drawn, drafted = drawn_round(made), rounds.draft(campaign=made, by=made.created_by, plan=PLAN)
     (assessor,) = factories.assessors(made, "assessor")
+    skipped, held = judge(made, assessor)
+    factories.run_due_jobs()
+    reports.request(row=drawn, by=made.created_by)
+    factories.run_due_jobs()
+    members.create_token(user=assessor, name="key")
+    invited, _ = members.add(campaign=made, by=made.created_by, username="new", role="assessor")
+    uid, token = members.invitation(invited.user, by=made.created_by) or ("", "")
+    return World(
+        cookies_of(made, assessor),
+        {
+            "slug": made.slug,
+            "number": str(drawn.number),
+            "draft": str(drafted.number),
+            "uid": uid,
+            "token": token,
+        },
+        {
+            "keys": assessor.api_tokens.get().pk,
+            "people": invited.pk,
+            "decisions": skipped.pk,
+            "judge": held.pk,
+            "judged": Assignment.objects.filter(assessor=assessor, state="judged")[0].pk,
+            "files": upload.pk,
+            "documents": made.documents.all()[0].pk,
+            "reports": Report.objects.get(name=Report.Name.HTML).pk,
+        },
+    )
+
+
+def drawn_round(made: Campaign) -> Round:
+    row = rounds.draft(campaign=made, by=made.created_by, plan=PLAN)
+    rounds.request_draw(row=row, by=made.created_by)
+    factories.run_due_jobs()
+    Campaign.objects.filter(pk=made.pk).update(state=Campaign.State.OPEN)
+    made.refresh_from_db()
+    return row
+
+
+def judge(made: Campaign, assessor: User) -> tuple[Pair, Assignment]:
+    """The first batch is judged; of the next, one pair is skipped and one is held."""
+    while not made.batches.filter(state=Batch.State.COMPLETE, pair_count__gt=0).exists():
+        assert factories.judge_next(made, assessor, 1)
     skipped = assignments.claim_next(campaign=made, by=assessor)
     assert skipped is not None
     assignments.skip(assignment=skipped, by=assessor, reason="no text")
-    for grade in range(4):
-        factories.judge_next(made, assessor, grade)
-    decisions_complete(made, skipped)
-    leased = assignments.claim_next(campaign=made, by=assessor)
-    judged = Assignment.objects.filter(assessor=assessor, state="judged").first()
-    assert leased is not None
-    assert judged is not None
-    return World(made, {}, {})
+    held = assignments.claim_next(campaign=made, by=assessor)
+    assert held is not None
+    return skipped.pair, held
+
+
+def cookies_of(made: Campaign, assessor: User) -> dict[str, SimpleCookie]:
+    users = {
+        "assessor": assessor,
+        "other": factories.campaign(slug="another").created_by,
+        "organizer": made.created_by,
+        "admin": User.objects.create_superuser("admin"),
+    }
+    clients = {role: Client() for role in ROLES}
+    for role, user in users.items():
+        clients[role].force_login(user)
+    return {role: client.cookies for role, client in clients.items()}
+
+
+def patterns(resolver: URLResolver, route: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for pattern in resolver.url_patterns:
+        here = route + str(pattern.pattern)
+        if isinstance(pattern, URLPattern):
+            yield here, pattern
+        else:
+            yield from patterns(pattern, here)
+
+
+def test_the_administration_is_for_admins(world: World) -> None:
+    """Others are sent to a sign-in; nobody finds a page that fails."""
+    for route, _ in patterns(get_resolver()):
+        if not route.startswith("admin/"):
+            continue
+        address = "/" + re.sub(r"<[^>]+>", "1", route)
+        for method in ("get", "post"):
+            *others, admin = walk(world, route, method, address)
+            assert admin < 500, (method, address)
+            assert set(others) <= OUTSIDE_ADMIN, (method, address, others)
+
+
+def routes() -> set[str]:
+    """All addresses outside the REST interface and the administration."""
+    found = {route for route, _ in patterns(get_resolver())}
+    return {route for route in found if not route.startswith(("api/", "admin/"))}
+
+
+def test_every_address_is_listed() -> None:
+    assert routes() == set(TABLE)
+
+
+def status(send: Callable[[], Any]) -> int:
+    """What a request is answered with; what it changed is taken back."""
+    with transaction.atomic():
+        code: int = send().status_code
+        transaction.set_rollback(True)
+    return code
+
+
+def test_everybody_gets_what_is_theirs(world: World) -> None:
+    found = {route: (walk(world, route, "get"), walk(world, route, "post")) for route in TABLE}
+    assert found == TABLE
+
+
+def walk(world: World, route: str, method: str, address: str = "") -> tuple[int, ...]:
+    address = address or world.address(route)
+    body = BODIES.get(route, {}) if method == "post" else {}
+    sends = [getattr(world.client(role), method) for role in ROLES]
+    return tuple(status(partial(send, address, body)) for send in sends)

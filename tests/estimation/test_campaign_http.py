@@ -285,9 +285,7 @@ def test_a_recompute_from_scratch_agrees(judged: Judged) -> None:
 def reports(judged: Judged) -> dict[str, bytes]:
     got(judged.api.post(f"{judged.base}reports/"), 202)
     ready = judged.organizer.site.wait_until(lambda: made(judged), what="five reports")
-    return {
-        row["name"]: judged.api.get(f"{judged.base}reports/{row['id']}/").body for row in ready
-    }
+    return {row["name"]: judged.api.get(f"{judged.base}reports/{row['id']}/").body for row in ready}
 
 
 def made(judged: Judged) -> list[dict[str, Any]]:

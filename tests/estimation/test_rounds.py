@@ -359,8 +359,10 @@ def test_reports_are_made_once_and_agree_with_the_rows(campaign: Campaign) -> No
     made = {report.name: files.path_of(report.file).read_text() for report in Report.objects.all()}
     assert sorted(made) == sorted(Report.Name.values)
     table = list(csv.DictReader(io.StringIO(made["estimates.csv"])))
-    stored = {(e.run.tag, e.measure, e.estimator): e for e in Estimate.objects.filter(
-        estimate_set=selectors.latest_estimates(row))}
+    stored = {
+        (e.run.tag, e.measure, e.estimator): e
+        for e in Estimate.objects.filter(estimate_set=selectors.latest_estimates(row))
+    }
     assert len(table) == len(stored)
     for line in table:
         estimate = stored[line["run"], line["measure"], line["estimator"]]

@@ -128,7 +128,9 @@ def check_values(
         assert found["RBP(p=0.8)", tag].value == pytest.approx(rbp, abs=1e-9)
         assert found["P@10", tag].se == 0
         assert found["P@10", tag].low == found["P@10", tag].high
-    natural = {tag: found["DCG(dcg='ln')@100", tag].value for tag in ("mds08a3", "nttd8ale", "weaver2")}
+    natural = {
+        tag: found["DCG(dcg='ln')@100", tag].value for tag in ("mds08a3", "nttd8ale", "weaver2")
+    }
     assert {tag: round(value, 2) for tag, value in natural.items()} == {
         "mds08a3": 6.96,
         "nttd8ale": 9.01,

@@ -128,7 +128,7 @@ class Generator:
         else:
             body = self.encoded(self.value(content[kind]["schema"]) if content else {})
         if self.rng.random() < 0.06:
-            kind = self.rng.choice([MULTIPART_CONTENT, "x/y", "", "application/json; charset=hex"])
+            kind = self.rng.choice([MULTIPART_CONTENT, "x/y", ""])
         return method.upper(), self.url(path, operation), kind, body
 
     def parts(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from evalsite.settings import *  # noqa: E402, F403
 os.environ.pop("DATABASE_URL", None)
 os.environ["DJANGO_SETTINGS_MODULE"] = "evalsite.settings"
 
+STATIC_ROOT.mkdir()  # noqa: F405  (or WhiteNoise warns in every test)
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

@@ -1,0 +1,152 @@
+"""The words say what the verdicts say, and no more."""
+
+import numpy as np
+import pytest
+
+from estimation.findings import LIMIT, OPEN, SURE, findings, further_judgments
+from estimation.models import EstimateSet, Round, Run
+from estimation.selectors import Pairwise, RankedRun, RankingTable
+
+LABELS = 400
+
+
+def ranked(rank: int, value: float, *, tied: bool, of: int, support: float = 1.0) -> RankedRun:
+    return RankedRun(
+        tag=f"run{rank}",
+        rank=rank,
+        rank_low=1,
+        rank_high=of,
+        value=value,
+        se=0.1,
+        low=value - 0.2,
+        high=value + 0.2,
+        support=support,
+        sample_size=50.0,
+        estimator="ht",
+        as_good_as_leader=tied,
+        moved=None,
+    )
+
+
+def case(
+    verdicts: list[list[int]],
+    *,
+    values: list[float] | None = None,
+    margin: float = 0.2,
+    row: Round | None = None,
+    support: float = 1.0,
+) -> tuple[RankingTable, Pairwise]:
+    """A ranking in which the row's run is surely better where its verdict is 1."""
+    count = len(verdicts)
+    values = values or [1.0 - 0.1 * n for n in range(count)]
+    rows = [
+        ranked(n + 1, values[n], tied=verdicts[0][n] <= 0, of=count, support=support)
+        for n in range(count)
+    ]
+    shown = EstimateSet(label_count=LABELS, number=1)
+    table = RankingTable(row or Round(goal="absolute"), shown, "P@10", ["P@10"], rows)
+    pairs = Pairwise(
+        measure="P@10",
+        runs=[run.tag for run in rows],
+        covariance=np.zeros((count, count)),
+        margin=np.full((count, count), margin),
+        adjusted_p=np.ones((count, count)),
+        verdicts=np.array(verdicts, dtype=np.int8),
+    )
+    return table, pairs
+
+
+def said(table: RankingTable, pairs: Pairwise) -> list[tuple[str, str]]:
+    return [(found.kind, found.text) for found in findings(table, pairs)]
+
+
+OPEN3 = [[0, 0, 0], [0, 0, 0], [0, 0, 0]]
+WON = [[0, 1, 1], [-1, 0, 0], [-1, 0, 0]]
+
+
+def test_a_sole_winner_is_named() -> None:
+    assert said(*case(WON)) == [
+        (SURE, "run1 is surely better than all others."),
+        (OPEN, "2 of 3 pairs of runs are decided."),
+    ]
+
+
+def test_contenders_are_named_and_nobody_is_called_best() -> None:
+    texts = said(*case(OPEN3))
+    assert texts[0] == (OPEN, "run1, run2 and run3 cannot be told apart yet for the lead.")
+    assert not any(kind == SURE for kind, _ in texts)
+
+
+def test_many_contenders_are_counted() -> None:
+    count = 12
+    text = said(*case([[0] * count for _ in range(count)]))[0][1]
+    assert (
+        text == "run1 leads, but 11 other runs cannot be told from it yet, run2 being the closest."
+    )
+
+
+def test_everything_decided_is_sure() -> None:
+    verdicts = [[0, 1, 1], [-1, 0, 1], [-1, -1, 0]]
+    assert said(*case(verdicts))[-1] == (SURE, "3 of 3 pairs of runs are decided.")
+
+
+def test_one_run_and_none_have_nothing_to_compare() -> None:
+    assert said(*case([[0]])) == []
+    table, pairs = case([[0]])
+    assert findings(RankingTable(table.round, table.estimate_set, "P@10", [], []), pairs) == []
+
+
+def test_lower_bounds_come_first() -> None:
+    kind, text = said(*case(WON, support=0.6))[0]
+    assert kind == LIMIT
+    assert "run1, run2 and run3" in text
+    assert "lower bounds" in text
+
+
+def test_the_goal_s_pair_is_answered() -> None:
+    runs = {"run": Run(tag="run2"), "baseline": Run(tag="run1")}
+    row = Round(goal="pair", **runs)
+    assert (SURE, "run1 is surely better than run2.") in said(*case(WON, row=row))
+    assert (OPEN, "run2 and run1 cannot be told apart yet.") in said(*case(OPEN3, row=row))
+
+
+def test_the_goal_s_baseline_is_answered() -> None:
+    row = Round(goal="baseline", baseline=Run(tag="run2"))
+    texts = [text for _, text in said(*case(WON, row=row))]
+    assert texts[0] == "Surely better than the baseline run2: run1."
+    assert texts[1] == "1 run is not yet told apart from the baseline."
+
+
+def test_further_judgments_follow_the_square_of_margin_over_difference() -> None:
+    """Two runs: one comparison, so the margin itself is the hurdle."""
+    table, pairs = case([[0, 0], [0, 0]], values=[1.0, 0.9], margin=0.2)
+    text = further_judgments(table, pairs)
+    assert text is not None
+    assert "roughly 1,200 further judgments" in text, (
+        "400 labels, (0.2 / 0.1) ** 2 = 4 times as many"
+    )
+
+
+def test_more_comparisons_ask_for_more_judgments() -> None:
+    values = [1.0, 0.85, 0.1, 0.1, 0.1, 0.1]
+    texts = [
+        further_judgments(*case([[0] * k for _ in range(k)], values=values[:k])) or ""
+        for k in (2, 6)
+    ]
+    numbers = [int(text.split("roughly ")[1].split(" ")[0].replace(",", "")) for text in texts]
+    assert numbers[0] < numbers[1]
+
+
+@pytest.mark.parametrize("margin", [float("inf"), float("nan"), 0.0])
+def test_nothing_is_extrapolated_from_margins_that_say_nothing(margin: float) -> None:
+    assert further_judgments(*case([[0, 0], [0, 0]], margin=margin)) is None
+
+
+def test_nothing_is_extrapolated_without_a_difference() -> None:
+    assert further_judgments(*case([[0, 0], [0, 0]], values=[1.0, 1.0])) is None
+
+
+def test_far_extrapolations_are_not_made() -> None:
+    text = further_judgments(*case([[0, 0], [0, 0]], values=[1.0, 0.99]))
+    assert text is not None
+    assert "over 10 times the judgments" in text
