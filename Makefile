@@ -14,7 +14,7 @@ PYTEST := $(PY) -m pytest --numprocesses logical --maxprocesses 4 --dist workste
 # No configuration of a running site must reach tests and checks.
 CLEAN := env -u DATABASE_URL -u CELERY_BROKER_URL -u SITE_URL -u SECRET_KEY -u DEBUG -u ALLOWED_HOSTS
 
-.PHONY: run test test-fast check install install-dev services
+.PHONY: run test test-fast check lint types contracts deployable install install-dev services
 
 run: install
 	@exec $(PY) manage.py up --host '$(HOST)' --port '$(PORT)'
@@ -31,12 +31,20 @@ test: install-dev services
 test-fast: install-dev
 	@$(CLEAN) $(PYTEST) -m "not slow and not services"
 
-check: install-dev
+check: lint types contracts deployable
+
+lint: install-dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+
+types: install-dev
 	$(PY) -m mypy --strict evalsite judging estimation demo
+
+contracts: install-dev
 	$(VENV)/bin/lint-imports
-	@data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && set -ex && \
+
+deployable: install-dev
+	@data=$$(mktemp -d) && trap 'rm -rf "$$data"' EXIT && set -e && \
 	$(CLEAN) EVALSITE_DATA=$$data $(PY) manage.py makemigrations --check --dry-run && \
 	$(CLEAN) EVALSITE_DATA=$$data SITE_URL=https://evalsite.example \
 		SECRET_KEY=$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(64))') \

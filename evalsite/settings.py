@@ -259,6 +259,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
+    "COMPONENT_SPLIT_PATCH": False,  # bodies of PATCH say themselves what they require
     "ENUM_NAME_OVERRIDES": {
         "CampaignState": "judging.models.Campaign.State",
         "UploadState": "judging.models.Upload.State",

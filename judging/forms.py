@@ -79,12 +79,6 @@ class CampaignForm(forms.Form):
         max_value=10_000,
         help_text="How far down each run is looked at. Every measure must fit into it.",
     )
-    min_relevant = forms.IntegerField(
-        min_value=1,
-        max_value=MAX_GRADE,
-        label="Relevant from grade",
-        help_text="The lowest grade that counts as relevant for P@k and the like.",
-    )
     lease_minutes = forms.IntegerField(
         min_value=1,
         max_value=1440,

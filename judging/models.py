@@ -58,7 +58,7 @@ class Campaign(models.Model):
     """One evaluation: topics, documents, runs, a grade scale, members, one judged collection.
 
     ``grades`` lists the scale from 0 upwards as ``[{"name": ..., "meaning": ...}]``; a grade is
-    its position. ``min_relevant`` is the lowest grade that binary measures count.
+    its position.
     """
 
     class State(models.TextChoices):
@@ -70,7 +70,6 @@ class Campaign(models.Model):
     name = models.CharField(max_length=200)
     guidelines = models.TextField(blank=True)
     grades = models.JSONField()
-    min_relevant = models.PositiveSmallIntegerField(default=1)
     depth = models.PositiveIntegerField(default=100)
     lease_minutes = models.PositiveIntegerField(default=20)
     state = models.CharField(max_length=10, choices=State, default=State.DRAFT)
@@ -81,9 +80,6 @@ class Campaign(models.Model):
         ordering = ["-created", "-pk"]
         constraints = [
             CheckConstraint(condition=Q(depth__gte=1), name="campaign_depth_positive"),
-            CheckConstraint(
-                condition=Q(min_relevant__gte=1), name="campaign_min_relevant_positive"
-            ),
         ]
 
     def __str__(self) -> str:
@@ -367,7 +363,8 @@ class Job(models.Model):
     """Long work as a row: what is due, who does it, how far it is.
 
     ``requested`` and ``done`` are generations: asking again while it runs makes it run once more.
-    ``token`` fences: only the holder of the current token may write results.
+    ``token`` fences: only the holder of the current token may write results. ``data`` says what
+    was asked for, where kind and target do not.
     """
 
     class State(models.TextChoices):
@@ -380,6 +377,7 @@ class Job(models.Model):
     target = models.BigIntegerField()
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="jobs", null=True)
     state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
+    data = models.JSONField(default=dict, blank=True)
     requested = models.PositiveIntegerField(default=1)
     done = models.PositiveIntegerField(default=0)
     attempts = models.PositiveSmallIntegerField(default=0)

@@ -46,6 +46,18 @@ def job_of(kind: str, target: int) -> Job | None:
     return Job.objects.filter(kind=kind, target=target).first()
 
 
+BULK_JOBS = {
+    "judge-from-qrels": "Judging from the qrels",
+    "decide-rest": "Deciding the unjudged rest",
+}
+
+
+def bulk_jobs(campaign: Campaign) -> list[tuple[str, Job]]:
+    """Decisions about many pairs, asked for last: what is done, under way, or failed."""
+    rows = Job.objects.filter(kind__in=BULK_JOBS, target=campaign.pk).order_by("-due")
+    return [(BULK_JOBS[row.kind], row) for row in rows]
+
+
 def documents(campaign: Campaign) -> QuerySet[Document]:
     """Documents of accepted uploads; those still being loaded are not there yet."""
     return campaign.documents.filter(upload__state=Upload.State.ACCEPTED)

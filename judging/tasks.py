@@ -2,7 +2,13 @@
 
 from celery import shared_task
 
-from judging.services import jobs, loaders, uploads  # noqa: F401  (loaders register themselves)
+from judging.services import (  # noqa: F401  (loaders register themselves)
+    decisions,
+    jobs,
+    known_grades,
+    loaders,
+    uploads,
+)
 
 
 @shared_task(name="judging.tasks.run_job")
@@ -11,3 +17,5 @@ def run_job(job_id: int) -> None:
 
 
 jobs.handles("upload")(uploads.read)
+jobs.handles("judge-from-qrels")(known_grades.judge)
+jobs.handles("decide-rest")(decisions.rest)

@@ -32,12 +32,12 @@ WITHOUT_ROOTS_POWERS = (
 class Up:
     """One run of ``manage.py up`` on a free port."""
 
-    def __init__(self, data: Path, *arguments: str) -> None:
+    def __init__(self, data: Path, *arguments: str, demo: bool = False) -> None:
         self.started = time.monotonic()
         self.output = data.parent / f"{data.name}.out"
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                command("--no-demo", *arguments),
+                command(*arguments, *([] if demo else ["--no-demo"])),
                 env=base_environment(data),
                 stdout=output,
                 stderr=output,
@@ -49,7 +49,8 @@ class Up:
 
     def wait_ready(self) -> float:
         """Seconds from the start until it announced its address."""
-        wait_until(lambda: "is ready" in self.text() or self.process.poll() is not None)
+        over = re.compile(r"Stop with Ctrl-C\.\n$")
+        wait_until(lambda: bool(over.search(self.text())) or self.process.poll() is not None, 180)
         assert self.process.poll() is None, self.text()
         return time.monotonic() - self.started
 
@@ -148,6 +149,29 @@ def test_the_second_start_is_quick(up: Up, data: Path) -> None:
         assert Api(again.url).get("/health/ready").status == 200
     finally:
         end(again)
+
+
+@pytest.mark.slow
+def test_the_demo_is_loaded_once_and_its_sign_ins_work(data: Path) -> None:
+    first = Up(data, demo=True)
+    try:
+        first.wait_ready()
+        assert "Loading the demo campaign" in first.text()
+        shown = re.findall(r"^  (\w+) +password (\S+)", first.text(), re.MULTILINE)
+        assert [name for name, _ in shown] == ["assessor", "organizer", "admin"]
+        for name, password in shown:
+            assert Api(first.url).sign_in(name, password).status == 302
+        first.process.send_signal(signal.SIGINT)
+        assert first.process.wait(STOP_SECONDS) == 0
+    finally:
+        end(first)
+    second = Up(data, demo=True)
+    try:
+        assert second.wait_ready() < SECOND_START_SECONDS
+        assert "Loading the demo campaign" not in second.text()
+        assert "assessor" in second.text()
+    finally:
+        end(second)
 
 
 def test_a_request_in_flight_is_answered_before_the_end(up: Up) -> None:

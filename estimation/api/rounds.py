@@ -21,6 +21,8 @@ from judging.models import Campaign, Job
 JOBS = ("preview", "draw", "recompute", "report")
 TAG = 255
 MAX_MEASURES = 10
+MEASURE_HELP = "P@k, DCG@k, Gain@k or RBP(p=…)."
+BUDGET_HELP = "Pairs to draw, in expectation."
 
 
 class Runs(CampaignView):
@@ -33,10 +35,10 @@ class Runs(CampaignView):
         return Response(RunRow(selectors.runs_of(self.campaign), many=True).data)
 
 
-class RoundBody(Body):
-    measure = Text(max_length=60, help_text="P@k, DCG@k, Gain@k or RBP(p=…).")
-    budget = Whole(help_text="Pairs to draw, in expectation.")
-    batch_size = Whole()
+class RoundChange(Body):
+    measure = Text(max_length=60, required=False, help_text=MEASURE_HELP)
+    budget = Whole(required=False, help_text=BUDGET_HELP)
+    batch_size = Whole(required=False)
     goal = serializers.ChoiceField(Round.Goal.choices, required=False)
     run = Text(
         max_length=TAG, required=False, allow_blank=True,
@@ -58,6 +60,12 @@ class RoundBody(Body):
     seed = Text(
         max_length=100, required=False, allow_blank=True, help_text="Left out: a fresh one."
     )
+
+
+class RoundBody(RoundChange):
+    measure = Text(max_length=60, help_text=MEASURE_HELP)
+    budget = Whole(help_text=BUDGET_HELP)
+    batch_size = Whole()
 
 
 class Rounds(CampaignView):
@@ -98,10 +106,10 @@ class RoundDetail(RoundView):
         """One round with its preview and the states of its work."""
         return Response(_shown([self.row], RoundDetailRow)[0])
 
-    @extend_schema(request=RoundBody, responses=RoundDetailRow)
+    @extend_schema(request=RoundChange, responses=RoundDetailRow)
     def patch(self, request: Request, slug: str, number: int) -> Response:
         """Change a drafted round; fields left out stay. Once drawn it is frozen."""
-        given = checked(RoundBody, request.data, partial=True)
+        given = checked(RoundChange, request.data)
         rounds.change(row=self.row, by=self.user, plan=replace(_plan(self.row), **given))
         return Response(_shown([self.row], RoundDetailRow)[0])
 

@@ -126,7 +126,6 @@ def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     picked = {name: request.GET[name] for name in ("first", "second", "all") if name in request.GET}
     return {
         "campaign": shown.campaign,
-        "section": "live",
         "round": shown.round,
         "progress": shown.progress,
         "estimates": shown.estimate_set,

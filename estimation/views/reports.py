@@ -39,7 +39,6 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     earlier.sort(key=lambda report: -report.estimate_set.number)
     context = {
         "campaign": campaign,
-        "section": "report-list",
         "round": row,
         "latest": latest,
         "fresh": [report for report in made if report.estimate_set == latest],
@@ -81,7 +80,6 @@ def report_view(request: HttpRequest, slug: str, number: int, pk: int) -> HttpRe
     body = document[document.index(">", start) + 1 : end]
     context = {
         "campaign": report.estimate_set.round.campaign,
-        "section": "report-list",
         "report": report,
         "round": report.estimate_set.round,
         "body": mark_safe(body),  # noqa: S308 (made by our own template, which escapes)

@@ -86,20 +86,23 @@ class PutOffAssignment(CampaignView):
         return Response(NextRow(_next(self.campaign, self.user)).data)
 
 
-class Correction(Body):
-    revision = Whole(min_value=1, help_text="The revision you correct; it must be the current one.")
+class JudgmentBody(Body):
+    assignment = Whole()
     grade = Whole(help_text="From 0 to the top of the scale.")
     comment = Text(max_length=judgments.MAX_COMMENT, default="", allow_blank=True)
     seconds = Number(
         min_value=0, max_value=DAY, default=None, allow_null=True, help_text="How long it took."
     )
-
-
-class JudgmentBody(Correction):
-    assignment = Whole()
     revision = Whole(
         min_value=1, required=False, help_text="Only to correct a judgment: its current revision."
     )
+
+
+class Correction(Body):
+    revision = Whole(min_value=1, help_text="The revision you correct; it must be the current one.")
+    grade = Whole(required=False, help_text="From 0 to the top of the scale.")
+    comment = Text(max_length=judgments.MAX_COMMENT, required=False, allow_blank=True)
+    seconds = Number(min_value=0, max_value=DAY, default=None, allow_null=True)
 
 
 class Which(serializers.Serializer[Any]):
@@ -156,12 +159,10 @@ class JudgmentDetail(CampaignView):
 
         Grade and comment stay as they were in that revision where they are left out.
         """
-        given = checked(Correction, request.data, partial=True)
-        if "revision" not in given:
-            raise serializers.ValidationError({"revision": ["This field is required."]})
+        given = checked(Correction, request.data)
         own = _own(self.campaign, self.user, assignment)
         said = get_object_or_404(own.judgments, revision=given["revision"])
-        given = {"grade": said.grade, "comment": said.comment, "seconds": None, **given}
+        given = {"grade": said.grade, "comment": said.comment, **given}
         return Response(JudgmentRow(_save(own, self.user, request, given).judgment).data)
 
 

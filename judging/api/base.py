@@ -86,7 +86,7 @@ class ApiView(APIView):
     section: ClassVar[str] = "Campaigns"
     refusals: ClassVar[dict[str, tuple[int, ...]]] = {}
     parser_classes = [JsonBody]
-    metadata_class = None
+    http_method_names = ["get", "head", "post", "patch", "delete"]
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         request.encoding = "utf-8"  # whatever the content type says: some codecs are no text

@@ -28,7 +28,7 @@ class Grade(Body):
 
 
 class CampaignChange(Body):
-    name = Text(max_length=200)
+    name = Text(max_length=200, required=False)
     guidelines = Text(
         max_length=MAX_TEXT, required=False, allow_blank=True, trim_whitespace=False,
         help_text="What assessors are told.",
@@ -36,12 +36,12 @@ class CampaignChange(Body):
     grades = serializers.ListField(
         child=Grade(), required=False, help_text="The scale, from grade 0 upwards."
     )
-    min_relevant = Whole(required=False, help_text="Lowest grade that counts as relevant.")
     depth = Whole(required=False, help_text="How deep runs are pooled.")
     lease_minutes = Whole(required=False, help_text="How long a pair is kept for an assessor.")
 
 
 class CampaignBody(CampaignChange):
+    name = Text(max_length=200)
     slug = serializers.SlugField(
         max_length=60, required=False, help_text="Its address; made from the name if left out."
     )
@@ -80,7 +80,7 @@ class CampaignDetail(CampaignView):
 
         Fields left out stay as they are. Scale and depth are fixed once a round is drawn.
         """
-        given = checked(CampaignChange, request.data, partial=True)
+        given = checked(CampaignChange, request.data)
         campaigns.change(
             campaign=self.campaign, by=self.user, plan=replace(_plan(self.campaign), **given)
         )
@@ -115,7 +115,6 @@ def _plan(row: Campaign) -> campaigns.Plan:
         name=row.name,
         guidelines=row.guidelines,
         grades=row.grades,
-        min_relevant=row.min_relevant,
         depth=row.depth,
         lease_minutes=row.lease_minutes,
     )

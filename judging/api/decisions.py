@@ -11,12 +11,17 @@ from judging import selectors
 from judging.api.base import ORGANIZER, CampaignView, page
 from judging.api.fields import Body, NoBody, Text, Whole, checked
 from judging.api.pagination import PAGE_PARAMETERS, page_shape
-from judging.api.serializers import DecisionRow, PairCount, StuckRow
+from judging.api.serializers import DecisionRow, JobRow, StuckRow
 from judging.models import Campaign, Pair
 from judging.services import decisions, known_grades
 
 DECISIONS = inline_serializer(
-    "Decisions", {"stuck": StuckRow(many=True), "taken": page_shape(DecisionRow)}
+    "Decisions",
+    {
+        "stuck": StuckRow(many=True),
+        "taken": page_shape(DecisionRow),
+        "working": JobRow(many=True),
+    },
 )
 
 
@@ -44,10 +49,13 @@ class Decisions(CampaignView):
 
     @extend_schema(parameters=PAGE_PARAMETERS, responses=DECISIONS)
     def get(self, request: Request, slug: str) -> Response:
-        """Pairs that wait for you (at most 200), and, by page, the decisions taken so far."""
+        """Pairs that wait for you (at most 200), the decisions taken, and work under way."""
         taken = page(request, selectors.decisions(self.campaign).order_by("-pk"), DecisionRow)
         stuck: Any = StuckRow(selectors.stuck_pairs(self.campaign), many=True).data
-        return Response({"stuck": stuck, "taken": taken.data})
+        working: Any = JobRow(
+            [job for _, job in selectors.bulk_jobs(self.campaign)], many=True
+        ).data
+        return Response({"stuck": stuck, "taken": taken.data, "working": working})
 
     @extend_schema(request=DecisionBody, responses={201: DecisionRow})
     def post(self, request: Request, slug: str) -> Response:
@@ -61,24 +69,24 @@ class DecideRest(CampaignView):
     section = "Decisions"
     access = {"POST": ORGANIZER}
 
-    @extend_schema(request=RestBody, responses=PairCount)
+    @extend_schema(request=RestBody, responses={202: JobRow})
     def post(self, request: Request, slug: str) -> Response:
-        """Give every drawn pair that nobody has judged or holds the same grade."""
+        """Have every drawn pair that nobody has judged or holds get the same grade."""
         given = checked(RestBody, request.data)
-        count = decisions.decide_rest(campaign=self.campaign, by=self.user, **given)
-        return Response({"pairs": count})
+        job = decisions.request_rest(campaign=self.campaign, by=self.user, **given)
+        return Response(JobRow(job).data, 202)
 
 
 class FromQrels(CampaignView):
     section = "Decisions"
     access = {"POST": ORGANIZER}
 
-    @extend_schema(request=None, responses=PairCount)
+    @extend_schema(request=None, responses={202: JobRow})
     def post(self, request: Request, slug: str) -> Response:
-        """Judge drawn pairs from the qrels that were uploaded."""
+        """Have drawn pairs judged from the qrels that were uploaded."""
         checked(NoBody, request.data)
-        count = known_grades.answer(campaign=self.campaign, by=self.user)
-        return Response({"pairs": count})
+        job = known_grades.request(campaign=self.campaign, by=self.user)
+        return Response(JobRow(job).data, 202)
 
 
 class AskAgain(CampaignView):

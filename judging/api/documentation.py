@@ -1,8 +1,8 @@
 """The OpenAPI document, and the page that shows it to people."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -105,7 +105,7 @@ def _operation(schema: dict[str, Any], path: str, method: str, found: dict[str, 
         parameters=[_parameter(schema, each) for each in found.get("parameters", [])],
         body_type=body_type,
         body=list(_fields(schema, body_schema)),
-        answers=[answer for answer in answers if answer.status < "400"],
+        answers=_merged(answer for answer in answers if answer.status < "400"),
         errors=[answer for answer in answers if answer.status >= "400"],
         example=_curl(schema, path, method, body_type, body_schema),
     )
@@ -115,6 +115,17 @@ def _answer(schema: dict[str, Any], status: str, found: dict[str, Any]) -> Answe
     content: dict[str, Any] = next(iter(found.get("content", {}).values()), {})
     fields = list(_fields(schema, content.get("schema", {}))) if status < "400" else []
     return Answer(status, found.get("description", ""), fields)
+
+
+def _merged(answers: Iterable[Answer]) -> list[Answer]:
+    """Answers that look the same are shown once, with all their statuses."""
+    merged: list[Answer] = []
+    for answer in answers:
+        if merged and merged[-1].fields == answer.fields:
+            merged[-1] = replace(merged[-1], status=f"{merged[-1].status}, {answer.status}")
+        else:
+            merged.append(answer)
+    return merged
 
 
 def _parameter(schema: dict[str, Any], found: dict[str, Any]) -> Field:
@@ -131,7 +142,8 @@ def _fields(
     if depth > MAX_DEPTH:
         return
     required = inner.get("required", ())
-    for name, each in inner.get("properties", {}).items():
+    properties = inner.get("properties", {})
+    for name, each in sorted(properties.items(), key=lambda named: named[0] not in required):
         path = f"{prefix}{mark}.{name}".lstrip(".")
         yield Field(path, _type(schema, each), name in required, each.get("description", ""))
         yield from _fields(schema, each, path, depth + 1)

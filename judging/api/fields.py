@@ -84,8 +84,8 @@ class NoBody(Body):
     """For actions that take nothing."""
 
 
-def checked(kind: type[serializers.Serializer[Any]], data: Any, *, partial: bool = False) -> Any:
+def checked(kind: type[serializers.Serializer[Any]], data: Any) -> Any:
     """The validated values, or a 400 that names every field at fault."""
-    serializer = kind(data=data, partial=partial)
+    serializer = kind(data=data)
     serializer.is_valid(raise_exception=True)
     return serializer.validated_data

@@ -76,7 +76,6 @@ class MaterialRow(Row):
 
 
 class OrganizedCampaignRow(CampaignRow):
-    min_relevant = IntegerField(required=False, help_text="Lowest grade that counts as relevant.")
     depth = IntegerField(required=False, help_text="How deep runs are pooled.")
     lease_minutes = IntegerField(required=False)
     created = DateTimeField(required=False)
@@ -216,10 +215,6 @@ class DecisionRow(Row):
     reason = CharField()
     decided_by = CharField(source="decided_by.username")
     created = DateTimeField()
-
-
-class PairCount(Row):
-    pairs = IntegerField(help_text="How many pairs it closed or judged.")
 
 
 class MemberRow(Row):

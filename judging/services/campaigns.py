@@ -26,7 +26,6 @@ class Plan:
     slug: str = ""
     guidelines: str = ""
     grades: list[dict[str, str]] = field(default_factory=lambda: list(DEFAULT_GRADES))
-    min_relevant: int = 1
     depth: int = 100
     lease_minutes: int = 20
 
@@ -49,7 +48,6 @@ def create(*, by: User, plan: Plan) -> Campaign:
                 name=plan.name.strip(),
                 guidelines=plan.guidelines,
                 grades=plan.grades,
-                min_relevant=plan.min_relevant,
                 depth=plan.depth,
                 lease_minutes=plan.lease_minutes,
                 created_by=by,
@@ -78,7 +76,6 @@ def change(*, campaign: Campaign, by: User, plan: Plan) -> None:
         "name": plan.name.strip(),
         "guidelines": plan.guidelines,
         "grades": plan.grades,
-        "min_relevant": plan.min_relevant,
         "depth": plan.depth,
         "lease_minutes": plan.lease_minutes,
     }
@@ -116,6 +113,5 @@ def _check(plan: Plan) -> None:
     require(2 <= count <= MAX_GRADE + 1, "grades", f"Expected 2 to {MAX_GRADE + 1} grades.")
     named = all(grade.get("name", "").strip() for grade in plan.grades)
     require(named, "grades", "Every grade needs a name.")
-    require(1 <= plan.min_relevant < count, "min_relevant", f"Expected 1 to {count - 1}.")
     require(1 <= plan.depth <= 10_000, "depth", "Expected a depth from 1 to 10,000.")
     require(1 <= plan.lease_minutes <= 1440, "lease_minutes", "Expected 1 to 1,440 minutes.")

@@ -9,8 +9,9 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from judging.errors import UserError
-from judging.models import Assignment, Campaign, Decision, Pair, User
-from judging.services import audit, batches
+from judging.models import Assignment, Campaign, Decision, Job, Pair, User
+from judging.services import audit, batches, jobs
+from judging.services.jobs import Progress, untold
 
 CHUNK = 2000
 
@@ -23,7 +24,32 @@ def decide(*, pair: Pair, by: User, grade: int | None, reason: str) -> Decision:
     return _decide_many(Pair.objects.filter(pk=pair.pk), pair.campaign, by, grade, reason)[0]
 
 
-def decide_rest(*, campaign: Campaign, by: User, grade: int, reason: str) -> int:
+def request_rest(*, campaign: Campaign, by: User, grade: int, reason: str) -> Job:
+    """Has a worker give this grade to every unjudged pair (see decide_rest).
+
+    Raises UserError as ``decide`` does.
+    """
+    _check(campaign, grade, reason)
+    with transaction.atomic():
+        audit.record("ask for rest", by=by, campaign=campaign, grade=grade, reason=reason[:500])
+        data = {"by": by.pk, "grade": grade, "reason": reason}
+        return jobs.request("decide-rest", campaign.pk, campaign=campaign, data=data)
+
+
+def rest(job: jobs.Running) -> None:
+    """The job of request_rest. Run again it goes on with what is left."""
+    decide_rest(
+        campaign=Campaign.objects.get(pk=job.target),
+        by=User.objects.get(pk=job.data["by"]),
+        grade=job.data["grade"],
+        reason=job.data["reason"],
+        progress=job.report,
+    )
+
+
+def decide_rest(
+    *, campaign: Campaign, by: User, grade: int, reason: str, progress: Progress = untold
+) -> int:
     """Gives every unjudged, unassigned pair of the drawn batches this grade; returns how many.
 
     Opens the batches that wait, so that a census completes. For pairs known to be not relevant.
@@ -41,6 +67,7 @@ def decide_rest(*, campaign: Campaign, by: User, grade: int, reason: str) -> int
     for start in range(0, len(ids), CHUNK):
         chunk = Pair.objects.filter(pk__in=ids[start : start + CHUNK], held=0)
         done += len(_decide_many(chunk, campaign, by, grade, reason, required=False))
+        progress((start + CHUNK) / len(ids), f"{done:,} pairs decided")
     return done
 
 

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from celery import current_app
 from django.conf import settings
@@ -53,6 +54,7 @@ class Running:
     target: int
     token: str
     generation: int
+    data: dict[str, Any]
 
     def report(self, progress: float, note: str = "") -> None:
         """Shows how far the work is (a share between 0 and 1); not inside a transaction."""
@@ -75,6 +77,13 @@ class Running:
 
 
 Handler = Callable[[Running], None]
+Progress = Callable[[float, str], None]
+
+
+def untold(_share: float, _note: str) -> None:
+    """The progress of work that nobody watches."""
+
+
 _handlers: dict[str, Handler] = {}
 
 
@@ -88,16 +97,24 @@ def handles(kind: str) -> Callable[[Handler], Handler]:
     return register
 
 
-def request(kind: str, target: int, *, campaign: Campaign | int | None = None) -> Job:
+def request(
+    kind: str,
+    target: int,
+    *,
+    campaign: Campaign | int | None = None,
+    data: dict[str, Any] | None = None,
+) -> Job:
     """Makes (kind, target) due; asked again while it runs, it will run once more."""
-    job = _renew(kind, target)
+    job = _renew(kind, target, data or {})
     if job is None:
         campaign_id = campaign.pk if isinstance(campaign, Campaign) else campaign
         try:
             with transaction.atomic():
-                job = Job.objects.create(kind=kind, target=target, campaign_id=campaign_id)
+                job = Job.objects.create(
+                    kind=kind, target=target, campaign_id=campaign_id, data=data or {}
+                )
         except IntegrityError:
-            job = _renew(kind, target)
+            job = _renew(kind, target, data or {})
             if job is None:
                 raise
     job_id = job.pk
@@ -105,10 +122,11 @@ def request(kind: str, target: int, *, campaign: Campaign | int | None = None) -
     return job
 
 
-def _renew(kind: str, target: int) -> Job | None:
+def _renew(kind: str, target: int, data: dict[str, Any]) -> Job | None:
     running = When(state=Job.State.RUNNING, then=Value(Job.State.RUNNING))
     updated = Job.objects.filter(kind=kind, target=target).update(
         requested=F("requested") + 1,
+        data=data,
         state=Case(running, default=Value(Job.State.QUEUED)),
         attempts=Case(When(state=Job.State.RUNNING, then=F("attempts")), default=Value(0)),
         due=Now(),
@@ -202,7 +220,7 @@ def claim(job_id: int) -> Running | None:
     job = Job.objects.get(pk=job_id)
     if job.token != token:
         return None
-    return Running(job.pk, job.kind, job.target, token, job.requested)
+    return Running(job.pk, job.kind, job.target, token, job.requested, job.data)
 
 
 @contextmanager

@@ -10,17 +10,35 @@ from django.db.models import F, OuterRef, QuerySet, Subquery
 
 from judging.clock import seconds_from_now
 from judging.errors import UserError
-from judging.models import Assignment, Campaign, Judgment, KnownGrade, Pair, User
-from judging.services import audit, batches
+from judging.models import Assignment, Campaign, Job, Judgment, KnownGrade, Pair, User
+from judging.services import audit, batches, jobs
+from judging.services.jobs import Progress, untold
 
 ASSESSOR = "qrels"
 CHUNK = 2000
 
 
-def answer(*, campaign: Campaign, by: User) -> int:
+def request(*, campaign: Campaign, by: User) -> Job:
+    """Has a worker judge from the qrels (see answer).
+
+    Raises UserError ``campaign_not_open`` (409).
+    """
+    _refuse_unless_open(campaign)
+    with transaction.atomic():
+        audit.record("ask for qrels", by=by, campaign=campaign)
+        data = {"by": by.pk}
+        return jobs.request("judge-from-qrels", campaign.pk, campaign=campaign, data=data)
+
+
+def judge(job: jobs.Running) -> None:
+    """The job of request. Run again it goes on with what is left."""
+    campaign = Campaign.objects.get(pk=job.target)
+    answer(campaign=campaign, by=User.objects.get(pk=job.data["by"]), progress=job.report)
+
+
+def answer(*, campaign: Campaign, by: User, progress: Progress = untold) -> int:
     """Judges every free pair of the drawn batches whose grade is known; returns how many."""
-    if campaign.state != Campaign.State.OPEN:
-        raise UserError("campaign_not_open", "Open the campaign for judging first.", status=409)
+    _refuse_unless_open(campaign)
     while batches.open_next(campaign.pk):
         pass
     assessor = _assessor()
@@ -28,7 +46,13 @@ def answer(*, campaign: Campaign, by: User) -> int:
     done = 0
     for start in range(0, len(ids), CHUNK):
         done += _answer_chunk(campaign, assessor, by, ids[start : start + CHUNK])
+        progress((start + CHUNK) / len(ids), f"{done:,} pairs judged")
     return done
+
+
+def _refuse_unless_open(campaign: Campaign) -> None:
+    if campaign.state != Campaign.State.OPEN:
+        raise UserError("campaign_not_open", "Open the campaign for judging first.", status=409)
 
 
 def _assessor() -> User:

@@ -16,7 +16,7 @@ from judging.services.campaigns import Plan
 def new(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
     standard = Plan(name="")
-    initial = {name: getattr(standard, name) for name in ("depth", "min_relevant", "lease_minutes")}
+    initial = {name: getattr(standard, name) for name in ("depth", "lease_minutes")}
     form = CampaignForm(request.POST or None, initial=initial)
     rows = grade_rows(request.POST or None, None)
     grades = scale(rows)

@@ -29,6 +29,7 @@ def _page(request: HttpRequest, campaign: Campaign, form: RestForm) -> HttpRespo
         "taken": taken.order_by("-pk")[:SHOWN],
         "taken_count": taken.count(),
         "known": campaign.known_grades.count(),
+        "working": selectors.bulk_jobs(campaign),
         "form": form,
     }
     status = 400 if form.errors else 200
@@ -64,17 +65,17 @@ def decide_rest(request: HttpRequest, slug: str) -> HttpResponse:
         return _page(request, campaign, form)
     grade, reason = form.cleaned_data["grade"], form.cleaned_data["reason"]
     try:
-        count = service.decide_rest(campaign=campaign, by=user, grade=grade, reason=reason)
+        service.request_rest(campaign=campaign, by=user, grade=grade, reason=reason)
     except UserError as error:
         blame(form, error)
         return _page(request, campaign, form)
-    messages.success(request, f"{count:,} pairs were decided as grade {grade}.")
+    messages.success(request, f"The unjudged rest is being decided as grade {grade}.")
     return redirect("decisions", slug=slug)
 
 
 @require_POST
 def from_qrels(request: HttpRequest, slug: str) -> HttpResponse:
     user = user_of(request)
-    count = known_grades.answer(campaign=organized_campaign(user, slug), by=user)
-    messages.success(request, f"{count:,} pairs were judged from the uploaded qrels.")
+    known_grades.request(campaign=organized_campaign(user, slug), by=user)
+    messages.success(request, "The drawn pairs are being judged from the uploaded qrels.")
     return redirect("decisions", slug=slug)

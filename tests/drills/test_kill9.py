@@ -18,7 +18,7 @@ import pytest
 from tests.conftest import MakeSite
 from tests.support import hasty
 from tests.support.client import Api
-from tests.support.crowd import Assessor, Crowd, Organizer, Shift, assessors, got
+from tests.support.crowd import Assessor, Crowd, Organizer, Shift, assessors, got, supervise
 from tests.support.journal import (
     Journal,
     Said,
@@ -71,7 +71,6 @@ def drilled(
     with Shift(people, seconds=150) as shift:
         killed = fire(organizer, shift, rng)
         over.set()
-    supervise(site)
     organizer.final_estimates(len(organizer.batches()), seconds=60)
     resent = sum(person.resent for person in people)
     return Drilled(organizer, journal.read(), tables_of(site.python), killed, resent)
@@ -129,13 +128,6 @@ def kill(site: Site, victim: str) -> None:
         process.kill_child()
     else:
         process.restart()
-
-
-def supervise(site: Site) -> None:
-    """Starts again what has ended: Celery gives up when a process dies that it has just forked."""
-    for process in (site.web, *site.workers):
-        if not process.running():
-            process.start()
 
 
 def test_the_kills_fell_into_the_judging(drilled: Drilled) -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import re
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from estimation.models import EstimateSet
+from estimation.models import Estimate, EstimateSet
 from judging.models import AuditEntry, Batch, Judgment, User
 from tests.support import rest
 
@@ -146,6 +147,9 @@ def test_from_first_judgment_to_reports(
     assert organizer.get(f"{base}ranking/?measure=nonsense").status_code == 400
 
     estimates = get(organizer, f"{base}estimates/")
+    Estimate.objects.filter(measure="P@5").update(df=math.inf, high=math.inf)
+    unbounded = get(organizer, f"{base}estimates/?measure=P@5")["estimates"]
+    assert {(row["df"], row["high"]) for row in unbounded} == {(None, None)}
     asked = get(organizer, f"{base}estimates/?measure=DCG@10&estimator=ht&round=1&batches=2")
     assert len(asked["estimates"]) == rest.RUNS
     assert all(row in estimates["estimates"] for row in asked["estimates"])
@@ -214,11 +218,16 @@ def test_decisions_over_what_nobody_could_judge(
     qrels = rest.file("qrels.txt", "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n")
     organizer.post(f"{base}uploads/", {"files": [qrels], "kind": "qrels"}, format="multipart")
     rest.work()
-    assert organizer.post(f"{base}decisions/from-qrels/").status_code == 200
-    rest_of = organizer.post(f"{base}decisions/rest/", {"grade": 0, "reason": "known"}).json()
-    assert rest_of["pairs"] > 0
-    taken = get(organizer, f"{base}decisions/?page_size=3")["taken"]
-    assert (taken["count"], len(taken["results"])) == (rest_of["pairs"] + 1, 3)
+    assert organizer.post(f"{base}decisions/from-qrels/").status_code == 202
+    rest.work()
+    decided_rest = organizer.post(f"{base}decisions/rest/", {"grade": 0, "reason": "known"})
+    assert (decided_rest.status_code, decided_rest.json()["state"]) == (202, "queued")
+    rest.work()
+    shown = get(organizer, f"{base}decisions/?page_size=3")
+    assert [job["state"] for job in shown["working"]] == ["done", "done"]
+    assert shown["taken"]["count"] > 1
+    assert len(shown["taken"]["results"]) == 3
+    assert shown["stuck"] == []
 
 
 LISTS = (

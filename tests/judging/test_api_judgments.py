@@ -259,6 +259,24 @@ def test_of_different_ones_at_once_the_first_counts() -> None:
     assert sum(answer.status_code == 201 for answer in answers) == 1
 
 
+@pytest.mark.usefixtures("shared_database")
+def test_one_correction_sent_many_times_at_once_is_made_once() -> None:
+    client = assessor()
+    header = client._credentials["HTTP_AUTHORIZATION"]
+    held = client.post(NEXT).json()["assignment"]["id"]
+    judge(client, {"assignment": held, "grade": 0})
+
+    def correct() -> Any:
+        own = rest.RestClient(raise_request_exception=False)
+        own.credentials(HTTP_AUTHORIZATION=header)
+        return own.patch(f"{URL}{held}/", {"revision": 1, "grade": 3})
+
+    answers = in_parallel([correct] * 20)
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
+    assert list(Judgment.objects.order_by("pk").values_list("grade", flat=True)) == [0, 3]
+
+
 TOKENS = "/api/tokens/"
 SIGN_IN = {"username": "anna", "password": "right one"}
 

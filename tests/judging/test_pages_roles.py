@@ -232,7 +232,7 @@ def rows(*grades: str) -> dict[str, str]:
     return data
 
 
-PLAN = {"name": "New one", "slug": "", "depth": 50, "min_relevant": 1, "lease_minutes": 5}
+PLAN = {"name": "New one", "slug": "", "depth": 50, "lease_minutes": 5}
 
 
 def test_a_campaign_is_made_with_its_scale() -> None:
@@ -307,7 +307,7 @@ def test_a_stuck_pair_is_asked_again_then_decided_with_its_reason() -> None:
     assert "It is a heading." in text_of(client.get(page))
 
 
-def test_known_grades_and_the_rest_are_decided_at_once_when_confirmed() -> None:
+def test_known_grades_and_the_rest_are_decided_by_the_worker_when_confirmed() -> None:
     campaign = factories.campaign(topics=1)
     factories.released_batch(campaign, "abc")
     topic = campaign.topics.get()
@@ -316,6 +316,7 @@ def test_known_grades_and_the_rest_are_decided_at_once_when_confirmed() -> None:
     client = Client()
     client.force_login(campaign.created_by)
     client.post(reverse("judge-from-qrels", args=[campaign.slug]))
+    factories.run_due_jobs()
     assert Assignment.objects.get().pair.docno == "b"
 
     rest = reverse("decide-rest", args=[campaign.slug])
@@ -323,6 +324,9 @@ def test_known_grades_and_the_rest_are_decided_at_once_when_confirmed() -> None:
     assert unsure.status_code == 400
     assert not Decision.objects.exists()
     client.post(rest, {"grade": "0", "reason": "outside the pool", "sure": "on"})
+    assert not Decision.objects.exists()
+    factories.run_due_jobs()
+    assert "2 pairs decided" in text_of(client.get(reverse("decisions", args=[campaign.slug])))
     assert sorted(d.pair.docno for d in Decision.objects.all()) == ["a", "c"]
 
 

@@ -125,11 +125,15 @@ class Organizer:
         return key_of(self.site, name)
 
     def final_estimates(self, batches: int, *, seconds: float = 60) -> dict[str, Any]:
-        """Waits until the estimates rest on so many batches and nothing is due any more."""
+        """Waits until the estimates rest on so many batches and nothing is due any more.
+
+        Meanwhile what has ended is started again, as the supervisor does.
+        """
         ask = partial(self._final, batches)
         return dict(self.site.wait_until(ask, seconds, what=f"{batches} batches final") or {})
 
     def _final(self, batches: int) -> dict[str, Any] | None:
+        supervise(self.site)
         job = got(self.api.get(f"{self.base}rounds/1/batches/"))["recompute"]
         found: dict[str, Any] = got(self.api.get(f"{self.base}estimates/"))
         done = job is not None and job["state"] == "done"
@@ -138,6 +142,16 @@ class Organizer:
 
     def batches(self) -> list[dict[str, Any]]:
         return list(got(self.api.get(f"{self.base}rounds/1/batches/"))["batches"])
+
+
+def supervise(site: Site) -> None:
+    """Starts again what has ended: Celery gives up when a process dies that it has just forked,
+    and at times when its broker goes away. To be called by the main thread: children die with the
+    thread that made them.
+    """
+    for process in (site.web, *site.workers):
+        if not process.running():
+            process.start()
 
 
 def key_of(site: Site, name: str, password: str = PASSWORD) -> str:

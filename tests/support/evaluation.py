@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from django.db.models.functions import Now
 
-from estimation.models import Round
-from estimation.services import rounds
+from estimation.models import Report, Round
+from estimation.services import reports, rounds
 from judging.models import Campaign, User, WorkerHeartbeat
 from judging.services import assignments, campaigns, judgments
 from tests.support import factories
@@ -73,3 +73,9 @@ def judge(
 
 def worker_alive() -> None:
     WorkerHeartbeat.objects.update_or_create(name="a worker", defaults={"seen": Now()})
+
+
+def made_reports(row: Round) -> list[Report]:
+    reports.request(row=row, by=row.created_by)
+    factories.run_due_jobs()
+    return list(Report.objects.filter(estimate_set__round=row))

@@ -1,0 +1,30 @@
+"""A site with the demo campaign, for tests that look at its pages."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.support.site import Site
+
+DEMO = "python-functions"
+DEMO_PASSWORD = "evalsite-demo"
+
+
+@pytest.fixture(scope="session")
+def demo() -> Iterator[Site]:
+    """One for all tests: loading it takes its time. What a test changes must not bother others."""
+    site = Site("sqlite")
+    site.manage("load_demo")
+    try:
+        yield site.start()
+    finally:
+        site.stop()
+
+
+def sign_in(page: Page, site: Site, username: str, password: str = DEMO_PASSWORD) -> None:
+    page.goto(f"{site.url}/sign-in/")
+    page.get_by_label("Username").fill(username)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{site.url}/")

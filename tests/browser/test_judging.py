@@ -1,0 +1,187 @@
+"""Judging in a real browser: by keyboard, on a phone, and without JavaScript."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import DEMO, sign_in
+from tests.support import browser
+from tests.support.crowd import Organizer
+from tests.support.inspect import overflow
+from tests.support.material import small_material
+from tests.support.site import PASSWORD, Site
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+
+JUDGMENTS = 20
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+ROUND = {"measure": "DCG@10", "budget": 40, "batch_size": 8, "seed": "browser"}
+
+
+@contextmanager
+def another(chromium: Browser, errors: list[str], **values: Any) -> Iterator[Page]:
+    """A page of somebody else's browser, which must stay without errors as well."""
+    context = chromium.new_context(locale="en-US", **values)
+    context.set_default_timeout(15_000)
+    page = context.new_page()
+    browser.watch(page, errors)
+    yield page
+    context.close()
+
+
+def join(page: Page, link: str) -> None:
+    page.goto(link)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_label("Password again").fill(PASSWORD)
+    page.get_by_role("button", name="Set the password and begin").click()
+    expect(page.get_by_text("Welcome. Your password is set.")).to_be_visible()
+
+
+def docno(page: Page) -> str:
+    return page.locator("#document .docno").inner_text()
+
+
+def judged(page: Page) -> int:
+    return int(page.locator(".desk-bar .today b").inner_text())
+
+
+def shown_values(page: Page) -> list[str]:
+    return page.locator("table.ranking .value").all_inner_texts()
+
+
+def batch_of(page: Page) -> int:
+    found = re.search(r"Batch (\d+)", page.locator("#live-head").inner_text())
+    assert found
+    return int(found[1])
+
+
+def test_from_an_invitation_to_the_moved_estimate(
+    demo: Site, page: Page, chromium: Browser, console_errors: list[str]
+) -> None:
+    """A new person judges 20 documents by keyboard; the organizer's page moves by itself."""
+    sign_in(page, demo, "organizer")
+    page.goto(f"{demo.url}/c/{DEMO}/people/")
+    page.get_by_label("User name").fill("newcomer")
+    page.get_by_role("button", name="Add", exact=True).click()
+    link = page.get_by_label(re.compile("newcomer has no password yet")).input_value()
+    page.goto(f"{demo.url}/c/{DEMO}/ranking/")
+    before, batch = shown_values(page), batch_of(page)
+    assert len(before) >= 14
+    with another(chromium, console_errors) as newcomer:
+        join(newcomer, link)
+        newcomer.goto(f"{demo.url}/")
+        newcomer.get_by_role("link", name="Judge").first.click()
+        judge_by_keyboard(newcomer)
+        newcomer.goto(f"{demo.url}/c/{DEMO}/judged/")
+        assert newcomer.locator("tbody tr").count() == JUDGMENTS
+    expect(page.locator("#live-head")).not_to_contain_text(f"Batch {batch} of", timeout=30_000)
+    expect(page.locator("table.ranking .value")).not_to_have_text(before, timeout=30_000)
+    assert batch_of(page) == batch + 1
+    assert ": equal " in demo.manage("recompute", DEMO)
+
+
+def judge_by_keyboard(page: Page) -> None:
+    """One key for each document; one of them undone and given another grade."""
+    for number in range(JUDGMENTS):
+        first = docno(page)
+        page.keyboard.press(str(number % 4))
+        expect(page.locator(".desk-bar .today b")).to_have_text(str(number + 1))
+        assert docno(page) != first
+        if number == 7:
+            undo_by_keyboard(page, first)
+
+
+def undo_by_keyboard(page: Page, first: str) -> None:
+    page.keyboard.press("u")
+    expect(page.locator("#document .docno")).to_have_text(first)
+    page.keyboard.press("1")
+    expect(page.locator("#document .docno")).not_to_have_text(first)
+
+
+@pytest.fixture
+def fresh(demo: Site, request: pytest.FixtureRequest) -> Organizer:
+    """A small campaign of its own beside the demo, open for judging."""
+    name = re.sub(r"\W", "-", request.node.name)
+    key = demo.add_users(f"olga-{name}", organizer=True)[f"olga-{name}"]
+    organizer = Organizer(demo, demo.api(key), name.replace("_", "-"))
+    organizer.create(guidelines="Judge what the document says, not how.")
+    organizer.bring(small_material(topics=4, documents=12, runs=3, depth=8))
+    organizer.draft(**ROUND)
+    organizer.draw()
+    organizer.open()
+    organizer.enlist(f"assessor-{name}")
+    return organizer
+
+
+def test_with_taps_on_a_phone(
+    demo: Site, fresh: Organizer, chromium: Browser, console_errors: list[str]
+) -> None:
+    with another(chromium, console_errors, **PHONE) as phone:
+        begin(phone, demo, fresh)
+        for number in range(6):
+            before = docno(phone)
+            assert overflow(phone) <= 0
+            phone.locator(f'.grade-button[data-key="{number % 4}"]').tap()
+            expect(phone.locator(".desk-bar .today b")).to_have_text(str(number + 1))
+            assert docno(phone) != before
+        phone.get_by_role("button", name=re.compile("^Skip")).tap()
+        phone.locator("#skip-panel button").first.tap()
+        expect(phone.locator("#skip-panel")).to_be_hidden()
+        assert judged(phone) == 6
+    assert console_errors == []
+
+
+def test_without_javascript(
+    demo: Site, fresh: Organizer, chromium: Browser, console_errors: list[str]
+) -> None:
+    with another(chromium, console_errors, java_script_enabled=False) as plain:
+        begin(plain, demo, fresh)
+        for number in range(4):
+            before = docno(plain)
+            plain.locator(".grade-button").nth(number).click()
+            expect(plain.locator(".desk-bar .today b")).to_have_text(str(number + 1))
+            assert docno(plain) != before
+        plain.get_by_role("link", name=re.compile("^Undo")).click()
+        plain.locator(".grade-button").nth(0).click()
+        expect(plain.locator("#document .docno")).to_be_visible()
+        assert judged(plain) == 4
+    assert console_errors == []
+
+
+def begin(page: Page, site: Site, campaign: Organizer) -> None:
+    name = f"assessor-{campaign.api.get('/api/me/').json()['username'].removeprefix('olga-')}"
+    sign_in(page, site, name, PASSWORD)
+    page.goto(f"{site.url}/c/{campaign.slug}/judge/")
+
+
+def test_an_answer_is_kept_while_the_server_is_away(
+    make_site: Any, chromium: Browser, page: Page, console_errors: list[str]
+) -> None:
+    """A grade given while the web server is down is stored once it is back, without a reload."""
+    site: Site = make_site("sqlite")
+    key = site.add_users("olga", organizer=True)["olga"]
+    campaign = Organizer(site, site.api(key), "away")
+    campaign.create()
+    campaign.bring(small_material(topics=4, documents=12, runs=3, depth=8))
+    campaign.draft(**ROUND)
+    campaign.draw()
+    campaign.open()
+    campaign.enlist("ann")
+    sign_in(page, site, "ann", PASSWORD)
+    page.goto(f"{site.url}/c/away/judge/")
+    before = docno(page)
+    site.web.kill()
+    page.keyboard.press("2")
+    expect(page.locator("#trouble")).to_contain_text("The server cannot be reached.")
+    assert docno(page) == before
+    site.web.start()
+    expect(page.locator(".desk-bar .today b")).to_have_text("1", timeout=40_000)
+    assert docno(page) != before
+    stored = campaign.api.get(f"{campaign.base}judgments/").json()["results"]
+    assert [(row["docno"], row["grade"]) for row in stored] == [(before, 2)]
+    provoked = ("ERR_CONNECTION", "htmx:sendError", "htmx:afterRequest")
+    console_errors[:] = [e for e in console_errors if not any(word in e for word in provoked)]

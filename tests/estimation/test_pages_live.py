@@ -1,0 +1,227 @@
+"""The live pages in every state, what polls bring, and reports."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from estimation import selectors
+from estimation.models import EstimateSet, Report, Round
+from estimation.services import files
+from judging.models import Campaign, WorkerHeartbeat
+from tests.support import evaluation, factories
+from tests.support.pages import (
+    HTMX,
+    TABS,
+    address,
+    text,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def test_live_without_a_number_leads_to_the_current_round(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drafted(campaign, seed="later")
+    there = address("live", campaign, judged.number)
+    assert organizer.get(address("live-current", campaign))["Location"] == there
+    assert organizer.get(address("live", campaign))["Location"] == there
+
+
+def test_live_before_the_first_batch_says_what_happens_next(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drawn(campaign)
+    said = text(organizer.get(address("live", campaign, 1)))
+    assert "No estimates yet" in said
+    assert re.search(r"0 of the \d+ pairs of the first batch are judged", said)
+    for name in TABS:
+        assert organizer.get(address(name, campaign, 1)).status_code == 200
+
+
+def test_live_shows_every_run_in_rank_order_with_its_interval(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    response = organizer.get(address("live", campaign, 1))
+    said = text(response)
+    table = selectors.ranking_table(judged)
+    assert table is not None
+    places = [said.index(f" {row.rank} {row.tag}") for row in table.rows]
+    assert places == sorted(places)
+    assert said.count("≈ leader") >= sum(row.as_good_as_leader for row in table.rows) - 1
+    assert "pairs of runs are decided" in said
+    assert re.search(r"\d\.\d+ ± \d", said)
+
+
+def test_live_switches_the_measure_and_ignores_unknown_ones(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    there = address("live", campaign, 1)
+    assert organizer.get(there, {"measure": "P@10"}).context["table"].measure == "P@10"
+    assert organizer.get(there, {"measure": "RBP(p=0.5)"}).context["table"].measure == "DCG@10"
+
+
+def test_live_warns_when_no_worker_is_alive(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    there = address("live", campaign, 1)
+    WorkerHeartbeat.objects.all().delete()
+    assert "No worker is alive" in text(organizer.get(there))
+    evaluation.worker_alive()
+    said = text(organizer.get(there))
+    assert "No worker is alive" not in said
+    assert "worker alive" in said
+
+
+@pytest.mark.parametrize("name", TABS)
+def test_a_poll_brings_nothing_while_nothing_has_changed(
+    name: str, judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    there = address(name, campaign, 1)
+    page = organizer.get(there)
+    seen = {"head": page.context["head_token"], "body": page.context["body_token"]}
+    assert organizer.get(there, seen, headers=HTMX).status_code == 204
+    head = organizer.get(there, seen | {"head": "older"}, headers=HTMX).content.decode()
+    assert 'id="live-head"' in head
+    assert 'id="live-body"' not in head, "the reader's table stays where it is"
+    whole = organizer.get(there, {"head": "older", "body": "older"}, headers=HTMX)
+    assert 'hx-swap-oob="true"' in whole.content.decode()
+    assert "<html" not in whole.content.decode()
+
+
+def test_a_poll_brings_the_head_after_a_judgment_and_the_table_after_a_batch(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drawn(campaign)
+    there = address("live", campaign, 1)
+    page = organizer.get(there)
+    seen = {"head": page.context["head_token"], "body": page.context["body_token"]}
+    while organizer.get(there, seen, headers=HTMX).status_code == 204:
+        assert evaluation.judge(campaign, 1)
+    assert "live-body" not in organizer.get(there, seen, headers=HTMX).content.decode()
+    evaluation.judge(campaign, 50)
+    assert "live-body" in organizer.get(there, seen, headers=HTMX).content.decode()
+
+
+def test_two_runs_are_compared(judged: Round, campaign: Campaign, organizer: Client) -> None:
+    table = selectors.ranking_table(judged)
+    assert table is not None
+    found = selectors.compare(table, "run1", "run4")
+    assert found is not None
+    there = address("compare", campaign, 1)
+    said = text(organizer.get(there, {"first": "run1", "second": "run4"}))
+    assert "run1 less run4" in said
+    assert ("surely better" in said) == (found.verdict != 0)
+    assert "Pick two different runs" in text(organizer.get(there, {"first": "x", "second": "y"}))
+    assert "Pick two different" in text(organizer.get(there, {"first": "run1", "second": "run1"}))
+    assert organizer.get(there).status_code == 200
+
+
+def test_hostile_tags_are_escaped_everywhere(organizer: Client, campaign: Campaign) -> None:
+    tag = "<script>x</script>&\"'"
+    hostile = evaluation.SMALL.runs["run1.run"].replace(b" run1\n", f" {tag}\n".encode())
+    assert factories.stored_upload(campaign, hostile, name="h.run", kind="run").state == "accepted"
+    row = evaluation.drawn(campaign)
+    evaluation.judge(campaign, 40)
+    for report in evaluation.made_reports(row):
+        if report.name == Report.Name.HTML:
+            assert b"<script" not in files.path_of(report.file).read_bytes()
+    for name in (*TABS, "round-detail"):
+        content = organizer.get(address(name, campaign, 1)).content.decode()
+        assert "<script>x" not in content
+
+
+def test_lower_bounds_are_called_so(judged: Round, campaign: Campaign, organizer: Client) -> None:
+    latest = selectors.latest_estimates(judged)
+    assert latest is not None
+    latest.estimates.filter(run__tag="run2", measure="DCG@10").update(support=0.7)
+    said = text(organizer.get(address("live", campaign, 1)))
+    assert "counts for run2: these values are lower bounds" in said
+    assert said.count("≥") == 1
+
+
+def test_reports_are_asked_for_made_and_downloaded(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    there = address("reports", campaign, 1)
+    assert "No report yet" in text(organizer.get(there))
+    organizer.post(address("report-make", campaign, 1))
+    waiting = organizer.get(there)
+    assert "Being made" in text(waiting)
+    assert 'hx-trigger="every 2s"' in waiting.content.decode()
+    assert "No worker is alive" in text(waiting)
+    factories.run_due_jobs()
+    listed = organizer.get(there, headers=HTMX)
+    assert "<html" not in listed.content.decode()
+    assert "hx-trigger" not in listed.content.decode()
+    for report in Report.objects.all():
+        assert report.name in text(listed)
+        response = organizer.get(address("report-file", campaign, 1, report.pk))
+        assert response["Content-Disposition"].startswith("attachment")
+        assert report.name in response["Content-Disposition"]
+        body = b"".join(response.streaming_content)  # type: ignore[attr-defined]
+        assert len(body) == report.size
+    assert Report.objects.count() == len(Report.Name)
+
+
+def test_reports_before_the_first_batch(campaign: Campaign, organizer: Client) -> None:
+    evaluation.drawn(campaign)
+    assert "Nothing to report yet" in text(organizer.get(address("reports", campaign, 1)))
+    assert organizer.post(address("report-make", campaign, 1)).status_code == 409
+    there = address("reports", campaign, 1)
+    assert organizer.get(address("report-list", campaign))["Location"] == there
+
+
+def test_newer_estimates_ask_for_newer_reports(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.made_reports(judged)
+    before = EstimateSet.objects.count()
+    evaluation.judge(campaign, 200)
+    assert EstimateSet.objects.count() > before
+    said = text(organizer.get(address("reports", campaign, 1)))
+    assert "There are newer estimates" in said
+    assert "Earlier" in said
+
+
+def test_the_html_report_is_whole_by_itself_and_shown_with_the_site_s_styles(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    report = next(r for r in evaluation.made_reports(judged) if r.name == Report.Name.HTML)
+    document = files.path_of(report.file).read_text()
+    assert "<style>" in document
+    assert "--accent" in document
+    for outside in ("src=", "<link", "<script", "url(", "hx-"):
+        assert outside not in document, "it must look right without the site"
+    shown = organizer.get(address("report-view", campaign, 1, report.pk))
+    content = shown.content.decode()
+    assert "<style" not in content
+    assert "style=" not in content
+    assert "How to reproduce" in content
+    csv = next(r for r in Report.objects.all() if r.name == Report.Name.ESTIMATES_CSV)
+    assert organizer.get(address("report-view", campaign, 1, csv.pk)).status_code == 404
+
+
+def test_the_report_says_what_a_reader_must_know(judged: Round) -> None:
+    report = next(r for r in evaluation.made_reports(judged) if r.name == Report.Name.HTML)
+    latest = selectors.latest_estimates(judged)
+    assert latest is not None
+    assert judged.pool is not None
+    document = files.path_of(report.file).read_text()
+    for fact in (judged.seed, judged.pool.digest, latest.digest, latest.label_digest):
+        assert fact in document
+    for heading in (
+        "Findings",
+        "What was evaluated",
+        "How the sample was drawn",
+        "Who judged, and how they agreed",
+        "Results by DCG@10",
+        "Results by P@10",
+        "Limits",
+        "Decisions of the organizer",
+        "How to reproduce",
+    ):
+        assert f"<h2>{heading}</h2>" in document
+    assert "anna" in document
+    assert "The round is not complete" in document

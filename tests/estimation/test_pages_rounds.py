@@ -1,0 +1,175 @@
+"""Rounds are planned, previewed, changed, drawn and discarded on their pages."""
+
+import pytest
+from django.test import Client
+
+from estimation import selectors
+from estimation.models import Round
+from estimation.services import rounds
+from judging.models import Campaign
+from tests.support import evaluation, factories
+from tests.support.pages import HTMX, address, text
+
+pytestmark = pytest.mark.django_db
+
+FORM = {
+    "goal": "absolute",
+    "measure": "DCG@10",
+    "reported": "P@10, RBP(p=0.8,rel=2)",
+    "budget": "60",
+    "batch_size": "20",
+    "labels": "1",
+    "extra_share": "0.5",
+    "prior": "rank",
+    "method": "poisson",
+    "eps": "",
+    "seed": "abc",
+}
+
+
+def test_a_round_is_planned_previewed_changed_and_drawn(
+    campaign: Campaign, organizer: Client
+) -> None:
+    response = organizer.post(address("round-new", campaign), FORM)
+    page = address("round-detail", campaign, 1)
+    assert response["Location"] == page
+    assert "Working it out" in text(organizer.get(page))
+    factories.run_due_jobs()
+    said = text(organizer.get(page))
+    assert "What it buys" in said
+    assert "judgments of 60 pairs" in said
+    row = Round.objects.get()
+    assert row.reported == ["P@10", "RBP(p=0.8,rel=2)"]
+
+    organizer.post(address("round-change", campaign, 1), FORM | {"budget": "40"})
+    assert "Working it out" in text(organizer.get(page))
+    factories.run_due_jobs()
+    assert "judgments of 40 pairs" in text(organizer.get(page))
+
+    organizer.post(address("round-draw", campaign, 1))
+    assert "Drawing" in text(organizer.get(page))
+    factories.run_due_jobs()
+    said = text(organizer.get(page))
+    assert "frozen since" in said
+    assert "abc" in said
+    refused = organizer.post(address("round-change", campaign, 1), FORM)
+    assert refused.status_code == 409
+    assert "is frozen" in text(refused)
+
+
+def test_the_form_offers_the_choices_of_the_round_before_but_not_its_seed(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drafted(campaign, budget=44, seed="once-only")
+    page = organizer.get(address("round-new", campaign)).content.decode()
+    assert 'value="44"' in page
+    assert "once-only" not in page
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"measure": "nonsense"}, "measure"),
+        ({"budget": "0"}, "greater than or equal to 1"),
+        ({"batch_size": "100"}, "the budget"),
+        ({"goal": "single"}, "needs a run of the campaign"),
+        ({"extra_share": "2"}, "less than or equal to 1"),
+    ],
+)
+def test_a_wrong_choice_is_said_at_its_field(
+    wrong: dict[str, str], said: str, campaign: Campaign, organizer: Client
+) -> None:
+    response = organizer.post(address("round-new", campaign), FORM | wrong)
+    assert response.status_code == 200
+    assert said in text(response)
+    assert not Round.objects.exists()
+
+
+def test_a_design_that_cannot_be_made_says_why_and_cannot_be_drawn(
+    campaign: Campaign, organizer: Client
+) -> None:
+    row = evaluation.drafted(campaign, measure="P(rel=5)@10", reported=[])
+    response = organizer.get(address("round-detail", campaign, row.number))
+    assert "This cannot be drawn" in text(response)
+    assert row.preview["error"] in text(response)
+    assert address("round-draw", campaign, row.number) not in response.content.decode()
+
+
+def test_saving_by_htmx_answers_with_the_preview_alone(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drafted(campaign)
+    there = address("round-change", campaign, 1)
+    response = organizer.post(there, FORM, headers=HTMX)
+    content = response.content.decode()
+    assert content.lstrip().startswith('<section id="preview"')
+    assert "hx-get" in content, "it goes on asking until the preview is there"
+
+
+def test_a_wrong_choice_by_htmx_brings_the_form_back_and_so_does_mending_it(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drafted(campaign)
+    there = address("round-change", campaign, 1)
+    response = organizer.post(there, FORM | {"measure": "nonsense"}, headers=HTMX)
+    assert response["HX-Retarget"] == "#planning"
+    assert "had_errors" in response.content.decode()
+    mended = organizer.post(there, FORM | {"had_errors": "1"}, headers=HTMX)
+    assert mended["HX-Retarget"] == "#planning"
+    assert "had_errors" not in mended.content.decode()
+
+
+def test_the_preview_is_sent_again_only_when_something_has_changed(
+    campaign: Campaign, organizer: Client
+) -> None:
+    row = rounds.draft(campaign=campaign, by=campaign.created_by, plan=evaluation.plan())
+    there = address("round-preview", campaign, row.number)
+    first = organizer.get(there, headers=HTMX)
+    seen = first.context["token"]
+    assert organizer.get(there, {"seen": seen}, headers=HTMX).status_code == 204
+    factories.run_due_jobs()
+    second = organizer.get(there, {"seen": seen}, headers=HTMX)
+    assert "What it buys" in text(second)
+    assert "hx-trigger" not in second.content.decode(), "nothing more to wait for"
+
+
+def test_the_preview_leads_to_the_frozen_page_after_the_draw(
+    campaign: Campaign, organizer: Client
+) -> None:
+    row = evaluation.drawn(campaign)
+    response = organizer.get(address("round-preview", campaign, row.number), headers=HTMX)
+    assert response["HX-Redirect"] == address("round-detail", campaign, row.number)
+
+
+def test_a_drafted_round_is_discarded_and_a_drawn_one_is_not(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drafted(campaign)
+    organizer.post(address("round-discard", campaign, 1))
+    assert not Round.objects.exists()
+    evaluation.drawn(campaign)
+    assert organizer.post(address("round-discard", campaign, 1)).status_code == 409
+    assert Round.objects.exists()
+
+
+def test_every_goal_and_method_has_a_preview(campaign: Campaign, organizer: Client) -> None:
+    for values in (
+        {"goal": "single", "run": "run1"},
+        {"goal": "pair", "run": "run1", "baseline": "run2"},
+        {"goal": "baseline", "baseline": "run3"},
+        {"goal": "ranking", "method": "iid", "eps": 0.1},
+    ):
+        row = evaluation.drafted(campaign, **values)
+        said = text(organizer.get(address("round-detail", campaign, row.number)))
+        assert "What it buys" in said, values
+
+
+def test_the_round_list_counts_each_round_once(judged: Round, campaign: Campaign) -> None:
+    evaluation.drafted(campaign, seed="t")
+    rows = {row.round.number: row for row in selectors.round_rows(campaign)}
+    progress = selectors.round_progress(judged)
+    assert rows[judged.number].pairs == progress.pairs
+    assert rows[judged.number].finished == progress.finished
+    assert rows[judged.number].complete == progress.complete
+    assert rows[judged.number].batches == len(progress.batches)
+    assert rows[2].pairs == 0
