@@ -56,6 +56,8 @@ def create(*, by: User, plan: Plan) -> Campaign:
             Membership.objects.create(campaign=campaign, user=by, role=role)
             audit.record("create campaign", by=by, campaign=campaign, target=campaign, slug=slug)
     except IntegrityError:
+        if not Campaign.objects.filter(slug=slug).exists():
+            raise
         raise _slug_taken(slug) from None
     return campaign
 

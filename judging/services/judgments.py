@@ -103,6 +103,8 @@ def _store_first(assignment: Assignment, by: User, saying: Saying) -> Recorded:
         _take_label(assignment, held=0)
     elif mine.filter(state=Assignment.State.LAPSED).update(**values):
         _take_label(assignment, held=1)
+    elif replayed := _replayed(assignment, by, saying):  # stored while we waited for the row
+        return replayed
     else:
         message = "You have judged or skipped this pair already. Correct it from your own work."
         raise UserError("already_judged", message, status=409)
@@ -130,6 +132,8 @@ def _store_next(assignment: Assignment, by: User, saying: Saying, revision: int)
         pk=assignment.pk, state=Assignment.State.JUDGED, revision=revision
     )
     if not current.update(revision=F("revision") + 1, changed=Now()):
+        if replayed := _replayed(assignment, by, saying):
+            return replayed
         message = "This judgment has been corrected meanwhile. Reload the page."
         raise UserError("superseded", message, status=409)
     judgment = _append(assignment, by, saying, revision=revision + 1, action="correct")

@@ -74,7 +74,7 @@ class Watched:
             self.outside.append(url)
 
     def look(self) -> None:
-        self.page.wait_for_load_state("networkidle")
+        self.page.wait_for_timeout(100)
         if self.page.evaluate("window.__ran === 1"):
             self.ran.append(self.page.url)
 
@@ -97,7 +97,7 @@ def hostile(make_site: MakeSite) -> Organizer:
     organizer.upload(dict(zip(FILES, map(run_of, TAGS), strict=True)), "run")
     bad = organizer.send({FILES[0]: f"{PAYLOADS[1]}\nt0 Q0 d0 1 <script> x\n".encode()}, "run")
     site.wait_until(lambda: rejected(organizer, bad[0]), what="the bad file is rejected")
-    organizer.draft(measure="P@5", budget=60, batch_size=20, seed=PAYLOADS[0][:90])
+    organizer.draft(measure="P@5", budget=60, batch_size=12, seed=PAYLOADS[0][:90])
     organizer.draw()
     organizer.open()
     keys = organizer.enlist("ann", "bob")
@@ -134,13 +134,22 @@ def rejected(organizer: Organizer, upload: int) -> bool:
 
 
 def judge_some(organizer: Organizer, key: str) -> None:
-    """Bob judges all with hostile comments, up to what ann is to see."""
+    """Bob skips with a hostile reason, comments, and completes the first batch."""
+    api, base = organizer.site.api(key), organizer.base
+    first = got(api.post(f"{base}assignments/next/"))["assignment"]
+    reason = {"reason": PAYLOADS[1]}
+    second = got(api.post(f"{base}assignments/{first['id']}/skip/", reason))["assignment"]
+    said = {"assignment": second["id"], "grade": 1, "comment": "\n".join(PAYLOADS)}
+    got(api.post(f"{base}judgments/", said), 201)
     crowd = Crowd({}, max_grade=2, seed="hostile")
     with Shift(assessors(organizer, {"bob": key}, crowd)) as shift:
-        shift.wait_acknowledged(45)
+        shift.wait_acknowledged(25)
         shift.stop.set()
+    stuck = got(organizer.api.get(f"{base}decisions/"))["stuck"][0]["pair"]
+    decision = {"pair": stuck, "grade": 0, "reason": PAYLOADS[2]}
+    got(organizer.api.post(f"{base}decisions/", decision), 201)
     organizer.site.wait_until(lambda: estimated(organizer), what="estimates")
-    got(organizer.api.post(f"{organizer.base}reports/"), 202)
+    got(organizer.api.post(f"{base}reports/"), 202)
     organizer.site.wait_until(lambda: len(reports(organizer)) == 5, what="reports")
 
 
@@ -202,6 +211,15 @@ def test_the_judging_page(hostile: Organizer, page: Page) -> None:
         page.keyboard.press("0")
         page.locator(".desk-bar .today b", has_text=str(number)).wait_for()
         watched.look()
+    assert watched.harm == []
+
+
+def test_own_work_with_comments(hostile: Organizer, page: Page) -> None:
+    watched = Watched(page, hostile.site.url)
+    sign_in(page, hostile.site, "bob", PASSWORD)
+    page.goto(f"{hostile.site.url}/c/hostile/judged/")
+    watched.look()
+    assert PAYLOADS[0] in page.locator("table").inner_text()
     assert watched.harm == []
 
 
