@@ -200,6 +200,7 @@ class Pairwise:
 
     ``verdicts``: 1 where the row's run is surely better, -1 surely worse, 0 undecided (Holm over
     all pairs). ``margin``: half width of the 95 % interval of one difference taken alone.
+    ``by_topic``: what each topic (a row, in the pool's order) contributes to the runs' values.
     """
 
     measure: str
@@ -208,16 +209,26 @@ class Pairwise:
     margin: NDArray[np.float64]
     adjusted_p: NDArray[np.float64]
     verdicts: NDArray[np.int8]
+    by_topic: NDArray[np.float64]
 
 
 def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
     path = Path(settings.MEDIA_ROOT) / estimate_set.matrices_file
     facts, _ = read_archive(path, MATRICES_FORMAT, ())
     index = facts["measures"].index(measure)
-    fields = ("covariance", "margin", "adjusted_p", "verdicts")
+    fields = ("covariance", "margin", "adjusted_p", "verdicts", "by_topic")
     _, arrays = read_archive(path, MATRICES_FORMAT, [f"{name}_{index}" for name in fields])
     matrices = {name: arrays[f"{name}_{index}"] for name in fields}
     return Pairwise(measure=measure, runs=list(facts["runs"]), **matrices)
+
+
+@dataclass(frozen=True)
+class TopicDifference:
+    """What one topic contributes to the difference of two runs."""
+
+    topic_id: str
+    title: str
+    difference: float
 
 
 @dataclass(frozen=True)
@@ -232,6 +243,7 @@ class Comparison:
     high: float
     adjusted_p: float
     verdict: int
+    topics: list[TopicDifference]
 
 
 def compare(table: RankingTable, first: str, second: str) -> Comparison | None:
@@ -251,7 +263,19 @@ def compare(table: RankingTable, first: str, second: str) -> Comparison | None:
         high=difference + margin,
         adjusted_p=float(pairs.adjusted_p[i, j]),
         verdict=int(pairs.verdicts[i, j]),
+        topics=_topic_differences(table, pairs.by_topic[:, i] - pairs.by_topic[:, j]),
     )
+
+
+def _topic_differences(table: RankingTable, parts: NDArray[np.float64]) -> list[TopicDifference]:
+    """The topics that contribute, the largest differences first; topics in the pool's order."""
+    topics = dict(table.round.campaign.topics.values_list("topic_id", "title"))
+    rows = [
+        TopicDifference(topic_id, topics[topic_id], part)
+        for topic_id, part in zip(sorted(topics, key=str.encode), parts.tolist(), strict=True)
+        if part
+    ]
+    return sorted(rows, key=lambda row: -abs(row.difference))
 
 
 @dataclass(frozen=True)

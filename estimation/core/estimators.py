@@ -154,6 +154,31 @@ def horvitz_thompson_iid(
     return Estimate(value, totals + dependence, _contributions(weights, scale, totals))
 
 
+def topic_contributions(
+    weights: SparseMatrix, factors: FloatArray, *, topic: IntArray, topics: int
+) -> FloatArray:
+    """Split estimates into what each topic contributes.
+
+    Parameters
+    ----------
+    weights : csr_array, shape (n, k)
+        Weights w_ij of the sampled pairs.
+    factors : ndarray of float64, shape (n,)
+        What the estimator multiplies them by: v/pi, or v times the share of draws over Q.
+    topic : ndarray of int, shape (n,)
+        Topic of each pair, below `topics`.
+
+    Returns
+    -------
+    ndarray of float64, shape (topics, k)
+        Columns sum, but for rounding, to the estimated values.
+    """
+    runs = weights.shape[1]
+    cells = np.repeat(topic, np.diff(weights.indptr)) * runs + weights.indices
+    scaled = _scaled(weights, factors)
+    return column_sums(cells, scaled.data, number=topics * runs).reshape(topics, runs)
+
+
 def effective_sample_size(weights: SparseMatrix, *, probability: FloatArray) -> FloatArray:
     """Return (sum_S w/pi)^2 / sum_S (w/pi)^2 of each run (Kish), shape (k,).
 

@@ -21,6 +21,7 @@ from estimation.core.estimators import (
     horvitz_thompson_iid,
     horvitz_thompson_poisson,
     importance_sampling,
+    topic_contributions,
 )
 from estimation.core.intervals import degrees_of_freedom, student_intervals, zero_limit
 from estimation.core.labels import LabelRows, PairLabels, pair_labels, select_rows
@@ -77,6 +78,8 @@ class MeasureResult:
         Number of equally weighted pairs that the sample is worth for the run.
     label_noise_measured : bool
         Whether any pair has two judgments, so that disagreement is part of the standard errors.
+    by_topic : ndarray of float64, shape (T, k)
+        What each topic of the pool contributes to the primary estimate of each run.
     """
 
     measure: Measure
@@ -87,6 +90,7 @@ class MeasureResult:
     support: FloatArray
     effective_sample_size: FloatArray
     label_noise_measured: bool
+    by_topic: FloatArray
 
     @property
     def estimate(self) -> EstimatorResult:
@@ -204,6 +208,13 @@ class _Drawn:
         return cls(prefix, inclusion, len(draws) * chance, chance[prefix], counts)
 
     @property
+    def multiplier(self) -> FloatArray:
+        """What the primary estimator multiplies w v of each sampled pair by."""
+        if self.counts is None:
+            return 1.0 / self.probability
+        return np.asarray(self.counts / (self.counts.sum() * self.probability), dtype=np.float64)
+
+    @property
     def draws(self) -> int | None:
         return None if self.counts is None else int(self.counts.sum())
 
@@ -252,6 +263,12 @@ def _evaluate_measure(
             weights, probability=drawn.inclusion[drawn.pair]
         ),
         label_noise_measured=labels.noise_measured,
+        by_topic=topic_contributions(
+            weights,
+            labels.mean * drawn.multiplier,
+            topic=pool.topic[drawn.pair].astype(np.int64),
+            topics=len(pool.topics),
+        ),
     )
 
 

@@ -160,6 +160,7 @@ def _matrices(outcome: Outcome) -> tuple[dict[str, object], dict[str, np.ndarray
     arrays: dict[str, np.ndarray] = {}
     for index, result in enumerate(outcome.evaluation.results):
         arrays[f"covariance_{index}"] = result.estimate.covariance
+        arrays[f"by_topic_{index}"] = result.by_topic
         for field in ("margin", "adjusted_p", "verdicts"):
             arrays[f"{field}_{index}"] = getattr(result.ranking, field)
     results = outcome.evaluation.results

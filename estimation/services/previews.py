@@ -53,6 +53,7 @@ def _preview(row: Round) -> dict[str, Any]:
         "pairs_per_topic": _per_topic(pool, inclusion),
         "measures": [_measure(row, pool, design, m) for m in designing.measures_of(row)],
         "curve": _curve(row, pool, design),
+        "largest": _largest(row, pool, design),
     }
 
 
@@ -108,6 +109,30 @@ def _curve(row: Round, pool: Pool, design: Design) -> list[dict[str, Any]]:
         {"budget": budget, "half_width": _finite(float(np.mean(line)))}
         for budget, line in zip(budgets, widths, strict=True)
     ]
+
+
+def _largest(row: Round, pool: Pool, design: Design) -> dict[str, Any] | None:
+    """The pair whose judgment could move a run's value most: w M / pi of one that may be missed.
+
+    For independent draws n Q stands for pi. None in a census, where nothing is weighted up.
+    """
+    expected = design.size * row.budget if row.method == Round.Method.IID else design.inclusion()
+    open_pairs = (expected > 0.0) & (expected < 1.0)
+    steps = np.divide(1.0, expected, out=np.zeros(len(pool)), where=open_pairs)
+    effects = pool.entry_weights(design.measure) * steps[pool.entry_pair]
+    entry = int(np.argmax(effects))
+    pair = int(pool.entry_pair[entry])
+    best = design.measure.max_utility(row.campaign.max_grade)
+    if effects[entry] <= 0.0:
+        return None
+    return {
+        "effect": float(effects[entry] * best),
+        "run": pool.runs[pool.run[entry]],
+        "rank": int(pool.rank[entry]),
+        "topic": pool.topics[pool.topic[pair]],
+        "docno": pool.docno[pair].decode(),
+        "probability": float(design.inclusion()[pair]),
+    }
 
 
 def _finite(number: float) -> float | None:

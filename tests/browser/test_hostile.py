@@ -26,7 +26,7 @@ PAYLOADS = [
     f"<svg onload={RUN}>",
     f"<svg/onload={RUN}>",
     f"<body onload={RUN}>",
-    f"<iframe srcdoc='<script>parent.__ran=1</script>'></iframe>",
+    "<iframe srcdoc='<script>parent.__ran=1</script>'></iframe>",
     f"<iframe src=javascript:{RUN}></iframe>",
     f"<a href=javascript:{RUN}>click</a>",
     f"<input autofocus onfocus={RUN}>",
@@ -45,10 +45,14 @@ PAYLOADS = [
     "<meta http-equiv=refresh content=0;url=http://outside.invalid/>",
     "<form action=http://outside.invalid/><button>go</button></form>",
     f"{{% load static %}}{{{{ request.user }}}}<x hx-get=/ hx-trigger=load hx-on:click={RUN}>",
-    f"<style>@import 'http://outside.invalid/a.css'</style>",
+    "<style>@import 'http://outside.invalid/a.css'</style>",
 ]
-TAGS = ["<svg/onload=window.__ran=1>", "\"><img/src=x/onerror=window.__ran=1>", "{{7*7}}<b>tag"]
-FILES = ["<img src=x onerror=window.__ran=1>.run", "'><svg onload=window.__ran=1>.run", "{{7*7}}.run"]
+TAGS = ["<svg/onload=window.__ran=1>", '"><img/src=x/onerror=window.__ran=1>', "{{7*7}}<b>tag"]
+FILES = [
+    "<img src=x onerror=window.__ran=1>.run",
+    "'><svg onload=window.__ran=1>.run",
+    "{{7*7}}.run",
+]
 
 
 @dataclass
@@ -171,7 +175,10 @@ def pages(organizer: Organizer) -> list[str]:
     return [
         *("/", here, f"{here}settings/", f"{here}people/", f"{here}decisions/"),
         *(f"{here}material/{part}" for part in ("", "topics/", "documents/", "runs/")),
-        *(f"{here}material/topics/?q={mark}" for mark in ("%3Cscript%3E", "%22%3E%3Csvg%20onload=1")),
+        *(
+            f"{here}material/topics/?q={mark}"
+            for mark in ("%3Cscript%3E", "%22%3E%3Csvg%20onload=1")
+        ),
         *(f"{here}material/files/{upload}/" for upload in uploads),
         *(f"{here}material/documents/{document}/" for document in documents[:4]),
         *(f"{here}rounds/", f"{here}rounds/new/", row, f"{row}reports/"),

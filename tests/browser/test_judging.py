@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import DEMO, sign_in
 from tests.support import browser
 from tests.support.crowd import Organizer
-from tests.support.inspect import overflow
 from tests.support.material import small_material
+from tests.support.page_checks import overflow
 from tests.support.site import PASSWORD, Site
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import DEMO, sign_in
-from tests.support import browser, inspect
+from tests.support import browser, page_checks
 from tests.support.crowd import Organizer, got, key_of
 from tests.support.site import Site
 
@@ -79,10 +79,10 @@ def addresses(request: pytest.FixtureRequest, opened: list[str]) -> tuple[str, l
 
 
 def problems(page: Page) -> list[str]:
-    found = [f"no name: {element}" for element in inspect.nameless(page)]
-    found += [f"heading: {problem}" for problem in inspect.heading_problems(page)]
+    found = [f"no name: {element}" for element in page_checks.nameless(page)]
+    found += [f"heading: {problem}" for problem in page_checks.heading_problems(page)]
     page.set_viewport_size(NARROW)
-    if (pixels := inspect.overflow(page)) > 0:
+    if (pixels := page_checks.overflow(page)) > 0:
         found.append(f"{pixels} px wider than a phone")
     page.set_viewport_size(WIDE)
     return found
@@ -114,7 +114,7 @@ def test_the_sign_in_page(demo: Site, page: Page) -> None:
         ("<h1>a</h1><svg></svg>", ["no name: <svg></svg>"]),
         ("<h1>a</h1><h3>b</h3>", ["heading: level 3 after 1"]),
         ("<h2>a</h2>", ["heading: 0 headings of level 1", "heading: level 2 after 0"]),
-        ("<h1>a</h1><table><tr><td width=900>b</table>", ["518 px wider than a phone"]),
+        ("<h1>a</h1><div style='width: 900px'>b</div>", ["518 px wider than a phone"]),
         ("<h1>a</h1><label>b<input></label><svg><title>c</title></svg>", []),
     ],
 )
@@ -126,9 +126,7 @@ def test_the_checks_find_what_they_look_for(page: Page, body: str, found: list[s
     assert any("px" in problem for problem in problems(page)) == any("px" in f for f in found)
 
 
-def test_a_bad_run_is_told_by_file_line_and_reason(
-    demo: Site, page: Page, tmp_path: Path
-) -> None:
+def test_a_bad_run_is_told_by_file_line_and_reason(demo: Site, page: Page, tmp_path: Path) -> None:
     file = tmp_path / "broken.run"
     file.write_text(BAD_RUN)
     sign_in(page, demo, "organizer")

@@ -431,3 +431,23 @@ def test_simulation_refuses_what_does_not_fit(pool: Pool) -> None:
         simulate(pool, design, grades=np.array([1]), seeds=["a"], **arguments)
     with pytest.raises(ValueError, match="must be a seed"):
         simulate(pool, design, grades=grades_of(pool), seeds=[], **arguments)
+
+
+@pytest.mark.parametrize("method", ["poisson", "iid"])
+def test_what_topics_contribute_adds_up_to_the_estimates(pool: Pool, method: str) -> None:
+    evaluation = campaign(pool, method)
+    for result in evaluation.results:
+        assert result.by_topic.shape == (len(TOPICS), 3)
+        np.testing.assert_allclose(result.by_topic.sum(axis=0), result.estimate.value, atol=1e-12)
+
+
+def test_a_topic_contributes_the_weighted_gains_of_its_own_pairs(pool: Pool) -> None:
+    design = design_of(pool, budget=10**6, batch_size=10**6)
+    sample = draw(pool, design, seed="all")
+    grade = grades_of(pool)
+    labels = LabelRows(sample.pair, grade[sample.pair])
+    result = evaluate(pool, design, sample, labels=labels, measures=[DCG], max_grade=3).results[0]
+    for topic in range(len(TOPICS)):
+        mine = pool.topic == topic
+        expected = (pool.weights(DCG).toarray()[mine] * grade[mine][:, None]).sum(axis=0)
+        np.testing.assert_allclose(result.by_topic[topic], expected, atol=1e-12)

@@ -145,7 +145,7 @@ class World:
 
 def key_kind(route: str) -> str:
     """What the number in an address counts: the word before it."""
-    return route.split("/<int:pk>")[0].rsplit("/", 1)[-1]
+    return route.split("/<int:pk>", maxsplit=1)[0].rsplit("/", 1)[-1]
 
 
 @pytest.fixture
@@ -238,7 +238,17 @@ def test_the_administration_is_for_admins(world: World) -> None:
         for method in ("get", "post"):
             *others, admin = walk(world, route, method, address)
             assert admin < 500, (method, address)
-            assert set(others) <= OUTSIDE_ADMIN, (method, address, others)
+            assert set(others) <= OUTSIDE_ADMIN or route == "admin/login/", (method, address)
+
+
+def test_the_sign_in_of_the_administration_counts_tries(world: World) -> None:
+    """Else it would be the door at which passwords are tried."""
+    User.objects.create_superuser("root", password="correct-horse-7")
+    client, tries = world.client("anonymous"), {"username": "root", "password": "wrong"}
+    for _ in range(12):
+        assert client.post("/admin/login/", tries).status_code == 200
+    right = {"username": "root", "password": "correct-horse-7"}
+    assert client.post("/admin/login/?next=/admin/", right).status_code == 200
 
 
 def routes() -> set[str]:

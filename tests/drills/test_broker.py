@@ -160,6 +160,19 @@ def test_messages_lost_while_no_worker_runs(
     campaign.finish()
 
 
+def test_without_a_steward_they_would_stay_lost(
+    make_site: MakeSite, begin: Callable[[Site], Campaign]
+) -> None:
+    """The theft is real: where nobody looks for what is due, the work is not done."""
+    site = make_site("sqlite", env={"SWEEP_SECONDS": "3600"})
+    campaign = begin(site)
+    with thief(site) as stolen, campaign.judge():
+        pass
+    assert len(stolen) > 3
+    with pytest.raises(AssertionError, match="not yet: 15 batches final"):
+        campaign.organizer.final_estimates(15, seconds=4)
+
+
 REPEAT = """
 import sys, time
 from pathlib import Path

@@ -74,7 +74,7 @@ def test_nobody_is_told_that_the_database_is_locked(make_site: MakeSite, writers
     p99 = statistics.quantiles(seconds, n=100)[98]
     print(f"{len(seconds)} requests of {writers} writers, p99 {p99:.3f} s")
     assert set(statuses) == {200}
-    assert len(seconds) > 100
+    assert len(seconds) > 15 * writers
     assert sum(person.resent for person in shift.assessors) == 0
     assert "locked" not in site.log("web") + site.log("worker")
     assert contradictions(tables_of(site.python)) == []

@@ -56,7 +56,8 @@ class Organizer:
         """Uploads files; they are still to be read."""
         parts = [("files", name, content) for name, content in files.items()]
         return [
-            row["id"] for row in got(self.api.upload(f"{self.base}uploads/", {"kind": kind}, parts), 201)
+            row["id"]
+            for row in got(self.api.upload(f"{self.base}uploads/", {"kind": kind}, parts), 201)
         ]
 
     def upload(self, files: Files, kind: str, *, seconds: float = 60) -> None:
@@ -67,7 +68,7 @@ class Organizer:
         for upload in uploads:
             ask = partial(self._read, upload)
             row = self.site.wait_until(ask, seconds, what=f"upload {upload} is read")
-            assert row and row["state"] == "accepted", row
+            assert (row or {}).get("state") == "accepted", row
 
     def bring(self, material: Material) -> None:
         """Topics, documents and runs of a small collection."""
@@ -118,9 +119,7 @@ class Organizer:
         link = got(self.api.post(f"{self.base}members/", body), 201)["invitation"]
         guest = Api(self.site.url)
         assert guest.get(urlsplit(link).path).status == 200
-        joined = guest.submit(
-            urlsplit(link).path, {"password": PASSWORD, "again": PASSWORD}
-        )
+        joined = guest.submit(urlsplit(link).path, {"password": PASSWORD, "again": PASSWORD})
         assert joined.status == 302, joined.text[:500]
         return key_of(self.site, name)
 

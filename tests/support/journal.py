@@ -153,9 +153,7 @@ def _of_batches(batches: Iterable[BatchRow]) -> list[str]:
         "complete": lambda batch: batch.lacking > 0,
         "open": lambda batch: batch.lacking == 0 or batch.lacking != batch.remaining,
     }
-    return [
-        f"{batch}" for batch in batches if wrong.get(batch.state, lambda _batch: False)(batch)
-    ]
+    return [f"{batch}" for batch in batches if wrong.get(batch.state, lambda _batch: False)(batch)]
 
 
 DUMP = """
@@ -164,9 +162,11 @@ from django.db.models import F
 from judging.models import AuditEntry, Batch, Judgment, Pair
 from judging.services import batches
 
-values = ("pk", "assessor__username", "key", "assignment_id", "assignment__pair_id", "grade", "revision")
+judgments = Judgment.objects.order_by("pk").values_list(
+    "pk", "assessor__username", "key", "assignment_id", "assignment__pair_id", "grade", "revision"
+)
 print(json.dumps({
-    "judgments": list(Judgment.objects.order_by("pk").values_list(*values)),
+    "judgments": list(judgments),
     "pairs": list(Pair.objects.values_list("pk", "wanted", "held", "judged", "decided")),
     "batches": [
         (b.number, b.state, b.remaining, batches.unfinished(b.pk).count())

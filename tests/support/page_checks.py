@@ -33,7 +33,9 @@ def heading_problems(page: Page) -> list[str]:
     levels = page.evaluate(HEADINGS)
     found = [] if levels.count(1) == 1 else [f"{levels.count(1)} headings of level 1"]
     steps = zip([0, *levels], levels, strict=False)
-    return found + [f"level {after} after {before}" for before, after in steps if after > before + 1]
+    return found + [
+        f"level {after} after {before}" for before, after in steps if after > before + 1
+    ]
 
 
 def overflow(page: Page) -> int:
