@@ -71,12 +71,16 @@ def main() -> None:
     small_pool, small = measure(100)
     large_pool, large = measure(400)
     lines = len(large_pool.run) / len(small_pool.run)
-    print(f"entries: {len(small_pool.run):,} and {len(large_pool.run):,}, {lines:.1f} times as many")
+    print(
+        f"entries: {len(small_pool.run):,} and {len(large_pool.run):,}, {lines:.1f} times as many"
+    )
     for name, seconds in large.items():
         growth = seconds / small[name]
         print(f"{name:<10} {small[name]:7.3f} s {seconds:7.3f} s  {growth:5.1f} times as long")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"peak memory {peak:.0f} MB, {1024 * 1024 * peak / len(large_pool.run):.0f} bytes an entry")
+    print(
+        f"peak memory {peak:.0f} MB, {1024 * 1024 * peak / len(large_pool.run):.0f} bytes an entry"
+    )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ role is told so (403).
 
 from typing import cast
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from rest_framework.request import Request
@@ -19,6 +20,13 @@ ASSESSOR = Membership.Role.ASSESSOR
 def user_of(request: HttpRequest | Request) -> User:
     """The signed-in user; views are reached by nobody else (LoginRequiredMiddleware)."""
     return cast(User, request.user)
+
+
+def address_of(request: HttpRequest | Request) -> str:
+    """Where a request comes from; a forwarding header counts only behind a declared proxy."""
+    if settings.BEHIND_PROXY and (hops := request.META.get("HTTP_X_FORWARDED_FOR")):
+        return str(hops).rsplit(",", 1)[-1].strip()
+    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 def roles(user: User, campaign: Campaign) -> set[str]:

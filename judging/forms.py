@@ -7,6 +7,7 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.forms import BaseFormSet, formset_factory
 
+from judging.access import address_of
 from judging.errors import UserError
 from judging.models import MAX_GRADE, Campaign, Membership
 from judging.services import sign_in
@@ -27,7 +28,7 @@ class SignInForm(AuthenticationForm):
     def clean(self) -> dict[str, Any]:
         username, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
         if username and password and self.request is not None:
-            address = self.request.META.get("REMOTE_ADDR", "")
+            address = address_of(self.request)
             try:
                 self.user_cache = sign_in.authenticate(
                     username=username, password=password, address=address

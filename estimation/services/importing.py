@@ -45,7 +45,9 @@ def import_folder(
     """Makes a campaign of the folder. A ``campaign.json`` in it names, explains and grades it.
 
     All or nothing: if any file is rejected the campaign is removed again, None is returned for
-    it, and the uploads tell why. Raises UserError ``folder_incomplete`` when there are no topics or no runs.
+    it, and the uploads tell why.
+
+    Raises UserError ``folder_incomplete`` when there are no topics or no runs.
     """
     found = list(_found(folder))
     kinds = {each.kind for each in found}

@@ -9,6 +9,7 @@ from rest_framework.permissions import AllowAny, BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from judging.access import address_of
 from judging.api.base import ApiView
 from judging.api.fields import Body, Text, checked
 from judging.api.serializers import MeRow, NewTokenRow, TokenRow
@@ -58,7 +59,7 @@ class Tokens(ApiView):
         user = sign_in.authenticate(
             username=given["username"],
             password=given["password"],
-            address=request.META.get("REMOTE_ADDR", ""),
+            address=address_of(request),
         )
         key = members.create_token(user=user, name=given["name"])
         token = ApiToken.objects.get(digest=ApiToken.digest_of(key))

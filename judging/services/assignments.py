@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from judging.clock import seconds_from_now
 from judging.errors import UserError
-from judging.models import Assignment, Batch, BatchPair, Campaign, Pair, User
+from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, User
 from judging.services import audit, batches
 
 TRIES = 8
@@ -28,9 +28,27 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
     Serves open batches in order and, within a batch, topic by topic; opens the next batch when
     the assessor finds no place in the open ones. None: nothing can be had at the moment.
     """
-    if campaign.state != Campaign.State.OPEN:
-        return None
-    return held_by(campaign=campaign, by=by) or _claim_somewhere(campaign, by)
+    while campaign.state == Campaign.State.OPEN:
+        opened = _open_batches(campaign)
+        if assignment := _held_or_claimed(opened, campaign, by):
+            return assignment
+        more = release_lapsed(campaign) or batches.open_next(campaign.pk)
+        # Somebody else may have opened the next batch since we looked.
+        if not more and _open_batches(campaign) == opened:
+            return None
+    return None
+
+
+def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignment | None:
+    """One step under the lock of the membership: two tabs of one assessor share one lease."""
+    with transaction.atomic():
+        list(Membership.objects.select_for_update().filter(campaign=campaign, user=by))
+        if assignment := held_by(campaign=campaign, by=by):
+            return assignment
+        for batch_id in opened:
+            if assignment := _claim_in(batch_id, campaign, by):
+                return assignment
+    return None
 
 
 def held_by(*, campaign: Campaign, by: User) -> Assignment | None:
@@ -52,18 +70,6 @@ def _prolong(assignment: Assignment, campaign: Campaign) -> None:
 
 def _lease_end(campaign: Campaign) -> Combinable:
     return seconds_from_now(60 * campaign.lease_minutes)
-
-
-def _claim_somewhere(campaign: Campaign, by: User) -> Assignment | None:
-    opened = _open_batches(campaign)
-    for batch_id in opened:
-        if assignment := _claim_in(batch_id, campaign, by):
-            return assignment
-    more = release_lapsed(campaign) or batches.open_next(campaign.pk)
-    # Somebody else may have opened the next batch since we looked.
-    if more or _open_batches(campaign) != opened:
-        return _claim_somewhere(campaign, by)
-    return None
 
 
 def _open_batches(campaign: Campaign) -> list[int]:

@@ -110,7 +110,8 @@ def _check(plan: Plan) -> None:
             raise UserError("plan_invalid", message, field=field_name)
 
     require(bool(plan.name.strip()) and len(plan.name) <= 200, "name", "Give a name.")
-    require(not plan.slug or slugify(plan.slug) == plan.slug, "slug", "Use a-z, 0-9 and hyphens.")
+    good_slug = not plan.slug or (slugify(plan.slug) == plan.slug and len(plan.slug) <= 60)
+    require(good_slug, "slug", "Use a-z, 0-9 and hyphens, at most 60 characters.")
     count = len(plan.grades)
     require(2 <= count <= MAX_GRADE + 1, "grades", f"Expected 2 to {MAX_GRADE + 1} grades.")
     named = all(grade.get("name", "").strip() for grade in plan.grades)

@@ -45,7 +45,10 @@ def record(*, assignment: Assignment, by: User, saying: Saying) -> Recorded:
     _check(assignment, by, saying)
     try:
         with transaction.atomic():
-            return _replayed(assignment, by, saying) or _store_first(assignment, by, saying)
+            if replayed := _replayed(assignment, by, saying):
+                return replayed
+            _refuse_unless_open(assignment)
+            return _store_first(assignment, by, saying)
     except IntegrityError:  # the same key arrived twice at the same moment
         if replayed := _replayed(assignment, by, saying):
             return replayed
@@ -60,8 +63,10 @@ def correct(*, assignment: Assignment, by: User, saying: Saying, revision: int) 
     _check(assignment, by, saying)
     try:
         with transaction.atomic():
-            replayed = _replayed(assignment, by, saying)
-            return replayed or _store_next(assignment, by, saying, revision)
+            if replayed := _replayed(assignment, by, saying):
+                return replayed
+            _refuse_unless_open(assignment)
+            return _store_next(assignment, by, saying, revision)
     except IntegrityError:
         if replayed := _replayed(assignment, by, saying):
             return replayed
@@ -72,8 +77,6 @@ def _check(assignment: Assignment, by: User, saying: Saying) -> None:
     campaign = assignment.pair.campaign
     if assignment.assessor_id != by.pk:
         raise UserError("not_yours", "This pair is assigned to somebody else.", status=404)
-    if campaign.state != Campaign.State.OPEN:
-        raise UserError("campaign_not_open", "This campaign is not open for judging.", status=409)
     if not 0 <= saying.grade <= campaign.max_grade:
         expected = f"Expected a whole number from 0 to {campaign.max_grade}."
         raise UserError("grade_out_of_scale", f"No such grade. {expected}", field="grade")
@@ -83,6 +86,11 @@ def _check(assignment: Assignment, by: User, saying: Saying) -> None:
     if "\x00" in saying.key + saying.comment or len(saying.comment) > MAX_COMMENT:
         expected = f"Expected at most {MAX_COMMENT} characters of text."
         raise UserError("comment_invalid", expected, field="comment")
+
+
+def _refuse_unless_open(assignment: Assignment) -> None:
+    if assignment.pair.campaign.state != Campaign.State.OPEN:
+        raise UserError("campaign_not_open", "This campaign is not open for judging.", status=409)
 
 
 def _replayed(assignment: Assignment, by: User, saying: Saying) -> Recorded | None:

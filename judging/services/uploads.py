@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from django.conf import settings
 from django.core.files.base import File
 from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
 from django.db.models.functions import Now
 
 from judging.errors import UserError
@@ -182,7 +183,11 @@ def remove(*, upload: Upload, by: User) -> None:
             "remove upload", by=by, campaign=upload.campaign_id, target=upload, file=upload.name
         )
         file = upload.file
-        upload.delete()
+        try:
+            upload.delete()
+        except ProtectedError:
+            message = "A drafted round names the run of this file. Change or discard it first."
+            raise UserError("in_use", message, status=409) from None
         transaction.on_commit(lambda: file.delete(save=False))
 
 

@@ -73,7 +73,7 @@ def judge_batches(campaign: Campaign, people: list[User], number: int) -> None:
 
 
 def judge(campaign: Campaign, person: User) -> None:
-    from judging.services import assignments  # noqa: PLC0415
+    from judging.services import assignments
 
     assignment = assignments.claim_next(campaign=campaign, by=person)
     if assignment is not None:

@@ -1,6 +1,7 @@
 """TREC-8 as real input: accepted whole, and a census gives trec_eval's numbers."""
 
 import gzip
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ def ranked_runs(folder: Path) -> Iterator[tuple[str, dict[str, Ranking], list[st
 def contradicts(ranking: Ranking) -> bool:
     """Whether a line with a better printed rank has a lower score than one with a worse rank."""
     by_rank = sorted(ranking, key=lambda line: line[2])
-    return any(a[2] < b[2] and a[1] < b[1] for a, b in zip(by_rank, by_rank[1:], strict=False))
+    return any(a[2] < b[2] and a[1] < b[1] for a, b in itertools.pairwise(by_rank))
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Claims, leases, skips: who gets what, and that no pair gets more than it wants."""
 
+import itertools
 import threading
 
 import pytest
@@ -38,7 +39,7 @@ def test_the_pairs_of_a_topic_come_in_a_row_and_shuffled_between_assessors() -> 
     for person in people:
         pairs = [factories.judge_next(campaign, person, grade=0) for _ in range(24)]
         topics = [pair.topic_id for pair in pairs if pair]
-        changes = sum(a != b for a, b in zip(topics, topics[1:], strict=False))
+        changes = sum(a != b for a, b in itertools.pairwise(topics))
         assert changes == 3
         orders[person.username] = tuple(pair.pk for pair in pairs if pair)
 
@@ -87,6 +88,30 @@ def test_claiming_again_gives_the_pair_in_hand() -> None:
 
     assert first == again
     assert Assignment.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_assessor_in_many_tabs_holds_one_pair() -> None:
+    campaign = factories.campaign(topics=1)
+    (anna,) = factories.assessors(campaign, "anna")
+    factories.released_batch(campaign, [f"d{n}" for n in range(20)])
+    batches.open_next(campaign.pk)
+    claimed: list[int | None] = []
+
+    def ask() -> None:
+        try:
+            assignment = assignments.claim_next(campaign=campaign, by=anna)
+            claimed.append(assignment.pk if assignment else None)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert claimed == [Assignment.objects.get().pk] * 12
 
 
 def test_a_lapsed_lease_goes_to_somebody_else_and_the_late_save_is_refused() -> None:
@@ -210,9 +235,9 @@ def test_a_half_labelled_pair_can_be_used_as_it_is() -> None:
 
     batch.refresh_from_db()
     assert batch.state == Batch.State.COMPLETE
-    assert [(label.grade, label.decided) for label in selectors.labels(Pair.objects.values("pk"))] == [
-        (3, False)
-    ]
+    assert [
+        (label.grade, label.decided) for label in selectors.labels(Pair.objects.values("pk"))
+    ] == [(3, False)]
 
 
 def test_a_later_batch_that_wants_more_labels_of_a_judged_pair_gets_them() -> None:

@@ -160,9 +160,7 @@ def test_a_worker_that_dies_three_times_over_a_job_fails_it() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_lease_is_prolonged_while_the_work_goes_on(
-    done: list[int], settings: object
-) -> None:
+def test_the_lease_is_prolonged_while_the_work_goes_on(done: list[int], settings: object) -> None:
     settings.JOB_LEASE_SECONDS = 1  # type: ignore[attr-defined]
     job = jobs.request("probe", 7)
     rivals: list[object] = []
@@ -181,7 +179,9 @@ def test_the_lease_is_prolonged_while_the_work_goes_on(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_broker_that_does_not_answer_never_breaks_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_does_not_answer_never_breaks_a_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calls: list[object] = []
 
     def refuse(*args: object, **_kwargs: object) -> None:

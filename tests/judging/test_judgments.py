@@ -107,6 +107,14 @@ def test_nothing_is_saved_in_a_closed_campaign() -> None:
     assert refused.value.code == "campaign_not_open"
 
 
+def test_a_retry_after_the_campaign_was_closed_is_answered_with_what_is_stored() -> None:
+    assignment = held_pair()
+    first = record(assignment, key="k")
+    campaigns.close(campaign=assignment.pair.campaign, by=assignment.pair.campaign.created_by)
+
+    assert record(assignment, key="k") == first
+
+
 def test_a_pair_that_the_organizer_closed_takes_no_judgment() -> None:
     assignment = held_pair()
     pair = assignment.pair

@@ -237,9 +237,7 @@ def test_file_names_are_shown_but_never_become_paths(campaign: Campaign, name: s
     assert row.file.name.startswith("uploads/")
 
 
-def test_too_large_a_file_is_refused_at_once(
-    campaign: Campaign, settings: object
-) -> None:
+def test_too_large_a_file_is_refused_at_once(campaign: Campaign, settings: object) -> None:
     settings.UPLOAD_MAX_BYTES = 10  # type: ignore[attr-defined]
 
     with pytest.raises(UserError) as refused:
