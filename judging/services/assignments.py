@@ -28,7 +28,11 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
     Serves open batches in order and, within a batch, topic by topic; opens the next batch when
     the assessor finds no place in the open ones. None: nothing can be had at the moment.
     """
-    while campaign.state == Campaign.State.OPEN:
+    if campaign.state != Campaign.State.OPEN:
+        return None
+    if assignment := held_by(campaign=campaign, by=by):
+        return assignment
+    while True:
         opened = _open_batches(campaign)
         if assignment := _held_or_claimed(opened, campaign, by):
             return assignment
@@ -36,7 +40,6 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
         # Somebody else may have opened the next batch since we looked.
         if not more and _open_batches(campaign) == opened:
             return None
-    return None
 
 
 def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignment | None:
