@@ -35,6 +35,7 @@ class SignInForm(AuthenticationForm):
                 )
             except UserError as error:
                 raise forms.ValidationError(error.message) from None
+            self.confirm_login_allowed(self.user_cache)
         return self.cleaned_data
 
 

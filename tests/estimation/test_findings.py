@@ -52,6 +52,7 @@ def case(
         margin=np.full((count, count), margin),
         adjusted_p=np.ones((count, count)),
         verdicts=np.array(verdicts, dtype=np.int8),
+        by_topic=np.zeros((1, count)),
     )
     return table, pairs
 
