@@ -18,7 +18,7 @@ from judging.access import roles
 from judging.api.base import ASSESSOR, MEMBER, CampaignView, page
 from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
 from judging.api.pagination import PAGE_PARAMETERS, page_shape
-from judging.api.serializers import JudgedRow, JudgmentRow, NextRow
+from judging.api.serializers import HeldRow, JudgedRow, JudgmentRow, NextRow
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Judgment, User
 from judging.services import assignments, judgments
@@ -43,6 +43,26 @@ KEY_PARAMETER = OpenApiParameter(
         " assignment, revision, grade and comment, so that resending the same body is harmless."
     ),
 )
+
+
+class Which(serializers.Serializer[Any]):
+    own = serializers.BooleanField(
+        default=False, help_text="Only your own, also where you see all as an organizer."
+    )
+
+
+class Assignments(CampaignView):
+    section = "Judging"
+    access = {"GET": MEMBER}
+
+    @extend_schema(parameters=[Which, *PAGE_PARAMETERS], responses=page_shape(HeldRow))
+    def get(self, request: Request, slug: str) -> Response:
+        """Your assignments, latest first; organizers see everybody's."""
+        rows = Assignment.objects.filter(pair__campaign=self.campaign)
+        if _only_own(self, request):
+            rows = rows.filter(assessor=self.user)
+        rows = rows.select_related("assessor", "pair__topic").order_by("-pk")
+        return page(request, rows, HeldRow)
 
 
 class NextAssignment(CampaignView):
@@ -105,12 +125,6 @@ class Correction(Body):
     seconds = Number(min_value=0, max_value=DAY, default=None, allow_null=True)
 
 
-class Which(serializers.Serializer[Any]):
-    own = serializers.BooleanField(
-        default=False, help_text="Only your own, also where you see all as an organizer."
-    )
-
-
 class Judgments(CampaignView):
     section = "Judging"
     access = {"GET": MEMBER, "POST": ASSESSOR}
@@ -119,9 +133,8 @@ class Judgments(CampaignView):
     @extend_schema(parameters=[Which, *PAGE_PARAMETERS], responses=page_shape(JudgmentRow))
     def get(self, request: Request, slug: str) -> Response:
         """Your judgments that count, latest first; organizers see everybody's."""
-        own = checked(Which, request.query_params.dict())["own"]
         rows = _current(self.campaign)
-        if own or ORGANIZES not in roles(self.user, self.campaign):
+        if _only_own(self, request):
             rows = rows.filter(assessor=self.user)
         return page(request, rows.order_by("-pk"), JudgmentRow)
 
@@ -164,6 +177,11 @@ class JudgmentDetail(CampaignView):
         said = get_object_or_404(own.judgments, revision=given["revision"])
         given = {"grade": said.grade, "comment": said.comment, **given}
         return Response(JudgmentRow(_save(own, self.user, request, given).judgment).data)
+
+
+def _only_own(view: CampaignView, request: Request) -> bool:
+    own = checked(Which, request.query_params.dict())["own"]
+    return own or ORGANIZES not in roles(view.user, view.campaign)
 
 
 def _own(campaign: Campaign, user: User, pk: int) -> Assignment:

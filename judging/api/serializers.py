@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from judging.api.fields import Number
 from judging.api.schema import ErrorLine
-from judging.models import Campaign, Decision, Job, Membership, Upload
+from judging.models import Assignment, Campaign, Decision, Job, Membership, Upload
 
 CharField = serializers.CharField
 IntegerField = serializers.IntegerField
@@ -174,6 +174,20 @@ class NextRow(Row):
     reason = serializers.ChoiceField(
         REASONS, allow_null=True, help_text="Why there is no assignment."
     )
+
+
+class HeldRow(Row):
+    """An assignment in a list: who has, or had, which pair."""
+
+    id = IntegerField()
+    topic = CharField(source="pair.topic.topic_id")
+    docno = CharField(source="pair.docno")
+    assessor = CharField(source="assessor.username")
+    state = serializers.ChoiceField(Assignment.State.choices)
+    lease_until = DateTimeField(help_text="Until when the pair is kept, while it is leased.")
+    skip_reason = CharField(help_text="Why it was skipped; else empty.")
+    created = DateTimeField()
+    changed = DateTimeField()
 
 
 class JudgmentRow(Row):

@@ -232,7 +232,8 @@ def test_decisions_over_what_nobody_could_judge(
 
 LISTS = (
     "topics/", "documents/", "runs/", "uploads/", "rounds/", "rounds/1/", "rounds/1/batches/",
-    "judgments/", "decisions/", "estimates/", "ranking/", "members/", "reports/", "audit/",
+    "assignments/", "judgments/", "decisions/", "estimates/", "ranking/", "members/", "reports/",
+    "audit/",
 )  # fmt: skip
 
 

@@ -40,6 +40,7 @@ ALLOWED = {
     (f"{CAMPAIGN}uploads/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}uploads/{{upload}}/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}uploads/{{upload}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}assignments/", "GET"): MEMBERS,
     (f"{CAMPAIGN}assignments/next/", "POST"): ASSESSORS,
     (f"{CAMPAIGN}assignments/{{assignment}}/skip/", "POST"): ASSESSORS,
     (f"{CAMPAIGN}assignments/{{assignment}}/later/", "POST"): ASSESSORS,
@@ -226,6 +227,7 @@ ASSESSORS_SEE = {
     "id", "topic", "title", "description", "narrative", "docno", "excerpt", "text",
     "assignment", "document", "lease_until", "progress", "judged", "judged_today", "skipped",
     "judgment", "assessor", "grade", "revision", "comment", "seconds", "created", "reason",
+    "changed", "skip_reason",
 }  # fmt: skip
 
 
@@ -261,6 +263,9 @@ def _names(value: Any) -> Iterator[str]:
 
 
 def test_own_judgments_only(world: rest.World) -> None:
+    for list_name in ("assignments/", "judgments/"):
+        seen = world.clients["assessor"].get(f"{world.base}{list_name}").json()["results"]
+        assert {row["assessor"] for row in seen} == {"assessor"}
     own = world.clients["assessor"].get(f"{world.base}judgments/").json()
     every = world.clients["organizer"].get(f"{world.base}judgments/").json()
     assert 0 < own["count"] < every["count"]
