@@ -166,45 +166,34 @@ def test_no_process_reports_a_bug(drilled: Drilled) -> None:
     assert "database is locked" not in site.log("worker")
 
 
-def test_a_lost_judgment_is_found(drilled: Drilled) -> None:
-    stored = drilled.tables.judgments
-    assert [line[:4] for line in differences(drilled.said, stored[:7] + stored[8:])] == ["lost"]
+def test_tampering_is_found(drilled: Drilled) -> None:
+    """The same comparisons on copies in which one thing is wrong: each says what."""
+    said, there = drilled.said, drilled.tables.judgments
+    again = replace(there[7], id=10**9, assignment=10**9)
+    changed = replace(there[7], grade=3 - there[7].grade)
+    assert kinds(differences(said, [*there[:7], *there[8:]])) == {"lost"}
+    assert kinds(differences(said, [*there, again])) == {"doubled", "changed", "judged twice"}
+    assert kinds(differences(said, [*there[:7], changed, *there[8:]])) == {"changed"}
+    assert kinds(differences(said[:-1], there)) == {"made up"}
 
 
-def test_a_doubled_judgment_is_found(drilled: Drilled) -> None:
-    stored = drilled.tables.judgments
-    again = replace(stored[7], id=10**9, assignment=10**9)
-    kinds = {line.split(":")[0] for line in differences(drilled.said, [*stored, again])}
-    assert kinds == {"doubled", "changed", "judged twice"}
+def test_tables_that_disagree_are_found(drilled: Drilled) -> None:
+    tables = drilled.tables
+    pair, *pairs = tables.pairs
+    batch, *batches = tables.batches
+    for name, wrong in (
+        ("more labels than wanted", replace(tables, pairs=[replace(pair, wanted=1), *pairs])),
+        ("counts", replace(tables, pairs=[replace(pair, judged=0), *pairs])),
+        ("without audit row", replace(tables, audits=tables.audits[1:])),
+        ("audit row of nothing", replace(tables, audits=[*tables.audits, tables.audits[0]])),
+        ("BatchRow", replace(tables, batches=[replace(batch, lacking=1), *batches])),
+        ("BatchRow", replace(tables, batches=[replace(batch, state="open"), *batches])),
+    ):
+        assert any(line.startswith(name) for line in contradictions(wrong)), name
 
 
-def test_a_changed_judgment_is_found(drilled: Drilled) -> None:
-    stored = list(drilled.tables.judgments)
-    stored[7] = replace(stored[7], grade=3 - stored[7].grade)
-    assert [line[:7] for line in differences(drilled.said, stored)] == ["changed"]
-
-
-def test_a_judgment_that_nobody_made_is_found(drilled: Drilled) -> None:
-    assert [line[:7] for line in differences(drilled.said[:-1], drilled.tables.judgments)] == [
-        "made up"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "tamper"),
-    [
-        ("more labels", lambda t: replace(t, pairs=[replace(t.pairs[0], wanted=1), *t.pairs[1:]])),
-        ("counts", lambda t: replace(t, pairs=[replace(t.pairs[0], judged=0), *t.pairs[1:]])),
-        ("without audit", lambda t: replace(t, audits=t.audits[1:])),
-        ("audit row of nothing", lambda t: replace(t, audits=[*t.audits, t.audits[0]])),
-        ("BatchRow", lambda t: replace(t, batches=[replace(t.batches[0], lacking=1)])),
-        ("BatchRow", lambda t: replace(t, batches=[replace(t.batches[0], state="open")])),
-    ],
-)
-def test_tables_that_disagree_are_found(
-    drilled: Drilled, name: str, tamper: Callable[[Tables], Tables]
-) -> None:
-    assert any(line.startswith(name) for line in contradictions(tamper(drilled.tables)))
+def kinds(lines: list[str]) -> set[str]:
+    return {line.split(":")[0] for line in lines}
 
 
 def test_acknowledging_before_writing_is_found(tmp_path: Path) -> None:

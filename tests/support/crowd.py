@@ -84,12 +84,12 @@ class Organizer:
         """Drafts a round and returns it with its preview."""
         number = got(self.api.post(f"{self.base}rounds/", plan), 201)["number"]
         ask = partial(self._previewed, number)
-        return dict(self.site.wait_until(ask, seconds, what="the preview") or {})
+        return self.site.wait_until(ask, seconds, what="the preview")
 
-    def _previewed(self, number: int) -> dict[str, Any] | None:
+    def _previewed(self, number: int) -> dict[str, Any]:
         row: dict[str, Any] = got(self.api.get(f"{self.base}rounds/{number}/"))
         assert row["jobs"]["preview"]["state"] != "failed", row["jobs"]["preview"]
-        return row if row["preview"] else None
+        return row if row["preview"] else {}
 
     def draw(self, number: int = 1, *, seconds: float = 60) -> None:
         got(self.api.post(f"{self.base}rounds/{number}/draw/"), 202)
@@ -129,15 +129,15 @@ class Organizer:
         Meanwhile what has ended is started again, as the supervisor does.
         """
         ask = partial(self._final, batches)
-        return dict(self.site.wait_until(ask, seconds, what=f"{batches} batches final") or {})
+        return self.site.wait_until(ask, seconds, what=f"{batches} batches final")
 
-    def _final(self, batches: int) -> dict[str, Any] | None:
+    def _final(self, batches: int) -> dict[str, Any]:
         supervise(self.site)
         job = got(self.api.get(f"{self.base}rounds/1/batches/"))["recompute"]
         found: dict[str, Any] = got(self.api.get(f"{self.base}estimates/"))
         done = job is not None and job["state"] == "done"
         there = found["estimate_set"] is not None and found["estimate_set"]["batches"] == batches
-        return found if done and there else None
+        return found if done and there else {}
 
     def batches(self) -> list[dict[str, Any]]:
         return list(got(self.api.get(f"{self.base}rounds/1/batches/"))["batches"])

@@ -149,11 +149,13 @@ def _of_audits(audits: Iterable[tuple[str, int]], judgments: Iterable[Stored]) -
 
 
 def _of_batches(batches: Iterable[BatchRow]) -> list[str]:
-    wrong = {
-        "complete": lambda batch: batch.lacking > 0,
-        "open": lambda batch: batch.lacking == 0 or batch.lacking != batch.remaining,
-    }
-    return [f"{batch}" for batch in batches if wrong.get(batch.state, lambda _batch: False)(batch)]
+    """A batch is complete exactly when no pair of it lacks labels; open ones count their lack."""
+    return [
+        str(batch)
+        for batch in batches
+        if (batch.state == "complete" and batch.lacking)
+        or (batch.state == "open" and (not batch.lacking or batch.lacking != batch.remaining))
+    ]
 
 
 DUMP = """
