@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.conftest import MakeSite
@@ -29,7 +30,7 @@ from tests.support.journal import (
     tables_of,
 )
 from tests.support.material import small_material
-from tests.support.site import REPO, Site, free_port
+from tests.support.site import REPO, Process, Site, free_port
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
@@ -107,7 +108,6 @@ def fire(organizer: Organizer, shift: Shift, rng: random.Random) -> list[str]:
         shift.wait_acknowledged(shift.acknowledged + 5)
         if victim.startswith("worker"):
             await_recompute(organizer)
-        supervise(organizer.site)
         kill(organizer.site, victim)
     return victims
 
@@ -125,9 +125,21 @@ def await_recompute(organizer: Organizer, seconds: float = 2) -> None:
 def kill(site: Site, victim: str) -> None:
     process = site.web if victim.startswith("web") else site.workers[0]
     if victim.endswith("child"):
-        process.kill_child()
+        site.wait_until(lambda: kill_child(site, process), what=f"a {victim} to kill")
     else:
         process.restart()
+
+
+def kill_child(site: Site, process: Process) -> bool:
+    """Kills one process that it forked, if there is one; it may itself be about to end."""
+    supervise(site)
+    try:
+        forked = psutil.Process(process.pid).children()
+    except psutil.NoSuchProcess:
+        return False
+    for child in forked[:1]:
+        child.kill()
+    return bool(forked)
 
 
 def test_the_kills_fell_into_the_judging(drilled: Drilled) -> None:

@@ -90,7 +90,7 @@ class Journal:
         entries = [json.loads(line) for line in self.path.read_text().splitlines()]
         acknowledged = {tuple(entry) for entry in entries if len(entry) == 2}
         said = [entry for entry in entries if len(entry) == 4]
-        return [Said(*entry, acknowledged=tuple(entry[:2]) in acknowledged) for entry in said]
+        return [Said(*entry, tuple(entry[:2]) in acknowledged) for entry in said]
 
 
 def differences(said: Sequence[Said], stored: Sequence[Stored]) -> list[str]:
