@@ -177,7 +177,8 @@ document.addEventListener("htmx:beforeSwap", (event) => {
     clearTimeout(pending.timer);
     pending = null;
     find("desk").classList.remove("sending");
-    setState("saved", "Saved");
+    if (xhr.status < 400) setState("saved", "Saved");
+    else setState("waiting", "Not saved");
   }
 });
 
