@@ -19,6 +19,8 @@ ADDED_BY_SITE = frozenset({"copyright", "credits", "exit", "help", "license", "q
 
 _DOCNO = re.compile(r"[A-Za-z0-9._-]+")
 _WORD = re.compile(r"[A-Za-z]{2,}")
+# Where this interpreter lives, which defaults of arguments quote; the longest path first.
+_PATHS = {sys.executable: "/usr/bin/python3", sys.prefix: "/usr", sys.base_prefix: "/usr"}
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _MEMBER_TYPES = (
     types.FunctionType,
@@ -132,7 +134,9 @@ def _clean_text(value: object) -> str:
 
 def _normalized(text: str) -> str:
     """Text without what differs from process to process or machine to machine."""
-    text = _ADDRESS.sub("", text.replace(sys.base_prefix, "/usr"))
+    for here, anywhere in _PATHS.items():
+        text = text.replace(here, anywhere)
+    text = _ADDRESS.sub("", text)
     printable = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
     return "\n".join(line.rstrip() for line in printable.splitlines()).strip()
 
