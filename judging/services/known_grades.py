@@ -13,8 +13,8 @@ from judging.errors import UserError
 from judging.models import Assignment, Campaign, Job, Judgment, KnownGrade, Pair, User
 from judging.services import audit, batches, jobs
 from judging.services.jobs import Progress, untold
+from judging.services.members import QRELS
 
-ASSESSOR = "qrels"
 CHUNK = 2000
 
 
@@ -57,7 +57,7 @@ def _refuse_unless_open(campaign: Campaign) -> None:
 
 def _assessor() -> User:
     user, created = User.objects.get_or_create(
-        username=ASSESSOR, defaults={"is_active": False, "first_name": "Imported qrels"}
+        username=QRELS, defaults={"is_active": False, "first_name": "Imported qrels"}
     )
     if created:
         user.set_unusable_password()

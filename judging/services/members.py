@@ -15,6 +15,7 @@ from judging.models import ApiToken, Assignment, Campaign, Membership, User
 from judging.services import audit
 
 TOKEN_PREFIX = "evs_"  # noqa: S105  (what keys begin with, to be found by secret scanners)
+QRELS = "qrels"  # the account that imported grades are recorded under; nobody signs in to it
 USERNAME = re.compile(r"[\w.@+-]{1,150}")
 
 
@@ -29,6 +30,9 @@ def add(*, campaign: Campaign, by: User, username: str, role: str) -> tuple[Memb
         raise UserError("role_unknown", f"No such role. Expected {expected}.", field="role")
     if not USERNAME.fullmatch(username):
         message = "Use letters, digits and . @ + - _ (at most 150) in a user name."
+        raise UserError("username_invalid", message, field="username")
+    if username.lower() == QRELS:
+        message = "This name stands for grades from uploaded qrels. Choose another one."
         raise UserError("username_invalid", message, field="username")
     with transaction.atomic():
         user, fresh = User.objects.get_or_create(username=username, defaults={"invited_by": by})

@@ -278,3 +278,12 @@ def test_a_campaign_moves_only_along_its_states() -> None:
     campaigns.close(campaign=campaign, by=by)
 
     assert Campaign.objects.get().state == Campaign.State.CLOSED
+
+
+def test_nobody_becomes_a_member_under_the_name_of_imported_grades() -> None:
+    campaign = factories.campaign()
+
+    with pytest.raises(UserError) as refused:
+        factories.assessors(campaign, "Qrels")
+
+    assert refused.value.field == "username"
