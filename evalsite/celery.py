@@ -10,8 +10,11 @@ from typing import Any
 from celery import Celery
 from celery.signals import worker_ready, worker_shutting_down
 
+from evalsite import broker
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
 
+broker.install()
 app = Celery("evalsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
