@@ -18,13 +18,15 @@ _dumps: Callable[..., str] = dumps
 
 
 class Channel(filesystem.Channel):
-    def _put(self, queue: Any, message: Any, **_kwargs: Any) -> None:
+    def _put(  # type: ignore[override]  # kombu disagrees with itself about the names
+        self, queue: Any, payload: Any, **_kwargs: Any
+    ) -> None:
         mark = uuid.uuid4().hex
         draft = os.path.join(self.data_folder_out, f"draft-{mark}")
         whole = os.path.join(self.data_folder_out, f"{time.time_ns()}_{mark}.{queue}.msg")
         try:
             with open(draft, "wb") as file:
-                file.write(_dumps(message).encode())
+                file.write(_dumps(payload).encode())
             os.rename(draft, whole)
         except OSError as error:
             raise ChannelError(f"cannot put a message into {self.data_folder_out}") from error
