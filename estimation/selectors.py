@@ -332,14 +332,6 @@ def runs_of(campaign: Campaign) -> list[RunRow]:
     ]
 
 
-def draws_of(row: Round) -> QuerySet[Draw]:
-    return Draw.objects.filter(round=row).select_related("pair__topic").order_by("position")
-
-
-def drawn_pairs(row: Round) -> int:
-    return Draw.objects.filter(round=row).count()
-
-
 @dataclass(frozen=True)
 class RoundRow:
     """A round with how much of it is judged, for lists."""
@@ -373,13 +365,6 @@ def reports_of(row: Round) -> QuerySet[Report]:
     """The round's report files, those of the latest estimates first."""
     reports = Report.objects.filter(estimate_set__round=row).select_related("estimate_set")
     return reports.order_by("-estimate_set__number", "name")
-
-
-def rounds_summary(campaign: Campaign) -> dict[str, int]:
-    drawn = ~Q(state=Round.State.DRAFTED)
-    return Round.objects.filter(campaign=campaign).aggregate(
-        rounds=Count("pk"), drawn=Count("pk", filter=drawn)
-    )
 
 
 @dataclass(frozen=True)

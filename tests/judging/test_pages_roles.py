@@ -22,6 +22,7 @@ from judging.models import (
 )
 from judging.services import assignments, members
 from tests.support import factories
+from tests.support.pages import as_role
 
 pytestmark = pytest.mark.django_db
 
@@ -54,19 +55,6 @@ POSTS = {
 }
 OF_THE_SITE = {"home", "account", "password", "campaign-new"}
 WITH_ROW = {"member-remove", "decide", "judge-save", "judge-skip", "judge-later", "judge-correct"}
-
-
-def as_role(role: str, campaign: Campaign) -> Client:
-    client = Client()
-    if role == "assessor":
-        client.force_login(factories.assessors(campaign, "the-assessor")[0])
-    elif role == "organizer":
-        client.force_login(campaign.created_by)
-    elif role == "other":
-        client.force_login(factories.campaign(slug="other").created_by)
-    elif role == "admin":
-        client.force_login(User.objects.create_superuser("the-admin"))
-    return client
 
 
 def address(name: str, campaign: Campaign) -> str:
