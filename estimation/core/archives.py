@@ -38,9 +38,9 @@ def write_archive(
 
 
 def read_archive(
-    file: ArchiveFile, form: str, arrays: Iterable[str]
+    file: ArchiveFile, form: str, arrays: Iterable[str], *, optional: Iterable[str] = ()
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what `write_archive` wrote; never unpickles.
+    """Read what `write_archive` wrote; never unpickles. Optional arrays may be missing.
 
     Raises
     ------
@@ -54,6 +54,22 @@ def read_archive(
             header = json.loads(stored["header"].tobytes())
             if header["form"] != form:
                 raise ArchiveError(f"expected a file of the form {form}, found {header['form']}")
-            return header["facts"], {name: stored[name] for name in arrays}
+            names = [*arrays, *(name for name in optional if name in stored)]
+            return header["facts"], {name: stored[name] for name in names}
     except (KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
         raise ArchiveError(f"not a file of the form {form}, or damaged") from error
+
+
+def form_of(file: ArchiveFile) -> str:
+    """Return the name and version of the format in which a file was written.
+
+    Raises
+    ------
+    ArchiveError
+        If it is no such file.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            return str(json.loads(stored["header"].tobytes())["form"])
+    except (KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        raise ArchiveError("not an archive, or damaged") from error

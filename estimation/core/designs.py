@@ -1,8 +1,19 @@
 """Sampling designs: with which probability every pair of a pool is drawn, batch by batch.
 
-Two methods. ``poisson``: every pair is in the sample, or not, by its own permanent random number;
-after batch b it is in with probability min(1, c_b * size). ``iid``: draws with replacement from
-the distribution `size`; after batch b there were n_b of them (Schnabel et al. 2016, section 3).
+Four methods:
+
+poisson
+    Every pair is in the sample, or not, by its own permanent random number; after batch b it is
+    in with probability min(1, c_b * size).
+priority
+    The fixed-size form of it (Duffield, Lund and Thorup 2007): after batch b the sample holds the
+    n_b pairs with the smallest ratio of random number and size; c_b is one over the next ratio.
+iid
+    Draws with replacement from the distribution `size`; after batch b there were n_b of them
+    (Schnabel et al. 2016, section 3).
+per-query
+    As many draws with replacement in every topic (Schnabel, Swaminathan and Joachims 2015,
+    UBIS-k); after batch b there were k_b of them in each.
 """
 
 import math
@@ -13,17 +24,18 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from estimation.core.archives import ArchiveFile, read_archive, write_archive
-from estimation.core.arrays import BoolArray, FloatArray, check_fraction, frozen
+from estimation.core.arrays import BoolArray, FloatArray, check_fraction, column_sums, frozen
 from estimation.core.goals import Goal, effective_weights
 from estimation.core.measures import Measure, parse_measure
 from estimation.core.pool import Pool
 from estimation.core.priors import Prior
 
 FORMAT = "evalsite-design-1"
-Method: TypeAlias = Literal["iid", "poisson"]
-Rule: TypeAlias = Literal["first", "second"]
-METHODS: tuple[Method, ...] = ("poisson", "iid")
-RULES: tuple[Rule, ...] = ("first", "second")
+Method: TypeAlias = Literal["poisson", "priority", "iid", "per-query"]
+Rule: TypeAlias = Literal["first", "second", "uniform"]
+METHODS: tuple[Method, ...] = ("poisson", "priority", "iid", "per-query")
+RULES: tuple[Rule, ...] = ("first", "second", "uniform")
+WITH_REPLACEMENT = ("iid", "per-query")
 MAX_BATCHES = 100_000
 
 
@@ -39,17 +51,21 @@ class Design:
 
     Attributes
     ----------
-    method : {"poisson", "iid"}
+    method : {"poisson", "priority", "iid", "per-query"}
     size : ndarray of float64, shape (N,)
-        Sums to 1. ``iid``: the probability Q_i of one draw. ``poisson``: relative size, to which
-        the inclusion probability is proportional until it reaches 1. 0: never sampled.
+        Sums to 1. ``iid``: the probability Q_i of one draw; ``per-query``: of a draw in a random
+        eligible topic. ``poisson``, ``priority``: relative size, to which the inclusion
+        probability is proportional until it reaches 1. 0: never sampled.
     steps : ndarray of float64, shape (B,)
-        Per batch, increasing. ``iid``: draws n_b made so far (whole numbers). ``poisson``:
-        constant c_b; infinite when every eligible pair is certain.
+        Per batch, increasing. ``iid``: draws n_b made so far (whole numbers); ``per-query``: in
+        each topic. ``poisson``: constant c_b; infinite when every eligible pair is certain.
+        ``priority``: the same constants, as expected; the sample holds those that came to be.
     goal, measure, reported, prior, rule, budget, batch_size, eps, floor
         What the design was made from, as given to `make_design`.
     pool_digest : str
         Digest of the pool that the design belongs to.
+    strata : int
+        ``per-query``: number of topics with eligible pairs; otherwise 1.
     """
 
     method: Method
@@ -65,6 +81,12 @@ class Design:
     eps: float
     floor: float
     pool_digest: str
+    strata: int = 1
+
+    @property
+    def with_replacement(self) -> bool:
+        """Whether the sample is one of draws, among which a pair may come twice."""
+        return self.method in WITH_REPLACEMENT
 
     @property
     def eligible(self) -> BoolArray:
@@ -79,10 +101,10 @@ class Design:
     @property
     def is_census(self) -> bool:
         """Whether the full budget takes every eligible pair with probability 1."""
-        return self.method == "poisson" and bool(np.isinf(self.steps[-1]))
+        return not self.with_replacement and bool(np.isinf(self.steps[-1]))
 
     def step(self, batches: int | None = None) -> float:
-        """Return n_b or c_b after the first `batches` batches (default: all).
+        """Return n_b, k_b or c_b after the first `batches` batches (default: all).
 
         Raises
         ------
@@ -94,10 +116,16 @@ class Design:
             raise ValueError(f"batches must lie between 1 and {self.batches}, not {last}")
         return float(self.steps[last - 1])
 
+    def draws(self, batches: int | None = None) -> int | None:
+        """Return how many draws there are after some batches; None without replacement."""
+        return int(self.step(batches)) * self.strata if self.with_replacement else None
+
     def inclusion(self, batches: int | None = None) -> FloatArray:
         """Return the probability that each pair is in the sample after some batches.
 
-        ``poisson``: min(1, c_b * size). ``iid``: 1 - (1 - Q)^n_b.
+        ``poisson``: min(1, c_b * size). ``iid``: 1 - (1 - Q)^n_b; ``per-query``: the same with
+        the Q of the topic. ``priority``: as for ``poisson``, which is what to expect; the
+        probabilities to estimate with come from the sample.
 
         Parameters
         ----------
@@ -109,7 +137,13 @@ class Design:
         ndarray of float64, shape (N,)
             0 exactly where the pair is not eligible.
         """
-        return inclusion_probabilities(self.size, method=self.method, step=self.step(batches))
+        return self.inclusion_after(self.step(batches))
+
+    def inclusion_after(self, step: float) -> FloatArray:
+        """Return the inclusion probabilities after n or k draws, or with the constant c."""
+        if self.with_replacement:
+            return drawn_probabilities(self.size * self.strata, draws=step)
+        return poisson_probabilities(self.size, constant=step)
 
     def save(self, file: ArchiveFile) -> None:
         """Write the design to a path or a binary file; `load` gives back the same bits."""
@@ -130,7 +164,7 @@ class Design:
 
 
 _PLAIN = (
-    "method", "prior", "rule", "budget", "batch_size", "eps", "floor", "pool_digest"
+    "method", "prior", "rule", "budget", "batch_size", "eps", "floor", "pool_digest", "strata"
 )  # fmt: skip
 
 
@@ -147,13 +181,19 @@ def make_design(
     reported: Sequence[Measure] = (),
     eps: float = 0.0,
     floor: float = 0.1,
+    costs: FloatArray | None = None,
+    max_grade: int | None = None,
 ) -> Design:
     """Compute the sampling probabilities that serve a goal best.
 
     With the goal's weight a_i (`effective_weights`) and the prior's expected utility p_i and
     second moment s2_i, a pair's size is proportional to a_i * p_i (rule "first"; Schnabel et al.
     2016, eq. 4, 9, 11 and 13) or to a_i * sqrt(s2_i) (rule "second", which minimizes the
-    expected variance when the utility is not certain).
+    expected variance when the utility is not certain), over the square root of its cost. The rule
+    "uniform", a baseline, gives every eligible pair the same size.
+
+    Ratio measures are not weighted sums: their `Measure.weights` stand in for a_i, and every pair
+    of the pool is eligible, because each may be relevant and so counts in R or the ideal DCG.
 
     Parameters
     ----------
@@ -163,22 +203,30 @@ def make_design(
     prior : Prior
         From `make_prior`, for the same pool.
     budget : int
-        ``iid``: number of draws, at least 2. ``poisson``: expected number of pairs; at least the
-        number of eligible pairs gives a census, every one with probability exactly 1.
+        ``iid``, ``per-query``: number of draws, at least 2; ``per-query`` makes equally many in
+        every topic and leaves out the rest. ``priority``: number of pairs. ``poisson``: expected
+        number of pairs; at least the number of eligible pairs gives a census, every one with
+        probability exactly 1. With costs: what is spent, as expected.
     batch_size : int
-        ``iid``: draws per batch, at least 2. ``poisson``: expected pairs per batch. The last
-        batch takes what is left.
-    method : {"poisson", "iid"}
-    rule : {"first", "second"}, optional
-        By default "second" for ``poisson`` and "first", the papers' rule, for ``iid``.
+        What one batch may take of the budget; ``iid``: at least 2 draws. The last batch takes
+        what is left.
+    method : {"poisson", "priority", "iid", "per-query"}
+    rule : {"first", "second", "uniform"}, optional
+        By default "first", the papers' rule, for draws with replacement, else "second".
     reported : sequence of Measure
         Further measures that will be estimated: pairs with a weight under any of them, for any
         run of the pool, are eligible.
     eps : float
-        ``iid`` only, on the scale of p * lambda: added to every eligible pair.
+        With replacement only, on the scale of p * lambda: added to every eligible pair.
     floor : float
-        ``poisson`` only: share of the sizes that is spread evenly over the eligible pairs, so
-        that no pair with a weight is out of reach. 0 restricts the sample to the goal's pairs.
+        Without replacement only: share of the sizes that is spread evenly over the eligible
+        pairs, so that no pair with a weight is out of reach. 0 restricts the sample to the
+        goal's pairs.
+    costs : ndarray of float64, shape (N,), optional
+        Cost > 0 of judging each pair, in the unit of the budget; not for ``priority`` and
+        ``per-query``, whose sizes are fixed numbers of pairs and draws.
+    max_grade : int, optional
+        The best grade of the scale; needed for measures of predictions.
 
     Raises
     ------
@@ -187,19 +235,25 @@ def make_design(
     PoolError
         If the goal names a run that the pool does not have.
     """
-    rule = rule or ("second" if method == "poisson" else "first")
+    rule = rule or ("first" if method in WITH_REPLACEMENT else "second")
     _check_design(pool, prior, method, rule, budget, batch_size, eps, floor)
-    weights = effective_weights(pool, goal, measure)
+    _check_costs(costs, len(pool), method)
+    weights = effective_weights(pool, goal, measure, max_grade=max_grade)
     if not weights.any():
         raise DesignError(_nothing_to_sample(goal, measure))
-    belief = prior.expected if rule == "first" else np.sqrt(prior.second_moment)
     touched = _touched(pool, (measure, *reported))
-    if method == "poisson":
-        size = _floored(weights * belief, touched, floor)
-        steps = poisson_thresholds(size, targets=_targets(budget, batch_size, size))
+    size = _sizes(weights, prior, rule, touched)
+    if costs is not None:
+        size = size / np.sqrt(costs)
+    strata = 1
+    if method in WITH_REPLACEMENT:
+        size = _normalized(size + touched * (eps / len(pool.topics)))
+        if method == "per-query":
+            size, strata = _per_topic(pool, size)
+        steps = _draw_steps(size, costs, strata, budget, batch_size)
     else:
-        size = _normalized(weights * belief + touched * (eps / len(pool.topics)))
-        steps = _cumulative(budget, batch_size)
+        size = _floored(size, touched, floor)
+        steps = _constants(size, costs, budget, batch_size)
     return Design(
         method=method,
         size=frozen(size),
@@ -211,56 +265,65 @@ def make_design(
         rule=rule,
         budget=budget,
         batch_size=batch_size,
-        eps=eps if method == "iid" else 0.0,
-        floor=floor if method == "poisson" else 0.0,
+        eps=eps if method in WITH_REPLACEMENT else 0.0,
+        floor=0.0 if method in WITH_REPLACEMENT else floor,
         pool_digest=pool.digest,
+        strata=strata,
     )
 
 
-def inclusion_probabilities(size: FloatArray, *, method: Method, step: float) -> FloatArray:
-    """Return inclusion probabilities from sizes and the number of draws or the constant c.
-
-    Parameters
-    ----------
-    size : ndarray of float64
-        Relative sizes or draw probabilities, >= 0.
-    method : {"poisson", "iid"}
-    step : float
-        ``poisson``: c > 0, possibly infinite. ``iid``: number of draws.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if method == "poisson":
-            probability = np.minimum(1.0, step * size)
-        else:
-            probability = -np.expm1(step * np.log1p(-np.minimum(size, 1.0)))
-    return np.where(size > 0.0, probability, 0.0)
+def poisson_probabilities(size: FloatArray, *, constant: float) -> FloatArray:
+    """Return min(1, c * size); 0 exactly where the size is 0, also for an infinite c."""
+    with np.errstate(invalid="ignore"):
+        return np.where(size > 0.0, np.minimum(1.0, constant * size), 0.0)
 
 
-def poisson_thresholds(size: FloatArray, *, targets: FloatArray) -> FloatArray:
-    """Solve sum_i min(1, c * size_i) = target for c.
+def drawn_probabilities(chance: FloatArray, *, draws: float) -> FloatArray:
+    """Return 1 - (1 - Q)^n, the probability to be among n draws with replacement."""
+    with np.errstate(divide="ignore"):
+        probability = -np.expm1(draws * np.log1p(-np.minimum(chance, 1.0)))
+    return np.where(chance > 0.0, probability, 0.0)
+
+
+def poisson_thresholds(
+    size: FloatArray, *, targets: FloatArray, costs: FloatArray | None = None
+) -> FloatArray:
+    """Solve sum_i cost_i min(1, c * size_i) = target for c.
 
     Parameters
     ----------
     size : ndarray of float64, shape (N,)
         Relative sizes, at least one of them positive.
     targets : ndarray of float64, shape (B,)
-        Expected numbers of pairs, > 0.
+        Expected numbers of pairs, or costs, > 0.
+    costs : ndarray of float64, shape (N,), optional
+        By default every pair costs 1.
 
     Returns
     -------
     ndarray of float64, shape (B,)
-        The constants; infinite where the target reaches the number of positive sizes.
+        The constants; infinite where the target reaches the cost of all positive sizes.
     """
-    falling = np.sort(size[size > 0.0])[::-1]
-    rest = np.cumsum(falling[::-1])[::-1]  # rest[s]: total size when the s largest are certain
-    certain = np.arange(len(falling))
-    reached = certain + rest / falling  # the expected number at which the s-th becomes certain
+    falling, cost = _falling(size, costs)
+    spent = np.concatenate([[0.0], np.cumsum(cost)])
+    certain = spent[:-1]  # cost of the pairs larger than the s-th
+    rest = np.cumsum((cost * falling)[::-1])[::-1]  # what c multiplies when those are certain
+    reached = certain + rest / falling  # the expected cost at which the s-th becomes certain
     saturated = np.searchsorted(reached, targets, side="right")
     inside = np.minimum(saturated, len(falling) - 1)
-    constants = (targets - inside) / rest[inside]
+    constants = (targets - certain[inside]) / rest[inside]
     # Rounding must not pull the constant below the one that makes the certain pairs certain.
     constants = np.maximum(constants, np.append(0.0, 1.0 / falling)[inside])
-    return np.where(targets >= len(falling), np.inf, constants)
+    return np.where(targets >= spent[-1], np.inf, constants)
+
+
+def _falling(size: FloatArray, costs: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return the positive sizes from the largest down, and their costs."""
+    positive = size[size > 0.0]
+    if costs is None:  # sorting numbers is many times as fast as finding their order
+        return np.sort(positive)[::-1], np.ones(len(positive))
+    order = np.argsort(positive, kind="stable")[::-1]
+    return positive[order], costs[size > 0.0][order]
 
 
 def _check_design(
@@ -273,20 +336,36 @@ def _check_design(
     eps: float,
     floor: float,
 ) -> None:
-    if method not in METHODS or rule not in RULES:
-        raise DesignError(f"the method is one of {METHODS} and the rule one of {RULES}")
+    if method not in METHODS:
+        raise DesignError(f"The method is one of {', '.join(METHODS)}, not {method!r}.")
+    if rule not in RULES:
+        raise DesignError(f"The rule is one of {', '.join(RULES)}, not {rule!r}.")
     if len(prior.expected) != len(pool):
-        raise DesignError("the prior belongs to another pool")
-    if budget < 1 or batch_size < 1:
-        raise DesignError("The budget and the batch size must be at least 1.")
-    if method == "iid" and min(budget, batch_size) < 2:
+        raise DesignError("The prior belongs to another pool.")
+    for name, number in (("budget", budget), ("batch_size", batch_size)):
+        if number < 1:
+            raise DesignError(f"{name} must be at least 1, not {number}.")
+    if method in WITH_REPLACEMENT and min(budget, batch_size) < 2:
         raise DesignError("Draws with replacement need at least 2 draws in the first batch.")
-    reach = min(budget, len(pool)) if method == "poisson" else budget
+    reach = budget if method in WITH_REPLACEMENT else min(budget, len(pool))
     if reach > MAX_BATCHES * batch_size:
         raise DesignError(f"A budget can be cut into at most {MAX_BATCHES} batches.")
     if not (eps >= 0.0 and math.isfinite(eps)):
-        raise DesignError("eps must be a finite number of at least 0.")
+        raise DesignError(f"eps must be a finite number of at least 0, not {eps}.")
     check_fraction(floor, name="floor")
+
+
+def _check_costs(costs: FloatArray | None, pairs: int, method: str) -> None:
+    if costs is None:
+        return
+    if method in ("priority", "per-query"):
+        raise DesignError(f"The method {method!r} takes no costs; use 'poisson' or 'iid'.")
+    if costs.shape != (pairs,):
+        raise DesignError(f"costs must hold one number per pair, {pairs}, not {costs.shape}.")
+    wrong = np.flatnonzero(~(np.isfinite(costs) & (costs > 0.0)))
+    if len(wrong):
+        first = int(wrong[0])
+        raise DesignError(f"costs must be positive; costs[{first}] is {costs[first]}.")
 
 
 def _nothing_to_sample(goal: Goal, measure: Measure) -> str:
@@ -300,8 +379,17 @@ def _touched(pool: Pool, measures: Sequence[Measure]) -> BoolArray:
     """Which pairs have a weight in some run under some measure."""
     touched = np.zeros(len(pool), dtype=bool)
     for measure in measures:
-        touched[pool.entry_pair[pool.entry_weights(measure) > 0.0]] = True
+        if measure.family == "ratio":
+            return np.ones(len(pool), dtype=bool)
+        touched |= pool.by_pair(pool.entry_weights(measure)) @ np.ones(len(pool.runs)) > 0.0
     return touched
+
+
+def _sizes(weights: FloatArray, prior: Prior, rule: Rule, touched: BoolArray) -> FloatArray:
+    if rule == "uniform":
+        return touched.astype(np.float64)
+    belief = prior.expected if rule == "first" else np.sqrt(prior.second_moment)
+    return np.asarray(weights * belief, dtype=np.float64)
 
 
 def _normalized(size: FloatArray) -> FloatArray:
@@ -312,10 +400,39 @@ def _floored(size: FloatArray, eligible: BoolArray, floor: float) -> FloatArray:
     return (1.0 - floor) * _normalized(size) + floor * _normalized(eligible.astype(np.float64))
 
 
-def _cumulative(budget: int, batch_size: int) -> FloatArray:
+def _per_topic(pool: Pool, size: FloatArray) -> tuple[FloatArray, int]:
+    """Sizes that sum to the same in every topic that has any, and the number of these."""
+    totals = column_sums(pool.topic, size, number=len(pool.topics))
+    strata = int(np.count_nonzero(totals))
+    return np.divide(
+        size, totals[pool.topic] * strata, out=np.zeros_like(size), where=size > 0.0
+    ), strata
+
+
+def _cumulative(budget: float, batch_size: float) -> FloatArray:
     full = np.arange(batch_size, budget, batch_size, dtype=np.float64)
     return np.append(full, float(budget))
 
 
-def _targets(budget: int, batch_size: int, size: FloatArray) -> FloatArray:
-    return _cumulative(min(budget, int(np.count_nonzero(size))), batch_size)
+def _draw_steps(
+    size: FloatArray, costs: FloatArray | None, strata: int, budget: int, batch_size: int
+) -> FloatArray:
+    """Numbers of draws, per stratum, that the batches' budgets pay for."""
+    one_round = strata if costs is None else float(np.sum(size * costs))
+    draws = np.floor(_cumulative(budget, batch_size) / one_round + 1e-9)
+    steps = np.unique(draws[draws >= 1.0])
+    least = 1.0 if strata > 1 else 2.0
+    if not len(steps) or steps[-1] < least:
+        needed = math.ceil(least * one_round)
+        raise DesignError(f"The budget must be at least {needed}: one draw in every topic, or two.")
+    return steps[steps >= least]
+
+
+def _constants(
+    size: FloatArray, costs: FloatArray | None, budget: int, batch_size: int
+) -> FloatArray:
+    eligible = size > 0.0
+    whole = float(np.count_nonzero(eligible)) if costs is None else float(costs[eligible].sum())
+    return poisson_thresholds(
+        size, targets=_cumulative(min(budget, whole), batch_size), costs=costs
+    )

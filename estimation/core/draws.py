@@ -4,7 +4,7 @@ The same seed, pool and design give the same sample on every machine, in any num
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from estimation.core.arrays import (
     frozen,
     index_array,
 )
-from estimation.core.designs import Design
+from estimation.core.designs import Design, poisson_probabilities
 from estimation.core.pool import Pool
 
 FORMAT = "evalsite-sample-1"
@@ -37,10 +37,13 @@ class Sample:
     probability : ndarray of float64, shape (n,)
         Probability of the pair to be in the sample of all batches.
     draws : ndarray of int64, shape (number of draws,)
-        ``iid``: the drawn pairs in the order of drawing, with repetitions; batch b ends after
-        the first ``design.steps[b - 1]`` of them. Empty for ``poisson``.
+        With replacement: the drawn pairs in the order of drawing, with repetitions; batch b ends
+        after the first ``design.draws(b)`` of them. Otherwise empty.
     pool_digest : str
         Digest of the pool.
+    constants : ndarray of float64, shape (B,)
+        ``priority``: the constant c_b of each batch, such that pairs are in the sample with
+        probability min(1, c_b * size). Otherwise empty.
     """
 
     pair: IntArray
@@ -48,6 +51,7 @@ class Sample:
     probability: FloatArray
     draws: IntArray
     pool_digest: str
+    constants: FloatArray = field(default_factory=lambda: frozen(np.array([])))
 
     def __len__(self) -> int:
         """Return the number of distinct pairs."""
@@ -60,25 +64,50 @@ class Sample:
     def save(self, file: ArchiveFile) -> None:
         """Write the sample to a path or a binary file."""
         columns = {name: getattr(self, name) for name in _COLUMNS}
+        if len(self.constants):
+            columns["constants"] = self.constants
         write_archive(file, FORMAT, {"pool_digest": self.pool_digest}, columns)
 
     @classmethod
     def load(cls, file: ArchiveFile) -> "Sample":
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
-        facts, columns = read_archive(file, FORMAT, _COLUMNS)
-        pair, batch, probability, draws = (frozen(columns[name]) for name in _COLUMNS)
-        return cls(pair, batch, probability, draws, facts["pool_digest"])
+        facts, columns = read_archive(file, FORMAT, _COLUMNS, optional=["constants"])
+        arrays = {name: frozen(column) for name, column in columns.items()}
+        return cls(pool_digest=facts["pool_digest"], **arrays)
 
 
 _COLUMNS = ("pair", "batch", "probability", "draws")
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """The pairs that a round of any kind has for assessors.
+
+    Attributes
+    ----------
+    pair : ndarray of int64, shape (n,)
+        Positions in the pool, ascending.
+    batch : ndarray of int32, shape (n,)
+        1-based batch of each.
+    probability : ndarray of float64, shape (n,)
+        Probability, in (0, 1], to be in the sample of all batches.
+    draws : ndarray of int64, shape (n,)
+        How often each was drawn; 1 without replacement.
+    """
+
+    pair: IntArray
+    batch: Int32Array
+    probability: FloatArray
+    draws: IntArray
 
 
 def draw(pool: Pool, design: Design, *, seed: str) -> Sample:
     """Draw the sample of all batches; every prefix of batches is an exact sample of the design.
 
     ``poisson``: pair i enters with the first batch b for which h_i < min(1, c_b * size_i), h_i
-    its permanent random number. ``iid``: draw t takes the pair in whose stretch of the
-    cumulated Q the t-th uniform number of the seed falls.
+    its permanent random number. ``priority``: the n_b pairs with the smallest h_i / size_i are in
+    after batch b. ``iid``: draw t takes the pair in whose stretch of the cumulated Q the t-th
+    uniform number of the seed falls; ``per-query`` does so in one topic after the other.
 
     Parameters
     ----------
@@ -94,26 +123,68 @@ def draw(pool: Pool, design: Design, *, seed: str) -> Sample:
     """
     if design.pool_digest != pool.digest:
         raise ValueError("the design belongs to another pool")
-    if design.method == "iid":
-        return _draw_iid(pool, design, seed)
-    return _draw_poisson(pool, design, seed)
+    if design.with_replacement:
+        return _draw_with_replacement(pool, design, seed)
+    return _draw_without_replacement(pool, design, seed)
 
 
-def _draw_poisson(pool: Pool, design: Design, seed: str) -> Sample:
-    candidates = np.flatnonzero(design.inclusion() > 0.0)
-    numbers = permanent_random_numbers(pool, seed=seed, pairs=candidates)
-    entry = np.searchsorted(design.steps, numbers / design.size[candidates], side="right")
+def _draw_without_replacement(pool: Pool, design: Design, seed: str) -> Sample:
+    candidates = np.flatnonzero(design.eligible)
+    constants = design.steps
+    if design.method == "poisson":
+        candidates = np.flatnonzero(design.inclusion() > 0.0)
+    numbers = permanent_random_numbers(pool, seed=seed, pairs=candidates) / design.size[candidates]
+    if design.method == "priority":
+        constants = _priority_constants(numbers, design)
+    entry = np.searchsorted(constants, numbers, side="right")
     entered = entry < design.batches
-    return _sample(design, candidates[entered], entry[entered] + 1, np.array([], dtype=np.int64))
+    sample = _sample(design, candidates[entered], entry[entered] + 1, np.array([], dtype=np.int64))
+    if design.method == "poisson":
+        return sample
+    chance = poisson_probabilities(design.size[sample.pair], constant=float(constants[-1]))
+    return replace(sample, probability=frozen(chance), constants=frozen(constants))
 
 
-def _draw_iid(pool: Pool, design: Design, seed: str) -> Sample:
+def _priority_constants(ratios: FloatArray, design: Design) -> FloatArray:
+    """The (n_b + 1)-th smallest ratio, by batch; infinite when that is past the last pair.
+
+    Given the other pairs' numbers, pair i is among the n smallest exactly when its ratio is below
+    the n-th smallest of the others; where it is, that is the (n + 1)-th of all. So 1/pi_i weights
+    by this constant are unbiased, and their products uncorrelated (Duffield, Lund and Thorup 2007).
+    """
+    sizes = np.minimum(
+        np.append(np.arange(design.batch_size, design.budget, design.batch_size), design.budget),
+        len(ratios),
+    )[: design.batches]
+    ordered: FloatArray = np.append(np.sort(ratios), np.inf)
+    return np.asarray(ordered[sizes])
+
+
+def _draw_with_replacement(pool: Pool, design: Design, seed: str) -> Sample:
+    uniforms = uniform_numbers(seed, number=design.draws() or 0)
+    draws = (_in_every_topic if design.method == "per-query" else _anywhere)(pool, design, uniforms)
+    pairs, first = np.unique(draws, return_index=True)
+    ends = design.steps * design.strata
+    return _sample(design, pairs, np.searchsorted(ends, first, side="right") + 1, draws)
+
+
+def _anywhere(pool: Pool, design: Design, uniforms: FloatArray) -> IntArray:
     cumulated = np.cumsum(design.size)
     cumulated /= cumulated[-1]
-    uniforms = uniform_numbers(seed, number=int(design.steps[-1]))
-    draws = np.searchsorted(cumulated, uniforms, side="right").astype(np.int64)
-    pairs, first = np.unique(draws, return_index=True)
-    return _sample(design, pairs, np.searchsorted(design.steps, first, side="right") + 1, draws)
+    return np.searchsorted(cumulated, uniforms, side="right").astype(np.int64)
+
+
+def _in_every_topic(pool: Pool, design: Design, uniforms: FloatArray) -> IntArray:
+    """One draw per eligible topic, and again, until the numbers are used up."""
+    eligible = np.flatnonzero(design.eligible)
+    topics, first = np.unique(pool.topic[eligible], return_index=True)
+    cumulated = np.cumsum(design.size[eligible])
+    last = np.append(first[1:], len(eligible)) - 1
+    before = np.append(0.0, cumulated)[first]
+    within = uniforms.reshape(-1, len(topics)) * (cumulated[last] - before)
+    found = np.searchsorted(cumulated, before + within, side="right")
+    # A sum that was rounded up must not carry a draw into the next topic.
+    return np.asarray(eligible[np.clip(found, first, last)].ravel(), dtype=np.int64)
 
 
 def _sample(design: Design, pair: IntArray, batch: IntArray, draws: IntArray) -> Sample:
@@ -144,6 +215,28 @@ def permanent_random_numbers(pool: Pool, *, seed: str, pairs: IntArray | None = 
         Uniform on the open interval (0, 1), in steps of 2^-52.
     """
     return _pair_numbers(pool, "pair", seed, np.arange(len(pool)) if pairs is None else pairs)
+
+
+def folds(pool: Pool, *, number: int, pairs: IntArray | None = None) -> IntArray:
+    """Cut the pairs of a pool into folds by a hash of topic and docno, whatever was drawn.
+
+    Parameters
+    ----------
+    pool : Pool
+    number : int
+        Number of folds, at least 2.
+    pairs : ndarray of int64, shape (n,), optional
+        By default all N pairs.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        The fold of each pair, below `number`.
+    """
+    if number < 2:
+        raise ValueError(f"number of folds must be at least 2, not {number}")
+    hashed = _pair_numbers(pool, "fold", "", np.arange(len(pool)) if pairs is None else pairs)
+    return np.asarray(np.floor(hashed * number), dtype=np.int64)
 
 
 def uniform_numbers(seed: str, *, number: int, start: int = 0) -> FloatArray:
@@ -192,11 +285,20 @@ def _pair_numbers(pool: Pool, purpose: str, seed: str, pairs: IntArray) -> Float
     stem = hashlib.sha256(_framed(purpose) + _framed(seed))
     topics = [_followed_by(stem, _framed(topic)) for topic in pool.topics]
     digests = []
-    for topic, docno in zip(pool.topic[pairs].tolist(), pool.docno[pairs].tolist(), strict=True):
+    for topic, name in zip(pool.topic[pairs].tolist(), _names(pool, pairs), strict=True):
         state = topics[topic].copy()
-        state.update(docno)
+        state.update(name)
         digests.append(state.digest()[:8])
     return _to_unit_interval(b"".join(digests))
+
+
+def _names(pool: Pool, pairs: IntArray) -> list[bytes]:
+    """Docnos, or both docnos of a preference with a byte between that no docno has."""
+    docnos: list[bytes] = pool.docno[pairs].tolist()
+    if pool.other is None:
+        return docnos
+    others = pool.other[pairs].tolist()
+    return [b"\0".join(both) for both in zip(docnos, others, strict=True)]
 
 
 def _framed(text: str) -> bytes:

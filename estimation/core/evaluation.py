@@ -1,7 +1,7 @@
 """From a sample and its judgments to estimates, intervals and a ranking: the one entry point."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,25 +9,20 @@ from estimation.core.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
-    SparseMatrix,
     check_confidence,
-    column_sums,
 )
 from estimation.core.designs import Design
+from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
-from estimation.core.estimators import (
-    Estimate,
-    effective_sample_size,
-    horvitz_thompson_iid,
-    horvitz_thompson_poisson,
-    importance_sampling,
-    topic_contributions,
-)
+from estimation.core.estimators import Estimate, topic_contributions
 from estimation.core.intervals import degrees_of_freedom, student_intervals, zero_limit
-from estimation.core.labels import LabelRows, PairLabels, pair_labels, select_rows
-from estimation.core.measures import Measure
+from estimation.core.labels import LabelRows, select_rows
+from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, MeasureError
 from estimation.core.pool import Pool
 from estimation.core.ranks import Ranking, rank_runs
+from estimation.core.ratios import estimate_ratios
+from estimation.core.reach import Reach
+from estimation.core.terms import linear_terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +61,11 @@ class MeasureResult:
     runs : tuple of str
         The k run tags, in the pool's order: the order of every vector and matrix.
     estimators : mapping of str to EstimatorResult
-        ``ht`` (Horvitz-Thompson) always, ``is`` (importance sampling) for ``iid`` designs.
+        ``is`` (importance sampling) for designs with replacement, ``ht`` (Horvitz-Thompson) for
+        the others and for ``iid``.
     primary : str
-        The estimator that is shown and ranked by: ``is`` for ``iid``, ``ht`` for ``poisson``.
+        The estimator that is shown and ranked by: ``is`` where there is one, else ``ht``. Ratio
+        measures have ``ht`` only, for every design.
     ranking : Ranking
         By the primary estimator.
     support : ndarray of float64, shape (k,)
@@ -80,6 +77,13 @@ class MeasureResult:
         Whether any pair has two judgments, so that disagreement is part of the standard errors.
     by_topic : ndarray of float64, shape (T, k)
         What each topic of the pool contributes to the primary estimate of each run.
+    ratio_bias : ndarray of float64, shape (k,), or None
+        Ratio measures: what was taken off the value for the bias of a ratio, in the measure's
+        unit. It is known to second order only: where it is not small against the standard error,
+        as much again may be left.
+    relevant_found : ndarray of int64, shape (T,), or None
+        Ratio measures: sampled pairs of each topic with any utility. Where they are few, neither
+        the bias is known nor the interval reliable.
     """
 
     measure: Measure
@@ -91,6 +95,8 @@ class MeasureResult:
     effective_sample_size: FloatArray
     label_noise_measured: bool
     by_topic: FloatArray
+    ratio_bias: FloatArray | None = None
+    relevant_found: IntArray | None = None
 
     @property
     def estimate(self) -> EstimatorResult:
@@ -109,7 +115,7 @@ class Evaluation:
     judged_pairs, judgments : int
         Distinct sampled pairs of these batches, and their label rows.
     draws : int or None
-        ``iid``: number of draws in these batches, repetitions included.
+        With replacement: number of draws in these batches, repetitions included.
     confidence : float
     results : tuple of MeasureResult
         In the order in which the measures were asked for.
@@ -166,57 +172,21 @@ def evaluate(
     """
     used = design.batches if batches is None else batches
     _check_evaluation(pool, design, sample, measures, confidence)
-    draws = sample.draws[: int(design.step(used))] if design.method == "iid" else None
-    prefix = sample.prefix(used)
-    rows = select_rows(labels, sampled=sample.pair, prefix=prefix, max_grade=max_grade)
-    drawn = _Drawn.of(design, prefix, draws, used)
+    best = PREFERENCE_MAX_GRADE if pool.is_of_preferences else max_grade
+    drawn = Drawn.of(pool, design, sample, used)
+    rows = select_rows(labels, sampled=sample.pair, prefix=drawn.pair, max_grade=best)
+    reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
     results = tuple(
-        _evaluate_measure(pool, drawn, rows, measure, max_grade, confidence) for measure in measures
+        _evaluate_measure(reach, drawn, rows, measure, best, confidence) for measure in measures
     )
     return Evaluation(
         batches=used,
-        judged_pairs=len(prefix),
+        judged_pairs=len(drawn.pair),
         judgments=len(rows.pair),
-        draws=None if draws is None else len(draws),
+        draws=drawn.draws,
         confidence=confidence,
         results=results,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """A prefix of a sample with the probabilities that belong to it.
-
-    `inclusion` and `expected`, how often the design expects to take a pair, are of all N pairs;
-    `probability` and `counts` of the n sampled ones: for ``iid`` the probability of one draw and
-    the number of draws, for ``poisson`` that of inclusion and None.
-    """
-
-    pair: IntArray
-    inclusion: FloatArray
-    expected: FloatArray
-    probability: FloatArray
-    counts: IntArray | None
-
-    @classmethod
-    def of(cls, design: Design, prefix: IntArray, draws: IntArray | None, used: int) -> "_Drawn":
-        inclusion = design.inclusion(used)
-        if draws is None:
-            return cls(prefix, inclusion, inclusion, inclusion[prefix], None)
-        counts = np.bincount(np.searchsorted(prefix, draws), minlength=len(prefix))
-        chance = np.minimum(design.size, 1.0)
-        return cls(prefix, inclusion, len(draws) * chance, chance[prefix], counts)
-
-    @property
-    def multiplier(self) -> FloatArray:
-        """What the primary estimator multiplies w v of each sampled pair by."""
-        if self.counts is None:
-            return 1.0 / self.probability
-        return np.asarray(self.counts / (self.counts.sum() * self.probability), dtype=np.float64)
-
-    @property
-    def draws(self) -> int | None:
-        return None if self.counts is None else int(self.counts.sum())
 
 
 def _check_evaluation(
@@ -230,77 +200,110 @@ def _check_evaluation(
 
 
 def _evaluate_measure(
-    pool: Pool,
-    drawn: _Drawn,
+    reach: Reach,
+    drawn: Drawn,
     rows: LabelRows,
     measure: Measure,
     max_grade: int,
     confidence: float,
 ) -> MeasureResult:
-    weights = pool.weights(measure, drawn.pair)
-    labels = pair_labels(rows, pairs=len(drawn.pair), measure=measure)
-    limit = _zero_limit(pool, drawn, measure, measure.max_utility(max_grade), confidence)
+    if measure.family == "query":
+        raise MeasureError(f"{measure} is estimated from rounds of whole topics only")
+    pool, is_ratio = reach.pool, measure.family == "ratio"
+    found = (_ratio if is_ratio else _linear)(pool, drawn, rows, measure)
+    limit = _zero_limit(reach, drawn, found, measure, max_grade, confidence)
     estimators = {
-        name: _with_intervals(estimate, drawn.draws, limit, confidence)
-        for name, estimate in _estimates(weights, labels, drawn).items()
+        name: _with_intervals(estimate, drawn, limit, confidence, is_ratio)
+        for name, estimate in found.estimates.items()
     }
-    primary = "ht" if drawn.draws is None else "is"
-    shown = estimators[primary]
+    shown = estimators[found.primary]
     return MeasureResult(
         measure=measure,
         runs=pool.runs,
         estimators=estimators,
-        primary=primary,
-        ranking=rank_runs(
-            shown.value,
-            covariance=shown.covariance,
-            df=shown.difference_df,
-            tags=pool.runs,
-            confidence=confidence,
-        ),
-        support=support(pool, measure, drawn.inclusion > 0.0),
-        effective_sample_size=effective_sample_size(
-            weights, probability=drawn.inclusion[drawn.pair]
-        ),
-        label_noise_measured=labels.noise_measured,
-        by_topic=topic_contributions(
-            weights,
-            labels.mean * drawn.multiplier,
-            topic=pool.topic[drawn.pair].astype(np.int64),
-            topics=len(pool.topics),
-        ),
+        primary=found.primary,
+        ranking=_ranking(measure, shown, pool.runs, confidence),
+        support=reach.support(measure),
+        effective_sample_size=reach.effective_sample_size(measure),
+        label_noise_measured=found.noise_measured,
+        by_topic=found.by_topic,
+        ratio_bias=found.ratio_bias,
+        relevant_found=found.relevant_found,
     )
 
 
-def _estimates(weights: SparseMatrix, labels: PairLabels, drawn: _Drawn) -> dict[str, Estimate]:
-    if drawn.counts is None:
-        return {"ht": horvitz_thompson_poisson(weights, labels, probability=drawn.probability)}
-    number = int(drawn.counts.sum())
-    return {
-        "is": importance_sampling(
-            weights, labels, probability=drawn.probability, counts=drawn.counts
-        ),
-        "ht": horvitz_thompson_iid(weights, labels, probability=drawn.probability, draws=number),
-    }
+def _ranking(
+    measure: Measure, shown: EstimatorResult, runs: tuple[str, ...], confidence: float
+) -> Ranking:
+    sign = -1.0 if measure.lower_is_better else 1.0
+    ranking = rank_runs(
+        sign * shown.value,
+        covariance=shown.covariance,
+        df=shown.difference_df,
+        tags=runs,
+        confidence=confidence,
+    )
+    return replace(ranking, difference=sign * ranking.difference)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Estimates by estimator, and what else `MeasureResult` holds."""
+
+    estimates: dict[str, Estimate]
+    primary: str
+    by_topic: FloatArray
+    noise_measured: bool
+    ratio_bias: FloatArray | None = None
+    relevant_found: IntArray | None = None
+
+
+def _linear(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure) -> _Found:
+    terms = linear_terms(pool, measure, pairs=drawn.pair, rows=rows)
+    by_topic = topic_contributions(
+        terms.weights,
+        terms.labels.mean * drawn.multiplier,
+        topic=pool.topic[drawn.pair].astype(np.int64),
+        topics=len(pool.topics),
+    )
+    return _Found(drawn.estimates(terms), drawn.primary, by_topic, terms.noise_measured)
+
+
+def _ratio(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure) -> _Found:
+    found = estimate_ratios(pool, measure, drawn=drawn, rows=rows)
+    return _Found(
+        estimates={"ht": found.estimate},
+        primary="ht",
+        by_topic=found.by_topic,
+        noise_measured=found.noise_measured,
+        ratio_bias=found.bias,
+        relevant_found=found.found,
+    )
 
 
 def _with_intervals(
-    estimate: Estimate, draws: int | None, limit: FloatArray, confidence: float
+    estimate: Estimate, drawn: Drawn, limit: FloatArray, confidence: float, is_ratio: bool
 ) -> EstimatorResult:
+    draws = drawn.degrees_of_draws
     difference_df = degrees_of_freedom(estimate.contributions, draws=draws)
     df = np.diag(difference_df) if draws is None else np.full(len(limit), max(1.0, draws - 1.0))
     student = student_intervals(
         estimate.value, variance=np.diag(estimate.covariance), df=df, confidence=confidence
     )
     # Only zeros, or nothing, on uncertain pairs: what certain pairs gave is sure, the rest open.
+    # A ratio is sure of nothing, because the denominator is open as well; it is at most 1.
     unseen = ((student.se == 0.0) & (limit > 0.0)) | (estimate.value == 0.0)
     sure = estimate.value if draws is None else np.zeros_like(limit)
+    if is_ratio:
+        sure = estimate.value - limit
+    highest = np.maximum(estimate.value, 1.0 if is_ratio else np.inf)
+    high = np.where(unseen, np.maximum(student.high, estimate.value + limit), student.high)
     return EstimatorResult(
         value=estimate.value,
         se=student.se,
         df=student.df,
-        low=np.where(unseen, sure, np.maximum(student.low, 0.0)),
-        high=np.where(unseen, np.maximum(student.high, estimate.value + limit), student.high),
+        low=np.maximum(np.where(unseen, sure, student.low), 0.0),
+        high=np.minimum(high, highest),
         covariance=estimate.covariance,
         difference_df=difference_df,
     )
@@ -309,22 +312,25 @@ def _with_intervals(
 def support(pool: Pool, measure: Measure, eligible: BoolArray) -> FloatArray:
     """Return the share of every run's weight on eligible pairs, shape (k,).
 
-    Exactly 1 if all pairs with a weight are eligible, or the run has no weight at all.
+    Exactly 1 if all pairs with a weight are eligible, or the run has no weight at all. Under a
+    ratio measure every pair of the pool counts, so that it is at most the share of these.
     """
-    entries = pool.entry_weights(measure)
-    out_of_reach = np.where(eligible[pool.entry_pair], 0.0, entries)
-    missing = column_sums(pool.run, out_of_reach, number=len(pool.runs))
-    total = pool.total_weights(measure)
-    return 1.0 - np.divide(missing, total, out=np.zeros_like(total), where=total > 0.0)
+    return Reach.of_design(pool, eligible).support(measure)
 
 
 def _zero_limit(
-    pool: Pool, drawn: _Drawn, measure: Measure, max_utility: float, confidence: float
+    reach: Reach, drawn: Drawn, found: "_Found", measure: Measure, max_grade: int, confidence: float
 ) -> FloatArray:
-    """`zero_limit` of every run, and no more than it would have with the best grade throughout."""
-    uncertain = (drawn.inclusion > 0.0) & (drawn.inclusion < 1.0)
-    factors = np.divide(1.0, drawn.expected, out=np.zeros(len(pool)), where=uncertain)
-    largest = np.zeros(len(pool.runs))
-    np.maximum.at(largest, pool.run, pool.entry_weights(measure) * factors[pool.entry_pair])
-    limit = zero_limit(largest, max_utility=max_utility, confidence=confidence)
-    return np.minimum(limit, max_utility * pool.total_weights(measure))
+    """`zero_limit` of every run, and no more than it would have at the worst or best grades.
+
+    0 throughout if every run has a value and a variance: nothing asks for it then.
+    """
+    pool, each = reach.pool, found.estimates.values()
+    if all(np.all((one.value != 0.0) & (np.diag(one.covariance) > 0.0)) for one in each):
+        return np.zeros(len(pool.runs))
+    if measure.family == "ratio":
+        uncertain = (drawn.inclusion > 0.0) & (drawn.inclusion < 1.0)
+        open_topics = len(np.unique(pool.topic[uncertain]))
+        return np.full(len(pool.runs), open_topics / len(pool.topics))
+    largest, total = reach.largest_terms(measure, max_grade)
+    return np.minimum(zero_limit(largest, max_utility=1.0, confidence=confidence), total)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, column_sums
-from estimation.core.measures import Measure
+from estimation.core.arrays import FloatArray
+from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
 from estimation.core.pool import Pool
 
 KINDS = ("single", "absolute", "pair", "baseline", "ranking")
@@ -85,7 +85,9 @@ def ranking(*runs: str) -> Goal:
     return Goal("ranking", runs)
 
 
-def effective_weights(pool: Pool, goal: Goal, measure: Measure) -> FloatArray:
+def effective_weights(
+    pool: Pool, goal: Goal, measure: Measure, *, max_grade: int | None = None
+) -> FloatArray:
     """Return the weight a_i of every pair for the goal.
 
     With w_ij the weight of pair i in the value of run j:
@@ -100,6 +102,15 @@ def effective_weights(pool: Pool, goal: Goal, measure: Measure) -> FloatArray:
     ranking   sqrt(sum_j (w_ij - mean_j w_ij)^2)
     ========= ==========================================
 
+    Where the utility depends on the run (predictions, preferences), the y_ij = w_ij u_ij of a
+    grade take the place of w_ij, and a_i is the root of the mean of a_i^2 over the grades.
+
+    Parameters
+    ----------
+    pool, goal, measure : Pool, Goal, Measure
+    max_grade : int, optional
+        The best grade of the scale; needed where the utility depends on the run's score.
+
     Returns
     -------
     ndarray of float64, shape (N,)
@@ -109,42 +120,72 @@ def effective_weights(pool: Pool, goal: Goal, measure: Measure) -> FloatArray:
     ------
     PoolError
         If the goal names a run that the pool does not have.
+    MeasureError
+        If the pool lacks what the measure is about.
     """
-    chosen = _Chosen.of(pool, goal.runs, measure)
+    entries = pool.entry_weights(measure)
+    if measure.family not in ("prediction", "preference"):
+        return _combined(pool, goal, entries)
+    best = PREFERENCE_MAX_GRADE if measure.family == "preference" else max_grade
+    if best is None:
+        raise GoalError(f"max_grade is needed for {measure}, whose utility depends on the run")
+    squares = [
+        _combined(pool, goal, entries * pool.entry_utilities(measure, grade)) ** 2
+        for grade in range(best + 1)
+    ]
+    return np.asarray(np.sqrt(np.mean(squares, axis=0)), dtype=np.float64)
+
+
+def indicator(pool: Pool, tags: tuple[str, ...]) -> FloatArray:
+    """Return 1 for some runs and 0 for the others, shape (k,)."""
+    chosen = np.zeros(len(pool.runs))
+    chosen[[pool.run_index(tag) for tag in tags]] = 1.0
+    return chosen
+
+
+def _combined(pool: Pool, goal: Goal, entries: FloatArray) -> FloatArray:
+    """The goal's weight of every pair, from what each entry may add to its run's value."""
+    chosen = _Chosen.of(pool, goal.runs, entries)
     if goal.kind in ("single", "absolute"):
-        return np.sqrt(chosen.squares(np.zeros(len(pool))))
+        return np.sqrt(chosen.raw_squares())
     if goal.kind == "ranking":
         center = chosen.total / len(goal.runs)
     elif goal.kind == "pair":
-        center = _Chosen.of(pool, goal.runs[1:], measure).total
-        chosen = _Chosen.of(pool, goal.runs[:1], measure)
+        center = _Chosen.of(pool, goal.runs[1:], entries).total
+        chosen = _Chosen.of(pool, goal.runs[:1], entries)
     else:
-        center = _Chosen.of(pool, goal.all_runs[-1:], measure).total
+        center = _Chosen.of(pool, goal.all_runs[-1:], entries).total
     squares = chosen.squares(center)
-    scale = chosen.squares(np.zeros(len(pool))) + center**2
+    scale = chosen.raw_squares() + center**2
     return np.where(squares > NEGLIGIBLE**2 * scale, np.sqrt(squares), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """The entries of some runs: pair, weight; and the sum of weights of every pair."""
+    """Sums over the entries of some runs, pair by pair."""
 
-    runs: int
-    pair: IntArray
-    weight: FloatArray
-    total: FloatArray
+    pool: Pool
+    chosen: FloatArray  # (k,) 1 for these runs, 0 for the others
+    entries: FloatArray  # (E,)
 
     @classmethod
-    def of(cls, pool: Pool, tags: tuple[str, ...], measure: Measure) -> "_Chosen":
-        wanted = np.zeros(len(pool.runs), dtype=bool)
-        wanted[[pool.run_index(tag) for tag in tags]] = True
-        kept = wanted[pool.run]
-        pairs, weights = pool.entry_pair[kept], pool.entry_weights(measure)[kept]
-        return cls(len(tags), pairs, weights, column_sums(pairs, weights, number=len(pool)))
+    def of(cls, pool: Pool, tags: tuple[str, ...], entries: FloatArray) -> "_Chosen":
+        return cls(pool, indicator(pool, tags), entries)
+
+    @property
+    def total(self) -> FloatArray:
+        """Sum of the weights of every pair, shape (N,)."""
+        return self._sums(self.entries)
+
+    def raw_squares(self) -> FloatArray:
+        """Sum over runs of w_ij^2."""
+        return self._sums(np.square(self.entries))
 
     def squares(self, center: FloatArray) -> FloatArray:
         """Sum over runs of (w_ij - center_i)^2, without forming the absent entries."""
-        number = len(center)
-        stored = column_sums(self.pair, (self.weight - center[self.pair]) ** 2, number=number)
-        absent = self.runs - np.bincount(self.pair, minlength=number)
+        stored = self._sums((self.entries - np.repeat(center, np.diff(self.pool.indptr))) ** 2)
+        absent = self.chosen.sum() - self._sums(np.ones(len(self.entries)))
         return np.asarray(stored + absent * center**2, dtype=np.float64)
+
+    def _sums(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self.pool.by_pair(values) @ self.chosen, dtype=np.float64)

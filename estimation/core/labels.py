@@ -86,15 +86,24 @@ def select_rows(
     """
     if labels.grade.size and (labels.grade.min() < 0 or labels.grade.max() > max_grade):
         raise LabelError(f"a grade does not lie between 0 and {max_grade}")
-    if not np.isin(labels.pair, sampled).all():
+    if np.any(_positions(labels.pair, sampled) < 0):
         raise LabelError("a label row belongs to a pair that was not sampled")
-    kept = np.isin(labels.pair, prefix)
-    position, grade = np.searchsorted(prefix, labels.pair[kept]), labels.grade[kept]
-    missing = len(prefix) - len(np.unique(position))
+    position = _positions(labels.pair, prefix)
+    grades = max_grade + 1
+    keys = np.sort((position * grades + labels.grade)[position >= 0])
+    position, grade = np.divmod(keys, grades)
+    missing = int(np.count_nonzero(np.bincount(position, minlength=len(prefix)) == 0))
     if missing:
         raise LabelError(f"{missing} sampled pairs of these batches have no label")
-    order = np.lexsort((grade, position))
-    return LabelRows(position[order], grade[order])
+    return LabelRows(position, grade)
+
+
+def _positions(pairs: IntArray, among: IntArray) -> IntArray:
+    """Where each pair stands among ascending ones; -1 if it does not."""
+    if not len(among):
+        return np.full(len(pairs), -1)
+    place = np.searchsorted(among, pairs)
+    return np.where(among[np.minimum(place, len(among) - 1)] == pairs, place, -1)
 
 
 def pair_labels(rows: LabelRows, *, pairs: int, measure: Measure) -> PairLabels:

@@ -1,7 +1,21 @@
-"""Linear measures of a ranking, named as ir-measures names them.
+"""Measures of a ranking, named as ir-measures names them.
 
-A measure is a weight for every rank and a utility for every grade: run j scores
-U_j = mean over topics of sum over returned documents of weight(rank) * utility(grade).
+A linear measure is a weight for every rank and a utility for every judged part: run j scores
+U_j = mean over topics of sum over returned parts of weight(rank) * utility. Five families:
+
+gain
+    Linear; the utility is a gain of the grade alone: P, DCG, Gain, RBP, Mean.
+prediction
+    Linear; the utility compares the grade with what the run predicted, its score: MAE, MSE,
+    Accuracy.
+preference
+    Linear over pairs of documents; the utility says whether the assessor prefers the document
+    that the run ranks lower: #ofSwaps, wSwaps.
+ratio
+    The value of a topic is a ratio of two unknowns: AP, nDCG, Rprec (`estimation.core.ratios`).
+query
+    Known only for topics whose returned documents are all judged: ERR
+    (`estimation.core.queries`).
 
 To add a measure, add one entry to `KINDS`.
 """
@@ -9,16 +23,19 @@ To add a measure, add one entry to `KINDS`.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from estimation.core import measure_functions as functions
 from estimation.core.arrays import FloatArray
 
 Value: TypeAlias = int | float | str
+Family: TypeAlias = Literal["gain", "prediction", "preference", "ratio", "query"]
 MAX_CUTOFF = 1_000_000
 MAX_GRADE = 50  # 2**50 is still exact as a float
+PREFERENCE_MAX_GRADE = 2  # 0: the second document is better, 1: equally good, 2: the first is
 
 
 class MeasureError(ValueError):
@@ -27,7 +44,7 @@ class MeasureError(ValueError):
 
 @dataclass(frozen=True)
 class Measure:
-    """A linear measure, for example ``DCG(dcg='ln')@100``; equal measures hash alike.
+    """A measure, for example ``DCG(dcg='ln')@100``; equal measures hash alike.
 
     Build one with `parse_measure`.
 
@@ -56,6 +73,8 @@ class Measure:
         kind = KINDS[self.name]
         if self.cutoff is None and kind.needs_cutoff:
             raise MeasureError(f"{self.name} needs a cutoff, for example {kind.example}")
+        if self.cutoff is not None and not kind.takes_cutoff:
+            raise MeasureError(f"{self.name} takes no cutoff: it is about the whole list")
         if self.cutoff is not None and not 1 <= self.cutoff <= MAX_CUTOFF:
             raise MeasureError(f"The cutoff of {self.name} must be between 1 and {MAX_CUTOFF}")
         if tuple(key for key, _ in self.params) != tuple(kind.parameters):
@@ -78,29 +97,55 @@ class Measure:
         """Return the value of a parameter."""
         return dict(self.params)[parameter]
 
-    def weights(self, ranks: ArrayLike) -> FloatArray:
+    @property
+    def family(self) -> Family:
+        """What kind of estimator the measure needs; see the module's text."""
+        return KINDS[self.name].family
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether the best run is the one with the smallest value: errors and swaps."""
+        return KINDS[self.name].lower_is_better
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the value is a weighted sum of utilities of judged parts."""
+        return self.family in ("gain", "prediction", "preference")
+
+    def weights(
+        self, ranks: ArrayLike, *, lengths: ArrayLike = 1, other_ranks: ArrayLike = 1
+    ) -> FloatArray:
         """Return the weight lambda of each rank.
+
+        For a ratio or query measure, whose value is no weighted sum, it is the weight that a
+        design gives to the rank: how much a relevant document there moves the value, on average.
 
         Parameters
         ----------
         ranks : array_like of int
-            Ranks, the first being 1.
+            Ranks, the first being 1. Of a pair of documents: of the pair's first document.
+        lengths : array_like of int
+            Number of parts in the list that holds the rank: documents, or pairs of documents.
+            Only measures of whole lists look at it (1/L), and AP.
+        other_ranks : array_like of int
+            Preference measures: ranks of the pair's second document.
 
         Returns
         -------
-        ndarray of float64, same shape
+        ndarray of float64
             Weights >= 0; 0 past the cutoff.
 
         Raises
         ------
         ValueError
-            If a rank is below 1.
+            If a rank or a length is below 1.
         """
-        rank = np.asarray(ranks, dtype=np.float64)
-        if rank.size and rank.min() < 1:
-            raise ValueError("ranks start at 1")
-        weights = KINDS[self.name].discount(rank, self)
-        return weights if self.cutoff is None else np.where(rank <= self.cutoff, weights, 0.0)
+        named = (("ranks", ranks), ("lengths", lengths), ("other_ranks", other_ranks))
+        place = functions.Place(
+            *np.broadcast_arrays(*(_counting(name, given) for name, given in named))
+        )
+        weights = KINDS[self.name].discount(place, self)
+        return weights if self.cutoff is None else np.where(place.rank <= self.cutoff, weights, 0.0)
 
     def utilities(self, grades: ArrayLike) -> FloatArray:
         """Return the utility (gain) of each grade.
@@ -117,15 +162,35 @@ class Measure:
 
         Raises
         ------
+        MeasureError
+            If the utility depends on the run too; see `entry_utilities`.
         ValueError
             If a grade is no integer or out of range.
         """
-        grade = np.asarray(grades)
-        if grade.size and not np.issubdtype(grade.dtype, np.integer):
-            raise ValueError("grades must be integers")
-        if grade.size and (grade.min() < 0 or grade.max() > MAX_GRADE):
-            raise ValueError(f"grades must lie between 0 and {MAX_GRADE}")
-        return KINDS[self.name].gain(grade.astype(np.float64), self)
+        gain = KINDS[self.name].gain
+        if gain is None:
+            raise MeasureError(f"the utility of a grade under {self} depends on the run")
+        return gain(_checked_grades(grades), self)
+
+    def entry_utilities(self, grades: ArrayLike, predictions: ArrayLike) -> FloatArray:
+        """Return the utility of grades for runs that predicted something about them.
+
+        Parameters
+        ----------
+        grades : array_like of int
+            Grades between 0 and `MAX_GRADE`; of a preference, 2 if the pair's first document is
+            better, 0 if the second is, 1 if they are equally good.
+        predictions : array_like of float
+            Same shape. The run's score of the document; for a pair of documents 1 if the run
+            ranks the first above the second, else -1. Measures of the gain family ignore it.
+
+        Returns
+        -------
+        ndarray of float64, same shape
+            Utilities >= 0.
+        """
+        grade, prediction = _checked_grades(grades), np.asarray(predictions, dtype=np.float64)
+        return KINDS[self.name].utility(grade, prediction, self)
 
     def max_utility(self, max_grade: int) -> float:
         """Return the utility of the best grade of a scale 0..max_grade.
@@ -145,7 +210,8 @@ def parse_measure(text: str) -> Measure:
     """Read a measure in ir-measures' notation, without regard to case.
 
     ``P@10``, ``P(rel=2)@10``, ``DCG``, ``DCG@100``, ``DCG(dcg='exp-log2')@10``, ``Gain@5``,
-    ``Gain(gain='exp')@5``, ``RBP(p=0.8)``, ``RBP(p=0.8,rel=2)@20``.
+    ``Gain(gain='exp')@5``, ``RBP(p=0.8)``, ``RBP(p=0.8,rel=2)@20``, ``AP``, ``nDCG@10``,
+    ``Rprec``, ``ERR@20``, ``MAE``, ``MSE``, ``Accuracy``, ``Mean``, ``#ofSwaps``, ``wSwaps``.
 
     Raises
     ------
@@ -181,14 +247,30 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Kind:
-    """A family of measures: weight of a rank, utility of a grade, parameters."""
+    """A kind of measure: weight of a rank, utility of a grade, parameters.
+
+    `gain` gives the utility of a grade; `loss` that of a grade for a prediction, where the
+    utility depends on the run. One of the two is there.
+    """
 
     name: str
-    needs_cutoff: bool
+    family: Family
     example: str
     parameters: Mapping[str, Parameter]
-    discount: Callable[[FloatArray, Measure], FloatArray]
-    gain: Callable[[FloatArray, Measure], FloatArray]
+    discount: Callable[[functions.Place, Measure], FloatArray]
+    gain: Callable[[FloatArray, Measure], FloatArray] | None = None
+    loss: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    needs_cutoff: bool = False
+    takes_cutoff: bool = True
+    by_rank: bool = True  # the weight depends on nothing but the rank
+    lower_is_better: bool = False
+
+    def utility(self, grade: FloatArray, prediction: FloatArray, measure: Measure) -> FloatArray:
+        """Utilities of grades, by whichever function the kind has."""
+        if self.loss is not None:
+            return self.loss(grade, prediction)
+        assert self.gain is not None  # noqa: S101 - every kind has one of the two
+        return self.gain(grade, measure)
 
 
 def _choice(default: str, *others: str) -> Parameter:
@@ -216,59 +298,68 @@ _PERSISTENCE = Parameter(
 )
 
 
-def _uniform_discount(rank: FloatArray, measure: Measure) -> FloatArray:
-    return np.full_like(rank, 1.0 / (measure.cutoff or 1))
+_BASE = _choice("log2", "exp-log2", "ln", "exp-ln")
+_LARGEST = Parameter(
+    default=1,
+    read=int,
+    is_allowed=lambda value: isinstance(value, int) and 1 <= value <= MAX_GRADE,
+    allowed=f"the best grade, between 1 and {MAX_GRADE}",
+)
 
 
-def _logarithmic_discount(rank: FloatArray, measure: Measure) -> FloatArray:
-    logarithm = np.log2 if str(measure["dcg"]).endswith("log2") else np.log
-    return np.asarray(1.0 / logarithm(1.0 + rank), dtype=np.float64)
-
-
-def _geometric_discount(rank: FloatArray, measure: Measure) -> FloatArray:
-    p = float(measure["p"])
-    return np.asarray((1.0 - p) * p ** (rank - 1.0), dtype=np.float64)
-
-
-def _binary_gain(grade: FloatArray, measure: Measure) -> FloatArray:
-    return np.asarray(grade >= float(measure["rel"]), dtype=np.float64)
-
-
-def _dcg_gain(grade: FloatArray, measure: Measure) -> FloatArray:
-    return _exponential(grade) if str(measure["dcg"]).startswith("exp") else grade
-
-
-def _named_gain(grade: FloatArray, measure: Measure) -> FloatArray:
-    return _exponential(grade) if measure["gain"] == "exp" else grade
-
-
-def _exponential(grade: FloatArray) -> FloatArray:
-    return np.asarray(np.ldexp(1.0, grade.astype(np.int64)) - 1.0, dtype=np.float64)
+def _whole_list(
+    name: str, family: Family, loss: Callable[[FloatArray, FloatArray], FloatArray]
+) -> Kind:
+    share = functions.top_heavy_share if name == "wSwaps" else functions.list_share
+    errs = loss is not functions.correct
+    return Kind(
+        name, family, name, {}, share,
+        loss=loss, takes_cutoff=False, by_rank=False, lower_is_better=errs,
+    )  # fmt: skip
 
 
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("P", True, "P@10", {"rel": _REL}, _uniform_discount, _binary_gain),
         Kind(
-            "DCG",
-            False,
-            "DCG@100",
-            {"dcg": _choice("log2", "exp-log2", "ln", "exp-ln")},
-            _logarithmic_discount,
-            _dcg_gain,
+            "P", "gain", "P@10", {"rel": _REL},
+            functions.uniform_discount, functions.binary_gain, needs_cutoff=True,
         ),
         Kind(
-            "Gain", True, "Gain@10", {"gain": _choice("linear", "exp")},
-            _uniform_discount, _named_gain,
+            "DCG", "gain", "DCG@100", {"dcg": _BASE},
+            functions.logarithmic_discount, functions.dcg_gain,
         ),
         Kind(
-            "RBP",
-            False,
-            "RBP(p=0.8)",
-            {"p": _PERSISTENCE, "rel": _REL},
-            _geometric_discount,
-            _binary_gain,
+            "Gain", "gain", "Gain@10", {"gain": _choice("linear", "exp")},
+            functions.uniform_discount, functions.named_gain, needs_cutoff=True,
+        ),
+        Kind(
+            "RBP", "gain", "RBP(p=0.8)", {"p": _PERSISTENCE, "rel": _REL},
+            functions.geometric_discount, functions.binary_gain,
+        ),
+        Kind(
+            "Mean", "gain", "Mean(max=3)", {"max": _LARGEST},
+            functions.list_share, functions.share_of_largest, takes_cutoff=False, by_rank=False,
+        ),
+        _whole_list("MAE", "prediction", functions.absolute_error),
+        _whole_list("MSE", "prediction", functions.squared_error),
+        _whole_list("Accuracy", "prediction", functions.correct),
+        _whole_list("#ofSwaps", "preference", functions.swapped),
+        _whole_list("wSwaps", "preference", functions.swapped),
+        Kind(
+            "AP", "ratio", "AP", {"rel": _REL},
+            functions.precision_sums, functions.binary_gain, by_rank=False,
+        ),
+        Kind(
+            "nDCG", "ratio", "nDCG@10", {"dcg": _BASE},
+            functions.logarithmic_discount, functions.dcg_gain,
+        ),
+        Kind(
+            "Rprec", "ratio", "Rprec", {"rel": _REL},
+            functions.reciprocal_rank, functions.binary_gain, takes_cutoff=False,
+        ),
+        Kind(
+            "ERR", "query", "ERR@20", {}, functions.reciprocal_rank, functions.exponential_gain
         ),
     )
 }  # fmt: skip
@@ -277,7 +368,7 @@ KINDS: Mapping[str, Kind] = {
 
 MAX_LENGTH = 100
 _NOTATION = re.compile(
-    r"\s*(?P<name>[A-Za-z]+)\s*(?:\((?P<inside>[^()]*)\))?\s*(?:@\s*(?P<cutoff>[0-9]{1,7}))?\s*"
+    r"\s*(?P<name>#?[A-Za-z]+)\s*(?:\((?P<inside>[^()]*)\))?\s*(?:@\s*(?P<cutoff>[0-9]{1,7}))?\s*"
 )
 
 
@@ -314,3 +405,22 @@ def _listed(parameters: Mapping[str, Parameter]) -> str:
 
 def _examples() -> str:
     return ", ".join(kind.example for kind in KINDS.values())
+
+
+# ----------------------------------------------------------------------------- what is checked
+
+
+def _counting(name: str, values: ArrayLike) -> FloatArray:
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.size and numbers.min() < 1:
+        raise ValueError(f"{name} start at 1, found {numbers.min():g}")
+    return numbers
+
+
+def _checked_grades(grades: ArrayLike) -> FloatArray:
+    grade = np.asarray(grades)
+    if grade.size and not np.issubdtype(grade.dtype, np.integer):
+        raise ValueError("grades must be integers")
+    if grade.size and (grade.min() < 0 or grade.max() > MAX_GRADE):
+        raise ValueError(f"grades must lie between 0 and {MAX_GRADE}")
+    return grade.astype(np.float64)

@@ -4,16 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import sparse, special
 
-from estimation.core.arrays import BoolArray, FloatArray, check_confidence, column_sums
-from estimation.core.designs import Design, inclusion_probabilities, poisson_thresholds
-from estimation.core.estimators import cross_product
+from estimation.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    SparseMatrix,
+    check_confidence,
+    column_sums,
+)
+from estimation.core.designs import Design, poisson_thresholds
+from estimation.core.estimators import cross_product, topic_contributions
 from estimation.core.evaluation import support
 from estimation.core.intervals import ROUNDING, difference_variances
-from estimation.core.measures import Measure
+from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
 from estimation.core.pool import Pool
 from estimation.core.priors import Prior
+from estimation.core.ratios import prior_slopes
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +51,28 @@ def expected_half_widths(
     *,
     measure: Measure,
     prior: Prior,
+    max_grade: int | None = None,
     batches: int | None = None,
     confidence: float = 0.95,
 ) -> ExpectedPrecision:
     """Predict interval half widths from the prior, by the normal approximation.
 
     With prior moments p_i and s2_i, Cov(U^_j, U^_l) is sum_i (1 - pi_i)/pi_i w_ij w_il s2_i for
-    ``poisson`` and (sum_i w_ij w_il s2_i / Q_i - P_j P_l) / n with P_j = sum_i w_ij p_i for
-    ``iid``. Disagreement between assessors is not included.
+    ``poisson`` and ``priority``, and (sum_i w_ij w_il s2_i / Q_i - P_j P_l) / n with P_j = sum_i
+    w_ij p_i for ``iid``; ``per-query`` is that within every topic. Where the utility depends on
+    the run (predictions, preferences), w_ij w_il becomes the mean of y_ij y_il over the grades.
+
+    Ratio measures are linearized where every pair has its expected utility, w_ij being the slope,
+    and estimated from distinct pairs: s2 (1 - pi)/pi for draws too, and with t = n Q (1 - pi)/pi in
+    P_j = sum_i w_ij t_i p_i. Their bias, and disagreement between assessors, are not included.
 
     Parameters
     ----------
     pool, design, prior : Pool, Design, Prior
     measure : Measure
         Any measure, not only the design's own.
+    max_grade : int, optional
+        The best grade of the scale; needed for measures of predictions.
     batches : int, optional
         After so many batches; by default all.
     confidence : float
@@ -69,12 +85,15 @@ def expected_half_widths(
     """
     _check_planning(pool, design, prior, confidence)
     step = design.step(batches)
-    covariance = _expected_covariance(pool, measure, design, prior, step)
+    moves = _Moves.of(pool, measure, prior, max_grade)
+    covariance = moves.products(_variance_factors(design, prior, step, moves.is_ratio))
+    for total in _totals(moves, design, prior, step):
+        covariance -= np.multiply.outer(total, total) / step
     quantile = special.ndtri(0.5 + confidence / 2.0)
     single = quantile * np.sqrt(np.maximum(np.diag(covariance), 0.0))
     single[support(pool, measure, design.eligible) < 1.0] = np.inf
     differences = quantile * np.sqrt(difference_variances(covariance))
-    differences[_differ_out_of_reach(pool, measure, design)] = np.inf
+    differences[_differ_out_of_reach(moves, design)] = np.inf
     return ExpectedPrecision(pool.runs, single, differences)
 
 
@@ -85,6 +104,7 @@ def half_width_curve(
     measure: Measure,
     prior: Prior,
     budgets: Sequence[int],
+    max_grade: int | None = None,
     confidence: float = 0.95,
 ) -> FloatArray:
     """Predict the half width of every run's interval for several budgets of one design.
@@ -92,7 +112,7 @@ def half_width_curve(
     Parameters
     ----------
     budgets : sequence of int
-        Numbers of draws (``iid``) or expected numbers of pairs (``poisson``), each at least 1.
+        Numbers of draws with replacement, or expected numbers of pairs, each at least 1.
 
     Other parameters are those of `expected_half_widths`.
 
@@ -104,19 +124,16 @@ def half_width_curve(
     targets = np.asarray(budgets, dtype=np.float64)
     if targets.ndim != 1 or np.any(targets < 1):
         raise ValueError("budgets must be numbers of at least 1")
-    steps = targets
-    if design.method == "poisson":
+    steps = targets / design.strata
+    if not design.with_replacement:
         steps = poisson_thresholds(design.size, targets=targets)
     out_of_reach = support(pool, measure, design.eligible) < 1.0
     quantile = special.ndtri(0.5 + confidence / 2.0)
-    squares = pool.entry_weights(measure) ** 2
-    means = _prior_values(pool, measure, design, prior)
+    moves = _Moves.of(pool, measure, prior, max_grade)
     curve = np.empty((len(steps), len(pool.runs)))
     for row, step in zip(curve, steps.tolist(), strict=True):
-        factors = _variance_factors(design, prior, step)[pool.entry_pair]
-        variance = column_sums(pool.run, squares * factors, number=len(pool.runs))
-        if design.method == "iid":
-            variance -= means**2 / step
+        variance = moves.squares(_variance_factors(design, prior, step, moves.is_ratio))
+        variance -= np.square(_totals(moves, design, prior, step)).sum(axis=0) / step
         row[:] = np.where(out_of_reach, np.inf, quantile * np.sqrt(np.maximum(variance, 0.0)))
     return curve
 
@@ -127,35 +144,111 @@ def _check_planning(pool: Pool, design: Design, prior: Prior, confidence: float)
     check_confidence(confidence)
 
 
-def _variance_factors(design: Design, prior: Prior, step: float) -> FloatArray:
-    """What multiplies w_ij w_il in the covariance: s2 (1 - pi)/pi, or s2/(n Q) for ``iid``."""
-    if design.method == "iid":
-        numerator, expected = prior.second_moment, step * design.size
+@dataclass(frozen=True, eq=False)
+class _Moves:
+    """By how much a unit of utility of each pair moves the value of each run."""
+
+    topic: IntArray  # (N,)
+    topics: int
+    grades: tuple[SparseMatrix, ...]  # (N, k) each, one for every equally likely grade
+    topic_slope: FloatArray | None  # (T, k), taken off for every pair of the topic: ratios
+
+    @classmethod
+    def of(cls, pool: Pool, measure: Measure, prior: Prior, max_grade: int | None) -> "_Moves":
+        topic, topics = pool.topic.astype(np.int64), len(pool.topics)
+        if measure.family == "ratio":
+            best = float((prior.second_moment / prior.expected).max())
+            slopes = prior_slopes(pool, measure, expected=prior.expected, best=best)
+            return cls(topic, topics, (slopes.slope,), slopes.topic_slope)
+        if measure.family == "gain":
+            return cls(topic, topics, (pool.weights(measure),), None)
+        best_grade = PREFERENCE_MAX_GRADE if measure.family == "preference" else max_grade
+        if best_grade is None:
+            raise ValueError(f"max_grade is needed for {measure}, whose utility depends on the run")
+        grades = tuple(_contributions(pool, measure, grade) for grade in range(best_grade + 1))
+        return cls(topic, topics, grades, None)
+
+    @property
+    def is_ratio(self) -> bool:
+        return self.topic_slope is not None
+
+    def products(self, factors: FloatArray) -> FloatArray:
+        """sum_i factor_i y_ij y_il, the mean over the grades, shape (k, k)."""
+        total = sum(cross_product(each, factors) for each in self.grades) / len(self.grades)
+        if self.topic_slope is not None:
+            slopes = sparse.csr_array(self.topic_slope.T)  # not dense: BLAS depends on threads
+            mixed = slopes @ self._by_topic(factors)
+            both = slopes @ (self.topic_slope * self._topic_sums(factors))
+            total += (both + both.T) / 2.0 - mixed - mixed.T
+        return np.asarray(total, dtype=np.float64)
+
+    def squares(self, factors: FloatArray) -> FloatArray:
+        """The diagonal of `products`, shape (k,)."""
+        scaled = [(each.power(2), factors) for each in self.grades]
+        total = sum(_column_totals(*each) for each in scaled) / len(self.grades)
+        if self.topic_slope is not None:
+            total += np.sum(
+                self.topic_slope**2 * self._topic_sums(factors)
+                - 2.0 * self.topic_slope * self._by_topic(factors),
+                axis=0,
+            )
+        return np.asarray(total, dtype=np.float64)
+
+    def totals(self, factors: FloatArray) -> FloatArray:
+        """sum_i factor_i y_ij over the pairs of each topic, the mean over the grades, (T, k)."""
+        total = self._by_topic(factors)
+        if self.topic_slope is not None:
+            total = total - self.topic_slope * self._topic_sums(factors)
+        return total
+
+    def _by_topic(self, factors: FloatArray) -> FloatArray:
+        sums = sum(
+            topic_contributions(each, factors, topic=self.topic, topics=self.topics)
+            for each in self.grades
+        )
+        return np.asarray(sums / len(self.grades), dtype=np.float64)
+
+    def _topic_sums(self, factors: FloatArray) -> FloatArray:
+        return column_sums(self.topic, factors, number=self.topics)[:, None]
+
+
+def _contributions(pool: Pool, measure: Measure, grade: int) -> SparseMatrix:
+    shape = (len(pool), len(pool.runs))
+    values = pool.entry_weights(measure) * pool.entry_utilities(measure, grade)
+    return sparse.csr_array((values, pool.run, pool.indptr), shape=shape)
+
+
+def _column_totals(matrix: SparseMatrix, factors: FloatArray) -> FloatArray:
+    scaled = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
+    return column_sums(matrix.indices, scaled, number=matrix.shape[1])
+
+
+def _variance_factors(design: Design, prior: Prior, step: float, distinct: bool) -> FloatArray:
+    """What multiplies w_ij w_il in the covariance: s2 (1 - pi)/pi, or s2/(n Q) for draws."""
+    if design.with_replacement and not distinct:
+        numerator, expected = prior.second_moment, step * design.strata * design.size
     else:
-        expected = inclusion_probabilities(design.size, method="poisson", step=step)
+        expected = design.inclusion_after(step)
         numerator = prior.second_moment * (1.0 - expected)
     return np.divide(numerator, expected, out=np.zeros_like(design.size), where=expected > 0.0)
 
 
-def _prior_values(pool: Pool, measure: Measure, design: Design, prior: Prior) -> FloatArray:
-    """sum_i w_ij p_i over eligible pairs, for every run."""
-    believed = np.where(design.eligible, prior.expected, 0.0)[pool.entry_pair]
-    return column_sums(pool.run, pool.entry_weights(measure) * believed, number=len(pool.runs))
+def _totals(moves: _Moves, design: Design, prior: Prior, step: float) -> FloatArray:
+    """P_j over the eligible pairs of each stratum, shape (strata, k); none without replacement."""
+    if not design.with_replacement:
+        return np.zeros((0, moves.grades[0].shape[1]))
+    believed = np.where(design.eligible, prior.expected, 0.0)
+    if moves.is_ratio:
+        expected = design.inclusion_after(step)
+        drawn = step * design.strata * design.size * (1.0 - expected)
+        believed *= np.divide(drawn, expected, out=np.zeros_like(drawn), where=expected > 0.0)
+    totals = moves.totals(believed)
+    return totals if design.method == "per-query" else totals.sum(axis=0, keepdims=True)
 
 
-def _expected_covariance(
-    pool: Pool, measure: Measure, design: Design, prior: Prior, step: float
-) -> FloatArray:
-    covariance = cross_product(pool.weights(measure), _variance_factors(design, prior, step))
-    if design.method == "iid":
-        means = _prior_values(pool, measure, design, prior)
-        covariance -= np.multiply.outer(means, means) / step
-    return covariance
-
-
-def _differ_out_of_reach(pool: Pool, measure: Measure, design: Design) -> BoolArray:
+def _differ_out_of_reach(moves: _Moves, design: Design) -> BoolArray:
     """Whether two runs have different weights on some pair that cannot be sampled, (k, k)."""
-    products = cross_product(pool.weights(measure), (~design.eligible).astype(np.float64))
+    products = moves.products((~design.eligible).astype(np.float64))
     single = np.diag(products)
     both = np.add.outer(single, single)
     return np.asarray(both - 2.0 * products > ROUNDING * both)

@@ -1,7 +1,9 @@
 """Ranked lists in trec_eval's order, and the pool: every (topic, document) pair that a run returns.
 
 The pool is columnar and sparse. Pair i has a topic, a docno, and one entry per run that returns it
-(run, rank). Pairs stand in canonical order: by topic, then by docno, both as UTF-8 bytes.
+(run, rank, perhaps the run's score). Pairs stand in canonical order: by topic, then by docno, both
+as UTF-8 bytes. A pool may also be of preferences, each part being two documents of a topic, to be
+judged side by side; see `estimation.core.preferences`.
 """
 
 import json
@@ -17,6 +19,7 @@ from scipy import sparse
 
 from estimation.core.archives import ArchiveFile, read_archive, write_archive
 from estimation.core.arrays import (
+    BoolArray,
     BytesArray,
     FloatArray,
     Int32Array,
@@ -27,7 +30,7 @@ from estimation.core.arrays import (
     frozen,
     portable_bytes,
 )
-from estimation.core.measures import Measure
+from estimation.core.measures import KINDS, Measure, MeasureError
 
 FORMAT = "evalsite-pool-1"
 
@@ -50,13 +53,18 @@ class RankedLists:
         ``docnos[indptr[t]:indptr[t + 1]]`` is the list of topic t.
     docnos : ndarray of bytes, shape (L,)
         UTF-8 docnos in rank order.
+    scores : ndarray of float64, shape (L,), optional
+        The run's scores in the same order, for measures of predictions (MAE, MSE, Accuracy).
     """
 
     topics: tuple[str, ...]
     indptr: IntArray
     docnos: BytesArray
+    scores: FloatArray | None = None
 
     def __post_init__(self) -> None:
+        if self.scores is not None and self.scores.shape != self.docnos.shape:
+            raise PoolError("a run has as many scores as docnos")
         if len(set(self.topics)) != len(self.topics):
             raise PoolError("a topic occurs twice among the ranked lists of a run")
         bounds = self.indptr
@@ -140,7 +148,8 @@ def rank_lines(
         order = order[position < depth]
         starts = np.searchsorted(code[order], np.arange(len(names) + 1))
     decoded = tuple(name.decode() for name in names.tolist())
-    return RankedLists(decoded, starts.astype(np.int64), docno[order])
+    score = np.asarray(scores, dtype=np.float64)[order]
+    return RankedLists(decoded, starts.astype(np.int64), docno[order], score)
 
 
 def _refuse_duplicates(names: BytesArray, code: NDArray[Any], docno: BytesArray) -> None:
@@ -175,6 +184,13 @@ class Pool:
         Entries ``indptr[i]:indptr[i + 1]`` belong to pair i.
     run, rank : ndarray of int32, shape (E,)
         Run (position in `runs`, ascending within a pair) and 1-based rank of each entry.
+    score : ndarray of float64, shape (E,), optional
+        The run's score of the document, where the pool was built with scores.
+    other : ndarray of bytes, shape (N,), optional
+        In a pool of preferences: the docno of the second document of each part, after the first
+        in byte order.
+    other_rank : ndarray of int32, shape (E,), optional
+        In a pool of preferences: its rank; `rank` is that of the first.
     """
 
     topics: tuple[str, ...]
@@ -185,6 +201,9 @@ class Pool:
     indptr: IntArray
     run: Int32Array
     rank: Int32Array
+    score: FloatArray | None = None
+    other: BytesArray | None = None
+    other_rank: Int32Array | None = None
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -193,14 +212,47 @@ class Pool:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of the content: equal for equal pools on every machine."""
-        head = json.dumps([FORMAT, self.topics, self.runs, self.depth])
-        columns = (self.topic, self.docno, self.indptr, self.run, self.rank)
+        optional = [name for name in _OPTIONAL if getattr(self, name) is not None]
+        head = json.dumps([FORMAT, self.topics, self.runs, self.depth, *optional])
+        columns = [getattr(self, name) for name in (*_COLUMNS, *optional)]
         return content_digest([head.encode(), *map(portable_bytes, columns)])
 
     @property
     def entry_pair(self) -> IntArray:
         """The pair of each entry, shape (E,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.indptr))
+
+    @property
+    def is_of_preferences(self) -> bool:
+        """Whether a part of the pool is two documents of a topic."""
+        return self.other is not None
+
+    @property
+    def list_lengths(self) -> IntArray:
+        """Number of parts in the list of each topic and run, shape (T, k)."""
+        runs = len(self.runs)
+        cells = self.topic[self.entry_pair].astype(np.int64) * runs + self.run
+        return np.bincount(cells, minlength=len(self.topics) * runs).reshape(-1, runs)
+
+    @property
+    def predictions(self) -> FloatArray:
+        """What each entry's run predicts about the part, shape (E,).
+
+        The run's score; in a pool of preferences 1 where the run ranks the first document above
+        the second, else -1. NaN in a pool without scores.
+        """
+        if self.other_rank is not None:
+            return np.where(self.rank < self.other_rank, 1.0, -1.0)
+        return np.full(len(self.rank), np.nan) if self.score is None else self.score
+
+    def check_measure(self, measure: Measure) -> None:
+        """Raise MeasureError if the pool lacks what the measure is about."""
+        if measure.family == "preference" and not self.is_of_preferences:
+            raise MeasureError(f"{measure} is judged on pairs of documents; the pool has none")
+        if measure.family != "preference" and self.is_of_preferences:
+            raise MeasureError(f"{measure} is judged on documents, not on pairs of documents")
+        if measure.family == "prediction" and self.score is None:
+            raise MeasureError(f"{measure} needs the scores of the runs; the pool has none")
 
     def run_index(self, tag: str) -> int:
         """Return the position of a run; raise PoolError if the pool has no such run."""
@@ -210,11 +262,43 @@ class Pool:
             raise PoolError(f"the pool has no run {tag!r}") from None
 
     def entry_weights(self, measure: Measure) -> FloatArray:
-        """Return w = lambda(rank) / |X| of each entry, shape (E,)."""
-        table = measure.weights(np.arange(1, self.depth + 1)) / len(self.topics)
-        return np.asarray(table[self.rank - 1], dtype=np.float64)
+        """Return w = lambda / |X| of each entry, shape (E,).
 
-    def weights(self, measure: Measure, pairs: IntArray | None = None) -> SparseMatrix:
+        Raises
+        ------
+        MeasureError
+            If the pool lacks what the measure is about: scores, or pairs of documents.
+        """
+        self.check_measure(measure)
+        table = self.rank_weights(measure)
+        if table is not None:
+            return np.asarray(table[self.rank], dtype=np.float64)
+        lengths = self.list_lengths[self.topic[self.entry_pair], self.run]
+        other = 1 if self.other_rank is None else self.other_rank
+        weights = measure.weights(self.rank, lengths=lengths, other_ranks=other)
+        return np.asarray(weights / len(self.topics), dtype=np.float64)
+
+    def entry_utilities(self, measure: Measure, grade: int) -> FloatArray:
+        """Return the utility of each entry if its part had this grade, shape (E,)."""
+        self.check_measure(measure)
+        return measure.entry_utilities(np.full(len(self.rank), grade), self.predictions)
+
+    def rank_weights(self, measure: Measure) -> FloatArray | None:
+        """Return w by rank, from rank 0 (no weight) on; None if it depends on more than rank."""
+        if not KINDS[measure.name].by_rank:
+            return None
+        weights = measure.weights(np.arange(1, self.depth + 1)) / len(self.topics)
+        return np.concatenate([[0.0], weights])
+
+    def by_pair(self, values: NDArray[Any]) -> SparseMatrix:
+        """Arrange E values of entries as an array of pairs by runs, without copying them."""
+        # As narrow as `run`, which SciPy would otherwise copy to the width of `indptr`.
+        indptr = self.indptr.astype(sparse.get_index_dtype(maxval=len(self.run)))
+        return sparse.csr_array((values, self.run, indptr), shape=(len(self), len(self.runs)))
+
+    def weights(
+        self, measure: Measure, pairs: IntArray | None = None, *, wanted: BoolArray | None = None
+    ) -> SparseMatrix:
         """Return the weights w_ij with which pairs enter the value of the runs.
 
         The value of run j is U_j = sum over pairs i of w_ij v_i: the mean over the campaign's
@@ -225,19 +309,24 @@ class Pool:
         measure : Measure
         pairs : ndarray of int64, shape (n,), optional
             Only the rows of these pairs; by default all N.
+        wanted : ndarray of bool, shape (n,), optional
+            Which of these rows to fill; the others are left empty.
 
         Returns
         -------
         scipy.sparse.csr_array, shape (n, k)
             Entries of weight 0 are not stored.
         """
-        shape = (len(self), len(self.runs))
-        matrix = sparse.csr_array((self.entry_weights(measure), self.run, self.indptr), shape=shape)
+        self.check_measure(measure)
+        table = self.rank_weights(measure)
+        matrix = self.by_pair(self.entry_weights(measure) if table is None else self.rank)
         if pairs is not None:
-            matrix = matrix[pairs]
-        matrix = matrix.copy()
-        matrix.eliminate_zeros()
-        return matrix
+            matrix = matrix[pairs] if wanted is None else _spread(matrix[pairs[wanted]], wanted)
+        data = matrix.data.copy() if table is None else table[matrix.data]
+        place = matrix.indices.copy(), matrix.indptr.copy()
+        result = sparse.csr_array((data, *place), shape=matrix.shape)
+        result.eliminate_zeros()
+        return result
 
     def total_weights(self, measure: Measure) -> FloatArray:
         """Return the sum of w_ij over all pairs for each run, shape (k,)."""
@@ -246,13 +335,14 @@ class Pool:
     def save(self, file: ArchiveFile) -> None:
         """Write the pool to a path or a binary file (npz without pickles)."""
         facts = {"topics": self.topics, "runs": self.runs, "depth": self.depth}
-        columns = {name: getattr(self, name) for name in _COLUMNS}
-        write_archive(file, FORMAT, facts | {"digest": self.digest}, columns)
+        columns = {name: getattr(self, name) for name in (*_COLUMNS, *_OPTIONAL)}
+        present = {name: column for name, column in columns.items() if column is not None}
+        write_archive(file, FORMAT, facts | {"digest": self.digest}, present)
 
     @classmethod
     def load(cls, file: ArchiveFile) -> "Pool":
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
-        facts, columns = read_archive(file, FORMAT, _COLUMNS)
+        facts, columns = read_archive(file, FORMAT, _COLUMNS, optional=_OPTIONAL)
         topics, runs = tuple(facts["topics"]), tuple(facts["runs"])
         pool = cls(topics, runs, facts["depth"], **{k: frozen(v) for k, v in columns.items()})
         if pool.digest != facts["digest"]:
@@ -260,10 +350,26 @@ class Pool:
         return pool
 
 
+def _spread(rows: SparseMatrix, places: BoolArray) -> SparseMatrix:
+    """Put rows where `places` is true, and empty rows between them."""
+    lengths = np.zeros(len(places) + 1, dtype=rows.indptr.dtype)
+    lengths[1:][places] = np.diff(rows.indptr)
+    indptr = np.cumsum(lengths, dtype=lengths.dtype)
+    return sparse.csr_array((rows.data, rows.indices, indptr), shape=(len(places), rows.shape[1]))
+
+
 _COLUMNS = ("topic", "docno", "indptr", "run", "rank")
+_OPTIONAL = ("score", "other", "other_rank")
 
 
-def build_pool(topics: Iterable[str], runs: Mapping[str, RankedLists], *, depth: int) -> Pool:
+def build_pool(
+    topics: Iterable[str],
+    runs: Mapping[str, RankedLists],
+    *,
+    depth: int,
+    scores: bool = False,
+    extra: Mapping[str, Iterable[str]] | None = None,
+) -> Pool:
     """Pool the top `depth` documents of every run and topic.
 
     Works topic by topic; memory is proportional to the number of entries.
@@ -276,23 +382,31 @@ def build_pool(topics: Iterable[str], runs: Mapping[str, RankedLists], *, depth:
         Run tag to ranked lists; the order of the mapping has no influence.
     depth : int
         At least 1.
+    scores : bool
+        Keep the runs' scores, for measures of predictions.
+    extra : mapping of str to iterable of str, optional
+        Docnos per topic that belong to the pool although no run returns them down to the depth,
+        for example documents known to be relevant: ratio measures count them (R, ideal DCG).
 
     Raises
     ------
     PoolError
-        If there is no topic or no run, depth < 1, a topic is named twice, or a run returns a
-        document twice for a topic.
+        If there is no topic or no run, depth < 1, a topic is named twice, a run returns a
+        document twice for a topic, or scores are wanted of a run without them.
     """
     names, tags = sorted(topics, key=_utf8), tuple(sorted(runs, key=_utf8))
     _check_pool_input(names, tags, depth)
     lists = [runs[tag] for tag in tags]
+    if scores:
+        _require_scores(tags, lists)
     places = [{topic: place for place, topic in enumerate(each.topics)} for each in lists]
     slices = []
     for topic in names:
         found = [
             _top(each, place.get(topic), depth) for each, place in zip(lists, places, strict=True)
         ]
-        slices.append(_pool_topic(topic, tags, found))
+        added = sorted({docno.encode() for docno in (extra or {}).get(topic, ())})
+        slices.append(_pool_topic(topic, tags, found, added, scores=scores))
     return _joined(tuple(names), tags, depth, slices)
 
 
@@ -310,11 +424,27 @@ def _check_pool_input(topics: Sequence[str], runs: Sequence[str], depth: int) ->
             raise PoolError(f"topic {first!r} is named twice")
 
 
-def _top(lists: RankedLists, place: int | None, depth: int) -> BytesArray:
+def _require_scores(runs: Sequence[str], lists: Sequence[RankedLists]) -> None:
+    for tag, each in zip(runs, lists, strict=True):
+        if each.scores is None:
+            raise PoolError(f"run {tag!r} has no scores")
+
+
+@dataclass(frozen=True, eq=False)
+class _Top:
+    """The head of one list: docnos in rank order, and their scores if the run has any."""
+
+    docno: BytesArray
+    score: FloatArray
+
+
+def _top(lists: RankedLists, place: int | None, depth: int) -> _Top:
     if place is None:
-        return np.array([], dtype="S1")
+        return _Top(np.array([], dtype="S1"), np.array([]))
     start, stop = lists.indptr[place], lists.indptr[place + 1]
-    return lists.docnos[start : min(stop, start + depth)]
+    head = slice(start, min(stop, start + depth))
+    scores = np.array([]) if lists.scores is None else lists.scores[head]
+    return _Top(lists.docnos[head], scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,13 +453,20 @@ class _TopicSlice:
     entries: IntArray  # entries per pair
     run: Int32Array
     rank: Int32Array
+    score: FloatArray | None
 
 
-def _pool_topic(topic: str, tags: Sequence[str], lists: Sequence[BytesArray]) -> _TopicSlice:
-    lengths = np.array([len(each) for each in lists])
+def _pool_topic(
+    topic: str, tags: Sequence[str], lists: Sequence[_Top], extra: Sequence[bytes], *, scores: bool
+) -> _TopicSlice:
+    lengths = np.array([len(each.docno) for each in lists])
     run = np.repeat(np.arange(len(lists), dtype=np.int32), lengths)
     rank = np.concatenate([np.arange(1, length + 1, dtype=np.int32) for length in lengths])
-    docno, pair = np.unique(np.concatenate(lists), return_inverse=True)
+    returned = [each.docno for each in lists]
+    docno, pair = np.unique(
+        np.concatenate([*returned, np.array(extra, dtype=np.bytes_)]), return_inverse=True
+    )
+    pair = pair[: len(run)]
     order = np.argsort(pair, kind="stable")  # entries arrive by run, so runs ascend in a pair
     pair, run, rank = pair[order], run[order], rank[order]
     twice = (pair[1:] == pair[:-1]) & (run[1:] == run[:-1])
@@ -337,7 +474,8 @@ def _pool_topic(topic: str, tags: Sequence[str], lists: Sequence[BytesArray]) ->
         at = int(np.argmax(twice))
         name = docno[pair[at]].decode()
         raise PoolError(f"run {tags[run[at]]!r} returns {name!r} twice in topic {topic!r}")
-    return _TopicSlice(docno, np.bincount(pair, minlength=len(docno)), run, rank)
+    score = np.concatenate([each.score for each in lists])[order] if scores else None
+    return _TopicSlice(docno, np.bincount(pair, minlength=len(docno)), run, rank, score)
 
 
 def _joined(
@@ -346,6 +484,7 @@ def _joined(
     sizes = [len(each.docno) for each in slices]
     docno = np.concatenate([each.docno for each in slices])
     width = max(1, int(np.char.str_len(docno).max(initial=1)))
+    scores = [each.score for each in slices if each.score is not None]
     return Pool(
         topics=topics,
         runs=runs,
@@ -357,4 +496,5 @@ def _joined(
         ),
         run=frozen(np.concatenate([each.run for each in slices])),
         rank=frozen(np.concatenate([each.rank for each in slices])),
+        score=frozen(np.concatenate(scores)) if scores else None,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.core.arrays import FloatArray, column_sums, frozen
-from estimation.core.goals import Goal
+from estimation.core.goals import Goal, indicator
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 
@@ -39,7 +39,15 @@ class Prior:
                 raise PriorError("the moments of a prior must be positive for every pair")
 
 
-def make_prior(pool: Pool, *, name: str, goal: Goal, measure: Measure, max_grade: int) -> Prior:
+def make_prior(
+    pool: Pool,
+    *,
+    name: str,
+    goal: Goal,
+    measure: Measure,
+    max_grade: int,
+    grades: FloatArray | None = None,
+) -> Prior:
     """Compute a prior for a pool.
 
     A utility is believed to be 0 or M, the utility of the best grade, so that the second moment
@@ -47,30 +55,51 @@ def make_prior(pool: Pool, *, name: str, goal: Goal, measure: Measure, max_grade
 
     Parameters
     ----------
-    name : {"constant", "rank"}
-        ``constant``: every pair is expected to have utility M.
+    name : {"constant", "rank", "fusion", "scores"}
+        ``constant``: every pair is expected to have utility M; the only prior of measures whose
+        utility depends on the run.
         ``rank``: a document at rank r of a run is relevant with probability 16 / (r + 34)
         (Schnabel et al. 2016, section 6, TREC-8); a pair has the mean over the goal's runs, 0
         where a run does not return it. Pairs that only other runs return get what they would
         have just below the depth of one of the goal's runs.
+        ``fusion``: the more weight the runs together give to a document, the likelier it is
+        relevant: W / (W + mean of W in the topic), W being the sum of its weights over the runs
+        of the pool under the measure.
+        ``scores``: the utility of a predicted grade, interpolated between whole grades.
     goal, measure : Goal, Measure
     max_grade : int
         The best grade of the campaign's scale.
+    grades : ndarray of float64, shape (N,), optional
+        For ``scores``: the predicted grade of each pair, from 0 to max_grade; NaN where nothing is
+        predicted, which counts as the mean of the others.
 
     Raises
     ------
     PriorError
-        If there is no prior of this name.
+        If there is no prior of this name, the measure has only the constant one, or a predicted
+        grade is off the scale.
     MeasureError
         If no grade of the scale has any utility under the measure.
     PoolError
         If the goal names a run that the pool does not have.
     """
-    if name not in PRIORS:
-        raise PriorError(f"the prior is one of {', '.join(PRIORS)}, not {name!r}")
+    if name not in NAMES:
+        raise PriorError(f"The prior is one of {', '.join(NAMES)}, not {name!r}.")
+    if measure.family in ("prediction", "preference"):
+        return _of_runs(pool, name, measure)
     best = measure.max_utility(max_grade)
-    expected = best * PRIORS[name](pool, goal)
+    if name == "scores":
+        expected = _scores(pool, measure, max_grade, grades)
+    else:
+        expected = best * PRIORS[name](pool, goal, measure)
     return Prior(name, frozen(expected), frozen(best * expected))
+
+
+def _of_runs(pool: Pool, name: str, measure: Measure) -> Prior:
+    """The effective weights hold the utilities, of every grade alike: nothing is left to say."""
+    if name != "constant":
+        raise PriorError(f"{measure} compares grades with what runs say: use the prior constant.")
+    return Prior(name, frozen(np.ones(len(pool))), frozen(np.ones(len(pool))))
 
 
 def rank_relevance(ranks: FloatArray) -> FloatArray:
@@ -78,18 +107,48 @@ def rank_relevance(ranks: FloatArray) -> FloatArray:
     return np.asarray(16.0 / (ranks + 34.0), dtype=np.float64)
 
 
-def _constant(pool: Pool, goal: Goal) -> FloatArray:
+def _constant(pool: Pool, goal: Goal, measure: Measure) -> FloatArray:
     return np.ones(len(pool))
 
 
-def _rank(pool: Pool, goal: Goal) -> FloatArray:
-    wanted = np.zeros(len(pool.runs), dtype=bool)
-    wanted[[pool.run_index(tag) for tag in goal.all_runs]] = True
-    kept = wanted[pool.run]
-    relevance = rank_relevance(pool.rank[kept].astype(np.float64))
-    total = column_sums(pool.entry_pair[kept], relevance, number=len(pool))
-    below = rank_relevance(np.array([pool.depth + 1.0]))[0]
-    return np.where(total > 0.0, total, below) / len(goal.all_runs)
+def _rank(pool: Pool, goal: Goal, measure: Measure) -> FloatArray:
+    by_rank = rank_relevance(np.arange(pool.depth + 2.0))
+    total = pool.by_pair(by_rank[pool.rank]) @ indicator(pool, goal.all_runs)
+    believed = np.where(total > 0.0, total, by_rank[-1]) / len(goal.all_runs)
+    return np.asarray(believed, dtype=np.float64)
 
 
-PRIORS: Mapping[str, Callable[[Pool, Goal], FloatArray]] = {"constant": _constant, "rank": _rank}
+def _fusion(pool: Pool, goal: Goal, measure: Measure) -> FloatArray:
+    weights = pool.by_pair(pool.entry_weights(measure))
+    total: FloatArray = weights @ np.ones(len(pool.runs))
+    pairs = np.bincount(pool.topic, minlength=len(pool.topics))
+    topic_total = column_sums(pool.topic, total, number=len(pool.topics))
+    mean = (topic_total / np.maximum(pairs, 1))[pool.topic]
+    relevance = np.divide(total, total + mean, out=np.zeros_like(total), where=total > 0.0)
+    return np.maximum(relevance, LEAST)
+
+
+def _scores(pool: Pool, measure: Measure, max_grade: int, grades: FloatArray | None) -> FloatArray:
+    """Utilities of predicted grades, kept above `LEAST` of the best one."""
+    if grades is None or grades.shape != (len(pool),):
+        raise PriorError(f"The prior scores needs one predicted grade per pair, {len(pool)}.")
+    known = ~np.isnan(grades)
+    wrong = np.flatnonzero(known & ~((grades >= 0.0) & (grades <= max_grade)))
+    if len(wrong):
+        first = int(wrong[0])
+        name = f"{pool.docno[first].decode()!r} of topic {pool.topics[pool.topic[first]]!r}"
+        found = f"{grades[first]:g}, outside 0 to {max_grade}"
+        raise PriorError(f"The predicted grade of {name} is {found}.")
+    scale = np.arange(max_grade + 1)
+    filled = np.where(known, grades, grades[known].mean() if known.any() else max_grade / 2.0)
+    expected = np.interp(filled, scale, measure.utilities(scale))
+    return np.maximum(expected, LEAST * measure.max_utility(max_grade))
+
+
+LEAST = 0.01  # of the best utility: no pair is believed to be worthless for sure
+PRIORS: Mapping[str, Callable[[Pool, Goal, Measure], FloatArray]] = {
+    "constant": _constant,
+    "rank": _rank,
+    "fusion": _fusion,
+}
+NAMES = (*PRIORS, "scores")

@@ -10,8 +10,9 @@ from estimation.core.designs import Design
 from estimation.core.draws import draw
 from estimation.core.evaluation import evaluate
 from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure
+from estimation.core.measures import Measure, MeasureError
 from estimation.core.pool import Pool
+from estimation.core.ratios import true_ratios
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +58,44 @@ def true_values(pool: Pool, *, grades: IntArray, measure: Measure) -> FloatArray
 
     Parameters
     ----------
+    pool : Pool
     grades : ndarray of int64, shape (N,)
-        The grade of each pair of the pool.
+        The grade of each pair of the pool; in a pool of preferences 0, 1 or 2.
+    measure : Measure
+        Of any family but query.
 
     Returns
     -------
     ndarray of float64, shape (k,)
+
+    Raises
+    ------
+    ValueError
+        If there is not one grade per pair, or the pool lacks what the measure is about.
+    """
+    return np.asarray(true_topic_values(pool, grades=grades, measure=measure).mean(axis=0))
+
+
+def true_topic_values(pool: Pool, *, grades: IntArray, measure: Measure) -> FloatArray:
+    """Return the value of every run on every topic when the grade of every pair is known.
+
+    Parameters and errors are those of `true_values`.
+
+    Returns
+    -------
+    ndarray of float64, shape (T, k)
     """
     if grades.shape != (len(pool),):
-        raise ValueError("there must be one grade per pair of the pool")
-    gained = pool.entry_weights(measure) * measure.utilities(grades)[pool.entry_pair]
-    return column_sums(pool.run, gained, number=len(pool.runs))
+        raise ValueError(f"there must be one grade per pair of the pool, not {grades.shape}")
+    if measure.family == "ratio":
+        return true_ratios(pool, measure, grades=grades)
+    if measure.family == "query":
+        raise MeasureError(f"{measure} is no sum over pairs of a pool")
+    pair, runs, topics = pool.entry_pair, len(pool.runs), len(pool.topics)
+    weights = pool.entry_weights(measure) * topics
+    gained = weights * measure.entry_utilities(grades[pair], pool.predictions)
+    cells = pool.topic[pair].astype(np.int64) * runs + pool.run
+    return column_sums(cells, gained, number=topics * runs).reshape(topics, runs)
 
 
 def simulate(
@@ -98,7 +126,7 @@ def simulate(
     batches : int, optional
         Stop after so many batches.
     estimator : {"ht", "is"}, optional
-        By default the design's primary estimator.
+        By default the primary estimator.
     confidence : float
 
     Raises

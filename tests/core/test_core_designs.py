@@ -194,8 +194,8 @@ def test_goals_that_leave_nothing_to_sample_are_refused(ranked) -> None:
         ({"budget": 10**7, "method": "iid"}, "at most 100000 batches"),
         ({"floor": 1.5}, "floor must lie"),
         ({"eps": float("nan"), "method": "iid"}, "eps must be"),
-        ({"method": "systematic"}, "the method is one of"),
-        ({"rule": "third"}, "the rule one of"),
+        ({"method": "systematic"}, "The method is one of"),
+        ({"rule": "third"}, "The rule is one of"),
     ],
 )
 def test_numbers_out_of_range_are_refused(tiny_pool: Pool, options, message) -> None:

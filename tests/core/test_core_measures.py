@@ -115,9 +115,16 @@ def test_grades_and_ranks_out_of_range_are_refused() -> None:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_every_entry_of_the_table_keeps_what_the_estimators_rely_on(kind) -> None:
     measure = parse_measure(kind.example)
-    utilities, weights = measure.utilities(np.arange(6)), measure.weights(np.arange(1, 200))
-    assert utilities[0] == 0
-    assert np.all(np.diff(utilities) >= 0)
+    weights = measure.weights(np.arange(1, 200), lengths=199, other_ranks=200)
+    grades = np.arange(6)
+    for prediction in (1.0, -1.0):
+        utilities = measure.entry_utilities(grades, np.full(6, prediction))
+        assert np.all(np.isfinite(utilities))
+        assert np.all(utilities >= 0)
+    if measure.family not in ("prediction", "preference"):
+        assert np.array_equal(measure.utilities(grades), utilities)
+        assert utilities[0] == 0
+        assert np.all(np.diff(utilities) >= 0)
     assert np.all(np.isfinite(weights))
     assert np.all(weights >= 0)
     assert weights[0] > 0
@@ -136,3 +143,49 @@ def test_one_ranking_agrees_with_ir_measures(measure: str) -> None:
     ideal = (weights * np.sort(gains)[::-1]).sum() if "DCG" in measure else 1.0
     printed_digits = 5e-6 if "exp" in measure else 1e-12
     assert (weights * gains).sum() / ideal == pytest.approx(expected, abs=printed_digits)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Mean(max=4)", [1 / 4, 1 / 4, 1 / 4]),
+        ("mae", [1 / 4, 1 / 4, 1 / 4]),
+        ("#ofSwaps", [1 / 4, 1 / 4, 1 / 4]),
+        ("wswaps", [1 / 8, 1 / 24, 1 / 48]),
+    ],
+)
+def test_measures_of_whole_lists_share_their_weight_among_the_parts(text, expected) -> None:
+    weights = parse_measure(text).weights([1, 2, 3], lengths=4, other_ranks=[2, 3, 4])
+    assert weights == pytest.approx(expected, abs=1e-15)
+
+
+def test_weights_of_average_precision_are_sums_of_reciprocal_ranks() -> None:
+    weights = parse_measure("AP").weights([1, 2, 3], lengths=[3, 3, 3])
+    assert weights == pytest.approx([(1 + 11 / 6) / 3, (1 + 5 / 6) / 3, (1 + 1 / 3) / 3])
+    cut = parse_measure("AP@2").weights([1, 2, 3], lengths=3)
+    assert cut == pytest.approx([(1 + 3 / 2) / 2, (1 + 1 / 2) / 2, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("text", "grades", "predictions", "expected"),
+    [
+        ("MAE", [0, 3, 2], [0.5, 1.0, 2.0], [0.5, 2.0, 0.0]),
+        ("MSE", [0, 3, 2], [0.5, 1.0, 2.0], [0.25, 4.0, 0.0]),
+        ("Accuracy", [0, 3, 2], [0.5, 3.0, 2.0], [0, 1, 1]),
+        ("#ofSwaps", [2, 1, 0, 2, 1, 0], [1, 1, 1, -1, -1, -1], [0, 0, 1, 1, 0, 0]),
+        ("P(rel=2)@3", [1, 2, 3], [9, 9, 9], [0, 1, 1]),
+    ],
+)
+def test_utilities_that_compare_the_grade_with_what_the_run_said(
+    text, grades, predictions, expected
+) -> None:
+    found = parse_measure(text).entry_utilities(np.array(grades), np.array(predictions, float))
+    assert found.tolist() == expected
+
+
+def test_only_some_measures_take_a_cutoff_or_a_utility_without_the_run() -> None:
+    for text in ("MAE@10", "#ofSwaps@5", "Mean@3", "Rprec@4"):
+        with pytest.raises(MeasureError, match="takes no cutoff"):
+            parse_measure(text)
+    with pytest.raises(MeasureError, match="depends on the run"):
+        parse_measure("MAE").utilities(np.array([1]))

@@ -1,0 +1,301 @@
+"""A round of active sampling: its plan, and the batches that were planned so far.
+
+Unlike every other round it is not drawn at once. Each batch is planned from the judgments of the
+batches before it (Li and Kanoulas 2017), until the budget of every topic is spent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from estimation.core.active import ActiveState, plan_batch, start
+from estimation.core.active_estimates import ActiveEstimate, Form, estimate
+from estimation.core.active_lists import ActiveError, make_frame
+from estimation.core.archives import ArchiveFile, read_archive, write_archive
+from estimation.core.arrays import FloatArray, IntArray, column_sums, frozen
+from estimation.core.draws import Served
+from estimation.core.estimators import effective_sample_size
+from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult
+from estimation.core.intervals import student_intervals
+from estimation.core.labels import LabelRows
+from estimation.core.measures import Measure
+from estimation.core.pool import Pool
+from estimation.core.ranks import rank_runs
+from estimation.core.selections import topic_budgets
+
+PLAN_FORMAT = "evalsite-active-plan-1"
+UNIFORM_SHARE = 0.1
+FORMS: dict[str, Form] = {"sq": "sequential", "co": "corrected", "pa": "paper"}
+"""Short names of the estimators; the first is unbiased and the one to show."""
+
+
+@dataclass(frozen=True, eq=False)
+class ActivePlan:
+    """What is fixed before anything is judged.
+
+    Build one with `make_plan`.
+
+    Attributes
+    ----------
+    limits : ndarray of int64, shape (T,)
+        Documents of each topic that will be judged in all.
+    per_batch : int
+        New documents of each topic per batch.
+    relevant_from : int
+        Grades from this one on count as relevant.
+    pool_digest : str
+    """
+
+    limits: IntArray
+    per_batch: int
+    relevant_from: int
+    pool_digest: str
+
+    @property
+    def batches(self) -> int:
+        """Number of batches that will be planned."""
+        return int(-(-self.limits.max(initial=0) // self.per_batch))
+
+    @property
+    def budget(self) -> int:
+        """Number of pairs that will be judged."""
+        return int(self.limits.sum())
+
+    def save(self, file: ArchiveFile) -> None:
+        """Write the plan to a path or a binary file."""
+        facts = {name: value for name, value in asdict(self).items() if name != "limits"}
+        write_archive(file, PLAN_FORMAT, facts, {"limits": self.limits})
+
+    @classmethod
+    def load(cls, file: ArchiveFile) -> "ActivePlan":
+        """Read what `save` wrote; raise ValueError if it is damaged or something else."""
+        facts, arrays = read_archive(file, PLAN_FORMAT, ["limits"])
+        return cls(limits=frozen(arrays["limits"]), **facts)
+
+
+def make_plan(
+    pool: Pool, *, measures: Sequence[Measure], budget: int, batch_size: int
+) -> ActivePlan:
+    """Share a budget out over the topics, in proportion to their pools.
+
+    Parameters
+    ----------
+    pool : Pool
+        Of documents.
+    measures : sequence of Measure
+        The first says from which grade on a document is relevant (1, unless it has `rel`).
+    budget : int
+        Pairs to judge in all; at most the pool.
+    batch_size : int
+        Pairs per batch, of all topics together; every topic gets at least one.
+
+    Raises
+    ------
+    ActiveError
+        If a measure has no estimator, or a number is out of range.
+    """
+    for measure in measures:
+        whole = measure.name in ("AP", "Rprec") and measure.cutoff is None
+        if not whole and measure.family != "gain":
+            raise ActiveError(
+                f"Active sampling estimates AP, Rprec, P, DCG, Gain and RBP, not {measure}."
+            )
+    if not 1 <= budget <= len(pool):
+        raise ActiveError(f"The budget must lie between 1 and {len(pool)}, the pool; not {budget}.")
+    if batch_size < 1:
+        raise ActiveError(f"The batch size must be at least 1, not {batch_size}.")
+    relevant = dict(measures[0].params).get("rel", 1)
+    return ActivePlan(
+        limits=frozen(topic_budgets(pool, budget=budget)),
+        per_batch=max(1, round(batch_size / len(pool.topics))),
+        relevant_from=int(relevant),
+        pool_digest=pool.digest,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveRound:
+    """A plan, and the batches planned from the judgments so far."""
+
+    design: ActivePlan
+    sample: ActiveState
+
+    @classmethod
+    def begin(cls, pool: Pool, plan: ActivePlan, *, seed: str) -> "ActiveRound":
+        """Plan the first batch, for which all runs are alike."""
+        if plan.pool_digest != pool.digest:
+            raise ActiveError("the plan belongs to another pool")
+        state = start(
+            make_frame(pool),
+            seed=seed,
+            batch_size=plan.per_batch,
+            relevant_from=plan.relevant_from,
+            uniform_share=UNIFORM_SHARE,
+        )
+        nothing = LabelRows(np.array([], dtype=np.int64), np.array([], dtype=np.int64))
+        return cls(plan, state).extended(pool, labels=nothing)
+
+    @property
+    def batches(self) -> int:
+        """Number of batches, the ones that are not planned yet included."""
+        return max(self.design.batches, self.sample.batches)
+
+    def extended(self, pool: Pool, *, labels: LabelRows) -> "ActiveRound":
+        """Plan one more batch from the judgments of all pairs so far.
+
+        The same labels give the same batch. Returns the round itself when the budget is spent.
+
+        Raises
+        ------
+        LabelError
+            If a sampled pair has no label.
+        """
+        state = plan_batch(make_frame(pool), self.sample, labels=labels, limits=self.design.limits)
+        return self if state is self.sample else replace(self, sample=state)
+
+    def served(self, pool: Pool) -> Served:
+        """Return what is to be judged in the batches that are planned."""
+        order = np.argsort(self.sample.pair)
+        pair = self.sample.pair[order]
+        batch = self.sample.round_batch[self.sample.pair_round][order]
+        once = np.ones(len(pair), dtype=np.int64)
+        return Served(pair, batch, self.sample.inclusion(pair), once)
+
+    def prefix(self, pool: Pool, batches: int) -> "ActiveRound":
+        """Return the round as it was when so many batches were planned."""
+        if batches >= self.sample.batches:
+            return self
+        state, frame = self.sample, make_frame(pool)
+        rounds = int(np.searchsorted(state.round_batch, batches, side="right"))
+        pairs = state.pair_round < rounds
+        log_absent = np.zeros(len(pool))
+        for row in range(rounds):
+            lists = frame.lists(int(state.round_topic[row]))
+            chance = lists.document_probability(state.run_probability[row])
+            with np.errstate(divide="ignore"):
+                added = state.round_draws[row] * np.log1p(-chance)
+            log_absent[lists.start : lists.start + len(added)] += added
+        shorter = replace(
+            state,
+            pair=frozen(state.pair[pairs]),
+            pair_round=frozen(state.pair_round[pairs]),
+            round_topic=frozen(state.round_topic[:rounds]),
+            round_batch=frozen(state.round_batch[:rounds]),
+            round_draws=frozen(state.round_draws[:rounds]),
+            run_probability=frozen(state.run_probability[:rounds]),
+            log_absent=frozen(log_absent),
+        )
+        return replace(self, sample=shorter)
+
+    def evaluate(
+        self,
+        pool: Pool,
+        *,
+        labels: LabelRows,
+        measures: Sequence[Measure],
+        max_grade: int,
+        batches: int | None = None,
+        confidence: float = 0.95,
+    ) -> Evaluation:
+        """Estimate every measure for every run from the first batches.
+
+        The form ``sq`` (`active_estimates`, sequential) is unbiased and ranks the runs; ``co`` and
+        ``pa`` are the published ones. Disagreement between assessors is not in the errors.
+
+        Parameters
+        ----------
+        labels : LabelRows
+            Judgments of all pairs of these batches; others are left out.
+        max_grade : int
+            The best grade of the scale.
+
+        Other parameters are those of `evaluation.evaluate`.
+        """
+        used = self.sample.batches if batches is None else batches
+        part = self.prefix(pool, used)
+        kept = np.isin(labels.pair, part.sample.pair)
+        rows = LabelRows(labels.pair[kept], labels.grade[kept])
+        frame = make_frame(pool)
+        names = [str(measure) for measure in measures]
+        found = {
+            code: estimate(frame, part.sample, labels=rows, measures=names, form=form)
+            for code, form in FORMS.items()
+        }
+        results = [
+            _result(pool, part, measure, max_grade, confidence, {c: found[c][i] for c in FORMS})
+            for i, measure in enumerate(measures)
+        ]
+        return Evaluation(
+            batches=used,
+            judged_pairs=len(part.sample.pair),
+            judgments=len(rows.pair),
+            draws=None,
+            confidence=confidence,
+            results=tuple(results),
+        )
+
+
+def _result(
+    pool: Pool,
+    part: ActiveRound,
+    measure: Measure,
+    max_grade: int,
+    confidence: float,
+    found: dict[str, ActiveEstimate],
+) -> MeasureResult:
+    largest = _largest_values(pool, measure, max_grade)
+    estimators = {code: _with_intervals(each, largest, confidence) for code, each in found.items()}
+    primary = next(iter(FORMS))
+    shown = estimators[primary]
+    pairs = np.sort(part.sample.pair)
+    return MeasureResult(
+        measure=measure,
+        runs=pool.runs,
+        estimators=estimators,
+        primary=primary,
+        ranking=rank_runs(
+            shown.value,
+            covariance=shown.covariance,
+            df=shown.difference_df,
+            tags=pool.runs,
+            confidence=confidence,
+        ),
+        support=np.ones(len(pool.runs)),
+        effective_sample_size=effective_sample_size(
+            pool.weights(measure, pairs), probability=part.sample.inclusion(pairs)
+        ),
+        label_noise_measured=False,
+        by_topic=found[primary].topic_value / len(pool.topics),
+        relevant_found=None if measure.is_linear else found[primary].found,
+    )
+
+
+def _with_intervals(
+    found: ActiveEstimate, largest: FloatArray, confidence: float
+) -> EstimatorResult:
+    """Student intervals; topics are sampled apart, so those with a find are the degrees."""
+    runs = len(found.value)
+    degrees = max(1.0, float(np.count_nonzero(found.found)) - 1.0)
+    variance = np.diag(found.covariance)
+    student = student_intervals(
+        found.value, variance=variance, df=np.full(runs, degrees), confidence=confidence
+    )
+    unseen = (found.value <= 0.0) | (student.se == 0.0)
+    return EstimatorResult(
+        value=found.value,
+        se=student.se,
+        df=student.df,
+        low=np.maximum(np.where(unseen, 0.0, student.low), 0.0),
+        high=np.where(unseen, largest, np.minimum(student.high, largest)),
+        covariance=found.covariance,
+        difference_df=np.full((runs, runs), degrees),
+    )
+
+
+def _largest_values(pool: Pool, measure: Measure, max_grade: int) -> FloatArray:
+    """The value of each run if everything were perfect."""
+    if not measure.is_linear:
+        return np.ones(len(pool.runs))
+    weights = column_sums(pool.run, pool.entry_weights(measure), number=len(pool.runs))
+    return weights * measure.max_utility(max_grade)

@@ -1,0 +1,138 @@
+"""A prefix of a sample with its probabilities: which estimators it allows, and their errors."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.designs import Design
+from estimation.core.draws import Sample
+from estimation.core.estimators import (
+    Estimate,
+    cross_product,
+    horvitz_thompson_iid,
+    horvitz_thompson_poisson,
+    importance_sampling,
+)
+from estimation.core.pool import Pool
+from estimation.core.terms import Noise, Terms
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The pairs of the first batches, and the probabilities that belong to just these batches.
+
+    Attributes
+    ----------
+    pair : ndarray of int64, shape (n,)
+        Sampled pairs, ascending.
+    inclusion : ndarray of float64, shape (N,)
+        Probability of every pair of the pool to be among them.
+    expected : ndarray of float64, shape (N,)
+        How often the design expects to take a pair.
+    probability : ndarray of float64, shape (n,)
+        With replacement: Q_i, the mean probability of a draw; otherwise the inclusion
+        probability.
+    counts : ndarray of int64, shape (n,), or None
+        With replacement: how often each pair was drawn.
+    stratum : ndarray of int64, shape (n,), or None
+        ``per-query``: the topic of each pair.
+    """
+
+    pair: IntArray
+    inclusion: FloatArray
+    expected: FloatArray
+    probability: FloatArray
+    counts: IntArray | None = None
+    stratum: IntArray | None = None
+
+    @classmethod
+    def of(cls, pool: Pool, design: Design, sample: Sample, batches: int) -> "Drawn":
+        """Return what the first batches of a sample hold.
+
+        Raises
+        ------
+        ValueError
+            If `batches` is not between 1 and the number of the design's batches.
+        """
+        step, prefix = design.step(batches), sample.prefix(batches)
+        number = design.draws(batches)
+        if number is None:
+            if len(sample.constants):
+                step = float(sample.constants[batches - 1])
+            inclusion = design.inclusion_after(step)
+            return cls(prefix, inclusion, inclusion, inclusion[prefix])
+        draws = sample.draws[:number]
+        chance = np.minimum(design.size, 1.0)
+        return cls(
+            pair=prefix,
+            inclusion=design.inclusion_after(step),
+            expected=number * chance,
+            probability=chance[prefix],
+            counts=np.bincount(np.searchsorted(prefix, draws), minlength=len(prefix)),
+            stratum=pool.topic[prefix].astype(np.int64) if design.method == "per-query" else None,
+        )
+
+    @property
+    def primary(self) -> str:
+        """The estimator to show: ``is`` with replacement, else ``ht``."""
+        return "ht" if self.counts is None else "is"
+
+    @property
+    def multiplier(self) -> FloatArray:
+        """What the primary estimator multiplies the contribution of each sampled pair by."""
+        if self.counts is None:
+            return 1.0 / self.probability
+        return np.asarray(self.counts / (self.counts.sum() * self.probability), dtype=np.float64)
+
+    @property
+    def draws(self) -> int | None:
+        """Number of draws, repetitions included; None without replacement."""
+        return None if self.counts is None else int(self.counts.sum())
+
+    @property
+    def degrees_of_draws(self) -> int | None:
+        """Number of draws that are free to vary, plus one: draws of a stratum vary about its mean.
+
+        None without replacement.
+        """
+        if self.counts is None or self.stratum is None:
+            return self.draws
+        sizes = np.bincount(self.stratum, weights=self.counts)
+        strata = int(np.count_nonzero(sizes))
+        single = bool(np.any(sizes[sizes > 0] < 2))
+        return int(self.counts.sum()) - (0 if single else strata - 1)
+
+    def estimates(self, terms: Terms) -> dict[str, Estimate]:
+        """Estimate the k totals of what the sampled pairs contribute, by every estimator."""
+        found = self._estimates(terms)
+        if terms.noise is None:
+            return found
+        extra = self._noise_covariance(terms.noise)
+        return {
+            name: Estimate(each.value, each.covariance + extra, each.contributions)
+            for name, each in found.items()
+        }
+
+    def _estimates(self, terms: Terms) -> dict[str, Estimate]:
+        weights, labels = terms.weights, terms.labels
+        if self.counts is None:
+            return {"ht": horvitz_thompson_poisson(weights, labels, probability=self.probability)}
+        found = {
+            "is": importance_sampling(
+                weights,
+                labels,
+                probability=self.probability,
+                counts=self.counts,
+                inclusion=self.inclusion[self.pair],
+                stratum=self.stratum,
+            )
+        }
+        if self.stratum is None:
+            found["ht"] = horvitz_thompson_iid(
+                weights, labels, probability=self.probability, draws=int(self.counts.sum())
+            )
+        return found
+
+    def _noise_covariance(self, noise: Noise) -> FloatArray:
+        return cross_product(noise.rows, noise.scale / self.inclusion[self.pair][noise.pair])

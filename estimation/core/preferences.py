@@ -1,0 +1,104 @@
+"""Pools of preferences: every two documents that some run returns for a topic.
+
+A measure of swaps asks, for two documents of a ranking, whether the assessor prefers the one
+ranked lower (Schnabel et al. 2016, table 1: #ofSwaps, wSwaps). What is judged is therefore a pair
+of documents, shown side by side; which run ranks them in which order is never shown.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from estimation.core.arrays import Int32Array, IntArray, frozen
+from estimation.core.pool import Pool, PoolError
+
+
+def preference_pool(pool: Pool, *, depth: int) -> Pool:
+    """Return the pool of all pairs of documents among the first `depth` of any run.
+
+    Parameters
+    ----------
+    pool : Pool
+        Of documents.
+    depth : int
+        At least 2, at most the depth of the pool. A list of L documents has L (L - 1) / 2 pairs.
+
+    Returns
+    -------
+    Pool
+        Parts sorted by (topic, docno, other), with docno < other as bytes. The number of parts in
+        a run's list, to which the weights of #ofSwaps and wSwaps refer, is that of pairs.
+
+    Raises
+    ------
+    PoolError
+        If the pool is one of preferences already, or the depth is out of range.
+    """
+    if pool.is_of_preferences:
+        raise PoolError("the pool is one of pairs of documents already")
+    if not 2 <= depth <= pool.depth:
+        raise PoolError(f"depth must lie between 2 and {pool.depth}, not {depth}")
+    bounds = np.searchsorted(pool.topic, np.arange(len(pool.topics) + 1))
+    pairs = [_pairs_of_topic(pool, start, stop, depth) for start, stop in pairwise(bounds.tolist())]
+    parts = [each.part for each in pairs]
+    sizes = [len(part) for part in parts]
+    entries = np.concatenate([each.entries for each in pairs])
+    first, second = np.concatenate(parts).T
+    return Pool(
+        topics=pool.topics,
+        runs=pool.runs,
+        depth=depth,
+        topic=frozen(np.repeat(np.arange(len(pool.topics), dtype=np.int32), sizes)),
+        docno=frozen(pool.docno[first]),
+        indptr=frozen(np.concatenate([[0], np.cumsum(entries)])),
+        run=frozen(np.concatenate([each.run for each in pairs])),
+        rank=frozen(np.concatenate([each.rank for each in pairs])),
+        other=frozen(pool.docno[second]),
+        other_rank=frozen(np.concatenate([each.other_rank for each in pairs])),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _TopicPairs:
+    """Pairs of documents of a topic, shape (n, 2), and their entries, sorted by (pair, run)."""
+
+    part: IntArray
+    entries: IntArray
+    run: Int32Array
+    rank: Int32Array
+    other_rank: Int32Array
+
+
+def _pairs_of_topic(pool: Pool, start: int, stop: int, depth: int) -> _TopicPairs:
+    entry = np.arange(pool.indptr[start], pool.indptr[stop])
+    entry = entry[pool.rank[entry] <= depth]
+    document = np.repeat(np.arange(start, stop), np.diff(pool.indptr[start : stop + 1]))
+    document = document[pool.rank[pool.indptr[start] : pool.indptr[stop]] <= depth]
+    # Within a run documents ascend, so that the first of two is the first in byte order.
+    by_run = np.argsort(pool.run[entry], kind="stable")
+    entry, document = entry[by_run], document[by_run]
+    first, second = _two_of_each(np.bincount(pool.run[entry], minlength=len(pool.runs)))
+    left, right = document[first], document[second]
+    order = np.lexsort((pool.run[entry[first]], right, left))
+    left, right, first, second = left[order], right[order], first[order], second[order]
+    new = np.flatnonzero(np.append(True, (np.diff(left) != 0) | (np.diff(right) != 0)))
+    new = new[: len(left)]
+    return _TopicPairs(
+        part=np.stack([left[new], right[new]], axis=1),
+        entries=np.diff(np.append(new, len(left))),
+        run=pool.run[entry[first]],
+        rank=pool.rank[entry[first]],
+        other_rank=pool.rank[entry[second]],
+    )
+
+
+def _two_of_each(lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Positions of all (i, l), i < l, within consecutive lists of these lengths."""
+    starts = np.cumsum(lengths) - lengths
+    firsts, seconds = [np.array([], dtype=np.int64)], [np.array([], dtype=np.int64)]
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        first, second = np.triu_indices(length, k=1)
+        firsts.append(start + first)
+        seconds.append(start + second)
+    return np.concatenate(firsts), np.concatenate(seconds)

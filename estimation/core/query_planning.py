@@ -1,0 +1,53 @@
+"""What precision a design over whole topics promises before anything is judged."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from estimation.core.arrays import FloatArray
+from estimation.core.grade_models import GradeModel
+from estimation.core.intervals import student_quantile
+from estimation.core.measures import Measure
+from estimation.core.pool import Pool
+from estimation.core.queries import QueryDesign
+from estimation.core.query_moments import value_moments
+
+
+def expected_query_half_widths(
+    pool: Pool,
+    design: QueryDesign,
+    *,
+    measure: Measure,
+    model: GradeModel,
+    budgets: Sequence[float],
+    confidence: float = 0.95,
+) -> FloatArray:
+    """Predict half widths of the unbiased estimates from the grade model, before any judgment.
+
+    Var = (sum_x p^2/q E[L_j^2 | x] - (sum_x p E[L_j | x])^2) / n by the normal approximation, with
+    n = budget / sum_x cost q draws.
+
+    Parameters
+    ----------
+    budgets : sequence of float
+        In the unit of the costs, each positive.
+    model : GradeModel
+        The one the design is made from.
+
+    Returns
+    -------
+    ndarray of float64, shape (len(budgets), len(design.runs))
+    """
+    eligible = design.eligible
+    number = int(np.count_nonzero(eligible))
+    share = number / len(eligible)
+    spread = []
+    for run in design.runs:
+        moments = value_moments(pool, run=run, measure=measure, model=model)
+        second = moments.second[eligible] / design.probability[eligible]
+        spread.append(second.sum() / number**2 - moments.mean[eligible].mean() ** 2)
+    draws = np.asarray(budgets, dtype=np.float64) / float(design.cost @ design.probability)
+    quantile = float(student_quantile(np.array([np.inf]), confidence=confidence)[0])
+    widths = share * quantile * np.sqrt(np.maximum(spread, 0.0)[None, :] / draws[:, None])
+    census = np.asarray(budgets)[:, None] >= design.cost.sum()
+    return np.where(census, 0.0, widths)

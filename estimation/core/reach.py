@@ -1,0 +1,193 @@
+"""How much of the runs' weight a sample reaches: support, effective sample size, upper limits.
+
+None of it depends on grades. It does depend on the weight of every entry of the sampled pairs,
+millions where runs are deep, so that sums over entries are taken once for all measures: `Reach`
+adds up what pairs have by run and rank, and a measure's weight of a rank is multiplied in later.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+
+from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums
+from estimation.core.estimators import effective_sample_size, kish
+from estimation.core.measures import Measure
+from estimation.core.pool import Pool
+
+# Sums by run and rank are taken where lists fill at least this share of topics, runs and ranks.
+LEAST_FILLED = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """What a design can sample of a pool, and what it did.
+
+    Attributes
+    ----------
+    pool : Pool
+    pair : ndarray of int64, shape (n,)
+        Sampled pairs.
+    inclusion : ndarray of float64, shape (N,)
+        Probability of every pair of the pool to be among them.
+    expected : ndarray of float64, shape (N,)
+        How often the design expects to take a pair.
+    """
+
+    pool: Pool
+    pair: IntArray
+    inclusion: FloatArray
+    expected: FloatArray
+
+    @classmethod
+    def of_design(cls, pool: Pool, eligible: BoolArray) -> "Reach":
+        """Return what could be sampled, without any sample."""
+        chance = eligible.astype(np.float64)
+        return cls(pool, np.array([], dtype=np.int64), chance, chance)
+
+    def effective_sample_size(self, measure: Measure) -> FloatArray:
+        """Return (sum_S w/pi)^2 / sum_S (w/pi)^2 of each run, shape (k,); see the estimators'."""
+        weights = _by_rank(self.pool, measure)
+        if weights is None:
+            chance = self.inclusion[self.pair]
+            return effective_sample_size(self.pool.weights(measure, self.pair), probability=chance)
+        first, second = self._inverse_chances
+        return kish(_run_sums(first * weights), _run_sums(second * weights**2))
+
+    def support(self, measure: Measure) -> FloatArray:
+        """Return the share of every run's weight on eligible pairs, shape (k,).
+
+        Exactly 1 if all pairs with a weight are eligible, or the run has no weight at all. Under
+        a ratio measure every pair of the pool counts, so that it is at most the share of these.
+        """
+        pool, out_of_reach = self.pool, self._out_of_reach
+        weights = _by_rank(pool, measure)
+        if weights is None:
+            rest = pool.weights(measure, out_of_reach)
+            missing = column_sums(rest.indices, rest.data, number=len(pool.runs))
+        else:
+            missing = _run_sums(self._out_of_reach_by_rank * weights)
+        if not missing.any():  # the usual case; the total would take a look at every entry
+            share = np.ones(len(pool.runs))
+        else:
+            total = self._total_weights(measure)
+            share = 1.0 - np.divide(missing, total, out=np.zeros_like(total), where=total > 0.0)
+        whole = 1.0 - len(out_of_reach) / len(pool) if measure.family == "ratio" else 1.0
+        return np.asarray(np.minimum(share, whole), dtype=np.float64)
+
+    def largest_terms(self, measure: Measure, max_grade: int) -> tuple[FloatArray, FloatArray]:
+        """Return what a run gains at the best grades, as `zero_limit` needs it, twice (k,).
+
+        The largest gain from a pair that is not certain to be sampled, over how often it is
+        expected to be; and the total gain of all pairs.
+        """
+        pool, weights = self.pool, _by_rank(self.pool, measure)
+        if weights is not None and measure.family == "gain":
+            best = measure.max_utility(max_grade)
+            ratios = (self._all_entries.largest * (weights * best)).max(axis=1)
+            return ratios, self._total_weights(measure) * best
+        terms = pool.entry_weights(measure) * _largest_utilities(pool, measure, max_grade)
+        ratios = np.zeros(len(pool.runs))
+        np.maximum.at(ratios, pool.run, terms * self._inverse_expected[pool.entry_pair])
+        return ratios, column_sums(pool.run, terms, number=len(pool.runs))
+
+    def _total_weights(self, measure: Measure) -> FloatArray:
+        weights = _by_rank(self.pool, measure)
+        if weights is None:
+            return self.pool.total_weights(measure)
+        return _run_sums(self._all_entries.number * weights)
+
+    @cached_property
+    def _all_entries(self) -> "_ByRank":
+        return _ByRank.of(self.pool, self._inverse_expected)
+
+    @cached_property
+    def _inverse_expected(self) -> FloatArray:
+        """One over how often a pair is expected, 0 if it is certain or never sampled."""
+        uncertain = (self.inclusion > 0.0) & (self.inclusion < 1.0)
+        return np.divide(1.0, self.expected, out=np.zeros(len(self.pool)), where=uncertain)
+
+    @cached_property
+    def _out_of_reach(self) -> IntArray:
+        return np.flatnonzero(self.inclusion <= 0.0)
+
+    @cached_property
+    def _out_of_reach_by_rank(self) -> FloatArray:
+        (number,) = rank_sums(self.pool, self._out_of_reach, [np.ones(len(self._out_of_reach))])
+        return np.asarray(number, dtype=np.float64)
+
+    @cached_property
+    def _inverse_chances(self) -> FloatArray:
+        inverse = 1.0 / self.inclusion[self.pair]
+        return rank_sums(self.pool, self.pair, [inverse, inverse**2])
+
+
+@dataclass(frozen=True, eq=False)
+class _ByRank:
+    """What the entries of all pairs come to at each run and rank, shape (k, depth + 1)."""
+
+    number: FloatArray  # of topics whose list reaches the rank
+    largest: FloatArray  # largest number that a pair there has
+
+    @classmethod
+    def of(cls, pool: Pool, values: FloatArray) -> "_ByRank":
+        """Work topic by topic, where a run has one pair at a rank, so that nothing is sorted."""
+        shape, lengths = (len(pool.runs), pool.depth + 1), np.diff(pool.indptr)
+        number, largest = np.zeros((2, *shape))
+        for first, last in pairwise(np.searchsorted(pool.topic, np.arange(len(pool.topics) + 1))):
+            entries = slice(pool.indptr[first], pool.indptr[last])
+            here = np.full(shape, -1.0)
+            here[pool.run[entries], pool.rank[entries]] = np.repeat(
+                values[first:last], lengths[first:last]
+            )
+            np.maximum(largest, here, out=largest)
+            number += here >= 0.0
+        return cls(number, largest)
+
+
+def rank_sums(pool: Pool, pairs: IntArray, values: Sequence[FloatArray]) -> FloatArray:
+    """Add up what pairs have by run and rank.
+
+    Parameters
+    ----------
+    pool : Pool
+    pairs : ndarray of int64, shape (n,)
+    values : sequence of c ndarrays of float64, shape (n,)
+
+    Returns
+    -------
+    ndarray of float64, shape (c, k, depth + 1)
+        Sums of each of the values over the pairs that the run returns at the rank, from rank 0
+        on, where there are none.
+    """
+    entries, ranks = pool.by_pair(pool.rank)[pairs], pool.depth + 1
+    places = len(pool.runs) * ranks
+    cells = entries.indices.astype(sparse.get_index_dtype(maxval=places), copy=False) * ranks
+    cells += entries.data
+    matrix = (np.ones(len(cells)), cells, entries.indptr)
+    of_cells = sparse.csr_array(matrix, shape=(len(pairs), places)).T
+    return np.stack([of_cells @ each for each in values]).reshape(-1, len(pool.runs), ranks)
+
+
+def _by_rank(pool: Pool, measure: Measure) -> FloatArray | None:
+    """Weights of the ranks, shape (depth + 1,), where they say all and lists are full."""
+    pool.check_measure(measure)
+    weights = pool.rank_weights(measure)
+    places = len(pool.topics) * len(pool.runs) * pool.depth
+    return weights if len(pool.run) > LEAST_FILLED * places else None
+
+
+def _largest_utilities(pool: Pool, measure: Measure, max_grade: int) -> FloatArray:
+    """The largest utility that each entry can have, shape (E,)."""
+    if measure.family == "gain":
+        return np.full(len(pool.run), measure.max_utility(max_grade))
+    grades = range(max_grade + 1)
+    each = [pool.entry_utilities(measure, grade) for grade in grades]
+    return np.asarray(np.max(each, axis=0), dtype=np.float64)
+
+
+def _run_sums(by_rank: FloatArray) -> FloatArray:
+    return np.asarray(by_rank.sum(axis=1), dtype=np.float64)

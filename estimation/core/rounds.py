@@ -1,0 +1,200 @@
+"""A drawn round, whatever its method: what is to be judged in which batch, and what follows.
+
+Pairs
+    ``poisson``, ``priority``, ``iid``, ``per-query``: a design over the pairs of a pool.
+Topics
+    ``query``: whole topics, whose documents are all judged.
+Active
+    ``active``: each batch is planned from the judgments before it; see `active_rounds`.
+
+The first two are frozen when they are drawn. All are stored as two files, a design and a sample.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from estimation.core.active import ActiveState
+from estimation.core.active_rounds import PLAN_FORMAT, ActivePlan, ActiveRound
+from estimation.core.archives import ArchiveFile, form_of
+from estimation.core.designs import FORMAT as PAIR_FORMAT
+from estimation.core.designs import Design
+from estimation.core.draws import Sample, Served, draw
+from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult, evaluate
+from estimation.core.labels import LabelRows
+from estimation.core.measures import Measure
+from estimation.core.pool import Pool
+from estimation.core.queries import QueryDesign, QuerySample, draw_queries, labelled_pairs
+from estimation.core.query_estimates import QueryResult, evaluate_queries
+from estimation.core.ranks import rank_runs
+
+CODES = {"ratio": "sn", "unbiased": "is"}
+"""Short names of the query estimators: self-normalized, importance sampling."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairRound:
+    """A round whose draws are pairs."""
+
+    design: Design
+    sample: Sample
+
+    @property
+    def batches(self) -> int:
+        """Number of batches."""
+        return self.design.batches
+
+    def served(self, pool: Pool) -> Served:
+        """Return what is to be judged."""
+        sample = self.sample
+        draws = np.ones(len(sample.pair), dtype=np.int64)
+        if len(sample.draws):
+            draws = np.bincount(sample.draws, minlength=len(pool))[sample.pair]
+        return Served(sample.pair, sample.batch, sample.probability, draws)
+
+    def evaluate(
+        self,
+        pool: Pool,
+        *,
+        labels: LabelRows,
+        measures: Sequence[Measure],
+        max_grade: int,
+        batches: int | None = None,
+        confidence: float = 0.95,
+    ) -> Evaluation:
+        """Estimate every measure for every run; see `evaluation.evaluate`."""
+        return evaluate(
+            pool,
+            self.design,
+            self.sample,
+            labels=labels,
+            measures=measures,
+            max_grade=max_grade,
+            batches=batches,
+            confidence=confidence,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TopicRound:
+    """A round whose draws are whole topics."""
+
+    design: QueryDesign
+    sample: QuerySample
+
+    @property
+    def batches(self) -> int:
+        """Number of batches."""
+        return self.design.batches
+
+    def served(self, pool: Pool) -> Served:
+        """Return what is to be judged: all documents of the drawn topics."""
+        design, sample = self.design, self.sample
+        needed = labelled_pairs(pool, runs=design.runs, depth=design.depth)
+        pair = np.flatnonzero(needed & np.isin(pool.topic, sample.topic))
+        topic = np.searchsorted(sample.topic, pool.topic[pair])
+        counts = np.bincount(sample.draws, minlength=len(pool.topics))[sample.topic]
+        chance = np.ones(len(sample.topic))
+        if not design.is_census:
+            chance = -np.expm1(len(sample.draws) * np.log1p(-design.probability[sample.topic]))
+        return Served(pair, sample.batch[topic], chance[topic], np.maximum(counts, 1)[topic])
+
+    def evaluate(
+        self,
+        pool: Pool,
+        *,
+        labels: LabelRows,
+        measures: Sequence[Measure],
+        max_grade: int,
+        batches: int | None = None,
+        confidence: float = 0.95,
+    ) -> Evaluation:
+        """Estimate every measure for the runs of the design; see `evaluate_queries`."""
+        used = self.batches if batches is None else batches
+        found = evaluate_queries(
+            pool,
+            self.design,
+            self.sample,
+            labels=labels,
+            measures=measures,
+            max_grade=max_grade,
+            batches=used,
+            confidence=confidence,
+        )
+        noise = bool(np.any(np.bincount(labels.pair) >= 2)) if len(labels.pair) else False
+        served = self.served(pool)
+        return Evaluation(
+            batches=used,
+            judged_pairs=found.judged_pairs,
+            judgments=int(np.isin(labels.pair, served.pair[served.batch <= used]).sum()),
+            draws=found.draws,
+            confidence=confidence,
+            results=tuple(
+                _measure_result(result, found.effective_sample_size, confidence, noise=noise)
+                for result in found.results
+            ),
+        )
+
+
+Round: TypeAlias = PairRound | TopicRound | ActiveRound
+AnyDesign: TypeAlias = Design | QueryDesign | ActivePlan
+
+
+def draw_round(pool: Pool, design: AnyDesign, *, seed: str) -> Round:
+    """Draw all batches of a design, or the first of an active round."""
+    if isinstance(design, QueryDesign):
+        return TopicRound(design, draw_queries(pool, design, seed=seed))
+    if isinstance(design, ActivePlan):
+        return ActiveRound.begin(pool, design, seed=seed)
+    return PairRound(design, draw(pool, design, seed=seed))
+
+
+def load_round(design: ArchiveFile, sample: ArchiveFile) -> Round:
+    """Read a round from the files of its design and its sample.
+
+    Raises
+    ------
+    ValueError
+        If a file is damaged or something else.
+    """
+    form = form_of(design)
+    if form == PAIR_FORMAT:
+        return PairRound(Design.load(design), Sample.load(sample))
+    if form == PLAN_FORMAT:
+        return ActiveRound(ActivePlan.load(design), ActiveState.load(sample))
+    return TopicRound(QueryDesign.load(design), QuerySample.load(sample))
+
+
+def _measure_result(
+    result: QueryResult, sample_size: float, confidence: float, *, noise: bool
+) -> MeasureResult:
+    runs = len(result.runs)
+    code = CODES[result.estimator]
+    estimator = EstimatorResult(
+        value=result.value,
+        se=result.se,
+        df=result.df,
+        low=result.low,
+        high=result.high,
+        covariance=result.covariance,
+        difference_df=result.difference_df,
+    )
+    return MeasureResult(
+        measure=result.measure,
+        runs=result.runs,
+        estimators={code: estimator},
+        primary=code,
+        ranking=rank_runs(
+            result.value,
+            covariance=result.covariance,
+            df=result.difference_df,
+            tags=result.runs,
+            confidence=confidence,
+        ),
+        support=np.ones(runs),
+        effective_sample_size=np.full(runs, sample_size),
+        label_noise_measured=noise,
+        by_topic=result.by_topic,
+    )

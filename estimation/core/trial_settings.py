@@ -1,0 +1,182 @@
+"""What a simulated evaluation is about: a judged collection, a goal, a budget, and who judges.
+
+Budgets. A method that never draws a pair twice spends a budget of n on n judged pairs (``poisson``:
+n on average; ``deep`` and ``query``: as whole topics allow). For draws with replacement (``iid``,
+``per-query``) the unit matters: of n draws some meet a pair that is judged already. To compare at
+equal numbers of judged pairs, the unit "pairs" fixes the number of draws before the first one, such
+that the *expected* number of distinct pairs, sum_i 1 - (1 - Q_i)^n, comes closest to the budget.
+Drawing on until the number is reached would make the number of draws depend on what was drawn.
+
+Noise. With assessors who err, each judgment is the true grade with probability 1 - P and otherwise
+one of the other grades, all equally likely. What is estimated is then the expected utility over
+assessors, and that is the truth that estimates are compared with: a systematic error of
+the assessors is not the method's.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from estimation.core.arrays import FloatArray, IntArray, check_fraction, column_sums
+from estimation.core.designs import Rule
+from estimation.core.draws import permanent_random_numbers
+from estimation.core.goals import Goal
+from estimation.core.grade_models import document_gains
+from estimation.core.labels import LabelRows
+from estimation.core.measures import Measure
+from estimation.core.pool import Pool
+from estimation.core.query_moments import err_values, ranked_pairs
+from estimation.core.ratios import true_ratios
+
+Unit: TypeAlias = Literal["draws", "pairs"]
+UNITS: tuple[Unit, ...] = ("draws", "pairs")
+
+
+class TrialError(ValueError):
+    """A setting that cannot be simulated; the message names the argument."""
+
+
+@dataclass(frozen=True)
+class Assessors:
+    """Who judges: independent assessors of equal reliability.
+
+    Attributes
+    ----------
+    labels : int
+        R, judgments of every judged pair, each by another assessor.
+    noise : float
+        P, probability that a judgment is one of the other grades.
+    """
+
+    labels: int = 1
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.labels < 1:
+            raise TrialError(f"labels must be at least 1, not {self.labels}")
+        check_fraction(self.noise, name="noise")
+
+    def expected(self, values: FloatArray) -> FloatArray:
+        """Return the expectation, over judgments, of `values` of the grades 0..G, by true grade."""
+        others = (values.sum() - values) / (len(values) - 1)
+        return np.asarray((1.0 - self.noise) * values + self.noise * others)
+
+    def judge(
+        self, pool: Pool, grades: IntArray, *, max_grade: int, seed: str, pairs: IntArray
+    ) -> IntArray:
+        """Return R grades of each of some pairs, shape (R, n).
+
+        They depend on seed, pair and assessor only, not on what else is judged.
+        """
+        true = grades[pairs]
+        if self.noise == 0.0:
+            return np.tile(true, (self.labels, 1))
+        given = np.empty((self.labels, len(pairs)), dtype=np.int64)
+        for assessor in range(self.labels):
+            number = permanent_random_numbers(pool, seed=f"assessor {assessor} {seed}", pairs=pairs)
+            other = np.minimum((number / self.noise * max_grade).astype(np.int64), max_grade - 1)
+            other += other >= true
+            given[assessor] = np.where(number < self.noise, other, true)
+        return given
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What is simulated, whatever the method.
+
+    Attributes
+    ----------
+    pool : Pool
+        Its N pairs are what can be judged.
+    grades : ndarray of int64, shape (N,)
+        The true grade of every pair.
+    max_grade : int
+        The best grade of the scale.
+    goal, measure : Goal, Measure
+    budget : int
+        Between 1 and N.
+    unit : {"draws", "pairs"}
+        Of budgets of draws with replacement; see the module's text.
+    prior : str
+        Name of a prior, for designs that have one.
+    predicted : ndarray of float64, shape (N,), optional
+        Predicted grades for the prior "scores".
+    rule : {"first", "second"}, optional
+        By default the one of the design.
+    assessors : Assessors
+
+    Raises
+    ------
+    TrialError
+        If the grades do not fit the pool, the budget is out of range, or the value of the measure
+        under noisy judgments is no expected utility.
+    PoolError
+        If the pool lacks a run of the goal.
+    """
+
+    pool: Pool
+    grades: IntArray
+    max_grade: int
+    goal: Goal
+    measure: Measure
+    budget: int
+    unit: Unit = "draws"
+    prior: str = "rank"
+    predicted: FloatArray | None = None
+    rule: Rule | None = None
+    assessors: Assessors = Assessors()
+
+    def __post_init__(self) -> None:
+        pairs = len(self.pool)
+        if self.grades.shape != (pairs,):
+            raise TrialError(f"grades must hold one grade per pair, {pairs}")
+        if self.max_grade < 1:
+            raise TrialError(f"max_grade must be at least 1, not {self.max_grade}")
+        if pairs and not 0 <= self.grades.min() <= self.grades.max() <= self.max_grade:
+            wrong = (self.grades < 0) | (self.grades > self.max_grade)
+            raise TrialError(f"the grade {self.grades[wrong][0]} is not in 0 to {self.max_grade}")
+        if self.unit not in UNITS:
+            raise TrialError(f"unit must be one of {', '.join(UNITS)}, not {self.unit!r}")
+        if not 1 <= self.budget <= pairs:
+            message = f"budget must lie between 1 and the {pairs} pairs of the pool"
+            raise TrialError(f"{message}, not {self.budget}")
+        if self.assessors.noise > 0.0 and self.measure.family == "ratio":
+            raise TrialError(f"noise must be 0 for {self.measure}, which is no expected utility")
+        for tag in self.goal.all_runs:
+            self.pool.run_index(tag)
+
+    @property
+    def runs(self) -> IntArray:
+        """Positions in the pool of the goal's runs, the baseline last."""
+        return np.array([self.pool.run_index(tag) for tag in self.goal.all_runs], dtype=np.int64)
+
+    def judged(self, seed: str, pairs: IntArray) -> IntArray:
+        """Return the R grades that assessors give to pairs in the trial of a seed, shape (R, n)."""
+        return self.assessors.judge(
+            self.pool, self.grades, max_grade=self.max_grade, seed=seed, pairs=pairs
+        )
+
+    def rows(self, seed: str, pairs: IntArray) -> LabelRows:
+        """Return the same grades as label rows."""
+        given = self.judged(seed, pairs)
+        return LabelRows(np.tile(pairs, len(given)), given.ravel())
+
+    def truth(self) -> FloatArray:
+        """Return the value of every run of the pool from all grades, in expectation over noise.
+
+        Returns
+        -------
+        ndarray of float64, shape (k,)
+        """
+        pool, measure = self.pool, self.measure
+        if measure.family == "ratio":
+            return np.asarray(true_ratios(pool, measure, grades=self.grades).mean(axis=0))
+        if measure.family == "query":
+            gains = document_gains(measure, max_grade=self.max_grade)
+            gain = np.append(self.assessors.expected(gains)[self.grades], 0.0)
+            slots = (ranked_pairs(pool, tag, depth=measure.cutoff) for tag in pool.runs)
+            return np.array([err_values(each, gain).mean() for each in slots])
+        utility = self.assessors.expected(measure.utilities(np.arange(self.max_grade + 1)))
+        gained = pool.entry_weights(measure) * utility[self.grades][pool.entry_pair]
+        return column_sums(pool.run, gained, number=len(pool.runs))

@@ -1,0 +1,108 @@
+"""The difference estimator: unbiased whatever is predicted, better when predicted well."""
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pytest
+
+from estimation.core.difference import FOLDS, difference_estimate
+from estimation.core.draws import folds
+from estimation.core.labels import PairLabels
+from estimation.core.measures import parse_measure
+from estimation.core.pool import Pool, build_pool
+from estimation.core.simulation import true_values
+
+EXACT = {"rel": 1e-12, "abs": 1e-12}
+DCG = parse_measure("DCG@4")
+
+
+@pytest.fixture
+def pool(ranked) -> Pool:
+    """Eight pairs, three runs."""
+    runs = {
+        "a": ranked({"1": "uvwx", "2": "pq"}),
+        "b": ranked({"1": "xwyz", "2": "qp"}),
+        "c": ranked({"1": "vzux", "2": "p"}),
+    }
+    return build_pool(["1", "2"], runs, depth=4)
+
+
+GRADES = np.array([3, 0, 1, 2, 0, 3, 1, 2])
+INCLUSION = np.array([0.5, 0.3, 1.0, 0.7, 0.2, 0.6, 0.4, 0.5])
+PREDICTED = np.array([2.0, 0.5, 1.0, 2.5, 1.0, 2.0, 0.2, 1.5])
+
+
+def labels_of(pairs: np.ndarray) -> PairLabels:
+    number = np.ones(len(pairs), dtype=np.int64)
+    return PairLabels(GRADES[pairs].astype(float), number, np.zeros(len(pairs)), False)
+
+
+def samples() -> Iterator[tuple[float, np.ndarray]]:
+    for taken in product([False, True], repeat=len(INCLUSION)):
+        chance = float(np.prod(np.where(taken, INCLUSION, 1 - INCLUSION)))
+        if chance > 0:
+            yield chance, np.flatnonzero(taken)
+
+
+def moments(pool: Pool, **options) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    mean, square, estimated = 0.0, 0.0, 0.0
+    settings = {"predictions": PREDICTED, "inclusion": INCLUSION} | options
+    for chance, pairs in samples():
+        found = difference_estimate(
+            pool, measure=DCG, pairs=pairs, labels=labels_of(pairs), **settings
+        )
+        mean = mean + chance * found.value
+        square = square + chance * np.multiply.outer(found.value, found.value)
+        estimated = estimated + chance * found.covariance
+    return mean, square - np.multiply.outer(mean, mean), estimated
+
+
+@pytest.mark.parametrize("coefficient", [0.0, 0.7, 1.0, -2.0])
+def test_any_fixed_coefficient_is_unbiased_with_its_covariance(pool, coefficient) -> None:
+    mean, covariance, estimated = moments(pool, coefficient=coefficient)
+    assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
+    assert estimated == pytest.approx(covariance, **EXACT)
+
+
+def test_the_cross_fitted_coefficient_is_unbiased(pool: Pool) -> None:
+    mean, _, _ = moments(pool)
+    assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
+
+
+def test_twin_that_fits_on_the_pairs_it_corrects_is_caught(pool: Pool, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "estimation.core.difference.np.eye", lambda number: np.zeros((number, number))
+    )
+    mean, _, _ = moments(pool)
+    truth = true_values(pool, grades=GRADES, measure=DCG)
+    assert np.abs(mean / truth - 1).max() > 1e-3
+
+
+def test_good_predictions_reduce_the_variance_and_wrong_ones_do_not_bias(pool: Pool) -> None:
+    _, plain, _ = moments(pool, coefficient=0.0)
+    _, helped, _ = moments(pool, coefficient=1.0, predictions=0.95 * GRADES)
+    assert np.trace(helped) < 0.01 * np.trace(plain)
+    mean, _, _ = moments(pool, predictions=3.0 - GRADES)
+    assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
+
+
+def test_folds_depend_on_the_pair_alone(pool: Pool) -> None:
+    every = folds(pool, number=FOLDS)
+    assert every.min() >= 0
+    assert every.max() < FOLDS
+    assert folds(pool, number=FOLDS, pairs=np.array([5, 2])).tolist() == every[[5, 2]].tolist()
+    with pytest.raises(ValueError, match="at least 2, not 1"):
+        folds(pool, number=1)
+
+
+def test_bad_predictions_are_refused_by_position(pool: Pool) -> None:
+    given = {"pairs": np.array([0]), "labels": labels_of(np.array([0])), "inclusion": INCLUSION}
+    wrong = PREDICTED.copy()
+    wrong[3] = np.nan
+    with pytest.raises(ValueError, match=r"predictions\[3\] is nan"):
+        difference_estimate(pool, measure=DCG, predictions=wrong, **given)
+    with pytest.raises(ValueError, match="one number per pair, 8"):
+        difference_estimate(pool, measure=DCG, predictions=PREDICTED[:5], **given)
+    with pytest.raises(ValueError, match="no difference estimator"):
+        difference_estimate(pool, measure=parse_measure("AP"), predictions=PREDICTED, **given)

@@ -1,0 +1,246 @@
+"""What makes a recompute fast: work that is left out or shared, and that it changes nothing.
+
+No test looks at a clock: they count passes, rows and cells.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from estimation.core import estimators, goals, reach
+from estimation.core.arrays import column_sums
+from estimation.core.designs import Design, make_design
+from estimation.core.draws import Sample, draw
+from estimation.core.evaluation import Evaluation, evaluate, support
+from estimation.core.labels import LabelRows
+from estimation.core.measures import Measure, parse_measure
+from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.priors import make_prior
+from estimation.core.terms import linear_terms
+
+MEASURES = [parse_measure(text) for text in ("DCG", "P@5", "RBP(p=0.8)")]
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    rng = np.random.default_rng(11)
+    topics = ("a", "b", "c")
+    docnos = np.array([f"d{number:03}".encode() for number in range(120)])
+    runs = {}
+    for run in range(6):
+        lengths = rng.integers(30, 60, size=len(topics))
+        lists = [rng.permutation(docnos)[:length] for length in lengths]
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        runs[f"run{run}"] = RankedLists(topics, bounds, np.concatenate(lists))
+    return build_pool(topics, runs, depth=50)
+
+
+def design_of(pool: Pool, method: str = "poisson", floor: float = 0.1) -> Design:
+    goal, measure = goals.absolute(*pool.runs), parse_measure("DCG@20")
+    prior = make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=2)
+    return make_design(
+        pool, goal=goal, measure=measure, prior=prior, budget=120, batch_size=40,
+        method=method, reported=MEASURES, floor=floor,
+    )  # fmt: skip
+
+
+def judged(sample: Sample, twice: int = 0) -> LabelRows:
+    """One pair in five is relevant; the first few have a second, other judgment."""
+    grade = np.where(sample.pair % 5 == 0, 1 + sample.pair % 2, 0)
+    pair = np.concatenate([sample.pair, sample.pair[:twice]])
+    return LabelRows(pair, np.concatenate([grade, 1 - np.minimum(grade[:twice], 1)]))
+
+
+def evaluated(
+    pool: Pool, design: Design, twice: int = 0, measures: Sequence[Measure] = MEASURES
+) -> Evaluation:
+    sample = draw(pool, design, seed="speed")
+    labels = judged(sample, twice)
+    return evaluate(pool, design, sample, labels=labels, measures=measures, max_grade=2)
+
+
+# ------------------------------------------------------------------- products of pairs and runs
+
+
+@pytest.fixture
+def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Rows that went into products of runs, one number for every pass over them."""
+    found: list[int] = []
+    blocks = estimators._blocks
+
+    def counting(rows: sparse.csr_array) -> Iterator[sparse.csr_array]:
+        found.append(rows.shape[0])
+        return blocks(rows)
+
+    monkeypatch.setattr(estimators, "_blocks", counting)
+    return found
+
+
+def test_one_pass_over_the_relevant_pairs_makes_a_covariance(
+    pool: Pool, products: list[int]
+) -> None:
+    design = design_of(pool)
+    sample = draw(pool, design, seed="speed")
+    evaluated(pool, design)
+    uncertain = design.inclusion()[sample.pair] < 1.0
+    relevant = int(np.count_nonzero(uncertain & (sample.pair % 5 == 0)))
+    assert 0 < relevant < len(sample.pair) / 2
+    assert products == [relevant] * len(MEASURES)
+
+
+def test_disagreement_brings_in_all_sampled_pairs(pool: Pool, products: list[int]) -> None:
+    design = design_of(pool)
+    evaluated(pool, design, twice=10)
+    assert products == [len(draw(pool, design, seed="speed").pair)] * len(MEASURES)
+
+
+def test_rows_without_gain_are_empty_and_the_others_whole(pool: Pool) -> None:
+    pairs = np.arange(0, len(pool), 3)
+    rows = LabelRows(np.arange(len(pairs)), np.where(pairs % 5 == 0, 1, 0))
+    for measure in [*MEASURES, parse_measure("Mean(max=2)")]:
+        found = linear_terms(pool, measure, pairs=pairs, rows=rows).weights.toarray()
+        whole = pool.weights(measure, pairs).toarray()
+        assert whole[pairs % 5 != 0].any()
+        assert (found == whole * (pairs % 5 == 0)[:, None]).all()
+
+
+def test_tiny_entries_that_are_left_out_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    dense = rng.random((300, 5)) * 0.5 ** rng.integers(0, 300, size=(300, 5))
+    weights, scale = sparse.csr_array(dense), rng.random(300)
+    short = estimators._power_sums(weights, scale)
+    monkeypatch.setattr(estimators, "NEGLIGIBLE", 0.0)
+    whole = estimators._power_sums(weights, scale)
+    for name in ("squares", "thirds", "fourths"):
+        assert getattr(short, name) == pytest.approx(getattr(whole, name), rel=1e-14)
+    monkeypatch.setattr(estimators, "NEGLIGIBLE", 1e-3)
+    assert estimators._power_sums(weights, scale).squares != pytest.approx(whole.squares, rel=1e-14)
+
+
+# ---------------------------------------------------------- joint probabilities of draws
+
+
+def couples(draws: int, limit: float) -> tuple[sparse.csr_array, np.ndarray]:
+    rng = np.random.default_rng(draws)
+    largest = np.sqrt(limit / draws) / (1.0 + np.sqrt(limit / draws))
+    chances = largest * (0.001 + 0.999 * rng.random(200) ** 3)
+    chances[:2] = largest
+    return sparse.csr_array(rng.random((200, 4)) * (rng.random((200, 4)) < 0.6)), chances
+
+
+@pytest.mark.parametrize("draws", [1000, 20_000, 1_000_000])
+@pytest.mark.parametrize("limit", [1e-4, 0.05, 0.499])
+def test_series_agrees_with_all_couples(draws: int, limit: float) -> None:
+    values, chances = couples(draws, limit)
+    blocks = estimators._joint_terms_by_blocks(values, chances, draws)
+    series = estimators._joint_terms_by_series(values, chances, draws)
+    assert series == pytest.approx(blocks, rel=1e-12)
+
+
+@pytest.mark.parametrize(("name", "less"), [("SERIES_DEGREE", 0), ("SERIES_POWER", 1)])
+def test_twin_that_ends_the_series_early_is_caught(
+    name: str, less: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values, chances = couples(1000, 0.499)
+    blocks = estimators._joint_terms_by_blocks(values, chances, 1000)
+    monkeypatch.setattr(estimators, name, less)
+    series = estimators._joint_terms_by_series(values, chances, 1000)
+    assert series != pytest.approx(blocks, rel=1e-12)
+
+
+def test_pairs_that_are_sure_to_be_drawn_may_stay_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, chances = couples(20_000, 0.05)
+    chances[:20] = 70 / 20_000
+    arguments = (values, np.ones(200), chances, 20_000)
+    short = estimators._joint_terms(*arguments)
+    inclusion = -np.expm1(20_000 * np.log1p(-chances))
+    variance = np.diag(estimators.cross_product(values, (1.0 - inclusion) / inclusion**2))
+    allowed = 1e-14 * np.sqrt(np.multiply.outer(variance, variance))
+    monkeypatch.setattr(estimators, "SURE_DRAWS", np.inf)
+    assert np.all(np.abs(short - estimators._joint_terms(*arguments)) <= allowed)
+    monkeypatch.setattr(estimators, "SURE_DRAWS", 4.0)
+    assert np.any(np.abs(short - estimators._joint_terms(*arguments)) > allowed)
+
+
+def test_series_looks_at_every_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells: list[int] = []
+    dependence = estimators._dependence
+
+    def counting(odds: np.ndarray, *rest: object) -> np.ndarray:
+        cells.append(odds.size)
+        return dependence(odds, *rest)
+
+    monkeypatch.setattr(estimators, "_dependence", counting)
+    values, chances = couples(1000, 0.4)
+    number = np.count_nonzero(np.diff(values.indptr))
+    estimators._joint_terms(values, np.ones(200), chances, 1000)
+    assert cells == [number]
+    estimators._joint_terms(values, np.ones(200), chances * 2, 1000)  # too large for the series
+    assert cells == [number, number**2]
+
+
+# --------------------------------------------------------------------- sums over all entries
+
+
+def every_entry(pool: Pool, design: Design) -> reach.Reach:
+    sample = draw(pool, design, seed="speed")
+    inclusion = design.inclusion()
+    return reach.Reach(pool, sample.pair, inclusion, inclusion)
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+def test_sums_by_rank_are_those_over_entries(pool: Pool, measure, monkeypatch) -> None:
+    design = design_of(pool, floor=0.0)
+    eligible = design.eligible & (np.arange(len(pool)) % 7 > 0)
+    by_rank, only = every_entry(pool, design), support(pool, measure, eligible)
+    assert reach._by_rank(pool, measure) is not None
+    size, (largest, total) = (
+        by_rank.effective_sample_size(measure), by_rank.largest_terms(measure, 2)
+    )  # fmt: skip
+    monkeypatch.setattr(reach, "LEAST_FILLED", 1.0)
+    assert reach._by_rank(pool, measure) is None
+    entries = every_entry(pool, design)
+    slow_largest, slow_total = entries.largest_terms(measure, 2)
+    assert 0.1 < only.min() < 0.99
+    assert only == pytest.approx(support(pool, measure, eligible), rel=1e-13)
+    assert size == pytest.approx(entries.effective_sample_size(measure), rel=1e-13)
+    assert largest.tolist() == slow_largest.tolist()
+    assert total == pytest.approx(slow_total, rel=1e-13)
+
+
+def test_support_by_hand(pool: Pool) -> None:
+    eligible = np.arange(len(pool)) % 3 > 0
+    weights = pool.entry_weights(MEASURES[0])
+    within = column_sums(pool.run, weights * eligible[pool.entry_pair], number=len(pool.runs))
+    whole = column_sums(pool.run, weights, number=len(pool.runs))
+    assert support(pool, MEASURES[0], eligible) == pytest.approx(within / whole, rel=1e-13)
+
+
+def test_measures_share_their_passes_over_entries(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[str] = []
+    sums, everything = reach.rank_sums, reach._ByRank.of
+
+    def counting(*arguments: object) -> np.ndarray:
+        passes.append("sums")
+        return sums(*arguments)
+
+    def counting_all(*arguments: object) -> object:
+        passes.append("all")
+        return everything(*arguments)
+
+    monkeypatch.setattr(reach, "rank_sums", counting)
+    monkeypatch.setattr(reach._ByRank, "of", counting_all)
+    deep = [parse_measure(text) for text in ("DCG", "DCG@30", "RBP(p=0.9)")]
+    found = evaluated(pool, design_of(pool), measures=deep)
+    assert all(np.all(result.estimate.se > 0.0) for result in found.results)
+    assert passes == ["sums", "sums"]  # sampled pairs and pairs out of reach; no upper limits
+    passes.clear()
+    sample = draw(pool, design_of(pool), seed="speed")
+    nothing = LabelRows(sample.pair, np.zeros_like(sample.pair))
+    unseen = evaluate(pool, design_of(pool), sample, labels=nothing, measures=MEASURES, max_grade=2)
+    assert all(np.all(result.estimate.high > 0.0) for result in unseen.results)
+    assert sorted(passes) == ["all", "sums", "sums"]
