@@ -1,86 +1,222 @@
-"""How the core grows with the pool: the same campaign at depth 100 and at depth 400."""
+"""How long a design and a recompute take on a pool of TREC-8's size.
 
-import resource
+    python -m benchmarks.core                  all 129 TREC-8 runs (EVALSITE_TEST_DATA)
+    python -m benchmarks.core --synthetic      128 made-up runs of the same size
+    python -m benchmarks.core --files FOLDER   run files in FOLDER/runs, FOLDER/qrels.txt
+
+Every figure is a median of processor seconds of one thread. The pool is in memory, as it is in a
+worker after its first recompute; nothing else is kept from one repetition to the next, because
+neither `make_design` nor `evaluate` keeps anything on the pool.
+"""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import lzma
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.draws import draw
+from estimation.core.arrays import IntArray
+from estimation.core.designs import Design, Method, make_design
+from estimation.core.draws import Sample, draw
 from estimation.core.evaluation import evaluate
 from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.measures import Measure, parse_measure
+from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines
 from estimation.core.priors import make_prior
 
-RUNS, TOPICS, DOCUMENTS, BUDGET = 64, 50, 4000, 5000
-T = TypeVar("T")
+DEPTHS, BUDGET, BATCH, MAX_GRADE = (100, 1000), 100_000, 1000, 2
+LIGHT = [parse_measure(text) for text in ("DCG@100", "P@10", "RBP(p=0.8)")]
+HEAVY = [parse_measure(text) for text in ("DCG", "P@10", "RBP(p=0.8)")]
+METHODS: tuple[Method, ...] = ("poisson", "iid")
+Qrels = Mapping[tuple[str, bytes], int]
 
 
-def timed(name: str, times: dict[str, float], work: Callable[[], T]) -> T:
-    start = time.perf_counter()
-    result = work()
-    times[name] = time.perf_counter() - start
-    return result
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Topics, runs down to depth 1000, and the grades of judged documents; the others have 0."""
+
+    name: str
+    topics: list[str]
+    runs: dict[str, RankedLists]
+    qrels: Qrels
+
+    def grades(self, pool: Pool) -> IntArray:
+        keys = zip((pool.topics[t] for t in pool.topic.tolist()), pool.docno.tolist(), strict=True)
+        return np.array([self.qrels.get(key, 0) for key in keys], dtype=np.int64)
 
 
-def synthetic_runs(depth: int, rng: np.random.Generator) -> dict[str, RankedLists]:
-    """Runs that mostly agree: every run ranks by a common score with noise of its own."""
-    names = tuple(f"t{topic:03}" for topic in range(TOPICS))
-    docnos = np.array([f"doc-{number:05}".encode() for number in range(DOCUMENTS)])
-    common = rng.normal(size=(TOPICS, DOCUMENTS))
+# --------------------------------------------------------------------------------- the runs
+
+
+def trec8(folder: Path) -> Collection:
+    with lzma.open(folder / "full-docnos.tsv.xz", "rb") as lines:
+        docnos = {topic: np.array(names.split()) for topic, names in map(_halves, lines)}
+    found: dict[str, dict[str, np.ndarray]] = {}
+    with lzma.open(folder / "full-rankings.tsv.xz", "rb") as lines:
+        for line in lines:
+            topic, tag, places = line.rstrip(b"\n").split(b"\t")
+            ranked = docnos[topic][np.array(places.split(), dtype=np.int64)]
+            found.setdefault(tag.decode(), {})[topic.decode()] = ranked
+    runs = {tag: ranked_lists(lists) for tag, lists in found.items()}
+    topics = sorted(topic.decode() for topic in docnos)
+    return Collection("TREC-8", topics, runs, read_qrels(folder / "qrels.txt"))
+
+
+def _halves(line: bytes) -> tuple[bytes, bytes]:
+    first, second = line.rstrip(b"\n").split(b"\t")
+    return first, second
+
+
+def ranked_lists(lists: Mapping[str, np.ndarray]) -> RankedLists:
+    lengths = [len(each) for each in lists.values()]
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    return RankedLists(tuple(lists), bounds, np.concatenate(list(lists.values())))
+
+
+def run_files(folder: Path) -> Collection:
     runs = {}
-    for number in range(RUNS):
+    for path in sorted((folder / "runs").iterdir()):
+        columns = np.array(path.read_bytes().split(), dtype=np.bytes_).reshape(-1, 6)
+        runs[path.stem] = rank_lines(columns[:, 0], columns[:, 2], columns[:, 4].astype(float))
+    topics = sorted({topic for run in runs.values() for topic in run.topics})
+    return Collection(folder.name, topics, runs, read_qrels(folder / "qrels.txt"))
+
+
+def read_qrels(path: Path) -> Qrels:
+    rows = (line.split() for line in path.read_bytes().splitlines())
+    return {(topic.decode(), docno): max(int(grade), 0) for topic, _, docno, grade in rows}
+
+
+def synthetic(runs: int = 128, topics: int = 50, documents: int = 14_000) -> Collection:
+    """Runs that mostly agree, each noisy in its own way; 100 relevant documents in a topic."""
+    rng = np.random.default_rng(8)
+    names = [f"t{topic:02}" for topic in range(topics)]
+    docnos = np.array([f"doc-{number:05}".encode() for number in range(documents)])
+    common = rng.exponential(size=(topics, documents))
+    lists: dict[str, dict[str, np.ndarray]] = {}
+    for run in range(runs):
         noisy = common + rng.normal(size=common.shape)
-        best = np.argsort(-noisy, axis=1)[:, :depth]
-        bounds = np.arange(TOPICS + 1) * depth
-        runs[f"run{number:03}"] = RankedLists(names, bounds, docnos[best].ravel())
-    return runs
+        best = np.argsort(-noisy, axis=1)[:, : max(DEPTHS)]
+        lists[f"run{run:03}"] = dict(zip(names, docnos[best], strict=True))
+    relevant = np.argsort(-common - 0.5 * rng.normal(size=common.shape), axis=1)[:, :100]
+    qrels = {
+        (topic, docno): 1
+        for topic, row in zip(names, docnos[relevant], strict=True)
+        for docno in row.tolist()
+    }
+    runs_of = {tag: ranked_lists(each) for tag, each in lists.items()}
+    return Collection("synthetic", names, runs_of, qrels)
 
 
-def measure(depth: int) -> tuple[Pool, dict[str, float]]:
-    times: dict[str, float] = {}
-    runs = synthetic_runs(depth, np.random.default_rng(8))
-    topics = [f"t{topic:03}" for topic in range(TOPICS)]
-    pool = timed("pool", times, lambda: build_pool(topics, runs, depth=depth))
-    goal, chosen = goals.absolute(*pool.runs), parse_measure(f"DCG@{depth}")
-    prior = make_prior(pool, name="rank", goal=goal, measure=chosen, max_grade=3)
-    design = timed(
-        "design",
-        times,
-        lambda: make_design(
-            pool, goal=goal, measure=chosen, prior=prior, budget=BUDGET, batch_size=500
-        ),
+# ---------------------------------------------------------------------------- what is measured
+
+
+def median_seconds(work: Callable[[], object], repetitions: int) -> float:
+    times = []
+    for _ in range(repetitions):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return float(np.median(times))
+
+
+def design_for(
+    pool: Pool, goal: goals.Goal, measures: list[Measure], method: Method, budget: int = BUDGET
+) -> Design:
+    measure = measures[0]
+    prior = make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=MAX_GRADE)
+    return make_design(
+        pool,
+        goal=goal,
+        measure=measure,
+        prior=prior,
+        budget=budget,
+        batch_size=BATCH,
+        method=method,
+        reported=measures[1:],
     )
-    sample = timed("draw", times, lambda: draw(pool, design, seed="benchmark"))
-    grades = np.random.default_rng(9).integers(0, 4, size=len(sample.pair))
-    labels = LabelRows(pair=sample.pair, grade=grades)
-    measures = [chosen, parse_measure("P@10"), parse_measure("RBP(p=0.8)")]
-    timed(
-        "recompute",
-        times,
-        lambda: evaluate(pool, design, sample, labels=labels, measures=measures, max_grade=3),
+
+
+def every_goal(runs: tuple[str, ...]) -> list[goals.Goal]:
+    return [
+        goals.single(runs[0]),
+        goals.absolute(*runs),
+        goals.pair(*runs[:2]),
+        goals.baseline(*runs[1:], against=runs[0]),
+        goals.ranking(*runs),
+    ]
+
+
+def one_judgment(sample: Sample, grades: IntArray) -> LabelRows:
+    return LabelRows(sample.pair, grades[sample.pair])
+
+
+def two_judgments(sample: Sample, grades: IntArray) -> LabelRows:
+    """One pair in five has a second judgment, of which one in seven is another grade."""
+    rng = np.random.default_rng(3)
+    again = sample.pair[rng.random(len(sample.pair)) < 0.2]
+    other = 1 - np.minimum(grades[again], 1)
+    second = np.where(rng.random(len(again)) < 1 / 7, other, grades[again])
+    return LabelRows(
+        np.concatenate([sample.pair, again]), np.concatenate([grades[sample.pair], second])
     )
-    return pool, times
+
+
+LABELLINGS = {"one judgment": one_judgment, "20 % two": two_judgments}
+
+
+def reports(pool: Pool, grades: IntArray, repetitions: int) -> Iterator[tuple[str, float]]:
+    """Name and seconds of everything that is measured on one pool."""
+    for method in METHODS:
+        for goal in every_goal(pool.runs):
+            designing = partial(design_for, pool, goal, HEAVY, method)
+            seconds = median_seconds(designing, repetitions)
+            yield f"design, {method}, {goal.kind}", seconds
+    for method in METHODS:
+        for name, measures in (("DCG@100", LIGHT), ("full DCG", HEAVY)):
+            design = design_for(pool, goals.absolute(*pool.runs), measures, method)
+            sample = draw(pool, design, seed="benchmark")
+            for judged, labelling in LABELLINGS.items():
+                labels = labelling(sample, grades)
+                share = np.count_nonzero(grades[sample.pair]) / len(sample.pair)
+                work = partial(evaluate, pool, design, sample, labels=labels, measures=measures)
+                seconds = median_seconds(partial(work, max_grade=MAX_GRADE), repetitions)
+                facts = f"{len(sample.pair):,} pairs, {100 * share:.1f} % relevant"
+                yield f"recompute, {method}, {name}, {judged} ({facts})", seconds
 
 
 def main() -> None:
-    small_pool, small = measure(100)
-    large_pool, large = measure(400)
-    lines = len(large_pool.run) / len(small_pool.run)
-    print(
-        f"entries: {len(small_pool.run):,} and {len(large_pool.run):,}, {lines:.1f} times as many"
-    )
-    for name, seconds in large.items():
-        growth = seconds / small[name]
-        print(f"{name:<10} {small[name]:7.3f} s {seconds:7.3f} s  {growth:5.1f} times as long")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(
-        f"peak memory {peak:.0f} MB, {1024 * 1024 * peak / len(large_pool.run):.0f} bytes an entry"
-    )
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--synthetic", action="store_true")
+    parser.add_argument("--files", type=Path)
+    parser.add_argument("--repetitions", type=int, default=5)
+    given = parser.parse_args()
+    if given.synthetic:
+        collection = synthetic()
+    elif given.files:
+        collection = run_files(given.files)
+    else:
+        data = Path(os.environ.get("EVALSITE_TEST_DATA", default))
+        collection = trec8(data / "trec8")
+    for depth in DEPTHS:
+        pool = build_pool(collection.topics, collection.runs, depth=depth)
+        one_pass = median_seconds(partial(np.bincount, pool.run), 9)
+        print(
+            f"\n{collection.name}, depth {depth}: {len(pool.runs)} runs, {len(pool):,} pairs, "
+            f"{len(pool.run):,} entries; one pass over them {1000 * one_pass:.1f} ms"
+        )
+        for name, seconds in reports(pool, collection.grades(pool), given.repetitions):
+            print(f"{seconds:7.3f} s {seconds / one_pass:6.0f} passes  {name}", flush=True)
 
 
 if __name__ == "__main__":

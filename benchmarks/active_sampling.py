@@ -1,0 +1,281 @@
+"""Active sampling on TREC-8: its cost beside a plain rendition, its error beside other methods.
+
+``--data`` is the folder with the test collections. The first part judges 10 % of the pool of single
+topics (100 runs, depth 100) in rounds of three documents, with all runs re-estimated after every
+round. The second part repeats the comparison of Li and Kanoulas 2017, figure 5.
+"""
+
+import argparse
+import gzip
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from estimation.core.active import plan_batch, start
+from estimation.core.active_estimates import Form, estimate
+from estimation.core.active_lists import ActiveFrame, make_frame
+from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.baselines import select
+from estimation.core.labels import LabelRows
+from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines
+from estimation.core.selection_estimates import estimate as estimate_selection
+from estimation.core.selection_estimates import values_from_grades
+from estimation.core.selections import share_budgets
+
+MEASURES = ("AP", "P@30", "Rprec")
+DEPTH, RUNS, NEW = 100, 100, 3
+ACTIVE: dict[float, tuple[Form, ...]] = {0.0: ("paper", "corrected"), 0.1: ("sequential",)}
+REPEATED = ("mab", "stratified")  # MTF does not depend on chance
+Estimates = dict[str, FloatArray]
+
+
+def read_collection(folder: Path) -> tuple[Pool, IntArray]:
+    """Return the pool of depth 100 of all runs and the grade of every pair."""
+    topics = [line.split("\t")[0] for line in (folder / "topics.tsv").read_text().splitlines()]
+    runs = {}
+    for path in sorted(folder.glob("runs/*.gz")):
+        with gzip.open(path, "rb") as lines:
+            columns = np.array(lines.read().split(), dtype=np.bytes_).reshape(-1, 6)
+        scores = columns[:, 4].astype(float)
+        tag = path.name.removesuffix(".run.gz")
+        runs[tag] = rank_lines(columns[:, 0], columns[:, 2], scores, depth=DEPTH)
+    pool = build_pool(topics, runs, depth=DEPTH)
+    listed = {}
+    for line in (folder / "qrels.txt").read_bytes().splitlines():
+        topic, _, docno, grade = line.split()
+        listed[topic.decode(), docno] = max(int(grade), 0)
+    keys = zip((pool.topics[t] for t in pool.topic), pool.docno.tolist(), strict=True)
+    return pool, np.array([listed.get(key, 0) for key in keys], dtype=np.int64)
+
+
+# --------------------------------------------------------------------------- cost of one topic
+
+
+def one_topic(pool: Pool, grades: IntArray, topic: int) -> tuple[Pool, IntArray]:
+    """Return the pool of one topic and the first 100 runs."""
+    lists = make_frame(pool).lists(topic)
+    runs = {}
+    for place, tag in enumerate(pool.runs[:RUNS]):
+        entries = lists.document[lists.run_start[place] : lists.run_start[place + 1]]
+        docnos = pool.docno[lists.start + entries]
+        runs[tag] = RankedLists((pool.topics[topic],), np.array([0, len(docnos)]), docnos)
+    small = build_pool([pool.topics[topic]], runs, depth=DEPTH)
+    span = slice(lists.start, lists.start + len(lists))
+    place_of = dict(zip(pool.docno[span].tolist(), grades[span].tolist(), strict=True))
+    return small, np.array([place_of[docno] for docno in small.docno.tolist()], dtype=np.int64)
+
+
+def active_topic(pool: Pool, grades: IntArray, *, seed: str) -> FloatArray:
+    """Judge 10 % of a one-topic pool and return the estimated AP of every run."""
+    frame = make_frame(pool)
+    limits = np.round(0.1 * frame.sizes).astype(np.int64)
+    state = start(frame, seed=seed, batch_size=NEW)
+    while True:
+        labels = LabelRows(state.pair, grades[state.pair])
+        new = plan_batch(frame, state, labels=labels, limits=limits)
+        if new is state:
+            return estimate(frame, state, labels=labels, measures=["AP"])[0].value
+        state = new
+
+
+class PlainSampler:
+    """The published algorithm with loops over runs, documents, rounds and pairs of documents."""
+
+    def __init__(self, rankings: list[list[str]], relevant: dict[str, int], *, seed: int) -> None:
+        self.rankings = rankings
+        self.relevant = relevant
+        self.random = random.Random(seed)
+        self.rounds: list[tuple[dict[str, float], int]] = []
+        self.judged: dict[str, int] = {}
+
+    def document_chances(self, run_chances: list[float]) -> dict[str, float]:
+        chances: dict[str, float] = {}
+        for chance, ranking in zip(run_chances, self.rankings, strict=True):
+            length = len(ranking)
+            tails = [0.0] * (length + 1)
+            for rank in range(length, 0, -1):
+                tails[rank - 1] = tails[rank] + 1.0 / rank
+            weights = [(1.0 + tail) / length for tail in tails[:-1]]
+            total = sum(weights)
+            for weight, document in zip(weights, ranking, strict=True):
+                chances[document] = chances.get(document, 0.0) + chance * weight / total
+        return chances
+
+    def judge_round(self, run_chances: list[float], number: int) -> None:
+        chances = self.document_chances(run_chances)
+        documents, weights = list(chances), list(chances.values())
+        draws = found = 0
+        while found < number:
+            document = self.random.choices(documents, weights)[0]
+            draws += 1
+            if document not in self.judged:
+                self.judged[document] = self.relevant[document]
+                found += 1
+        self.rounds.append((chances, draws))
+
+    def inclusion(self, document: str) -> float:
+        absent = 1.0
+        for chances, draws in self.rounds:
+            for _ in range(draws):
+                absent *= 1.0 - chances[document]
+        return 1.0 - absent
+
+    def average_precisions(self) -> list[float]:
+        chances = {document: self.inclusion(document) for document in self.judged}
+        relevant = sum(grade / chances[document] for document, grade in self.judged.items())
+        return [self.average_precision(ranking, chances, relevant) for ranking in self.rankings]
+
+    def average_precision(
+        self, ranking: list[str], chances: dict[str, float], relevant: float
+    ) -> float:
+        returned = [document for document in self.judged if document in ranking]
+        total = 0.0
+        for first in returned:
+            rank = ranking.index(first) + 1
+            above = 0.0
+            for second in returned:
+                if ranking.index(second) < rank:
+                    above += self.judged[second] / chances[second]
+            total += self.judged[first] / chances[first] * above / rank
+        return total / relevant if relevant else 0.0
+
+    def run(self, budget: int) -> list[float]:
+        chances = [1.0 / len(self.rankings)] * len(self.rankings)
+        while len(self.judged) < budget:
+            self.judge_round(chances, min(NEW, budget - len(self.judged)))
+            values = self.average_precisions()
+            total = sum(values)
+            if total:
+                chances = [value / total for value in values]
+        return values
+
+
+def plain_topic(pool: Pool, grades: IntArray, *, seed: int) -> list[float]:
+    lists = make_frame(pool).lists(0)
+    documents = [docno.decode() for docno in pool.docno.tolist()]
+    bounds = zip(lists.run_start[:-1].tolist(), lists.run_start[1:].tolist(), strict=True)
+    rankings = [[documents[i] for i in lists.document[first:last]] for first, last in bounds]
+    relevant = dict(zip(documents, grades.tolist(), strict=True))
+    return PlainSampler(rankings, relevant, seed=seed).run(round(0.1 * len(pool)))
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def compare_cost(pool: Pool, grades: IntArray, *, topics: range) -> None:
+    ours, plain = [], []
+    for topic in topics:
+        small, few = one_topic(pool, grades, topic)
+        active_topic(small, few, seed="warm")
+        ours.append(cpu_seconds(lambda s=small, f=few: active_topic(s, f, seed="cost")))
+        plain.append(cpu_seconds(lambda s=small, f=few: plain_topic(s, f, seed=1)))
+        print(
+            f"topic {pool.topics[topic]}: {len(small)} documents, {int(few.sum())} relevant: "
+            f"{ours[-1]:.3f} CPU s, plain rendition {plain[-1]:.2f} CPU s, "
+            f"{plain[-1] / ours[-1]:.0f} times as long"
+        )
+    ratio = sum(plain) / sum(ours)
+    print(f"mean {np.mean(ours):.3f} CPU s and {np.mean(plain):.2f} CPU s: {ratio:.0f} times\n")
+
+
+# -------------------------------------------------------------------------------- comparison
+
+
+def active_values(
+    frame: ActiveFrame, grades: IntArray, *, seed: str, limits: IntArray, share: float
+) -> dict[Form, Estimates]:
+    """Estimates of one sample in every form that goes with this share of uniform sampling."""
+    state = start(frame, seed=seed, batch_size=NEW, uniform_share=share)
+    while True:
+        labels = LabelRows(state.pair, grades[state.pair])
+        new = plan_batch(frame, state, labels=labels, limits=limits)
+        if new is state:
+            break
+        state = new
+    result = {}
+    for form in ACTIVE[share]:
+        found = estimate(frame, state, labels=labels, measures=MEASURES, form=form)
+        result[form] = {each.measure: each.value for each in found}
+    return result
+
+
+def baseline_values(
+    pool: Pool, grades: IntArray, *, name: str, seed: str, limits: IntArray
+) -> Estimates:
+    chosen = select(pool, name, grades=grades, budget=limits, seed=seed)
+    return {
+        measure: estimate_selection(pool, chosen, grades=grades, measure=measure)
+        for measure in MEASURES
+    }
+
+
+def methods(
+    frame: ActiveFrame, grades: IntArray, *, limits: IntArray, samples: int
+) -> Iterator[tuple[str, list[Estimates]]]:
+    """The estimates of every sample of every method."""
+    for name in ("mtf", *REPEATED):
+        seeds = map(str, range(samples if name in REPEATED else 1))
+        yield (
+            name,
+            [
+                baseline_values(frame.pool, grades, name=name, seed=seed, limits=limits)
+                for seed in seeds
+            ],
+        )
+    for share, forms in ACTIVE.items():
+        found = [
+            active_values(frame, grades, seed=str(number), limits=limits, share=share)
+            for number in range(samples)
+        ]
+        yield from ((f"active, {form}", [each[form] for each in found]) for form in forms)
+
+
+def summary(values: FloatArray, truth: FloatArray) -> str:
+    error = values - truth
+    bias, number = error.mean(axis=1), len(values)
+    noise = bias.std(ddof=1) / np.sqrt(number) if number > 1 else 0.0
+    rms = np.sqrt((error**2).mean(axis=1)).mean()
+    tau = np.mean([kendalltau(each, truth).statistic for each in values])
+    return f"rms {rms:.5f}  bias {bias.mean():+.5f} +- {noise:.5f}  tau {tau:.4f}"
+
+
+def compare_methods(pool: Pool, grades: IntArray, *, share: float, samples: int) -> None:
+    frame, limits = make_frame(pool), share_budgets(pool, share=share)
+    truth = {
+        measure: values_from_grades(pool, grades=grades, measure=measure).mean(axis=0)
+        for measure in MEASURES
+    }
+    print(
+        f"{share:.0%} of the pool: {int(limits.sum()):,} of {len(pool):,} pairs, {samples} samples"
+    )
+    for name, found in methods(frame, grades, limits=limits, samples=samples):
+        for measure in MEASURES:
+            values = np.array([each[measure] for each in found])
+            print(f"  {name:<18} {measure:<6} {summary(values, truth[measure])}", flush=True)
+    print()
+
+
+def main() -> None:
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=os.environ.get("EVALSITE_TEST_DATA", default), type=Path)
+    parser.add_argument("--samples", default=30, type=int)
+    parser.add_argument("--shares", default=[0.10, 0.05, 0.03], type=float, nargs="*")
+    parser.add_argument("--topics", default=3, type=int, help="topics whose cost is measured")
+    chosen = parser.parse_args()
+    pool, grades = read_collection(chosen.data / "trec8")
+    compare_cost(pool, grades, topics=range(chosen.topics))
+    for share in chosen.shares:
+        compare_methods(pool, grades, share=share, samples=chosen.samples)
+
+
+if __name__ == "__main__":
+    main()
