@@ -153,10 +153,10 @@ class Batches(ReadOnly):
 
 @admin.register(Pair)
 class Pairs(ReadOnly):
-    list_display = ("topic", "docno", "wanted", "held", "judged", "decided", "campaign")
+    list_display = ("topic", "docno", "other", "wanted", "held", "judged", "decided", "campaign")
     list_filter = ("decided", "campaign")
     list_select_related = ("topic", "campaign")
-    search_fields = ("=docno", "=topic__topic_id")
+    search_fields = ("=docno", "=other", "=topic__topic_id")
 
 
 @admin.register(Assignment)
@@ -164,7 +164,7 @@ class Assignments(ReadOnly):
     list_display = ("pair", "assessor", "state", "revision", "lease_until", "changed")
     list_filter = ("state",)
     list_select_related = ("pair", "assessor")
-    search_fields = ("=pair__docno", "=assessor__username")
+    search_fields = ("=pair__docno", "=pair__other", "=assessor__username")
 
 
 @admin.register(Judgment)
@@ -172,7 +172,11 @@ class Judgments(ReadOnly):
     list_display = ("assignment_id", "assessor", "revision", "grade", "seconds", "created")
     list_filter = ("grade",)
     list_select_related = ("assessor",)
-    search_fields = ("=assignment__pair__docno", "=assessor__username")
+    search_fields = (
+        "=assignment__pair__docno",
+        "=assignment__pair__other",
+        "=assessor__username",
+    )
 
 
 @admin.register(Decision)

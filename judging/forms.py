@@ -9,7 +9,7 @@ from django.forms import BaseFormSet, formset_factory
 
 from judging.access import address_of
 from judging.errors import UserError
-from judging.models import MAX_GRADE, Campaign, Membership
+from judging.models import MAX_GRADE, Campaign, Membership, Pair
 from judging.services import sign_in
 from judging.services.campaigns import DEFAULT_GRADES, Plan
 from judging.services.judgments import MAX_COMMENT, MAX_KEY, Saying
@@ -141,10 +141,10 @@ class MemberForm(forms.Form):
 
 
 class GradeChoice(forms.TypedChoiceField):
-    """One grade of the campaign's scale."""
+    """One grade of a scale."""
 
-    def __init__(self, campaign: Campaign, **kwargs: Any) -> None:
-        names = [(n, f"{n} {grade['name']}") for n, grade in enumerate(campaign.grades)]
+    def __init__(self, scale: list[dict[str, str]], **kwargs: Any) -> None:
+        names = [(n, f"{n} {grade['name']}") for n, grade in enumerate(scale)]
         super().__init__(choices=names, coerce=int, empty_value=None, **kwargs)
 
 
@@ -155,9 +155,9 @@ class DecisionForm(forms.Form):
     action = forms.ChoiceField(choices=ACTIONS)
     reason = forms.CharField(max_length=500, required=False)
 
-    def __init__(self, data: Mapping[str, Any], *, campaign: Campaign) -> None:
+    def __init__(self, data: Mapping[str, Any], *, pair: Pair) -> None:
         super().__init__(data)
-        self.fields["grade"] = GradeChoice(campaign, required=False)
+        self.fields["grade"] = GradeChoice(pair.scale, required=False)
 
     def grade(self) -> int | None:
         """The grade to close the pair with; None: as it is."""
@@ -180,7 +180,7 @@ class RestForm(forms.Form):
 
     def __init__(self, data: Mapping[str, Any] | None = None, *, campaign: Campaign) -> None:
         super().__init__(data)
-        self.fields["grade"] = GradeChoice(campaign, initial=0)
+        self.fields["grade"] = GradeChoice(campaign.grades, initial=0)
         self.order_fields(self.field_order)
 
 

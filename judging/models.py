@@ -12,6 +12,8 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 MAX_GRADE = 20
+OTHER_BETTER, EQUALLY_GOOD, DOCUMENT_BETTER = range(3)
+"""The grades of a preference, whatever the campaign's scale."""
 
 
 class User(AbstractUser):
@@ -124,9 +126,10 @@ class Upload(models.Model):
         DOCUMENTS = "documents"
         RUN = "run"
         QRELS = "qrels"
+        PREDICTIONS = "predictions", "Predicted grades"
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="uploads")
-    kind = models.CharField(max_length=10, choices=Kind)
+    kind = models.CharField(max_length=20, choices=Kind)
     name = models.CharField(max_length=255)
     file = models.FileField(upload_to="uploads/", max_length=255)
     size = models.BigIntegerField()
@@ -147,6 +150,11 @@ class Upload(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether every round draws from what such a file brings, so that it stays from then on."""
+        return self.kind in (self.Kind.TOPICS, self.Kind.DOCUMENTS, self.Kind.RUN)
 
 
 class Topic(models.Model):
@@ -197,7 +205,11 @@ class KnownGrade(models.Model):
 
 
 class Pair(models.Model):
-    """A (topic, document) pair that is, or was, worth a judgment.
+    """A (topic, document) pair that is, or was, worth a judgment; or a preference.
+
+    A preference names two documents: which of them is better for the topic? Then ``docno`` comes
+    before ``other`` in the order of their UTF-8 bytes, and the grade is 2 if ``docno`` is better,
+    1 if both are equally good, 0 if ``other`` is better. ``other`` is empty otherwise.
 
     ``wanted`` labels; ``held`` places taken by live leases and judgments; ``judged`` judgments.
     Places are taken by one conditional UPDATE, so no pair gets more labels than wanted.
@@ -207,6 +219,7 @@ class Pair(models.Model):
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="pairs")
     topic = models.ForeignKey(Topic, models.PROTECT, related_name="pairs")
     docno = models.CharField(max_length=255)
+    other = models.CharField(max_length=255, blank=True, default="", db_default="")
     wanted = models.PositiveSmallIntegerField()
     held = models.PositiveSmallIntegerField(default=0)
     judged = models.PositiveSmallIntegerField(default=0)
@@ -214,7 +227,8 @@ class Pair(models.Model):
 
     class Meta:
         constraints = [
-            UniqueConstraint(fields=["campaign", "topic", "docno"], name="pair_once"),
+            UniqueConstraint(fields=["campaign", "topic", "docno", "other"], name="pair_once"),
+            CheckConstraint(condition=~Q(other=F("docno")), name="pair_documents_differ"),
             CheckConstraint(
                 condition=Q(judged__lte=F("held"), held__lte=F("wanted")),
                 name="pair_judged_le_held_le_wanted",
@@ -222,7 +236,32 @@ class Pair(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.topic_id}/{self.docno}"
+        return f"{self.topic_id}/{self.documents}"
+
+    @property
+    def documents(self) -> str:
+        """The docno, or both."""
+        return f"{self.docno} and {self.other}" if self.other else self.docno
+
+    @property
+    def scale(self) -> list[dict[str, str]]:
+        """What its grades mean, from 0 upwards: the campaign's scale, or that of preferences."""
+        if self.other:
+            return preference_scale(self.docno, self.other)
+        grades: list[dict[str, str]] = self.campaign.grades
+        return grades
+
+    @property
+    def max_grade(self) -> int:
+        return DOCUMENT_BETTER if self.other else self.campaign.max_grade
+
+
+def preference_scale(docno: str, other: str) -> list[dict[str, str]]:
+    return [
+        {"name": f"{other} is better", "meaning": ""},
+        {"name": "Equally good", "meaning": ""},
+        {"name": f"{docno} is better", "meaning": ""},
+    ]
 
 
 class Batch(models.Model):
@@ -303,6 +342,16 @@ class Assignment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.pair_id} to {self.assessor_id}: {self.state}"
+
+    @property
+    def swapped(self) -> bool:
+        """Whether this assessor sees the ``other`` document of a preference first.
+
+        A fair coin that falls once per assignment: over many of them, what stands first gains
+        nothing by it, and whoever comes back finds the documents where they were.
+        """
+        digest = hashlib.sha256(f"first/{self.pk}".encode()).digest()
+        return bool(self.pair.other) and digest[0] % 2 == 1
 
 
 class Judgment(models.Model):

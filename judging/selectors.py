@@ -63,11 +63,14 @@ def documents(campaign: Campaign) -> QuerySet[Document]:
     return campaign.documents.filter(upload__state=Upload.State.ACCEPTED)
 
 
-def document_of(pair: Pair) -> Document | None:
-    """The text to judge, if the campaign has it."""
-    return Document.objects.filter(
-        campaign_id=pair.campaign_id, docno=pair.docno, upload__state=Upload.State.ACCEPTED
-    ).first()
+def documents_of(pair: Pair) -> dict[str, Document]:
+    """The texts to judge, by docno, as far as the campaign has them."""
+    rows = Document.objects.filter(
+        campaign_id=pair.campaign_id,
+        docno__in=[pair.docno, pair.other] if pair.other else [pair.docno],
+        upload__state=Upload.State.ACCEPTED,
+    )
+    return {row.docno: row for row in rows}
 
 
 def uploads(campaign: Campaign) -> list[tuple[Upload, Job | None]]:
@@ -160,6 +163,7 @@ class OwnJudgment:
     topic_id: str
     title: str
     docno: str
+    other: str
     grade: int
     revision: int
     comment: str
@@ -176,6 +180,7 @@ def own_judgments(campaign: Campaign, user: User, limit: int = 100) -> list[OwnJ
             topic_id=row.assignment.pair.topic.topic_id,
             title=row.assignment.pair.topic.title,
             docno=row.assignment.pair.docno,
+            other=row.assignment.pair.other,
             grade=row.grade,
             revision=row.revision,
             comment=row.comment,
@@ -222,6 +227,8 @@ class StuckPair:
     topic_id: str
     title: str
     docno: str
+    other: str
+    scale: list[dict[str, str]]
     wanted: int
     judged: int
     skips: list[str]
@@ -246,9 +253,9 @@ def stuck_pairs(campaign: Campaign, limit: int = 200) -> list[StuckPair]:
         campaign.pairs.filter(Exists(opened), decided=False)
         .annotate(spent=Subquery(count))
         .filter(Exists(skipped) | Q(spent__gte=total))
-        .select_related("topic")
+        .select_related("topic", "campaign")
         .prefetch_related("assignments")
-        .order_by("topic__topic_id", "docno")
+        .order_by("topic__topic_id", "docno", "other")
     )
     return [_stuck(pair, total) for pair in rows[:limit]]
 
@@ -261,6 +268,8 @@ def _stuck(pair: Pair, assessors: int) -> StuckPair:
         topic_id=pair.topic.topic_id,
         title=pair.topic.title,
         docno=pair.docno,
+        other=pair.other,
+        scale=pair.scale,
         wanted=pair.wanted,
         judged=pair.judged,
         skips=skips,
@@ -276,7 +285,10 @@ def decisions(campaign: Campaign) -> QuerySet[Decision]:
 
 @dataclass(frozen=True)
 class LabelRow:
-    """One label of a pair: a judgment that counts, or the organizer's decision on it."""
+    """One label of a pair: a judgment that counts, or the organizer's decision on it.
+
+    The grade of a preference is 2 if ``Pair.docno`` is better, 1 equally good, 0 ``Pair.other``.
+    """
 
     pair: int
     assessor: str

@@ -18,13 +18,14 @@ from judging.access import roles
 from judging.api.base import ASSESSOR, MEMBER, CampaignView, page
 from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
 from judging.api.pagination import PAGE_PARAMETERS, page_shape
-from judging.api.serializers import HeldRow, JudgedRow, JudgmentRow, NextRow
+from judging.api.serializers import PREFERENCE, HeldRow, JudgedRow, JudgmentRow, NextRow
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Judgment, User
 from judging.services import assignments, judgments
 
 KEY = re.compile(r"[\x21-\x7e]{1,64}")
 DAY = 86_400
+GRADE = f"From 0 to the top of the scale. {PREFERENCE}"
 REASONS = {
     "draft": "campaign_not_open",
     "closed": "campaign_not_open",
@@ -108,7 +109,7 @@ class PutOffAssignment(CampaignView):
 
 class JudgmentBody(Body):
     assignment = Whole()
-    grade = Whole(help_text="From 0 to the top of the scale.")
+    grade = Whole(help_text=GRADE)
     comment = Text(max_length=judgments.MAX_COMMENT, default="", allow_blank=True)
     seconds = Number(
         min_value=0, max_value=DAY, default=None, allow_null=True, help_text="How long it took."
@@ -120,7 +121,7 @@ class JudgmentBody(Body):
 
 class Correction(Body):
     revision = Whole(min_value=1, help_text="The revision you correct; it must be the current one.")
-    grade = Whole(required=False, help_text="From 0 to the top of the scale.")
+    grade = Whole(required=False, help_text=GRADE)
     comment = Text(max_length=judgments.MAX_COMMENT, required=False, allow_blank=True)
     seconds = Number(min_value=0, max_value=DAY, default=None, allow_null=True)
 
@@ -233,12 +234,17 @@ def _next(campaign: Campaign, user: User, *, prolonged: bool = False) -> dict[st
 
 def _shown(assignment: Assignment, campaign: Campaign, user: User) -> dict[str, Any]:
     """The assignment as its assessor sees it: nothing of runs, probabilities or other people."""
+    pair, texts = assignment.pair, selectors.documents_of(assignment.pair)
+    pair.campaign = campaign
     return {
         "id": assignment.pk,
-        "topic": assignment.pair.topic,
-        "docno": assignment.pair.docno,
-        "document": selectors.document_of(assignment.pair),
-        "grades": campaign.grades,
+        "topic": pair.topic,
+        "docno": pair.docno,
+        "document": texts.get(pair.docno),
+        "other": pair.other,
+        "other_document": texts.get(pair.other),
+        "swapped": assignment.swapped,
+        "grades": pair.scale,
         "guidelines": campaign.guidelines,
         "lease_until": assignment.lease_until,
         "progress": asdict(selectors.own_progress(campaign, user)),

@@ -11,7 +11,7 @@ from judging import selectors
 from judging.api.base import ORGANIZER, CampaignView, page
 from judging.api.fields import Body, NoBody, Text, Whole, checked
 from judging.api.pagination import PAGE_PARAMETERS, page_shape
-from judging.api.serializers import DecisionRow, JobRow, StuckRow
+from judging.api.serializers import PREFERENCE, DecisionRow, JobRow, StuckRow
 from judging.models import Campaign, Pair
 from judging.services import decisions, known_grades
 
@@ -29,7 +29,8 @@ class DecisionBody(Body):
     pair = Whole()
     grade = Whole(
         default=None, allow_null=True,
-        help_text="The grade of a pair without a judgment; null: use the judgments it has.",
+        help_text="The grade of a pair without a judgment; null: use the judgments it has."
+        f" {PREFERENCE}",
     )  # fmt: skip
     reason = Text(max_length=500, help_text="The report states it.")
 
@@ -71,7 +72,10 @@ class DecideRest(CampaignView):
 
     @extend_schema(request=RestBody, responses={202: JobRow})
     def post(self, request: Request, slug: str) -> Response:
-        """Have every drawn pair that nobody has judged or holds get the same grade."""
+        """Have every drawn pair that nobody has judged or holds get the same grade.
+
+        Preferences are left out.
+        """
         given = checked(RestBody, request.data)
         job = decisions.request_rest(campaign=self.campaign, by=self.user, **given)
         return Response(JobRow(job).data, 202)
@@ -83,7 +87,7 @@ class FromQrels(CampaignView):
 
     @extend_schema(request=None, responses={202: JobRow})
     def post(self, request: Request, slug: str) -> Response:
-        """Have drawn pairs judged from the qrels that were uploaded."""
+        """Have drawn pairs judged from the qrels that were uploaded. Preferences are left out."""
         checked(NoBody, request.data)
         job = known_grades.request(campaign=self.campaign, by=self.user)
         return Response(JobRow(job).data, 202)

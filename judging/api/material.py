@@ -117,10 +117,13 @@ class Uploads(CampaignView):
         request={"multipart/form-data": UploadBody}, responses={201: UploadRow(many=True)}
     )
     def post(self, request: Request, slug: str) -> Response:
-        """Upload files: topics, documents, runs or qrels.
+        """Upload files: topics, documents, runs, qrels or predicted grades.
 
         They are stored at once and read by the worker: poll the uploads until they are accepted
         or rejected. If one of the files cannot be taken, none is stored.
+
+        Predicted grades have lines of `topic docno grade`, a number from 0 to the best grade of
+        the scale, or of `topic docno p0 p1 …` with the probability of every grade.
         """
         given = checked(UploadBody, request.data)
         kinds = _kinds(given["files"], given.get("kind"))
@@ -174,7 +177,7 @@ def _kinds(files: "list[UploadedFile[bytes]]", kind: str | None) -> list[str]:
     kinds = [kind or _guess(file) for file in files]
     unknown = [file for file, found in zip(files, kinds, strict=True) if not found]
     if unknown:
-        expected = "Say whether this holds topics, documents, a run or qrels."
+        expected = uploads.SAY_THE_KIND.capitalize()
         raise _refused("kind_unknown", "It is not clear what a file is.", unknown, expected, 400)
     return kinds
 

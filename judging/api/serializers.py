@@ -13,6 +13,14 @@ IntegerField = serializers.IntegerField
 DateTimeField = serializers.DateTimeField
 Row = serializers.Serializer[Any]
 
+PREFERENCE = "Of a preference: 2 `docno` is better, 1 equally good, 0 `other` is better."
+
+
+def second_docno(source: str | None = None) -> serializers.CharField:
+    """The second docno of a preference."""
+    told = "With which `docno` is compared, if the pair is a preference; else empty."
+    return CharField(source=source, help_text=told)
+
 
 class GradeRow(Row):
     name = CharField()
@@ -154,13 +162,25 @@ class ProgressRow(Row):
 
 
 class AssignmentRow(Row):
-    """A pair to judge, with all that an assessor needs to know."""
+    """A pair to judge, with all that an assessor needs to know.
+
+    A preference has two documents: which of them is better for the topic? Its grade is 2 if
+    `docno` is better, 1 if both are equally good, 0 if `other` is better, wherever they are shown.
+    """
 
     id = IntegerField()
     topic = TopicRow()
     docno = CharField()
     document = DocumentText(allow_null=True, help_text="Null: the campaign has no text of it.")
-    grades = GradeRow(many=True)
+    other = second_docno()
+    other_document = DocumentText(
+        allow_null=True, help_text="The text of `other`. Null: there is none."
+    )
+    swapped = serializers.BooleanField(
+        help_text="Show `other` first. Settled by chance for each assignment, so that what stands"
+        " first gains nothing by it on average."
+    )
+    grades = GradeRow(many=True, help_text="What the grades of this pair mean, from 0 upwards.")
     guidelines = CharField()
     lease_until = DateTimeField(help_text="Until when the pair is kept for the assessor.")
     progress = ProgressRow()
@@ -182,6 +202,7 @@ class HeldRow(Row):
     id = IntegerField()
     topic = CharField(source="pair.topic.topic_id")
     docno = CharField(source="pair.docno")
+    other = second_docno("pair.other")
     assessor = CharField(source="assessor.username")
     state = serializers.ChoiceField(Assignment.State.choices)
     lease_until = DateTimeField(help_text="Until when the pair is kept, while it is leased.")
@@ -194,8 +215,9 @@ class JudgmentRow(Row):
     assignment = IntegerField(source="assignment_id")
     topic = CharField(source="assignment.pair.topic.topic_id")
     docno = CharField(source="assignment.pair.docno")
+    other = second_docno("assignment.pair.other")
     assessor = CharField(source="assessor.username")
-    grade = IntegerField()
+    grade = IntegerField(help_text=PREFERENCE)
     revision = IntegerField(help_text="1, and one more with every correction.")
     comment = CharField()
     seconds = Number(allow_null=True)
@@ -214,6 +236,7 @@ class StuckRow(Row):
     pair = IntegerField()
     topic = CharField(source="topic_id")
     docno = CharField()
+    other = second_docno()
     wanted = IntegerField()
     judged = IntegerField()
     skips = serializers.ListField(child=CharField(), help_text="Reasons of those who skipped it.")
@@ -224,8 +247,9 @@ class DecisionRow(Row):
     pair = IntegerField(source="pair_id")
     topic = CharField(source="pair.topic.topic_id")
     docno = CharField(source="pair.docno")
+    other = second_docno("pair.other")
     kind = serializers.ChoiceField(Decision.Kind.choices)
-    grade = IntegerField(allow_null=True)
+    grade = IntegerField(allow_null=True, help_text=PREFERENCE)
     reason = CharField()
     decided_by = CharField(source="decided_by.username")
     created = DateTimeField()

@@ -1,12 +1,13 @@
 """Tells what an uploaded file is by its beginning; its name only breaks ties."""
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Literal
 
 from judging.formats.lines import file_head
 
-Kind = Literal["topics", "documents", "run", "qrels"]
+Kind = Literal["topics", "documents", "run", "qrels", "predictions"]
 Format = Literal["trec", "tsv", "jsonl"]
 
 _LINES = 20
@@ -18,6 +19,8 @@ _TOPIC_KEYS = {
 }
 _TOPIC_NAME = re.compile(r"topic|quer", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,4}")
+_ITERATIONS = {"0", "Q0"}  # the second column of qrels and runs
+_MOST = {3: 20.0, 4: 1.0}  # by columns: the best grade of any scale, a probability
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ def _guess_json(name: str, line: str) -> Guess:
 
 def _guess_columns(lines: list[str]) -> Guess | None:
     rows = [line.split() for line in lines]
+    if 2 * sum(map(_is_prediction, lines)) > len(lines):
+        return Guess("predictions", "trec")
     if all(len(row) == 6 and _is_number(row[4]) for row in rows):
         return Guess("run", "trec")
     tabbed = all("\t" in line.strip() for line in lines)
@@ -74,6 +79,19 @@ def _guess_columns(lines: list[str]) -> Guess | None:
     ):
         return Guess("qrels", "trec")
     return Guess("topics", "tsv") if tabbed else _guess_most(rows)
+
+
+def _is_prediction(line: str) -> bool:
+    """Tell a topic, a docno and a grade, or numbers for all grades, from a run or qrels.
+
+    Sums are not looked at: a bad line shall be reported by the reader of predicted grades, and
+    not pass as a line of a run whose tag is a number.
+    """
+    row, cells = line.split(), line.strip().split("\t")
+    if len(row) < 3 or len(cells) not in (1, len(row)) or row[1].upper() in _ITERATIONS:
+        return False
+    most = _MOST.get(len(row), math.inf)
+    return all(_is_number(text) and not float(text) > most for text in row[2:])
 
 
 def _guess_most(rows: list[list[str]]) -> Guess | None:

@@ -21,11 +21,21 @@ CHUNK = 2000
 
 @dataclass(frozen=True)
 class WantedPair:
-    """A pair to be judged: the topic's row id, the docno, and how many labels it shall get."""
+    """A pair to be judged: the topic's row id, the docno, and how many labels it shall get.
+
+    With ``other`` it is a preference between the two documents. Its grade depends on which comes
+    first, so that must be the one whose docno is less as UTF-8 bytes.
+    """
 
     topic: int
     docno: str
     labels: int
+    other: str = ""
+
+    def __post_init__(self) -> None:
+        if self.other and not self.docno.encode() < self.other.encode():
+            message = f"docno must come before other as UTF-8 bytes: {self.docno!r}, {self.other!r}"
+            raise ValueError(message)
 
 
 def new_batch(campaign: Campaign) -> Batch:
@@ -48,7 +58,13 @@ def prepare(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
 
 def _prepare_chunk(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
     fresh = [
-        Pair(campaign_id=batch.campaign_id, topic_id=w.topic, docno=w.docno, wanted=w.labels)
+        Pair(
+            campaign_id=batch.campaign_id,
+            topic_id=w.topic,
+            docno=w.docno,
+            other=w.other,
+            wanted=w.labels,
+        )
         for w in wanted
     ]
     Pair.objects.bulk_create(fresh, ignore_conflicts=True)
@@ -56,9 +72,14 @@ def _prepare_chunk(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
         campaign_id=batch.campaign_id,
         topic_id__in={w.topic for w in wanted},
         docno__in={w.docno for w in wanted},
+        other__in={w.other for w in wanted},
     )
-    ids = {(topic, docno): pk for pk, topic, docno in stored.values_list("pk", "topic_id", "docno")}
-    rows = [BatchPair(batch=batch, pair_id=ids[w.topic, w.docno], labels=w.labels) for w in wanted]
+    named = stored.values_list("pk", "topic_id", "docno", "other")
+    ids = {(topic, docno, other): pk for pk, topic, docno, other in named}
+    rows = [
+        BatchPair(batch=batch, pair_id=ids[w.topic, w.docno, w.other], labels=w.labels)
+        for w in wanted
+    ]
     BatchPair.objects.bulk_create(rows)
     _raise_wanted(row.pair_id for row in rows)
     return [row.pair_id for row in rows]

@@ -21,6 +21,7 @@ def decide(*, pair: Pair, by: User, grade: int | None, reason: str) -> Decision:
 
     Raises UserError: ``grade_out_of_scale``, ``reason_missing``, ``pair_done`` (409).
     """
+    _check(pair.max_grade, grade, reason)
     return _decide_many(Pair.objects.filter(pk=pair.pk), pair.campaign, by, grade, reason)[0]
 
 
@@ -29,7 +30,7 @@ def request_rest(*, campaign: Campaign, by: User, grade: int, reason: str) -> Jo
 
     Raises UserError as ``decide`` does.
     """
-    _check(campaign, grade, reason)
+    _check(campaign.max_grade, grade, reason)
     with transaction.atomic():
         audit.record("ask for rest", by=by, campaign=campaign, grade=grade, reason=reason[:500])
         data = {"by": by.pk, "grade": grade, "reason": reason}
@@ -52,12 +53,15 @@ def decide_rest(
 ) -> int:
     """Gives every unjudged, unassigned pair of the drawn batches this grade; returns how many.
 
-    Opens the batches that wait, so that a census completes. For pairs known to be not relevant.
+    Opens the batches that wait, so that a census completes. For pairs known to be not relevant;
+    preferences are left alone, as none of the campaign's grades answers them.
     """
+    _check(campaign.max_grade, grade, reason)
     while batches.open_next(campaign.pk):
         pass
     open_pairs = Pair.objects.filter(
         campaign=campaign,
+        other="",
         decided=False,
         held=0,
         pk__in=batches.unfinished_pairs(campaign.pk),
@@ -88,7 +92,6 @@ def _decide_many(
     *,
     required: bool = True,
 ) -> list[Decision]:
-    _check(campaign, grade, reason)
     with transaction.atomic():
         batches.lock_pairs(pairs)
         allowed = pairs.filter(judged__gte=1) if grade is None else pairs.filter(judged=0)
@@ -110,9 +113,9 @@ def _decide_many(
     return decisions
 
 
-def _check(campaign: Campaign, grade: int | None, reason: str) -> None:
-    if grade is not None and not 0 <= grade <= campaign.max_grade:
-        expected = f"Expected a whole number from 0 to {campaign.max_grade}."
+def _check(max_grade: int, grade: int | None, reason: str) -> None:
+    if grade is not None and not 0 <= grade <= max_grade:
+        expected = f"Expected a whole number from 0 to {max_grade}."
         raise UserError("grade_out_of_scale", f"No such grade. {expected}", field="grade")
     if not reason.strip():
         message = "Say why: the report will state it."

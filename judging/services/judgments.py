@@ -74,11 +74,11 @@ def correct(*, assignment: Assignment, by: User, saying: Saying, revision: int) 
 
 
 def _check(assignment: Assignment, by: User, saying: Saying) -> None:
-    campaign = assignment.pair.campaign
     if assignment.assessor_id != by.pk:
         raise UserError("not_yours", "This pair is assigned to somebody else.", status=404)
-    if not 0 <= saying.grade <= campaign.max_grade:
-        expected = f"Expected a whole number from 0 to {campaign.max_grade}."
+    max_grade = assignment.pair.max_grade
+    if not 0 <= saying.grade <= max_grade:
+        expected = f"Expected a whole number from 0 to {max_grade}."
         raise UserError("grade_out_of_scale", f"No such grade. {expected}", field="grade")
     if not 1 <= len(saying.key) <= MAX_KEY:
         expected = f"Expected a key of 1 to {MAX_KEY} characters."
@@ -158,7 +158,7 @@ def _append(
         assessor=by,
         revision=revision,
         grade=saying.grade,
-        max_grade=campaign.max_grade,
+        max_grade=assignment.pair.max_grade,
         comment=saying.comment,
         seconds=saying.seconds,
         key=saying.key,

@@ -66,11 +66,12 @@ def _assessor() -> User:
 
 
 def _answerable(campaign: Campaign, assessor: User) -> QuerySet[Pair]:
+    """Ordinary pairs only: two known grades do not say which document somebody would prefer."""
     known = KnownGrade.objects.filter(
         campaign=campaign, topic=OuterRef("topic"), docno=OuterRef("docno")
     )
     return (
-        Pair.objects.filter(campaign=campaign, decided=False, held__lt=F("wanted"))
+        Pair.objects.filter(campaign=campaign, other="", decided=False, held__lt=F("wanted"))
         .filter(pk__in=batches.unfinished_pairs(campaign.pk))
         .exclude(assignments__assessor=assessor)
         .annotate(grade=Subquery(known.values("grade")[:1]))

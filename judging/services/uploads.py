@@ -26,6 +26,7 @@ from judging.services import audit, jobs
 
 CHUNK = 1000
 HEAD_BYTES = 65536
+SAY_THE_KIND = "say whether this holds topics, documents, a run, qrels or predicted grades."
 MAX_NAME = 255
 
 
@@ -119,8 +120,7 @@ def _shown(name: str) -> str:
 def _guess(name: str, head: bytes) -> str:
     guess = guess_kind(name, head)
     if guess is None:
-        message = f"{_shown(name)}: say whether this holds topics, documents, a run or qrels."
-        raise UserError("kind_unknown", message, field="kind")
+        raise UserError("kind_unknown", f"{_shown(name)}: {SAY_THE_KIND}", field="kind")
     return guess.kind
 
 
@@ -175,7 +175,8 @@ def _conclude(reading: Reading, state: Upload.State) -> None:
 def remove(*, upload: Upload, by: User) -> None:
     """Takes an upload and all it brought out of the campaign, while nothing rests on it.
 
-    Raises UserError ``in_use`` (409) when pairs of its topics or rounds rest on it.
+    Raises UserError ``in_use`` (409) when pairs of its topics or rounds rest on it. What a round
+    alone may name, such as predicted grades, is kept by a protected foreign key of that round.
     """
     with transaction.atomic():
         _refuse_if_used(upload)
@@ -186,7 +187,7 @@ def remove(*, upload: Upload, by: User) -> None:
         try:
             upload.delete()
         except ProtectedError:
-            message = "A drafted round names the run of this file. Change or discard it first."
+            message = "A round names what this file brought. Change or discard a drafted one first."
             raise UserError("in_use", message, status=409) from None
         transaction.on_commit(lambda: file.delete(save=False))
 
@@ -196,6 +197,6 @@ def _refuse_if_used(upload: Upload) -> None:
     if upload.state == Upload.State.READING and not failed.exists():
         raise UserError("in_use", "This file is being read. Wait until it is done.", status=409)
     drawn = upload.campaign.batches.exists()
-    if upload.state == Upload.State.ACCEPTED and upload.kind != Upload.Kind.QRELS and drawn:
+    if upload.state == Upload.State.ACCEPTED and upload.is_sampled and drawn:
         message = "A round has been drawn from this material; it can no longer be removed."
         raise UserError("in_use", message, status=409)

@@ -24,6 +24,7 @@ who whom whose why will with would you your
 STOP_WORDS = frozenset(COMMON_WORDS.split())
 ENDINGS = ("ings", "ing", "ies", "ied", "es", "ed", "s", "y", "e")
 WRAPPED_LINE = 40
+ARROWS = {"ArrowLeft": "←", "ArrowRight": "→"}
 TITLE_READ = 1000
 INDENTED = re.compile(r"(?:\t| {2,})\S|\s*(?:>>>|\.\.\.) ")
 
@@ -34,6 +35,12 @@ class Block:
 
     kind: str
     html: SafeString
+
+
+@register.filter
+def key_name(key: str) -> str:
+    """A key as keyboards show it."""
+    return ARROWS.get(key, key)
 
 
 @register.filter

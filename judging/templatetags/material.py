@@ -12,6 +12,8 @@ UNITS = {
     "lines": ("line", "lines"),
     "qrels": ("judged pair", "judged pairs"),
     "lines_left_out": ("line left out", "lines left out"),
+    "predictions": ("predicted grade", "predicted grades"),
+    "pairs_left_out": ("pair of an unknown topic left out", "pairs of unknown topics left out"),
 }
 
 

@@ -1,7 +1,7 @@
 """What every page needs: campaign navigation, links that may not exist yet, grades as chips."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from django import template
 from django.http import HttpRequest
@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from judging.access import ASSESSOR, ORGANIZER, roles, user_of
-from judging.models import Campaign
+from judging.models import Campaign, preference_scale
 
 register = template.Library()
 
@@ -31,6 +31,16 @@ PAGES = {
 SECTIONS = {"live": "live", "compare": "live", "report": "report-list", "reports": "report-list"}
 NOTICES = {"success": "ok", "warning": "warn", "error": "bad"}
 RAMP = 4
+
+
+class Named(Protocol):
+    """What names the document of a pair, or its two documents."""
+
+    @property
+    def docno(self) -> str: ...
+
+    @property
+    def other(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -94,3 +104,12 @@ def grade_chip(campaign: Campaign, grade: int) -> SafeString:
     name = campaign.grades[grade]["name"] if known else "not in the scale"
     level = grade_level(grade, campaign) if known else 0
     return format_html('<span class="grade grade-{}">{} {}</span>', level, grade, name)
+
+
+@register.simple_tag
+def answer_chip(campaign: Campaign, pair: Named, grade: int) -> SafeString:
+    """What was said of a pair: a grade of the scale, or which of two documents is better."""
+    if not pair.other:
+        return grade_chip(campaign, grade)
+    name = preference_scale(pair.docno, pair.other)[grade]["name"]
+    return format_html('<span class="grade preference">{}</span>', name)

@@ -41,7 +41,7 @@ def decide(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     campaign = organized_campaign(user, slug)
     pair = get_object_or_404(campaign.pairs.select_related("topic", "campaign"), pk=pk)
-    form = DecisionForm(request.POST, campaign=campaign)
+    form = DecisionForm(request.POST, pair=pair)
     if not form.is_valid():
         raise UserError("decision_invalid", "Choose what to do with the pair, and say why.")
     messages.success(request, _decide(pair, user, form))
@@ -51,9 +51,13 @@ def decide(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 def _decide(pair: Pair, by: User, form: DecisionForm) -> str:
     if form.cleaned_data["action"] == "ask":
         service.ask_again(pair=pair, by=by)
-        return f"{pair.docno} is offered once more to those who skipped it."
+        return f"{pair.documents} {_are(pair)} offered once more to those who skipped it."
     service.decide(pair=pair, by=by, grade=form.grade(), reason=form.cleaned_data["reason"])
-    return f"{pair.docno} for topic {pair.topic.topic_id} is decided."
+    return f"{pair.documents} for topic {pair.topic.topic_id} {_are(pair)} decided."
+
+
+def _are(pair: Pair) -> str:
+    return "are" if pair.other else "is"
 
 
 @require_POST

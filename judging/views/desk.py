@@ -1,7 +1,7 @@
 """What the assessor sees of one pair: shared by judging it and by correcting it.
 
-Only the topic, the document, the guidelines and the assessor's own work go to the page: never
-runs, ranks, probabilities or what others said.
+Only the topic, the document or the two to compare, the guidelines and the assessor's own work go
+to the page: never runs, ranks, probabilities or what others said.
 """
 
 import uuid
@@ -16,24 +16,45 @@ from judging import selectors
 from judging.access import user_of
 from judging.errors import UserError
 from judging.forms import SkipForm
-from judging.models import Assignment, Campaign, Judgment, User
+from judging.models import (
+    DOCUMENT_BETTER,
+    EQUALLY_GOOD,
+    OTHER_BETTER,
+    Assignment,
+    Campaign,
+    Document,
+    Judgment,
+    User,
+)
 from judging.services import assignments
 from judging.services.judgments import MAX_COMMENT
 
 FRIENDLIER = {
-    "key_reused": "Your first grade for this document is saved. Press undo to change it.",
-    "already_judged": "You have answered this document already. Press undo to change your grade.",
+    "key_reused": "Your first answer is saved. Press undo to change it.",
+    "already_judged": "You have answered this already. Press undo to change your answer.",
 }
 NUMBER_KEYS = 10
 
 
 @dataclass(frozen=True)
 class GradeButton:
+    """An answer to give; ``sign`` stands on it, ``keys`` press it, as KeyboardEvent names them."""
+
     grade: int
+    sign: str
     name: str
     meaning: str
-    key: str
+    keys: tuple[str, ...]
     chosen: bool
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A document on the desk; ``letter`` tells the two of a preference apart."""
+
+    docno: str
+    document: Document | None
+    letter: str = ""
 
 
 def by_htmx(request: HttpRequest) -> bool:
@@ -78,12 +99,13 @@ def show(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
 def pair_context(
     campaign: Campaign, assignment: Assignment, current: Judgment | None = None
 ) -> dict[str, Any]:
+    assignment.pair.campaign = campaign
     return {
         "assignment": assignment,
         "topic": assignment.pair.topic,
-        "document": selectors.document_of(assignment.pair),
+        "sheets": _sheets(assignment),
         "topic_progress": selectors.topic_progress(assignment),
-        "buttons": _buttons(campaign, current),
+        "buttons": _buttons(assignment, current),
         "current": current,
         "key": uuid.uuid4().hex,
         "skip_reasons": SkipForm.USUAL,
@@ -91,16 +113,46 @@ def pair_context(
     }
 
 
-def _buttons(campaign: Campaign, current: Judgment | None) -> list[GradeButton]:
+def _sheets(assignment: Assignment) -> list[Sheet]:
+    """The document, or the two of a preference with that first which is A to this assessor."""
+    pair, texts = assignment.pair, selectors.documents_of(assignment.pair)
+    if not pair.other:
+        return [Sheet(pair.docno, texts.get(pair.docno))]
+    docnos = [pair.docno, pair.other]
+    first, second = reversed(docnos) if assignment.swapped else docnos
+    return [Sheet(first, texts.get(first), "A"), Sheet(second, texts.get(second), "B")]
+
+
+def _buttons(assignment: Assignment, current: Judgment | None) -> list[GradeButton]:
+    chosen = current.grade if current else None
+    if assignment.pair.other:
+        return _preferences(swapped=assignment.swapped, chosen=chosen)
     return [
         GradeButton(
             grade=number,
+            sign=str(number),
             name=grade["name"],
             meaning=grade.get("meaning", ""),
-            key=str(number) if number < NUMBER_KEYS else "",
-            chosen=current is not None and current.grade == number,
+            keys=(str(number),) if number < NUMBER_KEYS else (),
+            chosen=chosen == number,
         )
-        for number, grade in enumerate(campaign.grades)
+        for number, grade in enumerate(assignment.pair.scale)
+    ]
+
+
+def _preferences(*, swapped: bool, chosen: int | None) -> list[GradeButton]:
+    """The answers in the order in which the documents stand, each with the grade that it means."""
+    a_better, b_better = (
+        (OTHER_BETTER, DOCUMENT_BETTER) if swapped else (DOCUMENT_BETTER, OTHER_BETTER)
+    )
+    answers = (
+        (a_better, "A", "A is better", ("1", "ArrowLeft")),
+        (EQUALLY_GOOD, "=", "Equally good", ("2",)),
+        (b_better, "B", "B is better", ("3", "ArrowRight")),
+    )
+    return [
+        GradeButton(grade, sign, name, "", keys, chosen=chosen == grade)
+        for grade, sign, name, keys in answers
     ]
 
 

@@ -70,8 +70,11 @@ document.addEventListener("input", (event) => event.target.id === "comment" && m
 /* Keys */
 const typing = (target) => target.closest("input, textarea, select") !== null;
 
+const GRADING = /^(\d|ArrowLeft|ArrowRight)$/;
+const gradeButton = (key) => document.querySelector(`.grade-button[data-key~="${key}"]`);
+
 function press(key) {
-  if (/^\d$/.test(key)) return document.querySelector(`.grade-button[data-key="${key}"]`)?.click();
+  if (GRADING.test(key)) return gradeButton(key)?.click();
   if (key === "l") return find("later")?.querySelector("button").click();
   if (key === "u") return find("undo")?.click();
   if (key === "Escape") return find("cancel")?.click();
@@ -86,7 +89,10 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (typing(event.target) || pending) return;
-  if (/^[\dslcu?]$|^Escape$/.test(event.key)) {
+  /* An arrow is left to the browser where it grades nothing, or selects text. */
+  const arrow = event.key.startsWith("Arrow");
+  if (arrow && (event.shiftKey || !GRADING.test(event.key) || !gradeButton(event.key))) return;
+  if (arrow || /^[\dslcu?]$|^Escape$/.test(event.key)) {
     event.preventDefault();
     press(event.key);
   }

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import estimation.formats.runs as runs_module
+from estimation.formats.predictions import PredictionFile, read_predictions
 from estimation.formats.runs import RunFile, read_run, run_lines
 from judging.formats.documents import read_documents
 from judging.formats.guess import guess_kind
@@ -35,7 +36,10 @@ DOCS = (
 DOCS_JSON = '{"docno": "FT-1", "title": "t", "text": "x\\n"}\n{"_id": "2", "contents": "y"}\n'
 QRELS = "401 0 FT-1 1\n401 0 FT-2 0\n402 0 FT-1 -1\n" * 2
 RUN = "".join(f"40{n % 3} Q0 FT-{n} {n} {9.5 - n} tag\n" for n in range(12))
-SEEDS = [text.encode() for text in (TOPICS, TOPICS_TSV, TOPICS_JSON, DOCS, DOCS_JSON, QRELS, RUN)]
+GRADES = "".join(f"40{n % 3} FT-{n} {n / 4}\n" for n in range(12))
+PROBABILITIES = "".join(f"40{n % 3} FT-{n} 0.{n:02} 0 0.{99 - n:02} 0.01\n" for n in range(12))
+TEXTS = (TOPICS, TOPICS_TSV, TOPICS_JSON, DOCS, DOCS_JSON, QRELS, RUN, GRADES, PROBABILITIES)
+SEEDS = [text.encode() for text in TEXTS]
 
 PIECES = st.sampled_from(
     [
@@ -83,6 +87,7 @@ READERS: list[Reader] = [
     lambda file, problems: list(read_documents(file, problems, format="trec")),
     lambda file, problems: list(read_qrels(file, problems)),
     lambda file, problems: read_run(file, problems, topics=["400", "401"]),
+    lambda file, problems: read_predictions(file, problems, max_grade=3, topics=["400", "401"]),
 ]
 
 
@@ -135,12 +140,22 @@ def test_mutated_files_raise_nothing_else_and_give_sound_records(data: bytes) ->
     rows = [(each.topic_id, each.docno, each.grade) for each in read(READERS[6], data)[0] or []]
     assert len(list(qrels_lines(rows))) == len(rows)
     check_run(read(READERS[7], data)[0])
+    check_predictions(read(READERS[8], data)[0])
 
 
 def check_run(run: RunFile | None) -> None:
     if run is not None:
         assert len(list(run_lines(run))) == run.lines - run.dropped == len(run.scores)
         assert set(run.lists.topics) <= {"400", "401"}
+
+
+def check_predictions(found: PredictionFile | None) -> None:
+    if found is not None:
+        assert set(found.topics) <= {"400", "401"}
+        assert all(id_problem(docno.decode()) is None for docno in found.docnos.tolist())
+        assert found.expected_grades().min() >= 0
+        assert found.expected_grades().max() <= 3
+        assert abs(found.distributions().sum(axis=1) - 1.0).max() < 1e-9
 
 
 @st.composite

@@ -48,9 +48,11 @@ def judge(client: rest.RestClient, body: dict[str, Any], key: str | None = None)
 def test_an_assignment_has_what_an_assessor_needs(held: dict[str, Any]) -> None:
     assert set(held) == {
         "id", "topic", "docno", "document", "grades", "guidelines", "lease_until", "progress",
+        "other", "other_document", "swapped",
     }  # fmt: skip
     assert held["topic"]["title"].startswith("topic")
     assert (held["document"], len(held["grades"])) == (None, 4)
+    assert (held["other"], held["other_document"], held["swapped"]) == ("", None, False)
     assert held["progress"] == {"judged": 0, "judged_today": 0, "skipped": 0}
 
 

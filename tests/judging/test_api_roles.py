@@ -227,7 +227,7 @@ ASSESSORS_SEE = {
     "id", "topic", "title", "description", "narrative", "docno", "excerpt", "text",
     "assignment", "document", "lease_until", "progress", "judged", "judged_today", "skipped",
     "judgment", "assessor", "grade", "revision", "comment", "seconds", "created", "reason",
-    "changed", "skip_reason",
+    "changed", "skip_reason", "other", "other_document", "swapped",
 }  # fmt: skip
 
 

@@ -50,9 +50,26 @@ def assessors(made: Campaign, *names: str) -> list[User]:
 
 def released_batch(made: Campaign, docnos: Iterable[str], *, labels: int = 1) -> Batch:
     """A batch that waits, with every docno paired with every topic; the campaign is open."""
-    batch = batches.new_batch(made)
     topics = made.topics.order_by("topic_id")
     wanted = [batches.WantedPair(topic.pk, docno, labels) for topic in topics for docno in docnos]
+    return _released(made, wanted)
+
+
+def preference_batch(
+    made: Campaign, documents: Iterable[tuple[str, str]], *, labels: int = 1
+) -> Batch:
+    """A batch that waits, with all the pairs of documents for every topic; the campaign is open."""
+    topics = made.topics.order_by("topic_id")
+    wanted = [
+        batches.WantedPair(topic.pk, docno, labels, other)
+        for topic in topics
+        for docno, other in documents
+    ]
+    return _released(made, wanted)
+
+
+def _released(made: Campaign, wanted: list[batches.WantedPair]) -> Batch:
+    batch = batches.new_batch(made)
     batches.prepare(batch, wanted)
     batches.release([batch.pk])
     if made.state != Campaign.State.OPEN:

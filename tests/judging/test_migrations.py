@@ -1,0 +1,89 @@
+"""Schema changes go forwards and backwards, and lose nothing on the way."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.db.migrations.exceptions import IrreversibleError
+from django.db.migrations.executor import MigrationExecutor
+
+from estimation.models import Prediction
+from judging.models import Pair, Upload
+from judging.services import batches, uploads
+from tests.support import factories
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def migrate_to(name: str) -> None:
+    MigrationExecutor(connection).migrate([("judging", name)])
+
+
+def migrate_to_latest() -> None:
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes())
+
+
+@pytest.fixture(autouse=True)
+def latest() -> Iterator[None]:
+    """Leaves the schema as it was found, whatever the test does to it."""
+    yield
+    migrate_to_latest()
+
+
+def columns() -> set[str]:
+    with connection.cursor() as cursor:
+        described = connection.introspection.get_table_description(cursor, Pair._meta.db_table)
+    return {column.name for column in described}
+
+
+def stored() -> list[tuple[str, int]]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT docno, wanted FROM judging_pair ORDER BY id")
+        return [tuple(row) for row in cursor.fetchall()]
+
+
+def test_pairs_of_one_document_survive_the_way_back_and_forth() -> None:
+    made = factories.campaign(topics=1)
+    factories.released_batch(made, ["a", "b"], labels=2)
+
+    migrate_to("0001_initial")
+    assert "other" not in columns()
+    assert stored() == [("a", 2), ("b", 2)]
+    migrate_to("0002_preference_pairs")
+
+    assert list(Pair.objects.order_by("pk").values_list("docno", "other")) == [("a", ""), ("b", "")]
+    batch = batches.new_batch(made)
+    wanted = [batches.WantedPair(made.topics.get().pk, "a", 1, other) for other in ("", "b")]
+    batches.prepare(batch, wanted)
+    assert Pair.objects.count() == 3
+
+
+def test_preferences_are_not_turned_into_grades_of_documents() -> None:
+    made = factories.campaign(topics=1)
+    factories.preference_batch(made, [("a", "b")])
+
+    with pytest.raises(IrreversibleError, match="Preferences would be lost: 1"):
+        migrate_to("0001_initial")
+
+    assert "other" in columns()
+    assert Pair.objects.get().other == "b"
+
+
+def test_predicted_grades_are_not_left_to_a_schema_that_cannot_read_them() -> None:
+    made = factories.campaign(topics=1)
+    accepted = factories.stored_upload(made, b"t1 a 1\n", name="p.tsv", kind="predictions")
+    rejected = factories.stored_upload(made, b"t1 a 9\n", name="bad.tsv", kind="predictions")
+
+    with pytest.raises(IrreversibleError, match="Predicted grades would be lost: 1"):
+        migrate_to("0002_preference_pairs")
+    migrate_to_latest()
+    assert Prediction.objects.get().upload == accepted
+    uploads.remove(upload=accepted, by=made.created_by)
+    with pytest.raises(IrreversibleError, match="Uploads of predicted grades are in the way: 1"):
+        migrate_to("0002_preference_pairs")
+    migrate_to_latest()
+    uploads.remove(upload=Upload.objects.get(pk=rejected.pk), by=made.created_by)
+    migrate_to("0002_preference_pairs")
+
+    assert Upload.objects.count() == 1
