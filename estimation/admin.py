@@ -4,7 +4,17 @@ from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest
 
-from estimation.models import Draw, Estimate, EstimateSet, Pool, Report, Round, RoundBatch, Run
+from estimation.models import (
+    Draw,
+    Estimate,
+    EstimateSet,
+    Pool,
+    Prediction,
+    Report,
+    Round,
+    RoundBatch,
+    Run,
+)
 
 
 class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -29,6 +39,14 @@ class RunAdmin(ReadOnly):
     list_select_related = ("campaign",)
     list_filter = ("campaign",)
     search_fields = ("tag",)
+
+
+@admin.register(Prediction)
+class PredictionAdmin(ReadOnly):
+    list_display = ("name", "campaign", "form", "topic_count", "pair_count", "created")
+    list_select_related = ("campaign",)
+    list_filter = ("campaign",)
+    search_fields = ("name",)
 
 
 @admin.register(Pool)

@@ -220,7 +220,7 @@ class PreviewFigures:
     """A round's preview (estimation.services.previews) made ready to be shown."""
 
     measures: list[MeasurePreview]
-    curve: charts.Curve
+    curve: charts.Curve | None
     curve_rows: list[tuple[int, str]]
     topics: charts.Bars
     share: float
@@ -229,15 +229,24 @@ class PreviewFigures:
 def preview_figures(preview: Mapping[str, Any], *, budget: int) -> PreviewFigures:
     points = [(point["budget"], point["half_width"]) for point in preview["curve"]]
     digits = common_decimals(width for _, width in points if width is not None)
-    chosen = budget if any(at == budget for at, _ in points) else max(at for at, _ in points)
     per_topic = [(line["topic"], line["expected"]) for line in preview["pairs_per_topic"]]
     return PreviewFigures(
         measures=[_measure_preview(found) for found in preview["measures"]],
-        curve=charts.budget_curve(points, chosen=chosen, measure=preview["measures"][0]["measure"]),
+        curve=_budget_curve(preview, points, budget),
         curve_rows=[(at, number(width, digits)) for at, width in points],
         topics=charts.topic_bars(per_topic),
         share=100 * preview["expected_pairs"] / max(1, preview["pool_pairs"]),
     )
+
+
+def _budget_curve(
+    preview: Mapping[str, Any], points: list[tuple[int, float | None]], budget: int
+) -> charts.Curve | None:
+    """None for a round whose precision nobody can tell beforehand."""
+    if not points:
+        return None
+    chosen = budget if any(at == budget for at, _ in points) else max(at for at, _ in points)
+    return charts.budget_curve(points, chosen=chosen, measure=preview["measures"][0]["measure"])
 
 
 def _measure_preview(found: Mapping[str, Any]) -> MeasurePreview:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from estimation.core.measures import parse_measure
 from estimation.models import Round
 from estimation.scales import decimals
 from estimation.selectors import Pairwise, RankedRun, RankingTable
@@ -16,6 +17,8 @@ from estimation.selectors import Pairwise, RankedRun, RankingTable
 SURE, OPEN, LIMIT = "sure", "open", "limit"
 NAMED = 4
 """So many runs are named in a sentence; of more, the number is given."""
+ENOUGH_RELEVANT = 30
+"""Relevant documents found per topic, from which on the intervals of ratio measures hold."""
 FARTHEST = 10
 """Extrapolations beyond this multiple of the labels there are not made."""
 
@@ -37,6 +40,23 @@ def findings(table: RankingTable, pairs: Pairwise) -> list[Finding]:
 
 
 def _limits(table: RankingTable) -> list[Finding]:
+    return [*_out_of_reach(table), *_few_relevant(table)]
+
+
+def _few_relevant(table: RankingTable) -> list[Finding]:
+    """The bias of a ratio falls with the relevant documents found; below some 30 it shows."""
+    found = table.estimate_set.relevant_found
+    ratio = parse_measure(table.measure).family == "ratio"
+    if not ratio or found is None or found >= ENOUGH_RELEVANT:
+        return []
+    text = (
+        f"{table.measure} rests on {found:g} relevant documents found per topic; below about "
+        f"{ENOUGH_RELEVANT} its intervals can be too short."
+    )
+    return [Finding(LIMIT, text)]
+
+
+def _out_of_reach(table: RankingTable) -> list[Finding]:
     short = [row.tag for row in table.rows if row.support < 1.0]
     if not short:
         return []
@@ -114,7 +134,7 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     value of the strictest of all comparisons. None if that is not a matter of finite numbers.
     """
     first, second = table.rows[:2]
-    difference = first.value - second.value
+    difference = abs(first.value - second.value)
     i, j = pairs.runs.index(first.tag), pairs.runs.index(second.tag)
     margin = float(pairs.margin[i, j])
     labels = table.estimate_set.label_count

@@ -72,7 +72,19 @@ class RoundForm(forms.Form):
     method = forms.ChoiceField(
         choices=Round.Method.choices,
         initial=Round.Method.POISSON,
-        help_text="Poisson never draws a pair twice. Independent draws are simpler to describe.",
+        help_text="Poisson never draws a pair twice. Independent draws are simpler to describe. "
+        "Whole topics serve ERR; active sampling serves AP, R-precision and P.",
+    )
+    predictions = forms.ChoiceField(
+        label="Predicted grades",
+        required=False,
+        help_text="For the prior of that name, and to choose whole topics by.",
+    )
+    depth = forms.IntegerField(
+        required=False,
+        min_value=1,
+        help_text="How far down the runs are looked at. Left empty: as far as the campaign does; "
+        "ten ranks for preferences between documents.",
     )
     eps = forms.FloatField(
         label="Smoothing",
@@ -90,6 +102,8 @@ class RoundForm(forms.Form):
 
     def __init__(self, campaign: Campaign, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        named = [(name, name) for name in campaign.predictions.values_list("name", flat=True)]
+        self.fields["predictions"].choices = [("", "None"), *named]  # type: ignore[attr-defined]
         tags = list(campaign.runs.values_list("tag", flat=True))
         for name, default in zip(("run", "baseline"), (tags[:1], tags[1:2]), strict=True):
             self.fields[name].choices = [(tag, tag) for tag in tags]  # type: ignore[attr-defined]
@@ -109,11 +123,12 @@ class RoundForm(forms.Form):
 
 def values_of(row: Round, *, same_seed: bool) -> dict[str, Any]:
     """The round's choices as initial values of the form."""
-    names = ("goal", "measure", "budget", "batch_size", "labels", "extra_share")
+    names = ("goal", "measure", "budget", "batch_size", "labels", "extra_share", "depth")
     values = {name: getattr(row, name) for name in (*names, "prior", "method", "eps")}
     runs = {"run": row.run, "baseline": row.baseline}
     values |= {name: run.tag for name, run in runs.items() if run is not None}
     return values | {
         "reported": ", ".join(row.reported),
+        "predictions": row.predictions.name if row.predictions else "",
         "seed": row.seed if same_seed else "",
     }

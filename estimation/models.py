@@ -31,6 +31,35 @@ class Run(models.Model):
         return self.tag
 
 
+class Prediction(models.Model):
+    """Grades that somebody predicted, as prior or grade model of rounds; rows are in ``file``.
+
+    ``max_grade`` is the best grade of the scale that the file was read for.
+    """
+
+    class Form(models.TextChoices):
+        GRADES = "grades"
+        PROBABILITIES = "probabilities"
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="predictions")
+    upload = models.OneToOneField(Upload, models.CASCADE, related_name="prediction")
+    name = models.CharField(max_length=255)
+    form = models.CharField(max_length=15, choices=Form)
+    max_grade = models.PositiveSmallIntegerField()
+    file = models.CharField(max_length=255)
+    digest = models.CharField(max_length=64)
+    topic_count = models.PositiveIntegerField()
+    pair_count = models.PositiveIntegerField()
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [UniqueConstraint(fields=["campaign", "name"], name="prediction_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Pool(models.Model):
     """All pairs that any accepted run returns down to the depth; the columns are in ``file``.
 
@@ -71,10 +100,16 @@ class Round(models.Model):
 
     class Method(models.TextChoices):
         POISSON = "poisson", "Poisson, permanent random numbers"
+        PRIORITY = "priority", "Priority, exactly as many pairs as the budget says"
         IID = "iid", "Independent draws with replacement"
+        PER_QUERY = "per-query", "As many independent draws in every topic"
+        QUERY = "query", "Whole topics, by what they tell and cost"
+        ACTIVE = "active", "Active: every batch is planned from the judgments before"
 
     class Prior(models.TextChoices):
         RANK = "rank", "By rank"
+        FUSION = "fusion", "By all runs together"
+        SCORES = "scores", "Predicted grades that were uploaded"
         CONSTANT = "constant", "Constant"
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="rounds")
@@ -86,6 +121,12 @@ class Round(models.Model):
     reported = models.JSONField(default=list, blank=True)
     prior = models.CharField(max_length=10, choices=Prior, default=Prior.RANK)
     method = models.CharField(max_length=10, choices=Method, default=Method.POISSON)
+    predictions = models.ForeignKey(
+        Prediction, models.PROTECT, null=True, blank=True, related_name="rounds"
+    )
+    depth = models.PositiveIntegerField(
+        null=True, blank=True, help_text="ranks that are looked at; empty: the campaign's depth"
+    )
     eps = models.FloatField(default=0.0)
     labels = models.PositiveSmallIntegerField(default=1)
     extra_share = models.FloatField(default=0.0)
@@ -179,6 +220,11 @@ class EstimateSet(models.Model):
     label_digest = models.CharField(max_length=64)
     digest = models.CharField(max_length=64)
     noise_measured = models.BooleanField(help_text="whether any pair has two judgments or more")
+    relevant_found = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="median number of relevant documents found per topic, for ratio measures",
+    )
     provenance = models.JSONField(default=dict)
     seconds = models.FloatField()
     created = models.DateTimeField(db_default=Now())
@@ -201,6 +247,10 @@ class Estimate(models.Model):
     class Estimator(models.TextChoices):
         HT = "ht", "Horvitz-Thompson"
         IS = "is", "importance sampling"
+        SN = "sn", "self-normalized importance sampling"
+        SQ = "sq", "active sampling, sequential weights"
+        CO = "co", "active sampling, product formula"
+        PA = "pa", "active sampling, as published"
 
     estimate_set = models.ForeignKey(EstimateSet, models.CASCADE, related_name="estimates")
     run = models.ForeignKey(Run, models.PROTECT, related_name="estimates")
@@ -233,11 +283,20 @@ class Report(models.Model):
     """A file made by the worker from one estimate set."""
 
     class Name(models.TextChoices):
-        ESTIMATES_CSV = "estimates.csv"
-        ESTIMATES_JSON = "estimates.json"
-        QRELS = "qrels.txt"
-        JUDGMENTS = "judgments.csv"
-        HTML = "report.html"
+        """The file's name, and in a sentence what it is good for."""
+
+        ESTIMATES_CSV = "estimates.csv", "Every run, measure and estimator, for spreadsheets."
+        ESTIMATES_JSON = "estimates.json", "The same with covariances, verdicts and the design."
+        QRELS = (
+            "qrels.txt",
+            "Mean grades as trec_eval reads them; scoring runs on them is no estimate.",
+        )
+        JUDGMENTS = "judgments.csv", "Every label with its assessor and inclusion probability."
+        HTML = "report.html", "To read and to print: what was evaluated, how, and what came out."
+        COLLECTION = (
+            "collection.zip",
+            "Judgments and probabilities, from which “manage.py score” estimates further runs.",
+        )
 
     estimate_set = models.ForeignKey(EstimateSet, models.CASCADE, related_name="reports")
     name = models.CharField(max_length=20, choices=Name)

@@ -13,9 +13,10 @@ from django.db.models import Count, Q, QuerySet, Sum
 from numpy.typing import NDArray
 
 from estimation.core.archives import read_archive
+from estimation.core.measures import parse_measure
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch, Run
 from judging import selectors as judging
-from judging.models import Batch, Campaign, Decision, Job, Pair
+from judging.models import Batch, Campaign, Decision, Job, Pair, preference_scale
 
 MATRICES_FORMAT = "evalsite-matrices-1"
 
@@ -392,6 +393,14 @@ class ReportData:
     agreement: Agreement | None
     decisions: list[Decision]
 
+    @property
+    def scale(self) -> list[dict[str, str]]:
+        return scale_of(self.round)
+
+    @property
+    def is_of_preferences(self) -> bool:
+        return parse_measure(self.round.measure).family == "preference"
+
 
 @dataclass(frozen=True)
 class LabelFacts:
@@ -401,6 +410,7 @@ class LabelFacts:
     grades: list[int]
     agreement: Agreement | None
     decided: int
+    scale: list[dict[str, str]]
 
 
 def label_facts(row: Round, shown: EstimateSet) -> LabelFacts:
@@ -409,10 +419,19 @@ def label_facts(row: Round, shown: EstimateSet) -> LabelFacts:
     counts = Counter(label.grade for label in said)
     return LabelFacts(
         assessors=dict(sorted(Counter(label.assessor for label in said).items())),
-        grades=[counts[grade] for grade in range(row.campaign.max_grade + 1)],
+        grades=[counts[grade] for grade in range(len(scale_of(row)))],
         agreement=agreement(said),
         decided=judging.decisions(row.campaign).filter(pair__in=pairs).count(),
+        scale=scale_of(row),
     )
+
+
+def scale_of(row: Round) -> list[dict[str, str]]:
+    """What the grades of the round's judgments mean, from 0 upwards."""
+    if parse_measure(row.measure).family == "preference":
+        return preference_scale("first", "second")
+    grades: list[dict[str, str]] = row.campaign.grades
+    return grades
 
 
 def _pairs_behind(row: Round, shown: EstimateSet) -> QuerySet[Pair, int]:

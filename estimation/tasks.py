@@ -1,9 +1,18 @@
 """Estimation's job handlers (the Celery task is judging.tasks.run_job)."""
 
-from estimation.services import drawing, estimates, previews, reports, runs  # noqa: F401
+from estimation.services import (  # noqa: F401  (loaders register themselves)
+    drawing,
+    estimates,
+    planning,
+    predictions,
+    previews,
+    reports,
+    runs,
+)
 from judging.services import jobs
 
 jobs.handles("preview")(previews.preview)
 jobs.handles("draw")(drawing.draw_round)
 jobs.handles("recompute")(estimates.recompute)
+jobs.handles("plan-batch")(planning.plan_batch)
 jobs.handles("report")(reports.make)

@@ -23,11 +23,12 @@ from judging.api.fields import Body, Text, Whole, checked
 from judging.models import Campaign
 
 MEDIA_TYPES = {
-    Report.Name.ESTIMATES_CSV: "text/csv",
-    Report.Name.ESTIMATES_JSON: "application/json",
-    Report.Name.QRELS: "text/plain",
-    Report.Name.JUDGMENTS: "text/csv",
-    Report.Name.HTML: "text/html",
+    Report.Name.ESTIMATES_CSV: "text/csv; charset=utf-8",
+    Report.Name.ESTIMATES_JSON: "application/json; charset=utf-8",
+    Report.Name.QRELS: "text/plain; charset=utf-8",
+    Report.Name.JUDGMENTS: "text/csv; charset=utf-8",
+    Report.Name.HTML: "text/html; charset=utf-8",
+    Report.Name.COLLECTION: "application/zip",
 }
 
 
@@ -146,7 +147,7 @@ class ReportFile(CampaignView):
             path.open("rb"),
             as_attachment=True,
             filename=f"{slug}-round{row.estimate_set.round.number}-{row.name}",
-            content_type=f"{MEDIA_TYPES[Report.Name(row.name)]}; charset=utf-8",
+            content_type=MEDIA_TYPES[Report.Name(row.name)],
         )
 
 

@@ -21,7 +21,7 @@ from judging.models import Campaign, Job
 JOBS = ("preview", "draw", "recompute", "report")
 TAG = 255
 MAX_MEASURES = 10
-MEASURE_HELP = "P@k, DCG@k, Gain@k or RBP(p=…)."
+MEASURE_HELP = "As ir-measures writes it: P@10, DCG@10, AP, nDCG@10, ERR@20, #ofSwaps …"
 BUDGET_HELP = "Pairs to draw, in expectation."
 
 
@@ -54,6 +54,11 @@ class RoundChange(Body):
     )  # fmt: skip
     prior = serializers.ChoiceField(Round.Prior.choices, required=False)
     method = serializers.ChoiceField(Round.Method.choices, required=False)
+    predictions = Text(
+        max_length=TAG, required=False, allow_blank=True,
+        help_text="Name of uploaded predicted grades: for the prior scores and the method query.",
+    )  # fmt: skip
+    depth = Whole(required=False, allow_null=True, help_text="Ranks that are looked at.")
     eps = Number(required=False, help_text="Share of the uniform distribution mixed in.")
     labels = Whole(required=False, help_text="Judgments per pair.")
     extra_share = Number(required=False, help_text="Share of pairs that get one judgment more.")

@@ -42,6 +42,8 @@ class RoundRow(Row):
     measure = CharField()
     reported = serializers.ListField(child=CharField())
     prior = serializers.ChoiceField(Round.Prior.choices)
+    predictions = CharField(source="predictions.name", default=None, allow_null=True)
+    depth = IntegerField(allow_null=True, help_text="Null: the campaign's.")
     method = serializers.ChoiceField(Round.Method.choices)
     eps = Number()
     labels = IntegerField()
@@ -87,6 +89,9 @@ class EstimateSetRow(Row):
     labels = IntegerField(source="label_count")
     decided = IntegerField(source="decided_count")
     noise_measured = serializers.BooleanField()
+    relevant_found = Number(
+        allow_null=True, help_text="Median per topic; null without AP, nDCG and Rprec."
+    )
     digest = CharField(help_text="Of every number; a recompute from scratch gives the same.")
     label_digest = CharField()
     provenance = serializers.DictField(help_text="Versions it was made with.")
@@ -168,6 +173,7 @@ class ReportRow(Row):
     estimate_set = IntegerField(source="estimate_set.number")
     batches = IntegerField(source="estimate_set.batches")
     name = serializers.ChoiceField(Report.Name.choices)
+    purpose = CharField(source="get_name_display", help_text="What the file is good for.")
     size = IntegerField(help_text="Bytes.")
     digest = CharField(help_text="SHA-256.")
     created = DateTimeField()

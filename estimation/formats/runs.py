@@ -15,9 +15,16 @@ import numpy as np
 from estimation.core.archives import ArchiveError, ArchiveFile, read_archive, write_archive
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray, frozen
 from estimation.core.pool import RankedLists, trec_eval_order
+from estimation.formats.columns import (
+    MAX_DOCNO_BYTES,
+    MAX_NUMBER,
+    MAX_TOPICS,
+    known_topics,
+    parsed_number,
+    report_duplicates,
+)
 from judging.formats.lines import (
     DEFAULT_LIMITS,
-    MEBIBYTE,
     BinaryFile,
     Limits,
     decode_line,
@@ -27,13 +34,8 @@ from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 
 FORMAT = "evalsite-run-1"
 
-MAX_TOPICS = 100_000
-MAX_DOCNO_BYTES = 256 * MEBIBYTE
-"""Size of the column of docnos, in which the longest docno sets the width of all."""
-
-_MAX_NUMBER = 400  # characters of a score or rank; parsing longer ones takes its time
-_NAMED = 5
 _COLUMNS = ("topic", "Q0", "docno", "rank", "score", "tag")
+_RETURNS_NOTHING = "missing: the run returns nothing there"
 _BLANKS = re.compile(r"[ \t]+")
 _UNUSUAL = bytes(byte for byte in range(32) if byte not in b"\t\n") + b"\x7f\\"
 _PATH_LIKE = re.compile(rb"(?:^| )(?:[/~]|[A-Za-z]:)|(?:^|[ /])\.{1,2}(?:[ /]|$)")
@@ -95,9 +97,11 @@ def read_run(
     lines, names = reader.lines(), reader.topics
     if not len(lines.number) and problems.ok:
         problems.error(None, "", "expected the lines of a run, found none in the file")
-    _report_duplicates(lines, names, problems)
+    report_duplicates(lines.topic, lines.docno, lines.number, names, problems)
     _warn_of_ranks(lines, problems)
-    known = _known(lines, names, topics, problems)
+    known = known_topics(
+        lines.topic, lines.number, names, topics, problems, missing=_RETURNS_NOTHING
+    )
     if not problems.ok:
         return None
     return _ranked(reader.tag, lines, names, known)
@@ -177,7 +181,7 @@ class _Reader:
             elif self._is_good(cells, number):
                 topic, _, docno, rank, score, _ = cells
                 code = self._code(topic.encode(), number)
-                rows.append((code, docno.encode(), float(score), _number(rank), number))
+                rows.append((code, docno.encode(), float(score), parsed_number(rank), number))
         if rows:
             self._add(_lines(*zip(*rows, strict=True)))
 
@@ -187,7 +191,7 @@ class _Reader:
             "topic": id_problem(topic, "topic"),
             "docno": id_problem(docno),
             "score": None
-            if math.isfinite(_number(score))
+            if math.isfinite(parsed_number(score))
             else f"expected a finite number, found {show(score)}",
             "tag": self._tag_fault(tag, line),
         }
@@ -233,22 +237,12 @@ def _are_plain_ids(ids: Sequence[bytes]) -> bool:
 
 
 def _plain_numbers(texts: Sequence[bytes]) -> FloatArray | None:
-    if max(map(len, texts)) > _MAX_NUMBER or b"_" in b" ".join(texts):
+    if max(map(len, texts)) > MAX_NUMBER or b"_" in b" ".join(texts):
         return None
     try:
         return np.array(list(map(float, texts)))
     except ValueError:
         return None
-
-
-def _number(text: str) -> float:
-    """Return a number, or NaN for what is none (Python's underscores and digits included)."""
-    if len(text) > _MAX_NUMBER or "_" in text or not text.isascii():
-        return math.nan
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def _lines(topic: Any, docno: Any, score: Any, rank: Any, number: Any) -> _Lines:
@@ -259,19 +253,6 @@ def _lines(topic: Any, docno: Any, score: Any, rank: Any, number: Any) -> _Lines
         np.array(rank, dtype=np.float64),
         np.array(number, dtype=np.int64),
     )
-
-
-def _report_duplicates(lines: _Lines, topics: Sequence[str], problems: Problems) -> None:
-    order = np.lexsort((lines.docno, lines.topic))
-    topic, docno, number = lines.topic[order], lines.docno[order], lines.number[order]
-    starts = np.ones(len(order), dtype=bool)
-    starts[1:] = (topic[1:] != topic[:-1]) | (docno[1:] != docno[:-1])
-    original = number[np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))]
-    repeated = np.flatnonzero(~starts)
-    for place in repeated[np.argsort(number[repeated])]:
-        pair = f"docno {show(docno[place].decode())} of topic {show(topics[topic[place]])}"
-        message = f"expected {pair} once, found it on line {original[place]} already"
-        problems.error(int(number[place]), "docno", message)
 
 
 def _warn_of_ranks(lines: _Lines, problems: Problems) -> None:
@@ -309,31 +290,6 @@ def rank_contradictions(topic: IntArray, score: FloatArray, rank: FloatArray) ->
     against = np.zeros(len(order), dtype=np.bool_)
     against[order] = (group > 0) & (key > lowest[np.maximum(group - 1, 0)])
     return against
-
-
-def _known(
-    lines: _Lines, names: Sequence[str], topics: Collection[str] | None, problems: Problems
-) -> BoolArray:
-    """Tell which lines belong to a known topic; warn of unknown and of missing topics."""
-    if topics is None or not names:
-        return np.ones(len(lines.number), dtype=np.bool_)
-    wanted = frozenset(topics)
-    known = np.array([name in wanted for name in names], dtype=np.bool_)[lines.topic]
-    unknown = [name for name in names if name not in wanted]
-    if unknown:
-        at = lines.number[~known]
-        message = f"{_named(unknown)} not among the known topics; {len(at)} lines are left out"
-        problems.warning(int(at[0]), "topic", message)
-    if len(unknown) == len(names):
-        problems.error(None, "topic", "expected lines of known topics, found none")
-    elif missing := sorted(wanted.difference(names)):
-        problems.warning(None, "topic", f"{_named(missing)} missing: the run returns nothing there")
-    return known
-
-
-def _named(topics: Sequence[str]) -> str:
-    shown = ", ".join(map(show, topics[:_NAMED])) + (", …" if len(topics) > _NAMED else "")
-    return f"topic {shown} is" if len(topics) == 1 else f"{len(topics)} topics ({shown}) are"
 
 
 def _ranked(tag: str, lines: _Lines, names: Sequence[str], known: BoolArray) -> RunFile:

@@ -1,18 +1,44 @@
-"""From a round's row to the core's design."""
+"""From a round's row to the core's design, and to the pool that it is about."""
+
+from typing import cast
 
 from estimation.core import goals
-from estimation.core.designs import Design, DesignError, make_design
+from estimation.core.active_lists import ActiveError
+from estimation.core.active_rounds import make_plan
+from estimation.core.designs import DesignError, Method, make_design
 from estimation.core.goals import Goal, GoalError
+from estimation.core.grade_models import GradeModel, GradeModelError, uniform_grades
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import Pool, PoolError
 from estimation.core.priors import Prior, PriorError, make_prior
+from estimation.core.queries import QueryError, make_query_design
+from estimation.core.rounds import AnyDesign
+from estimation.models import Pool as PoolRow
 from estimation.models import Round
+from estimation.services import pools, predictions
 from judging.errors import UserError
+
+PREFERENCE_DEPTH = 10
+"""Ranks that are compared by default: a list of L documents has L (L - 1) / 2 pairs."""
 
 
 def measures_of(row: Round) -> list[Measure]:
     """The round's measures, the goal's first."""
     return [parse_measure(text) for text in (row.measure, *row.reported)]
+
+
+def pool_for(row: Round) -> tuple[PoolRow, Pool]:
+    """The pool that the round's measures are about.
+
+    Raises UserError ``nothing_to_pool`` (409) without topics or runs.
+    """
+    families = {measure.family for measure in measures_of(row)}
+    depth = row.depth or row.campaign.depth
+    if "preference" in families:
+        depth = row.depth or min(PREFERENCE_DEPTH, row.campaign.depth)
+        return pools.ensure(row.campaign, depth=depth, kind=pools.Kind.PREFERENCES)
+    kind = pools.Kind.SCORED if "prediction" in families else pools.Kind.DOCUMENTS
+    return pools.ensure(row.campaign, depth=depth, kind=kind)
 
 
 def goal_of(row: Round, pool: Pool) -> Goal:
@@ -30,32 +56,70 @@ def goal_of(row: Round, pool: Pool) -> Goal:
 
 
 def prior_of(row: Round, pool: Pool) -> Prior:
+    given = row.predictions
     return make_prior(
         pool,
         name=row.prior,
         goal=goal_of(row, pool),
         measure=parse_measure(row.measure),
         max_grade=row.campaign.max_grade,
+        grades=predictions.grades_for(given, pool) if given else None,
     )
 
 
-def design_of(row: Round, pool: Pool, *, budget: int | None = None) -> Design:
+def grade_model_of(row: Round, pool: Pool) -> GradeModel:
+    """What is believed about grades: the uploaded predictions, else all grades alike."""
+    if row.predictions:
+        return predictions.model_for(row.predictions, pool, row.campaign.max_grade)
+    return uniform_grades(pool, max_grade=row.campaign.max_grade)
+
+
+def design_of(row: Round, pool: Pool) -> AnyDesign:
     """The design of the round over a pool.
 
     Raises UserError ``design_impossible`` (409) with the core's sentence.
     """
-    budget = budget or row.budget
     try:
-        return make_design(
-            pool,
-            goal=goal_of(row, pool),
-            measure=parse_measure(row.measure),
-            reported=measures_of(row)[1:],
-            prior=prior_of(row, pool),
-            method="iid" if row.method == Round.Method.IID else "poisson",
-            budget=budget,
-            batch_size=min(row.batch_size, budget),
-            eps=row.eps,
-        )
-    except (DesignError, GoalError, MeasureError, PoolError, PriorError) as error:
+        if row.method == Round.Method.QUERY:
+            return _of_topics(row, pool)
+        if row.method == Round.Method.ACTIVE:
+            return make_plan(
+                pool, measures=measures_of(row), budget=row.budget, batch_size=row.batch_size
+            )
+        return _of_pairs(row, pool)
+    except (
+        ActiveError, DesignError, GoalError, GradeModelError, MeasureError, PoolError, PriorError,
+        QueryError,
+    ) as error:  # fmt: skip
         raise UserError("design_impossible", str(error), status=409) from None
+
+
+def _of_pairs(row: Round, pool: Pool) -> AnyDesign:
+    return make_design(
+        pool,
+        goal=goal_of(row, pool),
+        measure=parse_measure(row.measure),
+        reported=measures_of(row)[1:],
+        prior=prior_of(row, pool),
+        method=cast(Method, row.method),
+        budget=row.budget,
+        batch_size=min(row.batch_size, row.budget),
+        eps=row.eps,
+        max_grade=row.campaign.max_grade,
+    )
+
+
+def _of_topics(row: Round, pool: Pool) -> AnyDesign:
+    """Documents of all runs are judged, as deep as the measures look, so that all have values."""
+    cutoffs = [measure.cutoff or pool.depth for measure in measures_of(row)]
+    return make_query_design(
+        pool,
+        goal=goal_of(row, pool),
+        measure=parse_measure(row.measure),
+        model=grade_model_of(row, pool),
+        budget=row.budget,
+        batch_budget=min(row.batch_size, row.budget),
+        reported=pool.runs,
+        depth=min(pool.depth, max(cutoffs)),
+        estimator="unbiased",
+    )

@@ -5,20 +5,21 @@ goes to the judging side; only (topic, document) pairs and numbers of labels cro
 """
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
-from estimation.core.designs import Design
-from estimation.core.draws import Sample, draw, extra_labels
+from estimation.core.draws import Served, extra_labels
 from estimation.core.pool import Pool as Columns
+from estimation.core.rounds import Round as Drawn
+from estimation.core.rounds import draw_round as draw
 from estimation.models import Draw, Pool, Round, RoundBatch
-from estimation.services import designing, files, pools
+from estimation.services import designing, files
 from judging.errors import UserError
-from judging.models import Campaign, Upload
+from judging.models import Batch, Campaign, Upload
 from judging.services import audit, batches, jobs
 
 CHUNK = 2000
@@ -26,17 +27,21 @@ CHUNK = 2000
 
 def draw_round(job: jobs.Running) -> None:
     """The job: draws the round. Safe to run again at any point before the last commit."""
-    row = Round.objects.select_related("campaign", "run", "baseline").get(pk=job.target)
+    row = _row(job.target)
     if row.state != Round.State.DRAFTED:
         return
     _refuse_while_uploads_pend(row.campaign)
-    _discard_remains(row)
-    pool_row, pool = pools.ensure(row.campaign)
-    design = designing.design_of(row, pool)
-    sample = draw(pool, design, seed=row.seed)
-    job.report(0.1, f"{len(sample):,} pairs drawn")
-    batch_ids = _prepare(row, pool, design, sample, job)
-    _freeze(row, pool_row, design, sample, batch_ids, job)
+    discard_unfinished(row)
+    pool_row, pool = designing.pool_for(row)
+    drawn = draw(pool, designing.design_of(row, pool), seed=row.seed)
+    served = drawn.served(pool)
+    job.report(0.1, f"{len(served.pair):,} pairs drawn")
+    batch_ids = prepare(row, pool, served, job)
+    _freeze(row, pool_row, provenance(pool), drawn, batch_ids, job)
+
+
+def _row(pk: int) -> Round:
+    return Round.objects.select_related("campaign", "run", "baseline", "predictions").get(pk=pk)
 
 
 def _refuse_while_uploads_pend(campaign: Campaign) -> None:
@@ -47,66 +52,64 @@ def _refuse_while_uploads_pend(campaign: Campaign) -> None:
         raise jobs.NotYet(1.0, "waits for uploads to be read")
 
 
-def _discard_remains(row: Round) -> None:
-    """What an earlier attempt left behind when it was cut off."""
-    row.draws.all().delete()
-    left = [link.batch for link in row.round_batches.select_related("batch")]
-    row.round_batches.all().delete()
+def discard_unfinished(row: Round) -> None:
+    """Removes what an earlier attempt left behind when it was cut off: batches in preparation."""
+    links = row.round_batches.filter(batch__state=Batch.State.PREPARING).select_related("batch")
+    left = [link.batch for link in links]
+    row.draws.filter(batch_number__in=[link.number for link in links]).delete()
+    links.delete()
     batches.discard(left)
 
 
-def _prepare(
-    row: Round, pool: Columns, design: Design, sample: Sample, job: jobs.Running
-) -> list[int]:
+def prepare(row: Round, pool: Columns, served: Served, job: jobs.Running) -> list[int]:
+    """Prepares the batches that are not there yet; returns their row ids."""
     topics = dict(row.campaign.topics.values_list("topic_id", "pk"))
     labels = extra_labels(
-        pool, seed=row.seed, pairs=sample.pair, labels=row.labels, share=row.extra_share
+        pool, seed=row.seed, pairs=served.pair, labels=row.labels, share=row.extra_share
     )
-    counts = np.bincount(sample.draws, minlength=len(pool)) if len(sample.draws) else None
+    there = set(row.round_batches.values_list("number", flat=True))
+    missing = [n for n in range(1, int(served.batch.max(initial=0)) + 1) if n not in there]
     ids = []
-    for number in range(1, design.batches + 1):
+    for done, number in enumerate(missing, start=1):
         batch = batches.new_batch(row.campaign)
         RoundBatch.objects.create(round=row, number=number, batch=batch)
-        entering = np.flatnonzero(sample.batch == number)
+        entering = np.flatnonzero(served.batch == number)
+        pairs, wanted_labels = served.pair[entering], labels[entering].tolist()
         wanted = [
-            batches.WantedPair(
-                topic=topics[pool.topics[pool.topic[position]]],
-                docno=pool.docno[position].decode(),
-                labels=wanted_labels,
-            )
-            for position, wanted_labels in zip(
-                sample.pair[entering].tolist(), labels[entering].tolist(), strict=True
+            batches.WantedPair(topic=topics[topic], docno=docno, other=other, labels=number_wanted)
+            for (topic, docno, other), number_wanted in zip(
+                _named(pool, pairs), wanted_labels, strict=True
             )
         ]
-        pair_ids = batches.prepare(batch, wanted)
-        _create_draws(row, number, pair_ids, sample, entering, counts)
+        _create_draws(row, number, batches.prepare(batch, wanted), served, entering)
         ids.append(batch.pk)
-        job.report(0.1 + 0.8 * number / design.batches, f"batch {number} of {design.batches}")
+        job.report(0.1 + 0.8 * done / len(missing), f"batch {number} of {missing[-1]}")
     return ids
 
 
+def _named(pool: Columns, pairs: np.ndarray) -> Iterator[tuple[str, str, str]]:
+    """Topic, docno, and in a pool of preferences the other docno."""
+    others = [b""] * len(pairs) if pool.other is None else pool.other[pairs].tolist()
+    columns = pool.topic[pairs].tolist(), pool.docno[pairs].tolist(), others
+    for topic, docno, other in zip(*columns, strict=True):
+        yield pool.topics[topic], docno.decode(), other.decode()
+
+
 def _create_draws(
-    row: Round,
-    number: int,
-    pair_ids: Sequence[int],
-    sample: Sample,
-    entering: np.ndarray,
-    counts: np.ndarray | None,
+    row: Round, number: int, pair_ids: Sequence[int], served: Served, entering: np.ndarray
 ) -> None:
+    columns = (served.pair, served.draws, served.probability)
     draws = [
         Draw(
             round=row,
             pair_id=pair_id,
             position=position,
             batch_number=number,
-            count=1 if counts is None else int(counts[position]),
+            count=count,
             probability=probability,
         )
-        for pair_id, position, probability in zip(
-            pair_ids,
-            sample.pair[entering].tolist(),
-            sample.probability[entering].tolist(),
-            strict=True,
+        for pair_id, position, count, probability in zip(
+            pair_ids, *(column[entering].tolist() for column in columns), strict=True
         )
     ]
     for start in range(0, len(draws), CHUNK):
@@ -116,17 +119,17 @@ def _create_draws(
 def _freeze(
     row: Round,
     pool_row: Pool,
-    design: Design,
-    sample: Sample,
+    made_with: dict[str, str],
+    drawn: Drawn,
     batch_ids: list[int],
     job: jobs.Running,
 ) -> None:
     frozen = {
         "state": Round.State.DRAWN,
         "pool": pool_row,
-        "design_file": files.keep_written("designs", design.save),
-        "sample_file": files.keep_written("samples", sample.save),
-        "provenance": provenance(design),
+        "design_file": files.keep_written("designs", drawn.design.save),
+        "sample_file": files.keep_written("samples", drawn.sample.save),
+        "provenance": made_with,
         "drawn": Now(),
     }
     with transaction.atomic():
@@ -139,17 +142,17 @@ def _freeze(
             by=None,
             campaign=row.campaign_id,
             target=row,
-            pairs=len(sample),
+            pairs=row.draws.count(),
             pool=pool_row.digest,
             seed=row.seed,
         )
 
 
-def provenance(design: Design) -> dict[str, str]:
+def provenance(pool: Columns) -> dict[str, str]:
     """With what the numbers were made, for the report."""
     return {
         "evalsite": settings.VERSION,
         "numpy": np.__version__,
         "python": platform.python_version(),
-        "pool": design.pool_digest,
+        "pool": pool.digest,
     }

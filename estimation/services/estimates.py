@@ -18,11 +18,11 @@ from django.db import transaction
 from django.db.models import Max
 
 from estimation.core.archives import write_archive
-from estimation.core.designs import Design
-from estimation.core.draws import Sample
-from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult, evaluate
+from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult
 from estimation.core.labels import LabelRows
 from estimation.core.pool import Pool as Columns
+from estimation.core.rounds import Round as Drawn
+from estimation.core.rounds import load_round
 from estimation.models import Draw, Estimate, EstimateSet, Round
 from estimation.selectors import MATRICES_FORMAT, complete_batches
 from estimation.services import designing, drawing, files
@@ -35,8 +35,7 @@ class Inputs:
     """What a recompute rests on."""
 
     pool: Columns
-    design: Design
-    sample: Sample
+    drawn: Drawn
     batches: int
     labels: LabelRows
     label_digest: str
@@ -73,6 +72,8 @@ def recompute(job: jobs.Running) -> None:
         job.fence()
         _store(row, outcome, matrices)
         _advance(row, outcome)
+        if row.method == Round.Method.ACTIVE:
+            jobs.request("plan-batch", row.pk, campaign=row.campaign)
 
 
 def from_scratch(row: Round) -> Outcome | None:
@@ -81,7 +82,7 @@ def from_scratch(row: Round) -> Outcome | None:
 
 
 def gather(row: Round) -> Inputs:
-    pool, design, sample = _columns(row)
+    pool, drawn = columns_of(row)
     batches = complete_batches(row)
     draws = Draw.objects.filter(round=row, batch_number__lte=batches)
     positions = dict(draws.values_list("pair_id", "position"))
@@ -93,8 +94,7 @@ def gather(row: Round) -> Inputs:
     labels.sort()
     return Inputs(
         pool=pool,
-        design=design,
-        sample=sample,
+        drawn=drawn,
         batches=batches,
         labels=LabelRows(
             pair=np.array([label[0] for label in labels], dtype=np.int64),
@@ -105,14 +105,12 @@ def gather(row: Round) -> Inputs:
     )
 
 
-def _columns(row: Round) -> tuple[Columns, Design, Sample]:
+def columns_of(row: Round) -> tuple[Columns, Drawn]:
+    """The pool of a drawn round, and what was drawn from it."""
     if row.pool is None:
         raise ValueError(f"round {row.pk} has not been drawn")
-    return (
-        _pool(row.pool.file),
-        Design.load(files.path_of(row.design_file)),
-        Sample.load(files.path_of(row.sample_file)),
-    )
+    stored = files.path_of(row.design_file), files.path_of(row.sample_file)
+    return _pool(row.pool.file), load_round(*stored)
 
 
 @lru_cache(maxsize=4)
@@ -123,10 +121,8 @@ def _pool(name: str) -> Columns:
 
 def compute(row: Round, inputs: Inputs) -> Outcome:
     start = time.perf_counter()
-    evaluation = evaluate(
+    evaluation = inputs.drawn.evaluate(
         inputs.pool,
-        inputs.design,
-        inputs.sample,
         labels=inputs.labels,
         measures=designing.measures_of(row),
         max_grade=row.campaign.max_grade,
@@ -184,8 +180,9 @@ def _store(row: Round, outcome: Outcome, matrices: str) -> None:
         matrices_file=matrices,
         label_digest=inputs.label_digest,
         digest=outcome.digest,
-        provenance=drawing.provenance(inputs.design),
+        provenance=drawing.provenance(inputs.pool),
         noise_measured=evaluation.results[0].label_noise_measured,
+        relevant_found=_relevant_found(evaluation),
         seconds=outcome.seconds,
     )
     runs = dict(row.campaign.runs.values_list("tag", "pk"))
@@ -195,6 +192,12 @@ def _store(row: Round, outcome: Outcome, matrices: str) -> None:
         for name, estimator in result.estimators.items()
         for estimate in _rows(estimate_set, runs, result, name, estimator)
     )
+
+
+def _relevant_found(evaluation: Evaluation) -> float | None:
+    """Ratio measures rest on the relevant documents of a topic: the median number found."""
+    found = [each.relevant_found for each in evaluation.results if each.relevant_found is not None]
+    return float(min(np.median(each) for each in found)) if found else None
 
 
 def _rows(
@@ -227,7 +230,7 @@ def _rows(
 
 
 def _advance(row: Round, outcome: Outcome) -> None:
-    done = outcome.inputs.batches == outcome.inputs.design.batches
+    done = outcome.inputs.batches == outcome.inputs.drawn.batches
     state = Round.State.COMPLETE if done else Round.State.JUDGING
     Round.objects.filter(pk=row.pk, state__in=[Round.State.DRAWN, Round.State.JUDGING]).update(
         state=state

@@ -2,33 +2,49 @@
 
 import hashlib
 import json
+from dataclasses import replace
+from enum import StrEnum
 
 from django.db import IntegrityError, transaction
 
 from estimation.core.pool import Pool as Columns
-from estimation.core.pool import build_pool
+from estimation.core.pool import RankedLists, build_pool
+from estimation.core.preferences import preference_pool
 from estimation.models import Pool, Run
 from estimation.services import files, runs
 from judging.errors import UserError
 from judging.models import Campaign
 
 
-def ensure(campaign: Campaign) -> tuple[Pool, Columns]:
-    """The pool of the campaign's topics and accepted runs down to its depth.
+class Kind(StrEnum):
+    """What the parts of a pool are, and whether it holds the scores of the runs."""
+
+    DOCUMENTS = "documents"
+    SCORED = "scored"
+    PREFERENCES = "preferences"
+
+
+def ensure(
+    campaign: Campaign, *, depth: int | None = None, kind: Kind = Kind.DOCUMENTS
+) -> tuple[Pool, Columns]:
+    """The pool of the campaign's topics and accepted runs, by default down to its depth.
 
     Raises UserError ``nothing_to_pool`` (409) without topics or runs.
     """
+    depth = depth or campaign.depth
     topics = list(campaign.topics.values_list("topic_id", flat=True))
     accepted = list(campaign.runs.order_by("pk"))
     if not topics or not accepted:
         message = "A pool needs topics and at least one accepted run. Upload them first."
         raise UserError("nothing_to_pool", message, status=409)
-    digest = _input_digest(topics, accepted, campaign.depth)
+    digest = _input_digest(topics, accepted, depth, kind)
     row = Pool.objects.filter(campaign=campaign, digest=digest).first()
     if row is not None:
         return row, load(row)
-    lists = {run.tag: runs.read_back(run).lists for run in accepted}
-    columns = build_pool(topics, lists, depth=campaign.depth)
+    lists = {run.tag: _lists(run) for run in accepted}
+    columns = build_pool(topics, lists, depth=depth, scores=kind == Kind.SCORED)
+    if kind == Kind.PREFERENCES:
+        columns = preference_pool(columns, depth=depth)
     return _keep(campaign, digest, columns), columns
 
 
@@ -36,8 +52,19 @@ def load(row: Pool) -> Columns:
     return Columns.load(files.path_of(row.file))
 
 
-def _input_digest(topics: list[str], accepted: list[Run], depth: int) -> str:
-    content = [sorted(topics), sorted((run.tag, run.digest) for run in accepted), depth]
+def _lists(run: Run) -> RankedLists:
+    """A run's lists with its scores; where two runs rank alike, their scores may still differ."""
+    read = runs.read_back(run)
+    return replace(read.lists, scores=read.scores)
+
+
+def _input_digest(topics: list[str], accepted: list[Run], depth: int, kind: Kind) -> str:
+    content: list[object] = [sorted(topics), sorted((run.tag, run.digest) for run in accepted)]
+    content.append(depth)
+    if kind == Kind.SCORED:  # a run's digest is of its ranking alone
+        content.append(sorted((run.tag, run.file) for run in accepted))
+    elif kind == Kind.PREFERENCES:
+        content.append(kind)
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 

@@ -1,16 +1,21 @@
 """What a drafted round would buy, worked out by the worker before anything is drawn."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from django.db import transaction
 
+from estimation.core.active_rounds import ActivePlan
 from estimation.core.designs import Design
 from estimation.core.measures import Measure
 from estimation.core.planning import expected_half_widths, half_width_curve
 from estimation.core.pool import Pool
+from estimation.core.queries import QueryDesign, labelled_pairs
+from estimation.core.query_planning import expected_query_half_widths
 from estimation.models import Round
-from estimation.services import designing, pools
+from estimation.services import designing
 from judging.errors import UserError
 from judging.selectors import documents
 from judging.services import jobs
@@ -21,7 +26,8 @@ CURVE_POINTS = 12
 
 def preview(job: jobs.Running) -> None:
     """The job: fills in the round's preview; a design that cannot be made says why."""
-    row = Round.objects.select_related("campaign", "run", "baseline").filter(pk=job.target).first()
+    rows = Round.objects.select_related("campaign", "run", "baseline", "predictions")
+    row = rows.filter(pk=job.target).first()
     if row is None or row.state != Round.State.DRAFTED:
         return
     try:
@@ -34,22 +40,33 @@ def preview(job: jobs.Running) -> None:
 
 
 def _preview(row: Round) -> dict[str, Any]:
-    _, pool = pools.ensure(row.campaign)
+    _, pool = designing.pool_for(row)
     design = designing.design_of(row, pool)
-    inclusion = design.inclusion()
-    expected = float(inclusion.sum())
-    labels = expected * (row.labels + row.extra_share)
+    if isinstance(design, QueryDesign):
+        promised = _of_topics(row, pool, design)
+    elif isinstance(design, ActivePlan):
+        promised = _of_active(pool, design)
+    else:
+        promised = _of_pairs(row, pool, design)
+    labels = promised["expected_pairs"] * (row.labels + row.extra_share)
     return {
         "error": None,
         "topics": len(pool.topics),
         "runs": len(pool.runs),
         "pool_pairs": len(pool),
-        "eligible_pairs": int(design.eligible.sum()),
-        "expected_pairs": expected,
         "expected_labels": labels,
         "hours": labels * SECONDS_PER_LABEL / 3600,
         "batches": design.batches,
         "without_text": _without_text(row, pool),
+        **promised,
+    }
+
+
+def _of_pairs(row: Round, pool: Pool, design: Design) -> dict[str, Any]:
+    inclusion = design.inclusion()
+    return {
+        "eligible_pairs": int(design.eligible.sum()),
+        "expected_pairs": float(inclusion.sum()),
         "pairs_per_topic": _per_topic(pool, inclusion),
         "measures": [_measure(row, pool, design, m) for m in designing.measures_of(row)],
         "curve": _curve(row, pool, design),
@@ -57,10 +74,51 @@ def _preview(row: Round) -> dict[str, Any]:
     }
 
 
+def _of_topics(row: Round, pool: Pool, design: QueryDesign) -> dict[str, Any]:
+    """Costs are documents to judge, so that the expected cost is the expected number of pairs."""
+    draws = design.planned_draws()
+    inclusion = np.where(design.eligible, -np.expm1(draws * np.log1p(-design.probability)), 0.0)
+    if design.is_census:
+        inclusion = design.eligible.astype(np.float64)
+    needed = labelled_pairs(pool, runs=design.runs, depth=design.depth)
+    predict = partial(
+        expected_query_half_widths, pool, design, model=designing.grade_model_of(row, pool)
+    )
+    budgets = _budgets(row, float(design.cost.sum()))
+    curve = predict(measure=design.measure, budgets=budgets)
+    return {
+        "eligible_pairs": int(needed.sum()),
+        "expected_pairs": float(inclusion @ design.cost),
+        "pairs_per_topic": _per_topic(pool, np.where(needed, inclusion[pool.topic], 0.0)),
+        "measures": [
+            _widths(measure, design.runs, predict(measure=measure, budgets=[row.budget])[0])
+            for measure in designing.measures_of(row)
+        ],
+        "curve": _points(budgets, curve),
+        "largest": None,
+    }
+
+
+def _of_active(pool: Pool, plan: ActivePlan) -> dict[str, Any]:
+    """Which pairs come up, and so the precision, depends on what will be found."""
+    share = plan.limits / np.maximum(np.bincount(pool.topic, minlength=len(pool.topics)), 1)
+    return {
+        "eligible_pairs": len(pool),
+        "expected_pairs": float(plan.budget),
+        "pairs_per_topic": _per_topic(pool, share[pool.topic]),
+        "measures": [],
+        "curve": [],
+        "largest": None,
+    }
+
+
 def _without_text(row: Round, pool: Pool) -> int:
     """How many documents of the pool have no text, so that assessors would see a docno only."""
     known = {docno.encode() for docno in documents(row.campaign).values_list("docno", flat=True)}
-    return len(set(pool.docno.tolist()) - known)
+    shown = set(pool.docno.tolist())
+    if pool.other is not None:
+        shown |= set(pool.other.tolist())
+    return len(shown - known)
 
 
 def _per_topic(pool: Pool, inclusion: np.ndarray) -> list[dict[str, Any]]:
@@ -75,36 +133,54 @@ def _per_topic(pool: Pool, inclusion: np.ndarray) -> list[dict[str, Any]]:
 def _measure(row: Round, pool: Pool, design: Design, measure: Measure) -> dict[str, Any]:
     """Expected half widths of all runs; None where the sample cannot support a value."""
     precision = expected_half_widths(
-        pool, design, measure=measure, prior=designing.prior_of(row, pool)
+        pool,
+        design,
+        measure=measure,
+        prior=designing.prior_of(row, pool),
+        max_grade=row.campaign.max_grade,
     )
-    median = (
-        np.median(precision.difference_half_width[np.triu_indices(len(pool.runs), 1)])
-        if (len(pool.runs) > 1)
-        else np.inf
-    )
+    differences = precision.difference_half_width[np.triu_indices(len(pool.runs), 1)]
+    median = float(np.median(differences)) if len(differences) else np.inf
+    return _widths(measure, precision.runs, precision.half_width, difference=median)
+
+
+def _widths(
+    measure: Measure, runs: Sequence[str], half_widths: np.ndarray, *, difference: float = np.inf
+) -> dict[str, Any]:
     return {
         "measure": str(measure),
         "half_widths": [
             {"run": tag, "half_width": _finite(width)}
-            for tag, width in zip(precision.runs, precision.half_width.tolist(), strict=True)
+            for tag, width in zip(runs, half_widths.tolist(), strict=True)
         ],
-        "difference": _finite(float(median)),
+        "difference": _finite(difference),
     }
 
 
 def _curve(row: Round, pool: Pool, design: Design) -> list[dict[str, Any]]:
     """Mean expected half width of the runs against the budget, around the chosen one."""
-    most = min(row.budget * 4, int(design.eligible.sum()) if row.method == "poisson" else 10**9)
-    least = max(1, min(row.budget // 8, most))
-    points = np.unique(np.geomspace(least, most, CURVE_POINTS).astype(int)).tolist()
-    budgets = sorted({*points, min(row.budget, most)})
+    most = np.inf if design.with_replacement else float(design.eligible.sum())
+    budgets = _budgets(row, most)
     widths = half_width_curve(
         pool,
         design,
         measure=design.measure,
         prior=designing.prior_of(row, pool),
         budgets=budgets,
+        max_grade=row.campaign.max_grade,
     )
+    return _points(budgets, widths)
+
+
+def _budgets(row: Round, most: float) -> list[int]:
+    """Budgets around the chosen one, which is among them."""
+    highest = int(min(row.budget * 4, most))
+    least = max(1, min(row.budget // 8, highest))
+    points = np.unique(np.geomspace(least, highest, CURVE_POINTS).astype(int)).tolist()
+    return sorted({*points, min(row.budget, highest)})
+
+
+def _points(budgets: Sequence[int], widths: np.ndarray) -> list[dict[str, Any]]:
     return [
         {"budget": budget, "half_width": _finite(float(np.mean(line)))}
         for budget, line in zip(budgets, widths, strict=True)
@@ -114,9 +190,13 @@ def _curve(row: Round, pool: Pool, design: Design) -> list[dict[str, Any]]:
 def _largest(row: Round, pool: Pool, design: Design) -> dict[str, Any] | None:
     """The pair whose judgment could move a run's value most: w M / pi of one that may be missed.
 
-    For independent draws n Q stands for pi. None in a census, where nothing is weighted up.
+    For draws with replacement n Q stands for pi. None in a census, where nothing is weighted up,
+    and for measures that are no sums of gains.
     """
-    expected = design.size * row.budget if row.method == Round.Method.IID else design.inclusion()
+    if design.measure.family != "gain":
+        return None
+    draws = design.draws()
+    expected = design.inclusion() if draws is None else design.size * draws
     open_pairs = (expected > 0.0) & (expected < 1.0)
     steps = np.divide(1.0, expected, out=np.zeros(len(pool)), where=open_pairs)
     effects = pool.entry_weights(design.measure) * steps[pool.entry_pair]

@@ -2,6 +2,7 @@
 
 ``estimates.csv`` and ``judgments.csv`` are for people and spreadsheets, ``estimates.json`` and
 ``qrels.txt`` for programs, ``report.html`` reads like the evaluation section of a paper.
+``collection.zip`` is what estimates of further runs need.
 """
 
 import json
@@ -13,6 +14,7 @@ from django.db import transaction
 from django.template.loader import render_to_string
 
 from estimation import selectors
+from estimation.core.measures import parse_measure
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round
 from estimation.services import files
 from judging import selectors as judging
@@ -43,10 +45,11 @@ def make(job: jobs.Running) -> None:
     if shown is None:
         return
     there = set(shown.reports.values_list("name", flat=True))
-    missing = [name for name in MAKERS if name not in there]
+    missing = [name for name in MAKERS if name not in there and _is_offered(name, row)]
     for count, name in enumerate(missing):
         job.report(count / len(missing), name)
-        content = MAKERS[name](row, shown).encode()
+        made = MAKERS[name](row, shown)
+        content = made.encode() if isinstance(made, str) else made
         kept = files.keep("reports", content)
         with transaction.atomic():
             job.fence()
@@ -57,6 +60,17 @@ def make(job: jobs.Running) -> None:
                 digest=kept.rsplit("/", 1)[-1],
                 size=len(content),
             )
+
+
+COLLECTED = (
+    Round.Method.POISSON, Round.Method.PRIORITY, Round.Method.IID, Round.Method.PER_QUERY
+)  # fmt: skip
+
+
+def _is_offered(name: str, row: Round) -> bool:
+    """A judged collection is of documents, drawn with probabilities that were fixed beforehand."""
+    of_documents = parse_measure(row.measure).family != "preference"
+    return name != Report.Name.COLLECTION or (of_documents and row.method in COLLECTED)
 
 
 ESTIMATE_COLUMNS = (
@@ -145,6 +159,8 @@ def qrels_txt(row: Round, shown: EstimateSet) -> str:
     """
     grades: dict[tuple[str, str], list[int]] = {}
     for line in _label_lines(row, shown):
+        if line["other"]:  # a preference is no grade of a document
+            continue
         grades.setdefault((line["topic"], line["docno"]), []).append(line["grade"])
     rows = [
         (topic, docno, math.floor(sum(given) / len(given) + 0.5))
@@ -154,7 +170,8 @@ def qrels_txt(row: Round, shown: EstimateSet) -> str:
 
 
 JUDGMENT_COLUMNS = (
-    "topic", "docno", "assessor", "grade", "decided_by_organizer", "probability", "batch", "draws"
+    "topic", "docno", "other", "assessor", "grade", "decided_by_organizer", "probability", "batch",
+    "draws",
 )  # fmt: skip
 
 
@@ -174,6 +191,7 @@ def _label_lines(row: Round, shown: EstimateSet) -> list[dict[str, Any]]:
             {
                 "topic": draw.pair.topic.topic_id,
                 "docno": draw.pair.docno,
+                "other": draw.pair.other,
                 "assessor": label.assessor,
                 "grade": label.grade,
                 "decided_by_organizer": label.decided,
@@ -182,7 +200,8 @@ def _label_lines(row: Round, shown: EstimateSet) -> list[dict[str, Any]]:
                 "draws": draw.count,
             }
         )
-    return sorted(lines, key=lambda line: (line["topic"], line["docno"], line["assessor"]))
+    order = ("topic", "docno", "other", "assessor")
+    return sorted(lines, key=lambda line: [line[name] for name in order])
 
 
 def report_html(row: Round, shown: EstimateSet) -> str:
@@ -190,10 +209,17 @@ def report_html(row: Round, shown: EstimateSet) -> str:
     return render_to_string("estimation/report_document.html", {"report": context})
 
 
-MAKERS: dict[str, Callable[[Round, EstimateSet], str]] = {
+def collection_zip(row: Round, shown: EstimateSet) -> bytes:
+    from estimation.services import collections  # noqa: PLC0415  (SciPy is for workers only)
+
+    return collections.collection_zip(row, shown)
+
+
+MAKERS: dict[str, Callable[[Round, EstimateSet], str | bytes]] = {
     Report.Name.ESTIMATES_CSV: estimates_csv,
     Report.Name.ESTIMATES_JSON: estimates_json,
     Report.Name.QRELS: qrels_txt,
     Report.Name.JUDGMENTS: judgments_csv,
     Report.Name.HTML: report_html,
+    Report.Name.COLLECTION: collection_zip,
 }

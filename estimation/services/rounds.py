@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.models import Round, Run
+from estimation.core.measures import KINDS, Family, Measure, MeasureError, parse_measure
+from estimation.models import Prediction, Round, Run
 from judging.errors import UserError
 from judging.models import Campaign, User
 from judging.services import audit, jobs
@@ -19,11 +19,21 @@ from judging.services import audit, jobs
 MAX_BUDGET = 10_000_000
 MAX_LABELS = 20
 MAX_BATCHES = 10_000
+PAIR_FAMILIES: tuple[Family, ...] = ("gain", "ratio", "prediction", "preference")
+FAMILIES: dict[str, tuple[Family, ...]] = {
+    Round.Method.QUERY: ("gain", "query"),
+    Round.Method.ACTIVE: ("gain", "ratio"),
+}
+"""Families of measures that the methods can estimate, where it is not `PAIR_FAMILIES`."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a round is made of. Runs are named by their tags; an empty seed means a fresh one."""
+    """What a round is made of.
+
+    Runs are named by their tags and predicted grades by their name; an empty seed means a fresh
+    one, and no depth that of the campaign.
+    """
 
     measure: str
     budget: int
@@ -34,6 +44,8 @@ class Plan:
     reported: list[str] = field(default_factory=list)
     prior: str = Round.Prior.RANK
     method: str = Round.Method.POISSON
+    predictions: str = ""
+    depth: int | None = None
     eps: float = 0.0
     labels: int = 1
     extra_share: float = 0.0
@@ -115,13 +127,22 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
     _require(1 <= plan.labels <= MAX_LABELS, "labels", f"Expected 1 to {MAX_LABELS}.")
     _require(0 <= plan.extra_share <= 1, "extra_share", "Expected a share from 0 to 1.")
     _require(0 <= plan.eps < float("inf"), "eps", "Expected 0 or a small positive number.")
+    if plan.depth is not None:
+        deepest = campaign.depth
+        _require(1 <= plan.depth <= deepest, "depth", f"Expected 1 to {deepest:,}.")
     printable = len(plan.seed) <= 100 and (not plan.seed or plan.seed.isprintable())
     _require(printable, "seed", "Expected at most 100 printable characters.")
+    measure, reported = _measure(plan.measure, "measure"), _reported(plan)
+    for text in (measure, *reported):
+        _check_measure(plan, parse_measure(text), "measure" if text == measure else "reported")
+    _check_alike(measure, reported)
     return {
         "goal": plan.goal,
-        "measure": _measure(plan.measure, "measure"),
-        "reported": _reported(plan),
+        "measure": measure,
+        "reported": reported,
         "prior": plan.prior,
+        "predictions": _predictions(campaign, plan),
+        "depth": plan.depth,
         "method": plan.method,
         "eps": plan.eps,
         "labels": plan.labels,
@@ -131,6 +152,38 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
         "seed": plan.seed or secrets.token_hex(8),
         **_runs(campaign, plan),
     }
+
+
+def _check_measure(plan: Plan, measure: Measure, field_name: str) -> None:
+    """Whether the method can estimate the measure, and the prior says something about it."""
+    allowed = FAMILIES.get(plan.method, PAIR_FAMILIES)
+    names = [name for name, kind in KINDS.items() if kind.family in allowed]
+    if plan.method == Round.Method.ACTIVE:
+        names.remove("nDCG")
+    method = Round.Method(plan.method).label
+    message = f"“{method}” estimates {', '.join(names)}, not {measure}."
+    _require(measure.name in names, field_name, message)
+    by_run = measure.family in ("prediction", "preference")
+    message = f"{measure} compares grades with what runs say: it needs the constant prior."
+    _require(not by_run or plan.prior == Round.Prior.CONSTANT, "prior", message)
+
+
+def _check_alike(measure: str, reported: list[str]) -> None:
+    """A round is judged on documents or on pairs of documents, not on both."""
+    on_pairs = [parse_measure(text).family == "preference" for text in (measure, *reported)]
+    message = "Preferences between documents need a round of their own."
+    _require(len(set(on_pairs)) == 1, "reported", message)
+
+
+def _predictions(campaign: Campaign, plan: Plan) -> Prediction | None:
+    wanted = plan.prior == Round.Prior.SCORES
+    if not plan.predictions:
+        _require(not wanted, "predictions", "This prior needs predicted grades. Upload some.")
+        return None
+    found = campaign.predictions.filter(name=plan.predictions).first()
+    _require(found is not None, "predictions", "The campaign has no predicted grades of this name.")
+    used = wanted or plan.method == Round.Method.QUERY
+    return found if used else None
 
 
 def _runs(campaign: Campaign, plan: Plan) -> dict[str, Run | None]:

@@ -9,9 +9,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from estimation import charts, figures
 from estimation.findings import Finding, findings
-from estimation.models import Report, Round
+from estimation.models import Round
 from estimation.selectors import Pairwise, RankingTable, ReportData
-from judging.models import Campaign
 
 register = template.Library()
 
@@ -39,11 +38,11 @@ def pairwise_figure(table: RankingTable, pairs: Pairwise, linked: bool = True) -
 
 
 @register.inclusion_tag("charts/shares.svg")
-def grades_figure(campaign: Campaign, counts: list[int]) -> dict[str, Any]:
+def grades_figure(scale: list[dict[str, str]], counts: list[int]) -> dict[str, Any]:
     """How often each grade of the scale was given."""
     named = [
         (f"{grade} {known['name']}", count)
-        for grade, (known, count) in enumerate(zip(campaign.grades, counts, strict=True))
+        for grade, (known, count) in enumerate(zip(scale, counts, strict=True))
     ]
     return {"chart": charts.grade_bars(named)}
 
@@ -71,21 +70,6 @@ def thousands(number: float) -> str:
     return f"{number:,.0f}"
 
 
-PURPOSES = {
-    Report.Name.HTML: "To read and to print: what was evaluated, how, and what came out.",
-    Report.Name.ESTIMATES_CSV: "Every run, measure and estimator, for spreadsheets.",
-    Report.Name.ESTIMATES_JSON: "The same with covariances, verdicts and the design.",
-    Report.Name.JUDGMENTS: "Every label with its assessor and inclusion probability.",
-    Report.Name.QRELS: "Mean grades as trec_eval reads them; scoring runs on them is no estimate.",
-}
-
-
-@register.filter
-def purpose(name: str) -> str:
-    """What a report's file is good for."""
-    return PURPOSES[Report.Name(name)]
-
-
 @register.filter
 def goal_sentence(row: Round) -> str:
     """What the sample was optimized for."""
@@ -97,6 +81,43 @@ def goal_sentence(row: Round) -> str:
         Round.Goal.PAIR: f"the difference of {run} and {baseline}",
         Round.Goal.SINGLE: f"the value of {run}",
     }[Round.Goal(row.goal)]
+
+
+@register.filter
+def method_sentence(row: Round) -> str:
+    """How the sample was drawn, and from what its probabilities were made."""
+    smoothed = f" smoothed by {row.eps:g}" if row.eps else ""
+    drawn = {
+        Round.Method.POISSON: "Pairs entered the sample independently of each other, each with a "
+        "known probability (Poisson sampling with permanent random numbers)",
+        Round.Method.PRIORITY: "As many pairs as the budget says were drawn, each with a known "
+        "probability (priority sampling)",
+        Round.Method.IID: "Pairs were drawn independently with replacement, with known "
+        f"probabilities{smoothed}",
+        Round.Method.PER_QUERY: "In every topic as many pairs were drawn independently with "
+        f"replacement, with known probabilities{smoothed}",
+        Round.Method.QUERY: "Whole topics were drawn with replacement, with known probabilities, "
+        "and all their documents judged",
+        Round.Method.ACTIVE: "Each batch was drawn with known probabilities that were planned "
+        "from the judgments of the batches before it (active sampling)",
+    }[Round.Method(row.method)]
+    if row.method == Round.Method.ACTIVE:
+        return f"{drawn}."
+    fixed = "they were fixed before the first judgment"
+    sentence = f"{drawn}. The probabilities were made for {goal_sentence(row)}, by {row.measure}"
+    return f"{sentence}, from {_belief(row)}; {fixed}."
+
+
+def _belief(row: Round) -> str:
+    if row.method == Round.Method.QUERY:
+        alike = "a model that takes all grades for equally likely"
+        return f"the predicted grades {row.predictions}" if row.predictions else alike
+    return {
+        Round.Prior.RANK: "a prior that expects relevance to fall with rank",
+        Round.Prior.FUSION: "a prior that expects relevance where many runs agree",
+        Round.Prior.SCORES: f"the predicted grades {row.predictions}",
+        Round.Prior.CONSTANT: "a prior that expects all pairs alike",
+    }[Round.Prior(row.prior)]
 
 
 @register.simple_tag

@@ -19,6 +19,7 @@ CONTENT_TYPES = {
     Report.Name.QRELS: "text/plain; charset=utf-8",
     Report.Name.JUDGMENTS: "text/csv; charset=utf-8",
     Report.Name.HTML: "text/html; charset=utf-8",
+    Report.Name.COLLECTION: "application/zip",
 }
 BODY = ("<main", "</main>")
 

@@ -5,6 +5,7 @@ import io
 import json
 import math
 import re
+import zipfile
 from typing import Any
 
 import pytest
@@ -170,6 +171,8 @@ def test_reports_hold_the_same_numbers(
     if listed["job"]["state"] == "failed":
         pytest.fail(listed["job"]["error"])
     files = {row["name"]: organizer.get(f"{base}reports/{row['id']}/") for row in listed["reports"]}
+    archive = b"".join(files.pop("collection.zip").streaming_content)
+    assert "collection.json" in zipfile.ZipFile(io.BytesIO(archive)).namelist()
     content = {name: b"".join(answer.streaming_content).decode() for name, answer in files.items()}
     assert {answer.status_code for answer in files.values()} == {200}
     assert "attachment" in files["report.html"]["Content-Disposition"]

@@ -284,7 +284,7 @@ def test_a_recompute_from_scratch_agrees(judged: Judged) -> None:
 @pytest.fixture(scope="module")
 def reports(judged: Judged) -> dict[str, bytes]:
     got(judged.api.post(f"{judged.base}reports/"), 202)
-    ready = judged.organizer.site.wait_until(lambda: made(judged), what="five reports")
+    ready = judged.organizer.site.wait_until(lambda: made(judged), what="the reports")
     return {row["name"]: judged.api.get(f"{judged.base}reports/{row['id']}/").body for row in ready}
 
 

@@ -25,6 +25,7 @@ from tests.support import factories
 
 pytestmark = pytest.mark.django_db
 GRADES = {f"d{n}": n % 4 for n in range(12)}
+ZIP = Report.Name.COLLECTION
 
 
 def run_lines(tag: str, order: list[int], topics: int = 3) -> bytes:
@@ -356,8 +357,9 @@ def test_reports_are_made_once_and_agree_with_the_rows(campaign: Campaign) -> No
         reports.request(row=row, by=by)
         factories.run_due_jobs()
 
-    made = {report.name: files.path_of(report.file).read_text() for report in Report.objects.all()}
-    assert sorted(made) == sorted(Report.Name.values)
+    found = {report.name: files.path_of(report.file) for report in Report.objects.all()}
+    assert sorted(found) == sorted(Report.Name.values)
+    made = {name: path.read_text() for name, path in found.items() if path != found[ZIP]}
     table = list(csv.DictReader(io.StringIO(made["estimates.csv"])))
     stored = {
         (e.run.tag, e.measure, e.estimator): e

@@ -1,0 +1,178 @@
+"""Tables of a judged collection: gzipped tab-separated columns under a header line."""
+
+import gzip
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimation.core.arrays import BytesArray, FloatArray, IntArray
+from estimation.formats.columns import MAX_DOCNO_BYTES
+from judging.formats.lines import BinaryFile, filled, read_lines
+from judging.formats.problems import Problems, id_problem, show
+
+MAX_ROWS = 4_000_000
+
+_KEY = ("topic", "docno")
+_MAX_NUMBER = 40
+_DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+_WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of numbers: its name, what is expected in it, and how it is read.
+
+    `read` returns None for a text that is not as expected.
+    """
+
+    name: str
+    expected: str
+    read: Callable[[str], float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The n rows of a table, as columns."""
+
+    line: IntArray
+    topic: IntArray  # positions among the known topics
+    docno: BytesArray
+    numbers: Mapping[str, FloatArray]
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def whole(self, name: str) -> IntArray:
+        """Return a column of whole numbers."""
+        return self.numbers[name].astype(np.int64)
+
+    def pair(self, row: int, topics: Sequence[str]) -> str:
+        """Name the pair of a row for a message."""
+        docno, topic = self.docno[row].decode(), topics[int(self.topic[row])]
+        return f"docno {show(docno)} of topic {show(topic)}"
+
+
+def share(name: str) -> Column:
+    """A column of numbers above 0 and at most 1."""
+
+    def read(text: str) -> float | None:
+        value = _decimal(text)
+        return value if value is not None and 0.0 < value <= 1.0 else None
+
+    return Column(name, "a number above 0 and at most 1", read)
+
+
+def whole(name: str, least: int, most: int) -> Column:
+    """A column of whole numbers within limits."""
+
+    def read(text: str) -> float | None:
+        value = int(text) if _WHOLE.fullmatch(text) else -1
+        return float(value) if least <= value <= most else None
+
+    return Column(name, f"a whole number from {least} to {most}", read)
+
+
+def _decimal(text: str) -> float | None:
+    return float(text) if len(text) <= _MAX_NUMBER and _DECIMAL.fullmatch(text) else None
+
+
+def table_bytes(columns: Sequence[str], rows: Iterable[Sequence[str | int | float]]) -> bytes:
+    """Return a gzipped table; equal rows give equal bytes, numbers lose no digit.
+
+    Raises
+    ------
+    ValueError
+        For an id that no reader would take.
+    """
+    lines = ["\t".join((*_KEY, *columns)) + "\n"]
+    for topic, docno, *numbers in rows:
+        fault = id_problem(str(topic), "topic") or id_problem(str(docno))
+        if fault is not None:
+            raise ValueError(fault)
+        lines.append("\t".join((str(topic), str(docno), *map(repr, numbers))) + "\n")
+    return gzip.compress("".join(lines).encode(), compresslevel=6, mtime=0)
+
+
+def read_table(
+    file: BinaryFile, problems: Problems, *, columns: Sequence[Column], topics: Mapping[str, int]
+) -> Table:
+    """Read a table and return its good rows.
+
+    `topics` are the known topics with their positions. Raises `UnreadableError`, its problem
+    recorded, when reading cannot go on.
+    """
+    reader = _Reader(problems, columns, topics)
+    header = [*_KEY, *(column.name for column in columns)]
+    lines = filled(read_lines(file, problems))
+    number, text = next(lines, (1, ""))
+    if text.split("\t") != header:
+        problems.fatal(number, "columns", f"expected the header {show(chr(9).join(header))}")
+    for number, text in lines:
+        reader.read(number, text)
+    return reader.table()
+
+
+class _Reader:
+    """Takes lines and collects the good ones."""
+
+    def __init__(
+        self, problems: Problems, columns: Sequence[Column], topics: Mapping[str, int]
+    ) -> None:
+        self._problems, self._columns, self._topics = problems, columns, topics
+        self._lines: list[int] = []
+        self._codes: list[int] = []
+        self._docnos: list[bytes] = []
+        self._numbers: list[list[float]] = []
+        self._width = 1
+
+    def read(self, line: int, text: str) -> None:
+        cells = text.split("\t")
+        if len(cells) != 2 + len(self._columns):
+            message = f"expected {2 + len(self._columns)} columns between tabs, found {len(cells)}"
+            self._problems.error(line, "columns", message)
+            return
+        code = self._topics.get(cells[0])
+        fault = id_problem(cells[1])
+        numbers = [column.read(cell) for column, cell in zip(self._columns, cells[2:], strict=True)]
+        if code is None or fault is not None or None in numbers:
+            self._refuse(line, cells, fault, numbers)
+            return
+        self._keep(line, code, cells[1].encode(), [number or 0.0 for number in numbers])
+
+    def _refuse(
+        self, line: int, cells: Sequence[str], fault: str | None, numbers: Sequence[float | None]
+    ) -> None:
+        if cells[0] not in self._topics:
+            message = f"expected a topic of collection.json, found {show(cells[0])}"
+            self._problems.error(line, "topic", message)
+        if fault is not None:
+            self._problems.error(line, "docno", fault)
+        for column, cell, number in zip(self._columns, cells[2:], numbers, strict=True):
+            if number is None:
+                message = f"expected {column.expected}, found {show(cell)}"
+                self._problems.error(line, column.name, message)
+
+    def _keep(self, line: int, code: int, docno: bytes, numbers: list[float]) -> None:
+        self._lines.append(line)
+        self._codes.append(code)
+        self._docnos.append(docno)
+        self._numbers.append(numbers)
+        self._width = max(self._width, len(docno))
+        if len(self._lines) > MAX_ROWS:
+            self._problems.fatal(line, "", f"expected at most {MAX_ROWS} rows, found more")
+        if len(self._lines) * self._width > MAX_DOCNO_BYTES:
+            message = f"expected shorter docnos or fewer rows: over {MAX_DOCNO_BYTES} bytes"
+            self._problems.fatal(line, "docno", message)
+
+    def table(self) -> Table:
+        numbers = np.array(self._numbers, dtype=np.float64).reshape(
+            len(self._lines), len(self._columns)
+        )
+        return Table(
+            line=np.array(self._lines, dtype=np.int64),
+            topic=np.array(self._codes, dtype=np.int64),
+            docno=np.array(self._docnos, dtype=np.bytes_),
+            numbers={c.name: numbers[:, place] for place, c in enumerate(self._columns)},
+        )

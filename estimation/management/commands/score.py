@@ -1,0 +1,212 @@
+"""``manage.py score``: what a judged collection says about any runs."""
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from django.core.management.base import BaseCommand, CommandError
+
+from estimation.core.collection import JudgedCollection, evaluate_runs
+from estimation.core.evaluation import Evaluation, MeasureResult
+from estimation.core.measures import Measure, MeasureError, parse_measure
+from estimation.core.pool import PoolError, RankedLists
+from estimation.formats.collections import read_collection
+from estimation.formats.runs import read_run
+from judging.formats.problems import Problem, Problems, UnreadableError
+
+FORMATS = ("trec_eval", "json")
+SHOWN_ERRORS = 10
+Read = TypeVar("Read")
+
+
+class Command(BaseCommand):
+    help = (
+        "Estimates runs from a judged collection (collection.zip, one of the reports of a round), "
+        "with intervals. Needs no server and no database."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("collection", type=Path, metavar="COLLECTION")
+        parser.add_argument("run", type=Path, nargs="+", metavar="RUN", help="plain or .gz")
+        parser.add_argument(
+            "--measure", action="append", metavar="M",
+            help="e.g. DCG@10; may be repeated; by default the measures of the round",
+        )  # fmt: skip
+        parser.add_argument("--format", choices=FORMATS, default=FORMATS[0])
+        parser.add_argument("--confidence", type=float, default=0.95, help="of the intervals")
+        parser.add_argument(
+            "--per-topic", action="store_true", help="also the estimated value of every topic"
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        confidence = options["confidence"]
+        if not 0.0 < confidence < 1.0:
+            raise CommandError(f"--confidence must lie between 0 and 1, not {confidence}.")
+        chosen = [_measure(text) for text in options["measure"] or ()]
+        collection = self._read(options["collection"], read_collection)
+        measures = tuple(dict.fromkeys(chosen)) or collection.measures
+        runs = self._runs(options["run"], collection)
+        try:
+            evaluation = evaluate_runs(collection, runs, measures=measures, confidence=confidence)
+        except (MeasureError, PoolError) as error:
+            raise CommandError(str(error)) from None
+        for warning in _warnings(evaluation, collection):
+            self.stderr.write(f"warning: {warning}", self.style.WARNING)
+        topics = collection.topics if options["per_topic"] else ()
+        if options["format"] == "json":
+            records = list(_records(evaluation, tuple(runs), topics))
+            self.stdout.write(json.dumps(records, indent=1, allow_nan=False))
+        else:
+            for line in _lines(evaluation, tuple(runs), topics):
+                self.stdout.write(line)
+
+    def _runs(self, paths: Sequence[Path], collection: JudgedCollection) -> dict[str, RankedLists]:
+        """Runs by their tag, in the order in which they were given."""
+        topics = frozenset(collection.topics)
+        runs: dict[str, RankedLists] = {}
+        for path in paths:
+            run = self._read(path, lambda file, seen: read_run(file, seen, topics=topics))
+            if run.tag in runs:
+                raise CommandError(f"{path}: another file has the run {run.tag} already.")
+            runs[run.tag] = replace(run.lists, scores=run.scores)
+        return runs
+
+    def _read(self, path: Path, reader: Callable[[IO[bytes], Problems], Read | None]) -> Read:
+        """Read a file whole; errors in it end the command, warnings are told."""
+        problems, content = Problems(str(path)), None
+        try:
+            with path.open("rb") as file:
+                content = reader(file, problems)
+        except UnreadableError:
+            pass
+        except OSError as error:
+            raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
+        for problem in problems.warnings:
+            self.stderr.write(f"warning: {_told(problem)}", self.style.WARNING)
+        if content is None or not problems.ok:
+            raise CommandError("\n".join(_errors(problems)))
+        return content
+
+
+def _measure(text: str) -> Measure:
+    try:
+        return parse_measure(text)
+    except MeasureError as error:
+        raise CommandError(f"--measure {text}: {error}") from None
+
+
+def _told(problem: Problem) -> str:
+    return f"{problem.file}:{problem.line or '-'}: {problem.field or 'file'}: {problem.message}"
+
+
+def _errors(problems: Problems) -> Iterator[str]:
+    shown = problems.errors[:SHOWN_ERRORS]
+    yield from map(_told, shown)
+    if problems.error_count > len(shown):
+        yield f"… and {problems.error_count - len(shown)} more errors"
+
+
+def _warnings(evaluation: Evaluation, collection: JudgedCollection) -> Iterator[str]:
+    """What keeps a number from being an unbiased estimate of what its name says."""
+    for result in evaluation.results:
+        measure, depth = result.measure, collection.depth
+        if measure.cutoff is not None and measure.cutoff > depth:
+            yield f"{measure} is cut at rank {depth}, the depth of the collection's pool"
+        for tag, support in zip(result.runs, result.support.tolist(), strict=True):
+            if support == 1.0:
+                continue
+            missing = f"{100.0 * (1.0 - support):.3g} % of its"
+            if measure.family == "ratio":
+                yield (
+                    f"{tag}: {measure} may be too high or too low: {missing} weight, or of the "
+                    "documents that it depends on, could not be sampled"
+                )
+            else:
+                yield (
+                    f"{tag}: {measure} is a lower bound: {missing} weight is on documents that "
+                    "could not be sampled"
+                )
+
+
+def _numbers(result: MeasureResult, place: int) -> dict[str, float]:
+    """The numbers of a run, the value first."""
+    shown = result.estimate
+    return {
+        "value": float(shown.value[place]),
+        "low": float(shown.low[place]),
+        "high": float(shown.high[place]),
+        "se": float(shown.se[place]),
+        "support": float(result.support[place]),
+        "effective_sample_size": float(result.effective_sample_size[place]),
+    }
+
+
+def _topic_values(result: MeasureResult, place: int) -> list[float]:
+    """The estimated value of every topic; their mean is the value."""
+    values: list[float] = (result.by_topic[:, place] * len(result.by_topic)).tolist()
+    return values
+
+
+SUFFIXES = {
+    "value": "", "low": "_low", "high": "_high", "se": "_se", "support": "_support",
+    "effective_sample_size": "_ess",
+}  # fmt: skip
+
+
+def _lines(evaluation: Evaluation, tags: Sequence[str], topics: Sequence[str]) -> Iterator[str]:
+    """Lines in trec_eval's columns: name, topic, value; topics before all, as its -q does."""
+    for tag in tags:
+        yield f"{'runid':<22}\tall\t{tag}"
+        for result in evaluation.results:
+            place = result.runs.index(tag)
+            for topic, value in zip(topics, _topic_values(result, place), strict=False):
+                yield f"{result.measure!s:<22}\t{topic}\t{value:6.4f}"
+            for name, value in _numbers(result, place).items():
+                yield f"{f'{result.measure}{SUFFIXES[name]}':<22}\tall\t{value:6.4f}"
+
+
+def _records(
+    evaluation: Evaluation, tags: Sequence[str], topics: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    for tag in tags:
+        for result in evaluation.results:
+            place = result.runs.index(tag)
+            record: dict[str, Any] = {"tag": tag, "measure": str(result.measure)}
+            record |= {name: _known(v) for name, v in _numbers(result, place).items()}
+            bounded = result.support[place] < 1.0 and result.measure.family != "ratio"
+            record |= {"lower_bound": bool(bounded), "confidence": evaluation.confidence}
+            if len(tags) > 1:
+                record["differences"] = [
+                    _difference(result, place, other)
+                    for other in map(result.runs.index, tags)
+                    if other != place
+                ]
+            if topics:
+                values = map(_known, _topic_values(result, place))
+                record["topics"] = dict(zip(topics, values, strict=True))
+            yield record
+
+
+def _difference(result: MeasureResult, place: int, other: int) -> dict[str, Any]:
+    """The run's value less another's, with the interval of this difference alone."""
+    ranking = result.ranking
+    value, margin = float(ranking.difference[place, other]), float(ranking.margin[place, other])
+    return {
+        "tag": result.runs[other],
+        "value": value,
+        "low": _known(value - margin),
+        "high": _known(value + margin),
+        "se": _known(float(ranking.difference_se[place, other])),
+        "adjusted_p": _known(float(ranking.adjusted_p[place, other])),
+        "verdict": int(ranking.verdicts[place, other]),
+    }
+
+
+def _known(value: float) -> float | None:
+    """JSON has no infinity: unknown instead."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,314 @@
+"""``manage.py simulate``: how would each way of choosing what to judge have done?"""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+
+from estimation.core import goals
+from estimation.core.goals import Goal, GoalError
+from estimation.core.measures import MeasureError
+from estimation.core.pool import Pool
+from estimation.core.trial_reports import Report, play_trials
+from estimation.core.trial_settings import UNITS, Setting
+from estimation.core.trials import METHODS, Player, prepare
+from estimation.management.judged_collections import (
+    JudgedCollection,
+    grades_of,
+    predicted_of,
+    read_collection,
+    read_predicted,
+)
+from estimation.management.simulation_options import (
+    ALL,
+    DEFAULT_DEPTH,
+    DEFAULT_METHODS,
+    GAINS,
+    LOGARITHMS,
+    PRIORS,
+    RULES,
+    Plan,
+    read_plan,
+)
+
+DEFAULT_SHARE = 10  # a budget of one pair in so many
+BAR = 30
+HEADER = (
+    "method", "goal", "budget", "judged", "rmse", "bias", "sd", "coverage", "half width", "tau",
+    "s/trial",
+)  # fmt: skip
+LEGEND = """\
+rmse, sd: over all trials and systems. bias: root mean square over systems of the mean error, of
+which sd / sqrt(trials) is chance. Errors are those of the values (single, absolute), the
+difference (pair), the differences from the baseline, or value less mean over systems (ranking)."""
+UNIT_HELP = (
+    "of budgets of draws with replacement: draws, or distinct judged pairs, which a number of "
+    "draws fixed beforehand is expected to give (default %(default)s)"
+)
+METHOD_HELP = (
+    f"any of {', '.join(METHODS)}; or {ALL} that can work (default: those of "
+    f"{', '.join(DEFAULT_METHODS)} that have an estimator, else all that have one)"
+)
+PRIOR_HELP = (
+    f"one of {', '.join(PRIORS)}, FILE holding topic, iteration, docno, predicted grade "
+    "(default %(default)s)"
+)
+
+
+class Command(BaseCommand):
+    help = (
+        "Has a judged collection judged again, as often as wanted, by each method, and reports "
+        "how far the estimates are from the truth. What can be judged is what the goal's systems "
+        "return down to the depth (with AP, nDCG and Rprec, where every known document counts: "
+        "what any run returns). The topics are those of the qrels that a run answers. Documents "
+        "without a judgment count as grade 0, and so do grades below 0."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add = parser.add_argument
+        add("runs", metavar="RUNS_DIR", help="folder of runs in TREC's six columns, plain or gzip")
+        add("qrels", metavar="QRELS", help="judgments in TREC's four columns, plain or gzip")
+        add("--measure", default="DCG@100", help="as ir-measures writes it (default %(default)s)")
+        add("--log-base", metavar="|".join(LOGARITHMS), help="of DCG and nDCG (default 2)")
+        add("--gain", metavar="|".join(GAINS), help="of DCG, nDCG and Gain (default linear)")
+        add("--goal", default="absolute", help=f"any of {', '.join(goals.KINDS)} (%(default)s)")
+        add("--systems", metavar="TAG,TAG", help="default all; single: the first, pair: two")
+        add("--baseline", metavar="TAG", help="of the goal baseline (default: the first system)")
+        add("--method", metavar="NAME,NAME", help=METHOD_HELP)
+        add("--prior", default="rank", help=PRIOR_HELP)
+        add("--prior-rule", metavar="|".join(RULES), help="default: first for draws, else second")
+        add("--budget", metavar="N,N", help="default: a tenth of the pool")
+        add("--budget-unit", default=UNITS[0], metavar="|".join(UNITS), help=UNIT_HELP)
+        add("--trials", default=100, metavar="T", help="default %(default)s")
+        add("--seed", default="2016", help="any text (default %(default)s)")
+        add("--depth", metavar="D", help=f"default: the measure's cutoff, else {DEFAULT_DEPTH}")
+        add("--fully-judged", action="store_true", help="only runs whose top is full and judged")
+        add("--labels-per-pair", default=1, metavar="R", help="assessors of each pair (1)")
+        add("--assessor-noise", default=0, metavar="P", help="share of wrong judgments (0)")
+        add("--json", action="store_true", help="one JSON list instead of a table")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        plan = read_plan(options)
+        bar = _Bar(self.stderr, "reading runs")
+        collection = read_collection(
+            Path(options["runs"]), Path(options["qrels"]), after_each=bar.step
+        )
+        bar.clear()
+        if options["fully_judged"]:
+            collection = collection.only_fully_judged(plan.depth)
+        fields = [_Field.of(plan, collection, kind) for kind in plan.goals]
+        contests, left_out = _contests(plan, fields)
+        bar = _Bar(self.stderr, "trials")
+        reports = [_played(plan, each, bar, plan.trials * len(contests)) for each in contests]
+        bar.clear()
+        notes = [*_notes(collection, fields), *left_out]
+        if options["json"]:
+            self.stdout.write(json.dumps([asdict(report) for report in reports], indent=1))
+            for note in notes:
+                self.stderr.write(note, str)
+        else:
+            self._print(plan, collection, reports, notes)
+
+    def _print(
+        self,
+        plan: Plan,
+        collection: JudgedCollection,
+        reports: Sequence[Report],
+        notes: Sequence[str],
+    ) -> None:
+        about = f"{len(collection.topics)} topics, depth {plan.depth}, {plan.trials} trials"
+        self.stdout.write(f"{plan.measure}, {len(collection.runs)} runs, {about}\n\n")
+        for line in _aligned([HEADER, *map(_cells, reports)]):
+            self.stdout.write(line)
+        for line in ("", LEGEND, *notes):
+            self.stdout.write(line)
+
+
+# ------------------------------------------------------------------------------ what is simulated
+
+
+@dataclass(frozen=True, eq=False)
+class _Field:
+    """A goal, its pool, and one setting for each budget."""
+
+    goal: Goal
+    pool: Pool
+    unjudged: int
+    settings: tuple[Setting, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, collection: JudgedCollection, kind: str) -> "_Field":
+        goal = _goal(plan, collection, kind)
+        tags = list(collection.runs) if plan.measure.family == "ratio" else goal.all_runs
+        pool = collection.pool(tags, depth=plan.depth)
+        grades, unjudged = grades_of(pool, collection.grades)
+        best = collection.max_grade
+        try:
+            plan.measure.max_utility(best)
+        except MeasureError as error:
+            raise CommandError(f"--measure {plan.measure}: {error}.") from None
+        predicted = None
+        if plan.predicted is not None:
+            predicted = predicted_of(pool, read_predicted(plan.predicted, max_grade=best))
+        settings = tuple(
+            Setting(
+                pool=pool,
+                grades=grades,
+                max_grade=best,
+                goal=goal,
+                measure=plan.measure,
+                budget=budget,
+                unit=plan.unit,
+                prior=plan.prior,
+                predicted=predicted,
+                rule=plan.rule,
+                assessors=plan.assessors,
+            )
+            for budget in _budgets(plan, goal, pool)
+        )
+        return cls(goal, pool, unjudged, settings)
+
+
+def _goal(plan: Plan, collection: JudgedCollection, kind: str) -> Goal:
+    tags = plan.systems or tuple(collection.runs)
+    for tag in tags:
+        _check_tag("--systems", tag, collection)
+    if plan.baseline is not None:
+        _check_tag("--baseline", plan.baseline, collection)
+        if plan.baseline not in tags:
+            listed = ", ".join(tags)
+            raise CommandError(f"--baseline {plan.baseline} is not among the systems {listed}.")
+    if plan.systems is None:
+        tags = tags[: {"single": 1, "pair": 2}.get(kind, len(tags))]
+    try:
+        if kind != "baseline":
+            return Goal(kind, tags)
+        against = plan.baseline or tags[0]
+        return Goal(kind, tuple(tag for tag in tags if tag != against), against)
+    except GoalError as error:
+        raise CommandError(f"--systems {','.join(tags)}, --goal {kind}: {error}.") from None
+
+
+def _check_tag(option: str, tag: str, collection: JudgedCollection) -> None:
+    if tag in collection.not_full:
+        raise CommandError(f"{option} {tag}: its top is not full and judged (--fully-judged).")
+    if tag not in collection.runs:
+        listed = ", ".join(collection.runs)
+        raise CommandError(f"{option}: there is no run {tag!r}; there are {listed}.")
+
+
+def _budgets(plan: Plan, goal: Goal, pool: Pool) -> tuple[int, ...]:
+    pairs = len(pool)
+    for budget in plan.budgets or ():
+        if budget > pairs:
+            about = f"the pool of the goal {goal.kind} has {pairs} pairs"
+            raise CommandError(f"--budget must be at most {pairs}, not {budget}: {about}.")
+    least = min(pairs, max(2, len(pool.topics)))
+    return plan.budgets or (max(least, -(-pairs // DEFAULT_SHARE)),)
+
+
+@dataclass(frozen=True, eq=False)
+class _Contest:
+    setting: Setting
+    method: str
+    player: Player
+
+
+def _contests(plan: Plan, fields: Sequence[_Field]) -> tuple[list[_Contest], list[str]]:
+    """What is to be played, all of it prepared, and what cannot be and may be left out."""
+    contests, left_out = [], []
+    for setting in (each for field in fields for each in field.settings):
+        for method in plan.methods:
+            try:
+                contests.append(_Contest(setting, method, prepare(setting, method)))
+            except ValueError as error:
+                named = f"--method {method}, --goal {setting.goal.kind}, --budget {setting.budget}"
+                if not plan.takes_what_works:
+                    raise CommandError(f"{named}: {error}") from None
+                left_out.append(f"Left out: {named}: {error}")
+    if not contests:
+        raise CommandError("\n".join(["No method can work.", *left_out]))
+    return contests, left_out
+
+
+def _played(plan: Plan, contest: _Contest, bar: "_Bar", total: int) -> Report:
+    return play_trials(
+        contest.setting,
+        contest.method,
+        contest.player,
+        trials=plan.trials,
+        seed=plan.seed,
+        after_each=lambda: bar.step(total),
+    )
+
+
+# ------------------------------------------------------------------------------------- what is said
+
+
+def _notes(collection: JudgedCollection, fields: Sequence[_Field]) -> Iterator[str]:
+    if collection.not_full:
+        many = f"{len(collection.not_full)} of {len(collection.not_full) + len(collection.runs)}"
+        yield f"--fully-judged left out {many} runs."
+    for field in fields:
+        if field.unjudged:
+            pairs = f"{field.unjudged} of the {len(field.pool)} pairs of the goal {field.goal.kind}"
+            yield f"{pairs} are not judged and count as grade 0."
+
+
+class _Bar:
+    """A bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, out: OutputWrapper, what: str) -> None:
+        self._out, self._what = out, what
+        self._is_shown = out.isatty()
+        self._done, self._percent = 0, -1
+
+    def step(self, total: int) -> None:
+        """One more of so many is done."""
+        self._done += 1
+        percent = 100 * self._done // total
+        if self._is_shown and percent != self._percent:
+            self._percent = percent
+            filled = ("#" * (BAR * self._done // total)).ljust(BAR)
+            self._write(f"\r[{filled}] {percent:3d} % {self._what}")
+
+    def clear(self) -> None:
+        """Leave the line empty."""
+        if self._is_shown:
+            self._write("\r" + " " * (BAR + len(self._what) + 10) + "\r")
+
+    def _write(self, text: str) -> None:
+        self._out.write(text, str, ending="")
+        self._out.flush()
+
+
+def _cells(report: Report) -> tuple[str, ...]:
+    numbers = (
+        f"{report.judged_pairs:.1f}",
+        *(_number(value) for value in (report.rmse, report.bias, report.sd)),
+        "-" if report.coverage is None else f"{report.coverage:.3f}",
+        _number(report.half_width),
+        "-" if report.kendall_tau is None else f"{report.kendall_tau:.3f}",
+        f"{report.seconds_per_trial:.3f}",
+    )
+    return (report.method, report.goal, str(report.budget), *numbers)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Columns side by side: the two names flush left, the numbers flush right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < 2 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    ]

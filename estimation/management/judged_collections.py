@@ -1,0 +1,193 @@
+"""Reads a judged collection from files: a folder of runs, qrels, perhaps predicted grades."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from django.core.management.base import CommandError
+
+from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.experiments import fully_judged
+from estimation.core.measures import MAX_GRADE
+from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.formats.runs import read_run
+from judging.formats.fields import not_empty
+from judging.formats.lines import BinaryFile, filled, read_lines
+from judging.formats.problems import Problems, UnreadableError, id_problem, show
+from judging.formats.qrels import read_qrels
+
+Read = TypeVar("Read")
+PairKey = tuple[str, str]  # topic, docno
+PREDICTED_COLUMNS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedCollection:
+    """Runs, and the grades of what they return.
+
+    Attributes
+    ----------
+    topics : tuple of str
+        Topics of the qrels that at least one run answers.
+    runs : mapping of str to RankedLists
+        By tag.
+    grades : mapping of (topic, docno) to int
+        As the qrels have them, but 0 for grades below 0.
+    not_full : tuple of str
+        Tags of runs that were left out because their top is not full and judged.
+    """
+
+    topics: tuple[str, ...]
+    runs: Mapping[str, RankedLists]
+    grades: Mapping[PairKey, int]
+    not_full: tuple[str, ...] = ()
+
+    @property
+    def max_grade(self) -> int:
+        """The best grade of the qrels, at least 1."""
+        return max(1, *self.grades.values())
+
+    def pool(self, tags: Sequence[str], *, depth: int) -> Pool:
+        """Pool the top of some runs."""
+        return build_pool(self.topics, {tag: self.runs[tag] for tag in tags}, depth=depth)
+
+    def only_fully_judged(self, depth: int) -> "JudgedCollection":
+        """Keep the runs with `depth` documents for every topic, all of them judged."""
+        known = set(self.topics)
+        judged = {key: grade for key, grade in self.grades.items() if key[0] in known}
+        kept = fully_judged(self.runs, judged, topics=self.topics, depth=depth)
+        if not kept:
+            raise CommandError(f"--fully-judged: of no run the top {depth} is full and judged.")
+        left_out = tuple(tag for tag in self.runs if tag not in kept)
+        return JudgedCollection(self.topics, kept, self.grades, left_out)
+
+
+def grades_of(pool: Pool, grades: Mapping[PairKey, int]) -> tuple[IntArray, int]:
+    """Return the grade of every pair of a pool, 0 if it has none, and how many have none."""
+    found = [grades.get(key) for key in _keys(pool)]
+    return np.array([grade or 0 for grade in found], dtype=np.int64), found.count(None)
+
+
+def predicted_of(pool: Pool, predicted: Mapping[PairKey, float]) -> FloatArray:
+    """Return the predicted grade of every pair of a pool, NaN if it has none."""
+    return np.array([predicted.get(key, math.nan) for key in _keys(pool)], dtype=np.float64)
+
+
+def _keys(pool: Pool) -> list[PairKey]:
+    docnos = np.char.decode(pool.docno, "utf-8").tolist()
+    return [
+        (pool.topics[topic], docno)
+        for topic, docno in zip(pool.topic.tolist(), docnos, strict=True)
+    ]
+
+
+# --------------------------------------------------------------------------------------- reading
+
+
+def read_collection(
+    folder: Path, qrels: Path, *, after_each: Callable[[int], None] = lambda _total: None
+) -> JudgedCollection:
+    """Read all files of a folder as runs, and the qrels.
+
+    Hidden files are left alone. `after_each` is called after every run with their number.
+
+    Raises CommandError for the first thing that is wrong, with file, line and message.
+    """
+    grades = _read(qrels, "QRELS", _grades)
+    if not folder.is_dir():
+        raise CommandError(f"RUNS_DIR {folder} is no folder.")
+    files = sorted(
+        path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")
+    )
+    if not files:
+        raise CommandError(f"RUNS_DIR {folder} has no files.")
+    runs: dict[str, RankedLists] = {}
+    for path in files:
+        tag, lists = _read(path, "RUNS_DIR", _run)
+        if tag in runs:
+            raise CommandError(f"{path}: another file has the run {tag} already.")
+        runs[tag] = lists
+        after_each(len(files))
+    answered = {topic for lists in runs.values() for topic in lists.topics}
+    topics = tuple(sorted({topic for topic, _ in grades} & answered))
+    if not topics:
+        raise CommandError(f"{qrels} has no topic that a run in {folder} answers.")
+    return JudgedCollection(topics, dict(sorted(runs.items())), grades)
+
+
+def read_predicted(path: Path, *, max_grade: int) -> dict[PairKey, float]:
+    """Read predicted grades: topic, iteration, docno, grade; as qrels, but for decimals."""
+
+    def reader(file: BinaryFile, problems: Problems) -> dict[PairKey, float]:
+        return _predicted(file, problems, max_grade)
+
+    return _read(path, "--prior scores:", reader)
+
+
+def _read(path: Path, argument: str, reader: Callable[[BinaryFile, Problems], Read | None]) -> Read:
+    """Read a file whole; the first error in it ends the command."""
+    problems = Problems(path.name)
+    try:
+        with path.open("rb") as file:
+            content = reader(file, problems)
+    except UnreadableError:
+        content = None
+    except OSError as error:
+        raise CommandError(f"{argument} {path} cannot be read: {error.strerror}.") from None
+    if content is None or not problems.ok:
+        first = problems.errors[0]
+        raise CommandError(f"{path}:{first.line or '-'}: {first.field or 'file'}: {first.message}")
+    return content
+
+
+def _run(file: BinaryFile, problems: Problems) -> tuple[str, RankedLists] | None:
+    run = read_run(file, problems)
+    return (run.tag, run.lists) if run else None
+
+
+def _grades(file: BinaryFile, problems: Problems) -> dict[PairKey, int]:
+    grades = {}
+    for qrel in read_qrels(file, problems):
+        if qrel.grade > MAX_GRADE:
+            message = f"expected a grade of at most {MAX_GRADE}, found {qrel.grade}"
+            problems.error(qrel.line, "grade", message)
+        grades[qrel.topic_id, qrel.docno] = max(qrel.grade, 0)
+    return grades
+
+
+def _predicted(file: BinaryFile, problems: Problems, max_grade: int) -> dict[PairKey, float]:
+    found: dict[PairKey, float] = {}
+    lines = filled(read_lines(file, problems))
+    for number, text in not_empty(lines, "predicted grades", problems):
+        cells = text.split()
+        if len(cells) != PREDICTED_COLUMNS:
+            message = "expected 4 columns (topic, iteration, docno, predicted grade)"
+            problems.error(number, "columns", f"{message}, found {len(cells)}")
+            continue
+        topic, _, docno, grade = cells
+        faults = {
+            "topic": id_problem(topic, "topic"),
+            "docno": f"topic {show(topic)} has {show(docno)} twice"
+            if (topic, docno) in found
+            else id_problem(docno),
+            "grade": _predicted_problem(grade, max_grade),
+        }
+        for field, fault in faults.items():
+            if fault:
+                problems.error(number, field, fault)
+        if not any(faults.values()):
+            found[topic, docno] = float(grade)
+    return found
+
+
+def _predicted_problem(text: str, max_grade: int) -> str | None:
+    try:
+        grade = float(text)
+    except ValueError:
+        grade = math.nan
+    if 0.0 <= grade <= max_grade:
+        return None
+    return f"expected a number from 0 to {max_grade}, found {show(text)}"

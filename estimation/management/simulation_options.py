@@ -1,0 +1,212 @@
+"""The options of ``manage.py simulate``, checked as far as they can be without the collection."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from django.core.management.base import CommandError
+
+from estimation.core import goals
+from estimation.core.designs import Rule
+from estimation.core.measures import KINDS, Measure, MeasureError, parse_measure
+from estimation.core.priors import NAMES
+from estimation.core.trial_settings import UNITS, Assessors, Unit
+from estimation.core.trials import METHODS, methods_for
+
+LOGARITHMS = {"e": "ln", "2": "log2"}
+GAINS = ("linear", "exp")
+RULES = ("first", "second")
+PRIORS = (*(name for name in NAMES if name != "scores"), "scores:FILE")
+ALL = "all"
+DEFAULT_METHODS = ("poisson", "iid", "uniform")
+DEFAULT_DEPTH = 100
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be simulated; None where the collection decides.
+
+    `takes_what_works`: methods that cannot work with a goal or budget are left out, not refused.
+    """
+
+    measure: Measure
+    goals: tuple[str, ...]
+    systems: tuple[str, ...] | None
+    baseline: str | None
+    methods: tuple[str, ...]
+    takes_what_works: bool
+    prior: str
+    predicted: Path | None
+    rule: Rule | None
+    budgets: tuple[int, ...] | None
+    unit: Unit
+    trials: int
+    seed: str
+    depth: int
+    assessors: Assessors
+
+
+def read_plan(options: Mapping[str, Any]) -> Plan:
+    """Check options as typed; raise CommandError with option, value and what is accepted."""
+    measure = _measure(options["measure"], options["log_base"], options["gain"])
+    kinds = _names("--goal", options["goal"], goals.KINDS)
+    if options["baseline"] and "baseline" not in kinds:
+        raise CommandError(f"--baseline {options['baseline']} is for --goal baseline only.")
+    prior, predicted = _prior(str(options["prior"]))
+    rule = options["prior_rule"] and _name("--prior-rule", options["prior_rule"], RULES)
+    labels = _whole("--labels-per-pair", options["labels_per_pair"])
+    return Plan(
+        measure=measure,
+        goals=kinds,
+        systems=options["systems"] and _split("--systems", options["systems"]),
+        baseline=options["baseline"],
+        methods=_methods(options["method"], measure),
+        takes_what_works=options["method"] == ALL,
+        prior=prior,
+        predicted=predicted,
+        rule=cast(Rule | None, rule),
+        budgets=options["budget"] and _budgets(options["budget"]),
+        unit=cast(Unit, _name("--budget-unit", options["budget_unit"], UNITS)),
+        trials=_whole("--trials", options["trials"]),
+        seed=str(options["seed"]),
+        depth=_depth(options["depth"], measure),
+        assessors=Assessors(labels, _noise(options["assessor_noise"], measure)),
+    )
+
+
+# --------------------------------------------------------------------------------- kinds of values
+
+
+def _split(option: str, text: object) -> tuple[str, ...]:
+    """The parts of a list with commas; none empty, none twice."""
+    parts = tuple(part.strip() for part in str(text).split(","))
+    if not all(parts):
+        raise CommandError(f"{option} must be parts with commas between them, not {text!r}.")
+    for place, part in enumerate(parts):
+        if part in parts[:place]:
+            raise CommandError(f"{option} has {part!r} twice.")
+    return parts
+
+
+def _name(option: str, text: object, accepted: Sequence[str]) -> str:
+    if text not in accepted:
+        raise CommandError(f"{option} must be one of {', '.join(accepted)}, not {text!r}.")
+    return str(text)
+
+
+def _names(option: str, text: object, accepted: Sequence[str]) -> tuple[str, ...]:
+    return tuple(_name(option, part, accepted) for part in _split(option, text))
+
+
+def _whole(option: str, text: object) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", str(text)) or int(str(text)) < 1:
+        raise CommandError(f"{option} must be a whole number of at least 1, not {text!r}.")
+    return int(str(text))
+
+
+def _budgets(text: object) -> tuple[int, ...]:
+    return tuple(_whole("--budget", part) for part in _split("--budget", text))
+
+
+# ------------------------------------------------------------------------------------- the measure
+
+
+def _measure(text: str, log_base: str | None, gain: str | None) -> Measure:
+    """The measure, in the variant that the options ask for."""
+    try:
+        measure = parse_measure(text)
+    except MeasureError as error:
+        raise CommandError(f"--measure {text!r}: {error}.") from None
+    if not methods_for(measure):
+        examples = (kind.example for kind in KINDS.values())
+        able = [example for example in examples if methods_for(parse_measure(example))]
+        raise CommandError(f"--measure {measure} is estimated by no method; try {', '.join(able)}.")
+    measure = _varied(measure, text, "--log-base", log_base, tuple(LOGARITHMS), _with_logarithm)
+    return _varied(measure, text, "--gain", gain, GAINS, _with_gain)
+
+
+def _varied(
+    measure: Measure,
+    text: str,
+    option: str,
+    value: str | None,
+    accepted: Sequence[str],
+    variant: Callable[[Measure, str], Measure | None],
+) -> Measure:
+    if value is None:
+        return measure
+    changed = variant(measure, _name(option, value, accepted))
+    if changed is None:
+        raise CommandError(f"{option} {value}: {measure} has no such choice.")
+    if "(" in text and changed != measure:
+        raise CommandError(f"{option} {value} contradicts --measure {text}.")
+    return changed
+
+
+def _with_logarithm(measure: Measure, base: str) -> Measure | None:
+    params = dict(measure.params)
+    if "dcg" not in params:
+        return None
+    exponential = "exp-" if str(params["dcg"]).startswith("exp-") else ""
+    return replace(measure, params=(("dcg", exponential + LOGARITHMS[base]),))
+
+
+def _with_gain(measure: Measure, gain: str) -> Measure | None:
+    params = dict(measure.params)
+    if "gain" in params:
+        return replace(measure, params=(("gain", gain),))
+    if "dcg" not in params:
+        return None
+    logarithm = str(params["dcg"]).removeprefix("exp-")
+    return replace(measure, params=(("dcg", ("exp-" if gain == "exp" else "") + logarithm),))
+
+
+def _depth(text: object, measure: Measure) -> int:
+    if text is None:
+        return measure.cutoff or DEFAULT_DEPTH
+    depth = _whole("--depth", text)
+    if depth < (measure.cutoff or 1):
+        raise CommandError(f"--depth must be at least the cutoff of {measure}, not {depth}.")
+    return depth
+
+
+# ------------------------------------------------------------------------------ the other options
+
+
+def _methods(text: object, measure: Measure) -> tuple[str, ...]:
+    able = methods_for(measure)
+    if text is None:
+        return tuple(name for name in DEFAULT_METHODS if name in able) or able
+    if text == ALL:
+        return able
+    methods = _names("--method", text, (*METHODS, ALL))
+    for name in methods:
+        if name not in able:
+            listed = ", ".join(able)
+            raise CommandError(f"--method {name} does not estimate {measure}; {listed} can.")
+    return methods
+
+
+def _prior(text: str) -> tuple[str, Path | None]:
+    kind, separator, path = text.partition(":")
+    if kind == "scores" and path:
+        return kind, Path(path)
+    if separator or kind not in PRIORS:
+        raise CommandError(f"--prior must be one of {', '.join(PRIORS)}, not {text!r}.")
+    return kind, None
+
+
+def _noise(text: object, measure: Measure) -> float:
+    try:
+        noise = float(str(text))
+    except ValueError:
+        noise = math.nan
+    if not 0.0 <= noise <= 1.0:
+        raise CommandError(f"--assessor-noise must be a number between 0 and 1, not {text!r}.")
+    if noise > 0.0 and measure.family == "ratio":
+        why = "its value under noisy judgments is no expected utility"
+        raise CommandError(f"--assessor-noise must be 0 for {measure}, not {text}: {why}.")
+    return noise

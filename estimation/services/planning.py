@@ -1,0 +1,48 @@
+"""The next batch of a round of active sampling, planned from the judgments of all before it."""
+
+from django.db import transaction
+
+from estimation.core.active_rounds import ActiveRound
+from estimation.models import Round
+from estimation.selectors import complete_batches
+from estimation.services import drawing, estimates, files
+from judging.services import audit, batches, jobs
+
+
+def plan_batch(job: jobs.Running) -> None:
+    """The job: adds a batch to the round once all are complete. Safe to run again at any point.
+
+    What is planned depends on nothing but the seed and the labels of the batches before, so that
+    a second attempt plans the same pairs; the round's sample changes in the same commit in which
+    the batch is released.
+    """
+    row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
+    if row.state != Round.State.JUDGING:
+        return
+    drawing.discard_unfinished(row)
+    pool, drawn = estimates.columns_of(row)
+    if not isinstance(drawn, ActiveRound) or complete_batches(row) < drawn.sample.batches:
+        return
+    longer = drawn.extended(pool, labels=estimates.gather(row).labels)
+    if longer is drawn:
+        Round.objects.filter(pk=row.pk, state=Round.State.JUDGING).update(
+            state=Round.State.COMPLETE
+        )
+        return
+    batch_ids = drawing.prepare(row, pool, longer.served(pool), job)
+    sample = files.keep_written("samples", longer.sample.save)
+    with transaction.atomic():
+        job.fence()
+        changed = Round.objects.filter(pk=row.pk, sample_file=row.sample_file).update(
+            sample_file=sample
+        )
+        if changed:
+            batches.release(batch_ids)
+            audit.record(
+                "plan batch",
+                by=None,
+                campaign=row.campaign_id,
+                target=row,
+                batch=longer.sample.batches,
+                pairs=len(longer.sample.latest),
+            )

@@ -1,0 +1,134 @@
+"""Predicted grades: the loader of their files (a kind of upload), and what rounds make of them."""
+
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from estimation.core.arrays import BytesArray, FloatArray, IntArray, frozen
+from estimation.core.grade_models import GradeModel, check_grade_model, uniform_grades
+from estimation.core.pool import Pool
+from estimation.formats.predictions import (
+    PredictionFile,
+    load_predictions,
+    read_predictions,
+    save_predictions,
+)
+from estimation.models import Prediction
+from estimation.services import files
+from judging.errors import UserError
+from judging.models import Upload
+from judging.services.loaders import topic_ids
+from judging.services.uploads import Load, Reading, loads
+
+
+@loads(Upload.Kind.PREDICTIONS)
+def load(reading: Reading) -> Load:
+    """Reads predicted grades against topics and scale; waits for topics that are on their way."""
+    topics = topic_ids(reading)
+    if not topics:
+        message = "Upload the topics first: predicted grades are read against them."
+        reading.problems.fatal(None, "topic", message)
+    best = reading.campaign.max_grade
+    with reading.open() as file:
+        found = read_predictions(
+            file, reading.problems, max_grade=best, topics=topics, limits=reading.limits
+        )
+    if found is None:
+        return lambda: None
+    name = _name(reading.upload)
+    if reading.campaign.predictions.filter(name=name).exists():
+        message = f"The campaign has predicted grades “{name}” already: rename the file."
+        reading.problems.error(None, "", message)
+    reading.summary = {"predictions": len(found.docnos), "pairs_left_out": found.dropped}
+    return lambda: _create(reading, name, found)
+
+
+def _name(upload: Upload) -> str:
+    """The file's name without its ending: ``judge.tsv.gz`` brings ``judge``."""
+    return PurePosixPath(upload.name.removesuffix(".gz")).stem or upload.name
+
+
+def _create(reading: Reading, name: str, found: PredictionFile) -> None:
+    form = Prediction.Form.GRADES
+    if found.probabilities is not None:
+        form = Prediction.Form.PROBABILITIES
+    Prediction.objects.create(
+        campaign=reading.campaign,
+        upload=reading.upload,
+        name=name,
+        form=form,
+        max_grade=found.max_grade,
+        file=files.keep_written("predictions", lambda file: save_predictions(file, found)),
+        digest=found.digest,
+        topic_count=len(found.topics),
+        pair_count=len(found.docnos),
+    )
+
+
+def read_back(prediction: Prediction) -> PredictionFile:
+    return load_predictions(files.path_of(prediction.file))
+
+
+def grades_for(prediction: Prediction, pool: Pool) -> FloatArray:
+    """The expected grade of every pair of the pool, shape (N,); NaN where nothing is predicted.
+
+    Raises UserError ``scale_changed`` (409) if the campaign's scale has become another one,
+    ValueError for a pool of preferences.
+    """
+    _check(prediction, pool, prediction.campaign.max_grade)
+    found = read_back(prediction)
+    rows = _rows(found, pool)
+    grades = np.full(len(pool), np.nan)
+    grades[rows >= 0] = found.expected_grades()[rows[rows >= 0]]
+    return grades
+
+
+def model_for(prediction: Prediction, pool: Pool, max_grade: int) -> GradeModel:
+    """Probabilities of the grades 0..max_grade of every pair; uniform where nothing is predicted.
+
+    Raises UserError ``scale_changed`` (409) if the file was read for another scale, ValueError
+    for a pool of preferences.
+    """
+    _check(prediction, pool, max_grade)
+    found = read_back(prediction)
+    rows = _rows(found, pool)
+    probability = np.array(uniform_grades(pool, max_grade=max_grade).probability)
+    probability[rows >= 0] = found.distributions()[rows[rows >= 0]]
+    model = GradeModel("predicted", frozen(probability), frozen(rows >= 0))
+    check_grade_model(pool, model)
+    return model
+
+
+def _check(prediction: Prediction, pool: Pool, max_grade: int) -> None:
+    if pool.is_of_preferences:
+        raise ValueError("grades are predicted of documents; pool has pairs of documents")
+    if prediction.max_grade != max_grade:
+        message = (
+            f"“{prediction.name}” predicts the grades 0 to {prediction.max_grade}, but the scale"
+            f" goes to {max_grade} now. Upload predicted grades of this scale."
+        )
+        raise UserError("scale_changed", message, status=409)
+
+
+def _rows(found: PredictionFile, pool: Pool) -> IntArray:
+    """The row of every pair of the pool, -1 where there is none.
+
+    Both are sorted by topic, then docno, so that each topic is one search; a search over all
+    topics at once would need keys as wide as the longest docno of either side.
+    """
+    rows = np.full(len(pool), -1, dtype=np.int64)
+    places = {topic: place for place, topic in enumerate(found.topics)}
+    bounds = np.searchsorted(pool.topic, np.arange(len(pool.topics) + 1))
+    for number, topic in enumerate(pool.topics):
+        place = places.get(topic)
+        if place is not None:
+            pairs = slice(bounds[number], bounds[number + 1])
+            start, end = found.indptr[place], found.indptr[place + 1]
+            rows[pairs] = _positions(found.docnos[start:end], pool.docno[pairs], start)
+    return rows
+
+
+def _positions(known: BytesArray, wanted: BytesArray, start: int) -> IntArray:
+    places = np.searchsorted(known, wanted)
+    is_known = known[np.minimum(places, len(known) - 1)] == wanted
+    return np.where(is_known, start + places, -1)

@@ -1,0 +1,34 @@
+"""Files of a report where some of what was judged are preferences between two documents."""
+
+import csv
+import io
+
+import pytest
+
+from estimation import selectors
+from estimation.models import Draw, Round
+from estimation.services import reports
+from judging.models import Judgment, Pair
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_qrels_leave_preferences_out_and_the_judgments_name_both_documents(
+    judged: Round,
+) -> None:
+    shown = selectors.latest_estimates(judged)
+    assert shown is not None
+    before = reports.qrels_txt(judged, shown).splitlines()
+    drawn = Draw.objects.filter(round=judged, batch_number__lte=shown.batches)
+    pair = Pair.objects.filter(pk__in=drawn.values("pair")).order_by("pk")[0]
+    Pair.objects.filter(pk=pair.pk).update(other="zz-the-other")
+
+    after = reports.qrels_txt(judged, shown).splitlines()
+    rows = list(csv.DictReader(io.StringIO(reports.judgments_csv(judged, shown))))
+
+    gone = set(before) - set(after)
+    assert len(gone) == len(before) - len(after) == 1
+    assert gone.pop().split()[:3] == [pair.topic.topic_id, "0", pair.docno]
+    named = [row for row in rows if row["other"]]
+    assert {(row["docno"], row["other"]) for row in named} == {(pair.docno, "zz-the-other")}
+    assert len(named) == Judgment.objects.filter(assignment__pair=pair).count()

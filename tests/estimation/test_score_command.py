@@ -1,0 +1,271 @@
+"""``manage.py score`` as somebody types it who has a collection and runs, and nothing else."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+
+from estimation import selectors
+from estimation.core import goals
+from estimation.core.collection import JudgedCollection, evaluate_runs
+from estimation.core.designs import make_design
+from estimation.core.draws import draw
+from estimation.core.labels import LabelRows
+from estimation.core.measures import parse_measure
+from estimation.core.pool import build_pool
+from estimation.core.priors import make_prior
+from estimation.formats.collections import read_collection, write_collection
+from estimation.formats.runs import read_run
+from estimation.models import Estimate, Report, Round
+from estimation.services import files
+from judging.formats.problems import Problems
+from tests.support import evaluation
+from tests.support.material import small_material
+
+REPO = Path(__file__).resolve().parents[2]
+MATERIAL = small_material(topics=6, documents=24, runs=4, depth=12)
+DCG = parse_measure("DCG@10")
+FIELDS = ("", "_low", "_high", "_se", "_support", "_ess")
+
+
+@dataclass(frozen=True)
+class Said:
+    out: str
+    err: str
+
+
+def score(*arguments: object) -> Said:
+    """Without the mark of tests that use a database: a query would be an error."""
+    out, err = io.StringIO(), io.StringIO()
+    call_command("score", *map(str, arguments), stdout=out, stderr=err)
+    return Said(out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection drawn for run1 and run2, and the files of all four runs."""
+    made = tmp_path_factory.mktemp("score")
+    lists = {}
+    for name, content in MATERIAL.runs.items():
+        (made / name).write_bytes(content)
+        run = read_run(io.BytesIO(content), Problems(name))
+        assert run is not None
+        lists[run.tag] = run.lists
+    pool = build_pool(
+        [f"t{n}" for n in range(1, 7)], {tag: lists[tag] for tag in ("run1", "run2")}, depth=12
+    )
+    goal = goals.absolute("run1", "run2")
+    prior = make_prior(pool, name="rank", goal=goal, measure=DCG, max_grade=3)
+    design = make_design(
+        pool, goal=goal, measure=DCG, prior=prior, budget=40, batch_size=20,
+        reported=[parse_measure("P@10")],
+    )  # fmt: skip
+    sample = draw(pool, design, seed="s")
+    keys = [(pool.topics[pool.topic[p]], pool.docno[p].decode()) for p in sample.pair]
+    grades = np.array([MATERIAL.truth[key] for key in keys])
+    collection = JudgedCollection.of(
+        pool, design, sample, labels=LabelRows(sample.pair, grades), batches=2, max_grade=3,
+        version="0.1",
+    )  # fmt: skip
+    with (made / "collection.zip").open("wb") as file:
+        write_collection(file, collection)
+    return made
+
+
+def loaded(folder: Path) -> JudgedCollection:
+    with (folder / "collection.zip").open("rb") as file:
+        found = read_collection(file, Problems("collection.zip"))
+    assert found is not None
+    return found
+
+
+def test_lines_are_in_trec_evals_columns(folder: Path) -> None:
+    said = score(folder / "collection.zip", folder / "run1.run")
+    lines = [line.split("\t") for line in said.out.splitlines()]
+    assert {len(cells) for cells in lines} == {3}
+    assert {len(cells[0]) for cells in lines} == {22}
+    names = [f"{measure}{field}" for measure in ("DCG@10", "P@10") for field in FIELDS]
+    assert [cells[0].rstrip() for cells in lines] == ["runid", *names]
+    assert {cells[1] for cells in lines} == {"all"}
+    assert lines[0][2] == "run1"
+    assert all(cells[2] == f"{float(cells[2]):6.4f}" for cells in lines[1:])
+    assert said.err == ""
+
+
+def test_the_numbers_are_those_of_the_core(folder: Path) -> None:
+    run = read_run(io.BytesIO(MATERIAL.runs["run2.run"]), Problems(""))
+    assert run is not None
+    result = evaluate_runs(loaded(folder), {"run2": run.lists}, measures=[DCG]).results[0]
+    (found,) = json.loads(
+        score(
+            folder / "collection.zip", folder / "run2.run", "--measure", "dcg@10",
+            "--format", "json",
+        ).out
+    )  # fmt: skip
+    assert found["tag"] == "run2"
+    assert found["measure"] == "DCG@10"
+    for name in ("value", "low", "high", "se"):
+        assert found[name] == getattr(result.estimate, name)[0]
+    assert found["support"] == 1.0
+    assert found["effective_sample_size"] == result.effective_sample_size[0]
+    assert found["lower_bound"] is False
+    assert "differences" not in found
+
+
+def test_a_late_run_is_a_lower_bound_and_says_how_much_is_out_of_reach(folder: Path) -> None:
+    said = score(
+        folder / "collection.zip", folder / "run4.run", folder / "run1.run", "--format", "json",
+        "--measure", "DCG@10", "--measure", "AP",
+    )  # fmt: skip
+    rows = {(row["tag"], row["measure"]): row for row in json.loads(said.out)}
+    assert list(rows) == [("run4", "DCG@10"), ("run4", "AP"), ("run1", "DCG@10"), ("run1", "AP")]
+    late = rows["run4", "DCG@10"]
+    assert 0.0 < late["support"] < 1.0
+    assert (late["lower_bound"], rows["run1", "DCG@10"]["lower_bound"]) == (True, False)
+    missing = f"{100 * (1 - late['support']):.3g} %"
+    assert f"warning: run4: DCG@10 is a lower bound: {missing} of its weight is on" in said.err
+    assert "run1: DCG@10" not in said.err
+    assert "run4: AP may be too high or too low" in said.err
+    assert rows["run4", "AP"]["lower_bound"] is False
+
+
+def test_differences_are_told_when_there_are_several_runs(folder: Path) -> None:
+    paths = [folder / f"run{number}.run" for number in (2, 1)]
+    rows = json.loads(score(folder / "collection.zip", *paths, "--format", "json").out)
+    second, first = (row for row in rows if row["measure"] == "DCG@10")
+    (told,) = second["differences"]
+    (back,) = first["differences"]
+    assert (told["tag"], back["tag"]) == ("run1", "run2")
+    assert told["value"] == pytest.approx(second["value"] - first["value"])
+    assert told["low"] < told["value"] < told["high"]
+    assert (told["low"], told["se"]) == (-back["high"], back["se"])
+    assert told["se"] < np.hypot(second["se"], first["se"])
+
+
+def test_topics_are_shown_on_demand_and_average_to_the_value(folder: Path) -> None:
+    arguments = [folder / "collection.zip", folder / "run1.run", "--measure", "P@10"]
+    lines = [line.split("\t") for line in score(*arguments, "--per-topic").out.splitlines()]
+    topics = {cells[1]: float(cells[2]) for cells in lines if cells[1] != "all"}
+    assert list(topics) == [f"t{number}" for number in range(1, 7)]
+    (row,) = json.loads(score(*arguments, "--per-topic", "--format", "json").out)
+    assert np.mean(list(row["topics"].values())) == pytest.approx(row["value"], rel=1e-12)
+    assert topics == pytest.approx(row["topics"], abs=6e-5)
+
+
+def test_confidence_widens_the_interval(folder: Path) -> None:
+    arguments = [folder / "collection.zip", folder / "run1.run", "--format", "json"]
+    wide, narrow = (
+        json.loads(score(*arguments, "--confidence", level).out)[0] for level in ("0.99", "0.8")
+    )
+    assert wide["value"] == narrow["value"]
+    assert wide["high"] > narrow["high"]
+
+
+def test_a_cut_measure_is_told(folder: Path) -> None:
+    said = score(folder / "collection.zip", folder / "run1.run", "--measure", "DCG@100")
+    assert "DCG@100 is cut at rank 12, the depth of the collection's pool" in said.err
+
+
+def test_what_is_odd_about_a_run_is_told(folder: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.run"
+    odd.write_text("t1 Q0 d1 1 2.0 odd\nt99 Q0 d1 1 2.0 odd\n")
+    said = score(folder / "collection.zip", odd, "--measure", "MSE")
+    assert f"warning: {odd}:2: topic: topic 't99' is not among the known topics" in said.err
+    assert "missing: the run returns nothing there" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["collection.zip", "none.run"], r"none\.run cannot be read: No such file"),
+        (["none.zip", "run1.run"], r"none\.zip cannot be read: No such file"),
+        (["run1.run", "run1.run"], r"run1\.run:-: file: expected a zip file"),
+        (["collection.zip", "collection.zip"], r"expected UTF-8 text, plain or gzip, found a zip"),
+        (["collection.zip", "run1.run", "run1.run"], "another file has the run run1 already"),
+        (["collection.zip", "run1.run", "--measure", "Fancy@3"], "--measure Fancy@3: .*DCG"),
+        (["collection.zip", "run1.run", "--measure", "#ofSwaps"], "judged on pairs of documents"),
+        (["collection.zip", "run1.run", "--confidence", "1"], "between 0 and 1, not 1.0"),
+        (["collection.zip", "run1.run", "--confidence", "nan"], "between 0 and 1, not nan"),
+    ],
+)
+def test_bad_arguments(folder: Path, arguments: list[str], message: str) -> None:
+    paths = [folder / each if "." in each and "/" not in each else each for each in arguments[:2]]
+    rest = [folder / each if each.endswith(".run") else each for each in arguments[2:]]
+    with pytest.raises(CommandError, match=message):
+        score(*paths, *rest)
+
+
+def test_errors_of_a_run_are_told_with_their_place(folder: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.run"
+    bad.write_text("".join(f"t1 Q0 d{n} {n} high bad\n" for n in range(12)))
+    with pytest.raises(CommandError) as refused:
+        score(folder / "collection.zip", bad)
+    told = str(refused.value).splitlines()
+    assert told[0] == f"{bad}:1: score: expected a finite number, found 'high'"
+    assert told[-1] == "… and 2 more errors"
+
+
+# ----------------------------------------------------------------- without any installation
+
+
+def manage(*arguments: object, data: Path) -> subprocess.CompletedProcess[str]:
+    """As a user of a machine whose database cannot even be made."""
+    environment = {
+        **os.environ,
+        "EVALSITE_DATA": str(data),
+        "DATABASE_URL": "sqlite:////nowhere/at/all/evalsite.sqlite3",
+        "DJANGO_SETTINGS_MODULE": "evalsite.settings",
+    }
+    return subprocess.run(
+        [sys.executable, "manage.py", *map(str, arguments)],
+        cwd=REPO, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_no_database_is_needed(folder: Path, tmp_path: Path) -> None:
+    arguments = ["score", folder / "collection.zip", folder / "run1.run"]
+    done = manage(*arguments, data=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == score(*arguments[1:]).out
+    assert manage("migrate", data=tmp_path).returncode != 0, "the database must be out of reach"
+    refused = manage("score", folder / "collection.zip", "nothing.run", data=tmp_path)
+    assert refused.returncode == 1
+    assert (
+        refused.stderr == "CommandError: nothing.run cannot be read: No such file or directory.\n"
+    )
+
+
+@pytest.mark.parametrize("method", ["poisson", "iid"])
+@pytest.mark.django_db
+def test_runs_of_the_campaign_get_the_numbers_of_the_application(
+    tmp_path: Path, method: str
+) -> None:
+    campaign = evaluation.with_material(slug=method)
+    row = evaluation.drawn(campaign, method=method)
+    evaluation.judge(campaign, 45)
+    row = Round.objects.get(pk=row.pk)
+    shown = selectors.latest_estimates(row)
+    assert shown is not None
+    (report,) = (r for r in evaluation.made_reports(row) if r.name == Report.Name.COLLECTION)
+    for name, content in evaluation.SMALL.runs.items():
+        (tmp_path / name).write_bytes(content)
+    runs = sorted(tmp_path.glob("*.run"))
+    done = manage(
+        "score", files.path_of(report.file), *runs, "--format", "json", data=tmp_path / "data"
+    )
+    assert done.returncode == 0, done.stderr
+    told = {(each["tag"], each["measure"]): each for each in json.loads(done.stdout)}
+    stored = Estimate.objects.filter(estimate_set=shown, primary=True).select_related("run")
+    assert len(told) == len(stored) == 8
+    for estimate in stored:
+        found = told[estimate.run.tag, estimate.measure]
+        for name in ("value", "se", "low", "high", "support"):
+            assert found[name] == getattr(estimate, name), name
+        assert found["effective_sample_size"] == estimate.sample_size
