@@ -8,11 +8,11 @@ step drops a pair, and nothing here looks at a grade, so the sample stays the sa
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Max, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Greatest, Now
 
-from judging.models import Batch, BatchPair, Campaign, Pair
+from judging.models import Assignment, Batch, BatchPair, Campaign, Pair
 from judging.services import audit
 from judging.signals import batch_completed
 
@@ -101,9 +101,23 @@ def discard(batches: Iterable[Batch]) -> None:
 
 def release(batch_ids: Sequence[int]) -> None:
     """The batches may now be opened. Call in the transaction that freezes their round."""
+    _refresh_statistics()
     Batch.objects.filter(pk__in=batch_ids, state=Batch.State.PREPARING).update(
         state=Batch.State.WAITING
     )
+
+
+def _refresh_statistics() -> None:
+    """Tells PostgreSQL how many rows there are now.
+
+    Its own daemon may have counted while they were being written, and seen none: a join of two
+    tables that are thought empty compares every row with every other.
+    """
+    if connection.vendor == "postgresql":
+        tables = (Pair, BatchPair, Assignment)
+        with connection.cursor() as cursor:
+            for table in tables:
+                cursor.execute(f"ANALYZE {connection.ops.quote_name(table._meta.db_table)}")
 
 
 def open_next(campaign_id: int) -> Batch | None:
