@@ -17,7 +17,7 @@ import argparse
 import lzma
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -171,6 +171,12 @@ def two_judgments(sample: Sample, grades: IntArray) -> LabelRows:
     )
 
 
+def without_certainty(design: Design) -> Design:
+    """The same design, but that no pair is certain: every relevant pair carries covariance."""
+    chance = 0.95 * design.inclusion()
+    return replace(design, size=chance / chance.sum(), steps=np.array([chance.sum()]))
+
+
 LABELLINGS = {"one judgment": one_judgment, "20 % two": two_judgments}
 
 
@@ -184,14 +190,24 @@ def reports(pool: Pool, grades: IntArray, repetitions: int) -> Iterator[tuple[st
     for method in METHODS:
         for name, measures in (("DCG@100", LIGHT), ("full DCG", HEAVY)):
             design = design_for(pool, goals.absolute(*pool.runs), measures, method)
-            sample = draw(pool, design, seed="benchmark")
-            for judged, labelling in LABELLINGS.items():
-                labels = labelling(sample, grades)
-                share = np.count_nonzero(grades[sample.pair]) / len(sample.pair)
-                work = partial(evaluate, pool, design, sample, labels=labels, measures=measures)
-                seconds = median_seconds(partial(work, max_grade=MAX_GRADE), repetitions)
-                facts = f"{len(sample.pair):,} pairs, {100 * share:.1f} % relevant"
-                yield f"recompute, {method}, {name}, {judged} ({facts})", seconds
+            for judged, seconds in recomputes(pool, design, measures, grades, repetitions):
+                yield f"recompute, {method}, {name}, {judged}", seconds
+            if method == "poisson":
+                open_design = without_certainty(design)
+                for judged, seconds in recomputes(pool, open_design, measures, grades, repetitions):
+                    yield f"recompute, nothing certain, {name}, {judged}", seconds
+
+
+def recomputes(
+    pool: Pool, design: Design, measures: list[Measure], grades: IntArray, repetitions: int
+) -> Iterator[tuple[str, float]]:
+    sample = draw(pool, design, seed="benchmark")
+    share = np.count_nonzero(grades[sample.pair]) / len(sample.pair)
+    for judged, labelling in LABELLINGS.items():
+        labels = labelling(sample, grades)
+        work = partial(evaluate, pool, design, sample, labels=labels, measures=measures)
+        seconds = median_seconds(partial(work, max_grade=MAX_GRADE), repetitions)
+        yield f"{judged} ({len(sample.pair):,} pairs, {100 * share:.1f} % relevant)", seconds
 
 
 def main() -> None:
