@@ -16,16 +16,16 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau
 
-from estimation.core.active import plan_batch, start
-from estimation.core.active_estimates import Form, estimate
-from estimation.core.active_lists import ActiveFrame, make_frame
+from estimation.core.active.estimates import Form, estimate
+from estimation.core.active.lists import ActiveFrame, make_frame
+from estimation.core.active.sampling import plan_batch, start
 from estimation.core.arrays import FloatArray, IntArray
-from estimation.core.baselines import select
+from estimation.core.baselines.estimates import estimate as estimate_selection
+from estimation.core.baselines.estimates import values_from_grades
+from estimation.core.baselines.select import select
+from estimation.core.baselines.selections import share_budgets
 from estimation.core.labels import LabelRows
 from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines
-from estimation.core.selection_estimates import estimate as estimate_selection
-from estimation.core.selection_estimates import values_from_grades
-from estimation.core.selections import share_budgets
 
 MEASURES = ("AP", "P@30", "Rprec")
 DEPTH, RUNS, NEW = 100, 100, 3

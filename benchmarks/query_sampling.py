@@ -23,13 +23,13 @@ from scipy import optimize
 
 from estimation.core import goals
 from estimation.core.goals import Goal
-from estimation.core.grade_models import GradeModel, predicted_grades, uniform_grades
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, parse_measure
 from estimation.core.pool import Pool, build_pool, rank_lines
-from estimation.core.queries import QueryDesign, Rule, draw_queries, make_query_design
-from estimation.core.query_estimates import ratio_estimate, topic_values, unbiased_estimate
-from estimation.core.query_moments import Estimator
+from estimation.core.queries.designs import QueryDesign, Rule, draw_queries, make_query_design
+from estimation.core.queries.estimates import ratio_estimate, topic_values, unbiased_estimate
+from estimation.core.queries.grade_models import GradeModel, predicted_grades, uniform_grades
+from estimation.core.queries.moments import Estimator
 
 FOLDS, PENALTY = 5, 100.0
 SINGLE, PAIR = "lambdarank", ("lambdarank", "rf_200")

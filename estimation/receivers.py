@@ -1,17 +1,34 @@
-"""A batch is complete: the round's estimates are due, in the same commit."""
+"""Labels that estimates rest on are new or other: recomputes are due, in the same commit."""
 
 from typing import Any
 
+from django.db.models import Q, QuerySet
 from django.dispatch import receiver
 
-from estimation.models import RoundBatch
-from judging.models import Batch
+from estimation.models import Draw, Round
+from judging.models import Batch, Pair
 from judging.services import jobs
-from judging.signals import batch_completed
+from judging.signals import batch_completed, judgment_corrected
 
 
 @receiver(batch_completed, sender=Batch, dispatch_uid="recompute-after-batch")
-def recompute_round(batch: Batch, **_kwargs: Any) -> None:
-    link = RoundBatch.objects.filter(batch=batch).first()
-    if link is not None:
-        jobs.request("recompute", link.round_id, campaign=batch.campaign_id)
+def recompute_after_batch(batch: Batch, **_kwargs: Any) -> None:
+    """Its round, and every other round that drew one of its pairs: they may have new labels."""
+    drawn = Draw.objects.filter(pair__batch_pairs__batch=batch)
+    _request(Round.objects.filter(Q(round_batches__batch=batch) | Q(pk__in=drawn.values("round"))))
+
+
+@receiver(judgment_corrected, sender=Pair, dispatch_uid="recompute-after-correction")
+def recompute_after_correction(pair: int, **_kwargs: Any) -> None:
+    _request(Round.objects.filter(draws__pair=pair))
+
+
+def _request(rounds: QuerySet[Round]) -> None:
+    """Asks for a recompute of each; one without news ends at once.
+
+    Whether a round has complete batches is left to the recompute: one may complete just now. The
+    order is the same everywhere, so that two transactions never wait in a circle.
+    """
+    found = rounds.order_by("pk").values_list("pk", "campaign").distinct()
+    for round_id, campaign_id in found:
+        jobs.request("recompute", round_id, campaign=campaign_id)

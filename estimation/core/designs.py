@@ -7,7 +7,7 @@ poisson
     in with probability min(1, c_b * size).
 priority
     The fixed-size form of it (Duffield, Lund and Thorup 2007): after batch b the sample holds the
-    n_b pairs with the smallest ratio of random number and size; c_b is one over the next ratio.
+    n_b pairs with the smallest ratio of random number and size; c_b is the next ratio.
 iid
     Draws with replacement from the distribution `size`; after batch b there were n_b of them
     (Schnabel et al. 2016, section 3).

@@ -15,7 +15,7 @@ ratio
     The value of a topic is a ratio of two unknowns: AP, nDCG, Rprec (`estimation.core.ratios`).
 query
     Known only for topics whose returned documents are all judged: ERR
-    (`estimation.core.queries`).
+    (`estimation.core.queries.designs`).
 
 To add a measure, add one entry to `KINDS`.
 """

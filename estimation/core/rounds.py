@@ -5,7 +5,7 @@ Pairs
 Topics
     ``query``: whole topics, whose documents are all judged.
 Active
-    ``active``: each batch is planned from the judgments before it; see `active_rounds`.
+    ``active``: each batch is planned from the judgments before it; see `active.rounds`.
 
 The first two are frozen when they are drawn. All are stored as two files, a design and a sample.
 """
@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from estimation.core.active import ActiveState
-from estimation.core.active_rounds import PLAN_FORMAT, ActivePlan, ActiveRound
+from estimation.core.active.rounds import PLAN_FORMAT, ActivePlan, ActiveRound
+from estimation.core.active.sampling import ActiveState
 from estimation.core.archives import ArchiveFile, form_of
 from estimation.core.designs import FORMAT as PAIR_FORMAT
 from estimation.core.designs import Design
@@ -26,8 +26,8 @@ from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResul
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
-from estimation.core.queries import QueryDesign, QuerySample, draw_queries, labelled_pairs
-from estimation.core.query_estimates import QueryResult, evaluate_queries
+from estimation.core.queries.designs import QueryDesign, QuerySample, draw_queries, labelled_pairs
+from estimation.core.queries.estimates import QueryResult, evaluate_queries
 from estimation.core.ranks import rank_runs
 
 CODES = {"ratio": "sn", "unbiased": "is"}

@@ -10,9 +10,9 @@ import numpy as np
 from django.core.management.base import CommandError
 
 from estimation.core.arrays import FloatArray, IntArray
-from estimation.core.experiments import fully_judged
 from estimation.core.measures import MAX_GRADE
 from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.published.experiments import fully_judged
 from estimation.formats.runs import read_run
 from judging.formats.fields import not_empty
 from judging.formats.lines import BinaryFile, filled, read_lines

@@ -13,8 +13,8 @@ from estimation.core import goals
 from estimation.core.designs import Rule
 from estimation.core.measures import KINDS, Measure, MeasureError, parse_measure
 from estimation.core.priors import NAMES
-from estimation.core.trial_settings import UNITS, Assessors, Unit
-from estimation.core.trials import METHODS, methods_for
+from estimation.core.trials.methods import METHODS, methods_for
+from estimation.core.trials.settings import UNITS, Assessors, Unit
 
 LOGARITHMS = {"e": "ln", "2": "log2"}
 GAINS = ("linear", "exp")

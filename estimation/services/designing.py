@@ -3,15 +3,15 @@
 from typing import cast
 
 from estimation.core import goals
-from estimation.core.active_lists import ActiveError
-from estimation.core.active_rounds import make_plan
+from estimation.core.active.lists import ActiveError
+from estimation.core.active.rounds import make_plan
 from estimation.core.designs import DesignError, Method, make_design
 from estimation.core.goals import Goal, GoalError
-from estimation.core.grade_models import GradeModel, GradeModelError, uniform_grades
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import Pool, PoolError
 from estimation.core.priors import Prior, PriorError, make_prior
-from estimation.core.queries import QueryError, make_query_design
+from estimation.core.queries.designs import QueryError, make_query_design
+from estimation.core.queries.grade_models import GradeModel, GradeModelError, uniform_grades
 from estimation.core.rounds import AnyDesign
 from estimation.models import Pool as PoolRow
 from estimation.models import Round

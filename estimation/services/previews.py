@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
-from estimation.core.active_rounds import ActivePlan
+from estimation.core.active.rounds import ActivePlan
 from estimation.core.designs import Design
 from estimation.core.measures import Measure
 from estimation.core.planning import expected_half_widths, half_width_curve
 from estimation.core.pool import Pool
-from estimation.core.queries import QueryDesign, labelled_pairs
-from estimation.core.query_planning import expected_query_half_widths
+from estimation.core.queries.designs import QueryDesign, labelled_pairs
+from estimation.core.queries.planning import expected_query_half_widths
 from estimation.models import Round
 from estimation.services import designing
 from judging.errors import UserError

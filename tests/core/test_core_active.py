@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimation.core.active import ActiveState, plan_batch, replay, start
-from estimation.core.active_estimates import ActiveEstimate, estimate
-from estimation.core.active_lists import ActiveError, ActiveFrame, make_frame, rank_prior
-from estimation.core.active_weights import inclusion_weights, joint_inclusion, sequential_weights
+from estimation.core.active.estimates import ActiveEstimate, estimate
+from estimation.core.active.lists import ActiveError, ActiveFrame, make_frame, rank_prior
+from estimation.core.active.sampling import ActiveState, plan_batch, replay, start
+from estimation.core.active.weights import inclusion_weights, joint_inclusion, sequential_weights
 from estimation.core.archives import ArchiveError
 from estimation.core.labels import LabelError, LabelRows
 from estimation.core.pool import build_pool
@@ -456,10 +456,10 @@ def rms(values: np.ndarray, truth: np.ndarray) -> float:
 @pytest.mark.slow
 def test_trec8_at_ten_percent(trec8) -> None:
     """Li and Kanoulas 2017, figure 5: less error in AP than what it is compared with."""
-    from estimation.core.baselines import select
-    from estimation.core.selection_estimates import estimate as estimate_selection
-    from estimation.core.selection_estimates import values_from_grades
-    from estimation.core.selections import share_budgets
+    from estimation.core.baselines.estimates import estimate as estimate_selection
+    from estimation.core.baselines.estimates import values_from_grades
+    from estimation.core.baselines.select import select
+    from estimation.core.baselines.selections import share_budgets
 
     pool = trec8.pool(depth=100)
     grades, frame = trec8.grades(pool), make_frame(pool)

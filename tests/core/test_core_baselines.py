@@ -6,27 +6,27 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from estimation.core.adjudication import select_mab, select_mtf
-from estimation.core.baselines import (
-    BASELINES,
-    select,
-    select_deep,
-    select_top,
-)
-from estimation.core.draws import uniform_numbers
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.selection_estimates import (
+from estimation.core.baselines.adjudication import select_mab, select_mtf
+from estimation.core.baselines.estimates import (
     covariance,
     estimate,
     topic_estimates,
     values_from_grades,
 )
-from estimation.core.selections import BudgetError, share_budgets, topic_budgets
-from estimation.core.stratified import (
+from estimation.core.baselines.select import (
+    BASELINES,
+    select,
+    select_deep,
+    select_top,
+)
+from estimation.core.baselines.selections import BudgetError, share_budgets, topic_budgets
+from estimation.core.baselines.stratified import (
     ap_prior,
     select_stratified,
 )
+from estimation.core.draws import uniform_numbers
+from estimation.core.measures import parse_measure
+from estimation.core.pool import Pool, build_pool
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 LETTERS = "abcdefghijkl"

@@ -12,11 +12,10 @@ import pytest
 
 from estimation.core import goals
 from estimation.core.goals import Goal
-from estimation.core.grade_models import GradeModel, uniform_grades
 from estimation.core.labels import LabelRows
 from estimation.core.measures import parse_measure
 from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.queries import (
+from estimation.core.queries.designs import (
     QueryDesign,
     QueryError,
     QuerySample,
@@ -24,8 +23,9 @@ from estimation.core.queries import (
     labelling_costs,
     make_query_design,
 )
-from estimation.core.query_estimates import evaluate_queries, topic_values
-from estimation.core.query_moments import expected_squares
+from estimation.core.queries.estimates import evaluate_queries, topic_values
+from estimation.core.queries.grade_models import GradeModel, uniform_grades
+from estimation.core.queries.moments import expected_squares
 from estimation.core.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}

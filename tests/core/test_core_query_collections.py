@@ -11,7 +11,7 @@ from benchmarks import query_sampling
 from estimation.core import goals
 from estimation.core.goals import Goal
 from estimation.core.measures import parse_measure
-from estimation.core.query_estimates import topic_values
+from estimation.core.queries.estimates import topic_values
 
 _JUDGED: dict[Path, query_sampling.JudgedCollection] = {}
 

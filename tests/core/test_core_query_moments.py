@@ -12,16 +12,16 @@ import pytest
 
 from estimation.core import goals
 from estimation.core.goals import Goal
-from estimation.core.grade_models import (
+from estimation.core.measures import Measure, MeasureError, parse_measure
+from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.queries.grade_models import (
     GradeModel,
     GradeModelError,
     document_gains,
     predicted_grades,
     uniform_grades,
 )
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.query_moments import (
+from estimation.core.queries.moments import (
     difference_moments,
     expected_squares,
     product_moments,

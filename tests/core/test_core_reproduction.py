@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimation.core import experiments, goals, published, reproduction, synthetic
+from estimation.core import goals
 from estimation.core.designs import make_design
-from estimation.core.experiments import Collection, Setting, Trials
 from estimation.core.planning import expected_half_widths
 from estimation.core.pool import RankedLists, build_pool
 from estimation.core.priors import Prior
-from estimation.core.published import TABLES, Tolerance
-from estimation.core.reproduction import Comparison, compare, compare_trials
-from estimation.core.synthetic import System
+from estimation.core.published import experiments, numbers, reproduction, synthetic
+from estimation.core.published.experiments import Collection, Setting, Trials
+from estimation.core.published.numbers import TABLES, Tolerance
+from estimation.core.published.reproduction import Comparison, compare, compare_trials
+from estimation.core.published.synthetic import System
 
 
 def named(collection: str) -> list:
@@ -30,7 +31,7 @@ def failures(rows: Iterable[Comparison]) -> set[tuple[str, str, str]]:
     return {(row.table, row.row, row.column) for row in rows if row.verdict == "FAIL"}
 
 
-def table(key: str, collection: str) -> published.Table:
+def table(key: str, collection: str) -> numbers.Table:
     return reproduction.tables([key], collection)[0]
 
 
@@ -52,7 +53,7 @@ def trec8_collection(trec8) -> Collection:
 
 
 @pytest.mark.parametrize("each", named("SYNTH"))
-def test_tables_of_synth(synth: Collection, each: published.Table) -> None:
+def test_tables_of_synth(synth: Collection, each: numbers.Table) -> None:
     rows = compare(each, synth)
     assert len(rows) == sum(text != "-" for line in each.rows.values() for text in line)
     assert failures(rows) == set()
@@ -60,7 +61,7 @@ def test_tables_of_synth(synth: Collection, each: published.Table) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("each", named("TREC-8"))
-def test_tables_of_trec8(trec8_collection: Collection, each: published.Table) -> None:
+def test_tables_of_trec8(trec8_collection: Collection, each: numbers.Table) -> None:
     assert failures(compare(each, trec8_collection)) == set()
 
 
@@ -73,7 +74,7 @@ def test_noted_misses_are_misses(synth: Collection) -> None:
 
 
 def test_every_table_is_in_the_list_of_keys() -> None:
-    assert set(published.KEYS) == {each.key for each in TABLES} | {published.TRIALS}
+    assert set(numbers.KEYS) == {each.key for each in TABLES} | {numbers.TRIALS}
     for each in TABLES:
         assert all(len(line) == len(each.columns) for line in each.rows.values()), each.key
 
@@ -261,17 +262,17 @@ def test_tolerances() -> None:
 @pytest.mark.parametrize("trials", [2, 25, 100])
 def test_ranges_of_trials(trials: int) -> None:
     chi = np.sqrt(stats.chi2.ppf([0.0005, 0.9995], trials - 1) / (trials - 1))
-    assert published.spread_factors(trials) == pytest.approx(chi, rel=1e-9)
+    assert numbers.spread_factors(trials) == pytest.approx(chi, rel=1e-9)
     binomial = stats.binom.ppf([0.0005, 0.9995], trials, 0.95) / trials
-    assert published.coverage_range(trials, confidence=0.95) == pytest.approx(binomial)
-    low, high = published.mean_range(10.0, sd=2.0, trials=trials)
+    assert numbers.coverage_range(trials, confidence=0.95) == pytest.approx(binomial)
+    low, high = numbers.mean_range(10.0, sd=2.0, trials=trials)
     assert stats.norm.cdf(high, 10.0, 2.0 / np.sqrt(trials)) == pytest.approx(0.9995)
     assert low + high == pytest.approx(20.0)
 
 
 def test_one_trial_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 2, not 1"):
-        published.spread_factors(1)
+        numbers.spread_factors(1)
 
 
 def test_ratio_and_verdict() -> None:

@@ -7,7 +7,14 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
-from estimation.core.baselines import (
+from estimation.core.baselines.estimates import (
+    covariance,
+    estimate,
+    relevant_estimates,
+    topic_estimates,
+    values_from_grades,
+)
+from estimation.core.baselines.select import (
     select,
     select_deep,
     select_top,
@@ -15,17 +22,10 @@ from estimation.core.baselines import (
     smallest_numbers,
     whole_topics,
 )
+from estimation.core.baselines.selections import BudgetError, Selection
+from estimation.core.baselines.stratified import Strata, stratified_selection, stratify, take
 from estimation.core.measures import MeasureError, parse_measure
 from estimation.core.pool import Pool, build_pool
-from estimation.core.selection_estimates import (
-    covariance,
-    estimate,
-    relevant_estimates,
-    topic_estimates,
-    values_from_grades,
-)
-from estimation.core.selections import BudgetError, Selection
-from estimation.core.stratified import Strata, stratified_selection, stratify, take
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 LINEAR = [parse_measure("P@2"), parse_measure("DCG@3")]

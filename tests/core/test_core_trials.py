@@ -14,9 +14,9 @@ from estimation.core.goals import Goal
 from estimation.core.measures import parse_measure
 from estimation.core.pool import Pool, PoolError, build_pool
 from estimation.core.priors import make_prior
-from estimation.core.trial_reports import Report, kendall_tau, play_trials
-from estimation.core.trial_settings import Assessors, Setting, TrialError
-from estimation.core.trials import METHODS, Outcome, Player, Spread, _calibrated, prepare
+from estimation.core.trials.methods import METHODS, Outcome, Player, Spread, _calibrated, prepare
+from estimation.core.trials.reports import Report, kendall_tau, play_trials
+from estimation.core.trials.settings import Assessors, Setting, TrialError
 
 LETTERS = "abcdefghijklmnopqrst"
 TAGS = ("r0", "r1", "r2", "r3")

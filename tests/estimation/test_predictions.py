@@ -14,11 +14,11 @@ from django.test import Client
 from django.urls import reverse
 
 from estimation.core.goals import absolute
-from estimation.core.grade_models import predicted_grades
 from estimation.core.measures import parse_measure
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
+from estimation.core.queries.grade_models import predicted_grades
 from estimation.formats.predictions import PredictionFile, save_predictions
 from estimation.models import Prediction
 from estimation.services import files, pools, predictions

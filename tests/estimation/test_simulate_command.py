@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 
 from estimation.core import goals
 from estimation.core.measures import parse_measure
-from estimation.core.trial_settings import Setting
+from estimation.core.trials.settings import Setting
 from estimation.management.judged_collections import grades_of, read_collection
 
 KEYS = [

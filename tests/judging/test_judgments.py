@@ -20,7 +20,7 @@ from judging.models import (
 from judging.selectors import current_judgments
 from judging.services import assignments, campaigns, decisions, judgments, known_grades
 from judging.services.judgments import Saying
-from judging.signals import batch_completed
+from judging.signals import batch_completed, judgment_corrected
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
@@ -149,23 +149,29 @@ def test_a_correction_supersedes_and_keeps_the_old_grade() -> None:
     assert refused.value.code == "superseded"
 
 
-def test_completing_and_correcting_a_batch_send_the_signal_in_the_transaction() -> None:
+def test_completing_a_batch_and_correcting_send_their_signals_in_the_transaction() -> None:
     assignment = held_pair()
-    heard: list[tuple[int, bool]] = []
+    heard: list[tuple[str, int, bool]] = []
 
-    def listen(batch: Batch, **_kwargs: object) -> None:
-        heard.append((batch.pk, connection.in_atomic_block))
+    def completed(batch: Batch, **_kwargs: object) -> None:
+        heard.append(("completed", batch.pk, connection.in_atomic_block))
 
-    batch_completed.connect(listen, sender=Batch)
+    def corrected(pair: int, **_kwargs: object) -> None:
+        heard.append(("corrected", pair, connection.in_atomic_block))
+
+    batch_completed.connect(completed, sender=Batch)
+    judgment_corrected.connect(corrected, sender=Pair)
     try:
         record(assignment, key="one")
         judgments.correct(
             assignment=assignment, by=assignment.assessor, saying=Saying(0, "two"), revision=1
         )
     finally:
-        batch_completed.disconnect(listen, sender=Batch)
+        batch_completed.disconnect(completed, sender=Batch)
+        judgment_corrected.disconnect(corrected, sender=Pair)
 
-    assert heard == [(Batch.objects.get().pk, True)] * 2
+    batch, pair = Batch.objects.get(), Pair.objects.get()
+    assert heard == [("completed", batch.pk, True), ("corrected", pair.pk, True)]
 
 
 def test_every_judgment_has_its_audit_entry() -> None:

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from django.core.management.base import BaseCommand, CommandError
 
-from estimation.core import experiments, reproduction
-from estimation.core.experiments import Collection
 from estimation.core.pool import RankedLists
-from estimation.core.published import KEYS, TRIALS
-from estimation.core.reproduction import Comparison
+from estimation.core.published import experiments, reproduction
+from estimation.core.published.experiments import Collection
+from estimation.core.published.numbers import KEYS, TRIALS
+from estimation.core.published.reproduction import Comparison
 from estimation.formats.runs import read_run
 from judging.formats.lines import BinaryFile
 from judging.formats.problems import Problems, UnreadableError

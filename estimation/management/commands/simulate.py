@@ -13,9 +13,9 @@ from estimation.core import goals
 from estimation.core.goals import Goal, GoalError
 from estimation.core.measures import MeasureError
 from estimation.core.pool import Pool
-from estimation.core.trial_reports import Report, play_trials
-from estimation.core.trial_settings import UNITS, Setting
-from estimation.core.trials import METHODS, Player, prepare
+from estimation.core.trials.methods import METHODS, Player, prepare
+from estimation.core.trials.reports import Report, play_trials
+from estimation.core.trials.settings import UNITS, Setting
 from estimation.management.judged_collections import (
     JudgedCollection,
     grades_of,

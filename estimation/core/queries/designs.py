@@ -38,10 +38,10 @@ from estimation.core.arrays import (
 )
 from estimation.core.draws import uniform_numbers
 from estimation.core.goals import Goal
-from estimation.core.grade_models import GradeModel, check_grade_model
 from estimation.core.measures import Measure, parse_measure
 from estimation.core.pool import Pool
-from estimation.core.query_moments import Estimator, expected_squares
+from estimation.core.queries.grade_models import GradeModel, check_grade_model
+from estimation.core.queries.moments import Estimator, expected_squares
 
 Rule = Literal["active", "uniC", "uniform"]
 RULES: tuple[Rule, ...] = ("active", "uniC", "uniform")

@@ -5,7 +5,7 @@ round t of a topic a document i is drawn with probability p_t(i) = sum_k p_t(k) 
 run k, then a rank of its list. The ranks have the AP prior p(r) ~ 1 + 1/r + ... + 1/L. The runs are
 equally likely at first, later in proportion to their average precision as estimated from the
 judgments so far. Draws are with replacement and a round ends with its `batch_size`-th new document;
-N_t counts all of its draws. `active_estimates` turns the judgments into estimates.
+N_t counts all of its draws. `active.estimates` turns the judgments into estimates.
 
 What holds for the inclusion probabilities
 ------------------------------------------
@@ -13,7 +13,7 @@ pi_i = 1 - prod_t (1 - p_t(i))^N_t is the exact inclusion probability for p_t an
 fixed beforehand. Here p_t depends on the judgments of earlier rounds and N_t on when new documents
 came up. A relevant document draws attention to the runs that return it, and so raises its own pi_i
 after the fact: the estimators built on pi are biased. That is the published method, given as it is;
-the tests and the benchmark show the size of the bias. `active_estimates` also has an estimator for
+the tests and the benchmark show the size of the bias. `active.estimates` also has an estimator for
 the same samples that is free of it.
 
 How runs are chosen
@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from estimation.core.active_lists import ActiveError, ActiveFrame, TopicLists
+from estimation.core.active.lists import ActiveError, ActiveFrame, TopicLists
 from estimation.core.archives import ArchiveFile, read_archive, write_archive
 from estimation.core.arrays import (
     FloatArray,

@@ -1,7 +1,7 @@
 """Simulated judging of a judged collection: the methods, each ready to play trials.
 
 A trial draws pairs by a method, looks up their grades as if assessors gave them, and estimates.
-`estimation.core.trial_settings` says what is simulated, `estimation.core.trial_reports` what the
+`estimation.core.trials.settings` says what is simulated, `estimation.core.trials.reports` what the
 estimates are off by. To add a method, add one entry to `METHODS`.
 """
 
@@ -12,25 +12,25 @@ from typing import TypeAlias
 
 import numpy as np
 
-from estimation.core.active import plan_batch, start
-from estimation.core.active_estimates import estimate as estimate_active
-from estimation.core.active_lists import make_frame
+from estimation.core.active.estimates import estimate as estimate_active
+from estimation.core.active.lists import make_frame
+from estimation.core.active.sampling import plan_batch, start
 from estimation.core.arrays import FloatArray, IntArray, frozen
-from estimation.core.baselines import select
+from estimation.core.baselines.estimates import covariance as selection_covariance
+from estimation.core.baselines.estimates import estimate as estimate_selection
+from estimation.core.baselines.select import select
+from estimation.core.baselines.selections import Selection, contribution, sampling_budgets
 from estimation.core.designs import WITH_REPLACEMENT, Design, make_design
 from estimation.core.designs import Method as Drawing
 from estimation.core.draws import draw
 from estimation.core.evaluation import evaluate
-from estimation.core.grade_models import uniform_grades
 from estimation.core.intervals import student_intervals
 from estimation.core.measures import KINDS, Measure
 from estimation.core.priors import make_prior
-from estimation.core.queries import draw_queries, labelled_pairs, make_query_design
-from estimation.core.query_estimates import evaluate_queries
-from estimation.core.selection_estimates import covariance as selection_covariance
-from estimation.core.selection_estimates import estimate as estimate_selection
-from estimation.core.selections import Selection, contribution, sampling_budgets
-from estimation.core.trial_settings import Setting, TrialError
+from estimation.core.queries.designs import draw_queries, labelled_pairs, make_query_design
+from estimation.core.queries.estimates import evaluate_queries
+from estimation.core.queries.grade_models import uniform_grades
+from estimation.core.trials.settings import Setting, TrialError
 
 MAX_DRAWS = 1_000_000
 UNIFORM_SHARE = 0.1  # of active sampling: its unbiased estimator needs some

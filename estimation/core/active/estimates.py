@@ -1,7 +1,7 @@
 """Estimates of every run from an active sample, with their covariance.
 
 Per topic, over the sampled documents S with relevance y, ranks r and inclusion probabilities pi_i
-and pi_il of `estimation.core.active` (Li and Kanoulas 2017, section 3):
+and pi_il of `estimation.core.active.sampling` (Li and Kanoulas 2017, section 3):
 
     R^     = sum_S y_i / pi_i
     P@c^   = sum_S [r_i <= c] y_i / pi_i / c, and so any linear measure with its weights for 1/c
@@ -10,7 +10,7 @@ and pi_il of `estimation.core.active` (Li and Kanoulas 2017, section 3):
 
 There are three forms. ``corrected`` is what stands above. ``paper`` is what the paper prints: in AP
 1/(pi_i pi_l) for 1/pi_il, also for i = l, which is far too much in small samples. Both are biased,
-because pi reacts to what was found (see `estimation.core.active`): on TREC-8 at 10 % of the pool R^
+because pi reacts to what was found (see `active.sampling`): on TREC-8 at 10 % of the pool R^
 is 11 % too small. ``sequential`` puts the weights of `sequential_weights` in the place of 1/pi: R^
 and linear measures are exactly unbiased, and from AP the bias of a ratio is subtracted to second
 order. The bias that AP and Rprec keep falls with the size of the sample.
@@ -35,9 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from estimation.core.active import ActiveState
-from estimation.core.active_lists import ActiveError, ActiveFrame, TopicLists
-from estimation.core.active_weights import (
+from estimation.core.active.lists import ActiveError, ActiveFrame, TopicLists
+from estimation.core.active.sampling import ActiveState
+from estimation.core.active.weights import (
     Weights,
     inclusion_weights,
     joint_inclusion,

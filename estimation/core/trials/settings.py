@@ -22,11 +22,11 @@ from estimation.core.arrays import FloatArray, IntArray, check_fraction, column_
 from estimation.core.designs import Rule
 from estimation.core.draws import permanent_random_numbers
 from estimation.core.goals import Goal
-from estimation.core.grade_models import document_gains
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
-from estimation.core.query_moments import err_values, ranked_pairs
+from estimation.core.queries.grade_models import document_gains
+from estimation.core.queries.moments import err_values, ranked_pairs
 from estimation.core.ratios import true_ratios
 
 Unit: TypeAlias = Literal["draws", "pairs"]

@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from estimation.core.arrays import FloatArray, Int32Array, IntArray, column_sums
+from estimation.core.baselines.selections import Selection
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import Pool
-from estimation.core.selections import Selection
 
 # Rounding of R^, a sum of 1/pi, must not lose the rank that equals it.
 ROUNDING = 1e-9

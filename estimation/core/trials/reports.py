@@ -9,8 +9,8 @@ import numpy as np
 from estimation.core.arrays import FloatArray
 from estimation.core.goals import Goal
 from estimation.core.intervals import difference_variances, student_intervals
-from estimation.core.trial_settings import Setting, TrialError
-from estimation.core.trials import Outcome, Player, Spread
+from estimation.core.trials.methods import Outcome, Player, Spread
+from estimation.core.trials.settings import Setting, TrialError
 
 TIED = 1e-12  # of the largest value: differences below it are rounding
 

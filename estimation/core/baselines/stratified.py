@@ -7,9 +7,9 @@ import numpy as np
 from scipy import stats
 
 from estimation.core.arrays import FloatArray, IntArray, column_sums, frozen
+from estimation.core.baselines.selections import Budget, Selection, contribution, sampling_budgets
 from estimation.core.draws import permanent_random_numbers, uniform_numbers
 from estimation.core.pool import Pool
-from estimation.core.selections import Budget, Selection, contribution, sampling_budgets
 
 
 def ap_prior(depth: int) -> FloatArray:

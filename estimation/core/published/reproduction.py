@@ -1,4 +1,4 @@
-"""The numbers of `estimation.core.published` beside those that this library computes."""
+"""The numbers of `estimation.core.published.numbers` beside those that this library computes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,10 +11,10 @@ from estimation.core import goals
 from estimation.core.arrays import FloatArray
 from estimation.core.bounds import HoeffdingForm, draw_ranges, hoeffding_half_widths
 from estimation.core.designs import Design
-from estimation.core.experiments import CONFIDENCE, QUANTILE, Collection, Setting
 from estimation.core.goals import Goal
 from estimation.core.priors import Prior
-from estimation.core.published import (
+from estimation.core.published.experiments import CONFIDENCE, QUANTILE, Collection, Setting
+from estimation.core.published.numbers import (
     TABLES,
     TRIALS,
     CollectionName,

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums, index_array
-from estimation.core.grade_models import document_gains
 from estimation.core.intervals import (
     degrees_of_freedom,
     student_intervals,
@@ -25,8 +24,15 @@ from estimation.core.intervals import (
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
-from estimation.core.queries import ESTIMATORS, QueryDesign, QueryError, QuerySample, labelled_pairs
-from estimation.core.query_moments import Estimator, err_values, ranked_pairs
+from estimation.core.queries.designs import (
+    ESTIMATORS,
+    QueryDesign,
+    QueryError,
+    QuerySample,
+    labelled_pairs,
+)
+from estimation.core.queries.grade_models import document_gains
+from estimation.core.queries.moments import Estimator, err_values, ranked_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,9 +270,9 @@ def ratio_estimate(values: FloatArray, *, weight: FloatArray, counts: IntArray) 
 def unbiased_estimate(values: FloatArray, *, weight: FloatArray, counts: IntArray) -> QueryEstimate:
     """Estimate means by importance sampling without normalization.
 
-    R^_j = (1/n) sum c w L_j: exactly unbiased, also for draws to a budget (see `queries`), and so
-    is Cov^ = sum c (w L_j - R^_j)(w L_l - R^_l) / (n (n - 1)). The better the
-    grade model predicts the values of a design made for it, the more exact it is; otherwise the
+    R^_j = (1/n) sum c w L_j: exactly unbiased, also for draws to a budget (see
+    `queries.designs`), and so is Cov^ = sum c (w L_j - R^_j)(w L_l - R^_l) / (n (n - 1)). The
+    better the grade model predicts the values of a design made for it, the more exact it is; otherwise the
     weights' own variation stays in it, which `ratio_estimate` takes out.
 
     Parameters

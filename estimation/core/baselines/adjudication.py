@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from estimation.core.draws import uniform_numbers
-from estimation.core.pool import Pool
-from estimation.core.selections import (
+from estimation.core.baselines.selections import (
     Budget,
     Contribution,
     Selection,
     contribution,
     resolve_budget,
 )
+from estimation.core.draws import uniform_numbers
+from estimation.core.pool import Pool
 
 
 def select_mtf(

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy import sparse, special
 
-from estimation.core import priors, synthetic
+from estimation.core import priors
 from estimation.core.arrays import FloatArray, IntArray, column_sums
 from estimation.core.designs import Design, make_design
 from estimation.core.estimators import importance_sampling
@@ -23,7 +23,8 @@ from estimation.core.measures import Measure, parse_measure
 from estimation.core.planning import expected_half_widths
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import Prior, make_prior
-from estimation.core.published import CollectionName
+from estimation.core.published import synthetic
+from estimation.core.published.numbers import CollectionName
 from estimation.core.simulation import simulate
 
 CONFIDENCE = 0.95

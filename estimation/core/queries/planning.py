@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from estimation.core.arrays import FloatArray
-from estimation.core.grade_models import GradeModel
 from estimation.core.intervals import student_quantile
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
-from estimation.core.queries import QueryDesign
-from estimation.core.query_moments import value_moments
+from estimation.core.queries.designs import QueryDesign
+from estimation.core.queries.grade_models import GradeModel
+from estimation.core.queries.moments import value_moments
 
 
 def expected_query_half_widths(

@@ -9,11 +9,12 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from estimation.core.active import ActiveState, plan_batch, start
-from estimation.core.active_estimates import ActiveEstimate, Form, estimate
-from estimation.core.active_lists import ActiveError, make_frame
+from estimation.core.active.estimates import ActiveEstimate, Form, estimate
+from estimation.core.active.lists import ActiveError, make_frame
+from estimation.core.active.sampling import ActiveState, plan_batch, start
 from estimation.core.archives import ArchiveFile, read_archive, write_archive
 from estimation.core.arrays import FloatArray, IntArray, column_sums, frozen
+from estimation.core.baselines.selections import topic_budgets
 from estimation.core.draws import Served
 from estimation.core.estimators import effective_sample_size
 from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult
@@ -22,7 +23,6 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 from estimation.core.ranks import rank_runs
-from estimation.core.selections import topic_budgets
 
 PLAN_FORMAT = "evalsite-active-plan-1"
 UNIFORM_SHARE = 0.1
@@ -200,7 +200,7 @@ class ActiveRound:
     ) -> Evaluation:
         """Estimate every measure for every run from the first batches.
 
-        The form ``sq`` (`active_estimates`, sequential) is unbiased and ranks the runs; ``co`` and
+        The form ``sq`` (`active.estimates`, sequential) is unbiased and ranks the runs; ``co`` and
         ``pa`` are the published ones. Disagreement between assessors is not in the errors.
 
         Parameters

@@ -1,7 +1,7 @@
 """The methods that every comparison needs: what judging is usually done with.
 
 Each takes a pool, a budget in judged pairs and a seed, and returns a `Selection`;
-`selection_estimates` turns that and the grades of the judged pairs into values of runs.
+`baselines.estimates` turns that and the grades of the judged pairs into values of runs.
 
 Draws with replacement and equal probabilities need nothing of their own: an ``iid`` design whose
 `size` is 1/N everywhere.
@@ -12,18 +12,18 @@ from typing import Protocol
 
 import numpy as np
 
-from estimation.core.adjudication import select_mab, select_mtf
 from estimation.core.arrays import FloatArray, IntArray, frozen
-from estimation.core.draws import permanent_random_numbers, uniform_numbers
-from estimation.core.pool import Pool
-from estimation.core.selections import (
+from estimation.core.baselines.adjudication import select_mab, select_mtf
+from estimation.core.baselines.selections import (
     Budget,
     Selection,
     check_total,
     contribution,
     sampling_budgets,
 )
-from estimation.core.stratified import select_stratified
+from estimation.core.baselines.stratified import select_stratified
+from estimation.core.draws import permanent_random_numbers, uniform_numbers
+from estimation.core.pool import Pool
 
 
 def select_uniform(

@@ -12,9 +12,9 @@ import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums
 from estimation.core.goals import Goal, effective_weights
-from estimation.core.grade_models import GradeModel, check_grade_model, document_gains
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
+from estimation.core.queries.grade_models import GradeModel, check_grade_model, document_gains
 
 Estimator = Literal["ratio", "unbiased"]
 NEGLIGIBLE = 1e-12  # variances below this share of the second moments are rounding

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.active_lists import ActiveError
+from estimation.core.active.lists import ActiveError
 from estimation.core.arrays import FloatArray, IntArray
 
 
