@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, column_sums
 from estimation.core.designs import Design
 from estimation.core.draws import Sample
 from estimation.core.estimators import (
@@ -14,6 +14,7 @@ from estimation.core.estimators import (
     horvitz_thompson_poisson,
     importance_sampling,
 )
+from estimation.core.labels import PairLabels
 from estimation.core.pool import Pool
 from estimation.core.terms import Noise, Terms
 
@@ -37,6 +38,10 @@ class Drawn:
         With replacement: how often each pair was drawn.
     stratum : ndarray of int64, shape (n,), or None
         ``per-query``: the topic of each pair.
+    row : ndarray of int64, shape (m,), or None
+        Several rounds of draws: a pair that more than one of them drew stands in as many rows.
+        The position in `pair` of each row; `probability`, `counts` and `stratum` are then of the
+        rows, and the strata are the rounds.
     """
 
     pair: IntArray
@@ -45,6 +50,7 @@ class Drawn:
     probability: FloatArray
     counts: IntArray | None = None
     stratum: IntArray | None = None
+    row: IntArray | None = None
 
     @classmethod
     def of(cls, pool: Pool, design: Design, sample: Sample, batches: int) -> "Drawn":
@@ -83,7 +89,8 @@ class Drawn:
         """What the primary estimator multiplies the contribution of each sampled pair by."""
         if self.counts is None:
             return 1.0 / self.probability
-        return np.asarray(self.counts / (self.counts.sum() * self.probability), dtype=np.float64)
+        shares = np.asarray(self.counts / (self.counts.sum() * self.probability), dtype=np.float64)
+        return shares if self.row is None else column_sums(self.row, shares, number=len(self.pair))
 
     @property
     def draws(self) -> int | None:
@@ -115,7 +122,9 @@ class Drawn:
         }
 
     def _estimates(self, terms: Terms) -> dict[str, Estimate]:
-        weights, labels = terms.weights, terms.labels
+        weights, labels, inclusion = terms.weights, terms.labels, self.inclusion[self.pair]
+        if self.row is not None:
+            weights, labels, inclusion = _repeated(weights, labels, inclusion, self.row)
         if self.counts is None:
             return {"ht": horvitz_thompson_poisson(weights, labels, probability=self.probability)}
         found = {
@@ -124,7 +133,7 @@ class Drawn:
                 labels,
                 probability=self.probability,
                 counts=self.counts,
-                inclusion=self.inclusion[self.pair],
+                inclusion=inclusion,
                 stratum=self.stratum,
             )
         }
@@ -136,3 +145,14 @@ class Drawn:
 
     def _noise_covariance(self, noise: Noise) -> FloatArray:
         return cross_product(noise.rows, noise.scale / self.inclusion[self.pair][noise.pair])
+
+
+def _repeated(
+    weights: SparseMatrix, labels: PairLabels, inclusion: FloatArray, row: IntArray
+) -> tuple[SparseMatrix, PairLabels, FloatArray]:
+    """The pairs of every row. A pair's disagreement is there once, in its first row."""
+    first = np.zeros(len(row), dtype=bool)
+    first[np.unique(row, return_index=True)[1]] = True
+    variance = np.where(first, labels.variance[row], 0.0)
+    repeated = PairLabels(labels.mean[row], labels.number[row], variance, labels.noise_measured)
+    return weights[row], repeated, inclusion[row]

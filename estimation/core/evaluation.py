@@ -175,12 +175,46 @@ def evaluate(
     best = PREFERENCE_MAX_GRADE if pool.is_of_preferences else max_grade
     drawn = Drawn.of(pool, design, sample, used)
     rows = select_rows(labels, sampled=sample.pair, prefix=drawn.pair, max_grade=best)
+    return evaluate_drawn(
+        pool,
+        drawn,
+        rows=rows,
+        measures=measures,
+        max_grade=best,
+        batches=used,
+        confidence=confidence,
+    )
+
+
+def evaluate_drawn(
+    pool: Pool,
+    drawn: Drawn,
+    *,
+    rows: LabelRows,
+    measures: Sequence[Measure],
+    max_grade: int,
+    batches: int,
+    confidence: float = 0.95,
+) -> Evaluation:
+    """Estimate every measure for every run from drawn pairs and their judgments.
+
+    Parameters
+    ----------
+    pool, drawn : Pool, Drawn
+    rows : LabelRows
+        From `select_rows`: sorted, `pair` counting positions in `drawn.pair`.
+    batches : int
+        Number of batches that were drawn, as a fact for the result.
+
+    Other parameters are those of `evaluate`.
+    """
     reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
     results = tuple(
-        _evaluate_measure(reach, drawn, rows, measure, best, confidence) for measure in measures
+        _evaluate_measure(reach, drawn, rows, measure, max_grade, confidence)
+        for measure in measures
     )
     return Evaluation(
-        batches=used,
+        batches=batches,
         judged_pairs=len(drawn.pair),
         judgments=len(rows.pair),
         draws=drawn.draws,
@@ -222,7 +256,7 @@ def _evaluate_measure(
         runs=pool.runs,
         estimators=estimators,
         primary=found.primary,
-        ranking=_ranking(measure, shown, pool.runs, confidence),
+        ranking=ranking_of(measure, shown, pool.runs, confidence),
         support=reach.support(measure),
         effective_sample_size=reach.effective_sample_size(measure),
         label_noise_measured=found.noise_measured,
@@ -232,9 +266,18 @@ def _evaluate_measure(
     )
 
 
-def _ranking(
-    measure: Measure, shown: EstimatorResult, runs: tuple[str, ...], confidence: float
+def ranking_of(
+    measure: Measure,
+    shown: EstimatorResult,
+    runs: tuple[str, ...],
+    confidence: float,
+    *,
+    slack: FloatArray | None = None,
 ) -> Ranking:
+    """Rank runs by one estimator, the best first whether large or small values are good.
+
+    `slack` is that of `rank_runs`, of the differences by which one run is better than another.
+    """
     sign = -1.0 if measure.lower_is_better else 1.0
     ranking = rank_runs(
         sign * shown.value,
@@ -242,6 +285,7 @@ def _ranking(
         df=shown.difference_df,
         tags=runs,
         confidence=confidence,
+        slack=slack,
     )
     return replace(ranking, difference=sign * ranking.difference)
 

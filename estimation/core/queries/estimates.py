@@ -272,8 +272,8 @@ def unbiased_estimate(values: FloatArray, *, weight: FloatArray, counts: IntArra
 
     R^_j = (1/n) sum c w L_j: exactly unbiased, also for draws to a budget (see
     `queries.designs`), and so is Cov^ = sum c (w L_j - R^_j)(w L_l - R^_l) / (n (n - 1)). The
-    better the grade model predicts the values of a design made for it, the more exact it is; otherwise the
-    weights' own variation stays in it, which `ratio_estimate` takes out.
+    better the grade model predicts the values of a design made for it, the more exact it is;
+    otherwise the weights' own variation stays in it, which `ratio_estimate` takes out.
 
     Parameters
     ----------

@@ -1,0 +1,149 @@
+"""One estimate from several rounds over the same pool.
+
+Draws with replacement
+    The balance heuristic (Schnabel et al. 2016, eq. 5): every draw is weighted by the mean
+    probability of all rounds, Qbar_i = sum_b n_b Q_b(i) / n, whichever round it came from. A pair
+    that one round hardly ever draws and another often then has no huge weight.
+Poisson
+    The union of the samples is one Poisson sample. With the same permanent random numbers a pair
+    is in it when it is in the most generous round, pi_i = max_b pi_b,i; with numbers of their own
+    pi_i = 1 - prod_b (1 - pi_b,i).
+
+Both are unbiased if no round's design depends on the labels of another. A round that is designed
+after a look at earlier labels, or made because an interval was still too wide, is not covered.
+Priority samples are left out: the threshold of each depends on its own pairs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimation.core.arrays import FloatArray, check_confidence
+from estimation.core.designs import Design
+from estimation.core.drawn import Drawn
+from estimation.core.draws import Sample
+from estimation.core.evaluation import Evaluation, evaluate_drawn
+from estimation.core.labels import LabelRows, select_rows
+from estimation.core.measures import Measure
+from estimation.core.pool import Pool
+
+
+class CombiningError(ValueError):
+    """Rounds that cannot be estimated from together; the message names the round."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A round, or its first batches.
+
+    Attributes
+    ----------
+    design, sample : Design, Sample
+    batches : int or None
+        Complete batches from the first; None: all.
+    """
+
+    design: Design
+    sample: Sample
+    batches: int | None = None
+
+
+def evaluate_together(
+    pool: Pool,
+    parts: Sequence[Part],
+    *,
+    labels: LabelRows,
+    measures: Sequence[Measure],
+    max_grade: int,
+    same_numbers: bool = False,
+    confidence: float = 0.95,
+) -> Evaluation:
+    """Estimate every measure for every run from several rounds.
+
+    Parameters
+    ----------
+    pool : Pool
+    parts : sequence of Part
+        All with the method ``iid``, or all with ``poisson``.
+    labels : LabelRows
+        Judgments of the drawn pairs. A pair that several rounds drew has the same judgments in
+        all of them.
+    measures : sequence of Measure
+        No ratio measures with ``iid``.
+    max_grade : int
+        The best grade of the scale.
+    same_numbers : bool
+        ``poisson``: whether the rounds were drawn with one seed.
+    confidence : float
+
+    Raises
+    ------
+    CombiningError
+        If there is no part, the methods differ or allow no combination, or a part belongs to
+        another pool.
+    LabelError
+        If a drawn pair has no judgment.
+    """
+    check_confidence(confidence)
+    drawn = drawn_together(pool, parts, same_numbers=same_numbers)
+    if drawn.counts is not None and any(measure.family == "ratio" for measure in measures):
+        raise CombiningError("ratio measures cannot be estimated from several rounds of draws")
+    rows = select_rows(labels, sampled=drawn.pair, prefix=drawn.pair, max_grade=max_grade)
+    return evaluate_drawn(
+        pool,
+        drawn,
+        rows=rows,
+        measures=measures,
+        max_grade=max_grade,
+        batches=sum(part.batches or part.design.batches for part in parts),
+        confidence=confidence,
+    )
+
+
+def drawn_together(pool: Pool, parts: Sequence[Part], *, same_numbers: bool = False) -> Drawn:
+    """Return what several rounds drew, with the probabilities of all of them together."""
+    _check_parts(pool, parts)
+    singles = [
+        Drawn.of(pool, part.design, part.sample, part.batches or part.design.batches)
+        for part in parts
+    ]
+    pair = np.unique(np.concatenate([each.pair for each in singles]))
+    absent = np.prod([1.0 - each.inclusion for each in singles], axis=0)
+    if singles[0].counts is None:
+        most = np.max([each.inclusion for each in singles], axis=0)
+        inclusion = most if same_numbers else 1.0 - absent
+        return Drawn(pair, inclusion, inclusion, inclusion[pair])
+    expected = np.sum([each.expected for each in singles], axis=0)
+    mean = expected / sum(each.draws or 0 for each in singles)
+    row = np.concatenate([np.searchsorted(pair, each.pair) for each in singles])
+    return Drawn(
+        pair=pair,
+        inclusion=_inclusion(singles, absent),
+        expected=expected,
+        probability=mean[pair][row],
+        counts=np.concatenate([each.counts for each in singles if each.counts is not None]),
+        stratum=np.repeat(np.arange(len(singles)), [len(each.pair) for each in singles]),
+        row=row,
+    )
+
+
+def _inclusion(singles: Sequence[Drawn], absent: FloatArray) -> FloatArray:
+    """1 - prod_b (1 - pi_b), exactly 0 where no round can draw a pair."""
+    eligible = np.any([each.inclusion > 0.0 for each in singles], axis=0)
+    return np.where(eligible, 1.0 - absent, 0.0)
+
+
+def _check_parts(pool: Pool, parts: Sequence[Part]) -> None:
+    if not parts:
+        raise CombiningError("parts must hold at least one round")
+    methods = [part.design.method for part in parts]
+    for number, (part, method) in enumerate(zip(parts, methods, strict=True)):
+        if method not in ("iid", "poisson"):
+            raise CombiningError(f"parts[{number}] is drawn by {method!r}, not by iid or poisson")
+        if method != methods[0]:
+            raise CombiningError(
+                f"parts[{number}] is drawn by {method!r}, parts[0] by {methods[0]!r}"
+            )
+        if not pool.digest == part.design.pool_digest == part.sample.pool_digest:
+            raise CombiningError(f"parts[{number}] belongs to another pool")
