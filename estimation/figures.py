@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from estimation import charts
-from estimation.scales import common_decimals, decimals
+from estimation.scales import common_decimals, decimals, share_reached
 from estimation.selectors import Comparison, HistoryPoint, Pairwise, RankedRun, RankingTable
 
 FIRST_PANELS = 24
@@ -42,6 +42,13 @@ class RankedLine:
     @property
     def lower_bound(self) -> bool:
         return self.run.support < 1.0
+
+    @property
+    def joined(self) -> str:
+        """How well the sample knows a run that joined later."""
+        reached = f"The sample reaches {share_reached(self.run.support)} of its weight"
+        size = f"effective sample size {number(self.run.sample_size, 0)}"
+        return f"Joined after the sample was drawn. {reached}; {size}."
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,7 @@ class ComparisonFigure:
     high: str
     p: str
     verdict: str
+    notes: list[str]
 
 
 def comparison_figure(found: Comparison) -> ComparisonFigure:
@@ -183,6 +191,15 @@ def comparison_figure(found: Comparison) -> ComparisonFigure:
         high=_signed(found.high, digits),
         p=p_value(found.adjusted_p),
         verdict=_verdict(found),
+        notes=[_note(row, found.measure) for row in (found.first, found.second) if row.open_part],
+    )
+
+
+def _note(row: RankedRun, measure: str) -> str:
+    return (
+        f"{row.tag} joined after the sample was drawn, which reaches {share_reached(row.support)} "
+        f"of what {measure} counts for it. The difference is that of the sampled part; verdict "
+        "and p allow for the rest."
     )
 
 
@@ -196,6 +213,59 @@ def _verdict(found: Comparison) -> str:
         return f"{first} and {second} cannot be told apart yet."
     better, worse = (first, second) if found.verdict > 0 else (second, first)
     return f"{better} is surely better than {worse}."
+
+
+@dataclass(frozen=True)
+class LabelLine:
+    """So many labels per pair: what the work pays for, and what comes of it."""
+
+    labels: int
+    pairs: str
+    half_width: str
+    best: bool
+
+
+@dataclass(frozen=True)
+class LabelFigure:
+    """Numbers of labels per pair compared; no sentence if the labels do not tell."""
+
+    work: int
+    repeated_pairs: int
+    sentence: str
+    lines: list[LabelLine]
+
+    @property
+    def best(self) -> int:
+        return next((line.labels for line in self.lines if line.best), 0)
+
+
+def label_figure(found: Mapping[str, Any]) -> LabelFigure:
+    """A `LabelComparison` with its conclusion: the number that gives the narrowest intervals."""
+    widths = {each["labels"]: each["half_width"] for each in found["choices"]}
+    known = {labels: width for labels, width in widths.items() if width is not None}
+    best = min(known, key=lambda labels: (known[labels], labels), default=0)
+    digits = common_decimals(known.values())
+    lines = [
+        LabelLine(
+            labels=each["labels"],
+            pairs=number(each["pairs"], 0),
+            half_width=number(each["half_width"], digits),
+            best=each["labels"] == best,
+        )
+        for each in found["choices"]
+    ]
+    return LabelFigure(found["work"], found["repeated_pairs"], _label_sentence(lines, best), lines)
+
+
+def _label_sentence(lines: Sequence[LabelLine], best: int) -> str:
+    shown = [f"± {line.half_width} with {line.labels}" for line in lines if line.half_width != "–"]
+    if not shown:
+        return ""
+    gives = "1 label per pair gives" if best == 1 else f"{best} labels per pair give"
+    return (
+        f"With judgments as consistent as these, {gives} the narrowest intervals for the same "
+        f"work: {', '.join(shown)}."
+    )
 
 
 @dataclass(frozen=True)

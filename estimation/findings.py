@@ -11,21 +11,26 @@ from statistics import NormalDist
 
 from estimation.core.measures import parse_measure
 from estimation.models import Round
-from estimation.scales import decimals
+from estimation.scales import decimals, share_reached
 from estimation.selectors import Pairwise, RankedRun, RankingTable
 
-SURE, OPEN, LIMIT = "sure", "open", "limit"
+SURE, OPEN, LIMIT, NOTE = "sure", "open", "limit", "note"
 NAMED = 4
 """So many runs are named in a sentence; of more, the number is given."""
 ENOUGH_RELEVANT = 30
 """Relevant documents found per topic, from which on the intervals of ratio measures hold."""
+NOT_TAKEN = {
+    Round.Method.QUERY: "it judges the documents of the runs that were there, topic by topic",
+    Round.Method.ACTIVE: "its batches are planned for the lists of the runs that were there",
+}
+"""Why a round cannot take later runs; if it is of preferences, see `_left_out`."""
 FARTHEST = 10
 """Extrapolations beyond this multiple of the labels there are not made."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence, and whether it is sure, open, or a limit of what the numbers mean."""
+    """A sentence, and whether it is sure, open, a limit of what the numbers mean, or a note."""
 
     kind: str
     text: str
@@ -36,7 +41,9 @@ def findings(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     if not table.rows:
         return []
     found = [*_limits(table), *_of_goal(table, pairs), *_of_lead(table, pairs)]
-    return found if len(table.rows) < 2 else [*found, _decided(pairs)]
+    if len(table.rows) > 1:
+        found.append(_decided(pairs))
+    return [*found, *_later_runs(table)]
 
 
 def _limits(table: RankingTable) -> list[Finding]:
@@ -57,7 +64,7 @@ def _few_relevant(table: RankingTable) -> list[Finding]:
 
 
 def _out_of_reach(table: RankingTable) -> list[Finding]:
-    short = [row.tag for row in table.rows if row.support < 1.0]
+    short = [row.tag for row in table.rows if row.support < 1.0 and not row.late]
     if not short:
         return []
     text = (
@@ -65,6 +72,71 @@ def _out_of_reach(table: RankingTable) -> list[Finding]:
         "these values are lower bounds, and comparisons with them hold for the sampled part only."
     )
     return [Finding(LIMIT, text)]
+
+
+def _later_runs(table: RankingTable) -> list[Finding]:
+    whole = [row for row in table.late if not row.open_part]
+    partial = [row for row in table.late if row.open_part]
+    found = [_joined(table, whole)] if whole else []
+    if partial:
+        found.append(_joined_in_part(table, partial))
+    return [*found, *_left_out(table)]
+
+
+def _joined(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
+    text = (
+        f"{_named([row.tag for row in rows])} joined after the sample was drawn; all that "
+        f"{table.measure} counts for {_them(rows)} could be drawn ({_sizes(rows)})."
+    )
+    return Finding(NOTE, text)
+
+
+def _joined_in_part(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
+    """What is said of such runs depends on what the documents out of reach may do to the value."""
+    measure = parse_measure(table.measure)
+    one, least, most = len(rows) == 1, *_ends([row.support for row in rows])
+    reached = share_reached(most)
+    shares = reached if share_reached(least) == reached else f"{share_reached(least)} to {reached}"
+    value = "Its value is a lower bound" if one else "Their values are lower bounds"
+    if measure.family == "ratio":
+        value = f"{'Its value takes' if one else 'Their values take'} the rest for not relevant"
+    verdict = "better" if measure.lower_is_better else "worse"
+    text = (
+        f"{_named([row.tag for row in rows])} joined after the sample was drawn, which reaches "
+        f"{shares} of what {table.measure} counts for {_them(rows)} ({_sizes(rows)}). {value}; "
+        f"{verdict} than others {'it is' if one else 'they are'} called only where the documents "
+        "out of reach cannot change that."
+    )
+    return Finding(LIMIT, text)
+
+
+def _left_out(table: RankingTable) -> list[Finding]:
+    """Later runs that the round's method cannot take, and why."""
+    tags, row = table.estimate_set.left_out, table.round
+    if not tags:
+        return []
+    of_preferences = "its pairs of documents were made from the lists of the runs that were there"
+    text = (
+        f"{_named(tags)} joined after the round was drawn and {'is' if len(tags) == 1 else 'are'} "
+        f"not in this round: {NOT_TAKEN.get(Round.Method(row.method), of_preferences)}. "
+        f"A new round takes {'it' if len(tags) == 1 else 'them'} in and keeps all judgments."
+    )
+    return [Finding(LIMIT, text)]
+
+
+def _them(rows: Sequence[RankedRun]) -> str:
+    return "it" if len(rows) == 1 else "them"
+
+
+def _sizes(rows: Sequence[RankedRun]) -> str:
+    least, most = (f"{size:,.0f}" for size in _ends([row.sample_size for row in rows]))
+    if least == most:
+        return f"effective sample size {most}"
+    return f"effective sample sizes {least} to {most}"
+
+
+def _ends(numbers: Sequence[float]) -> tuple[float, float]:
+    return min(numbers), max(numbers)
 
 
 def _of_goal(table: RankingTable, pairs: Pairwise) -> list[Finding]:
@@ -134,6 +206,8 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     value of the strictest of all comparisons. None if that is not a matter of finite numbers.
     """
     first, second = table.rows[:2]
+    if first.open_part or second.open_part:  # no judgment of this round says more of the rest
+        return None
     difference = abs(first.value - second.value)
     i, j = pairs.runs.index(first.tag), pairs.runs.index(second.tag)
     margin = float(pairs.margin[i, j])

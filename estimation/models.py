@@ -225,6 +225,9 @@ class EstimateSet(models.Model):
         blank=True,
         help_text="median number of relevant documents found per topic, for ratio measures",
     )
+    left_out = models.JSONField(
+        default=list, blank=True, help_text="tags of later runs that the round's method cannot take"
+    )
     provenance = models.JSONField(default=dict)
     seconds = models.FloatField()
     created = models.DateTimeField(db_default=Now())
@@ -241,7 +244,8 @@ class Estimate(models.Model):
     """A run's value of a measure with its interval.
 
     ``support`` is the share of the run's weight on pairs that could be drawn: below 1 the value is
-    a lower bound only. Rank columns are filled for the primary estimator.
+    a lower bound only. ``late``: the run is not of the round's pool, it came after the draw. Rank
+    columns are filled for the primary estimator.
     """
 
     class Estimator(models.TextChoices):
@@ -264,6 +268,7 @@ class Estimate(models.Model):
     high = models.FloatField()
     support = models.FloatField()
     sample_size = models.FloatField(help_text="effective sample size")
+    late = models.BooleanField(default=False, help_text="accepted after the round was drawn")
     rank = models.PositiveIntegerField(null=True)
     rank_low = models.PositiveIntegerField(null=True)
     rank_high = models.PositiveIntegerField(null=True)

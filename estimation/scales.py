@@ -31,6 +31,11 @@ def common_decimals(half_widths: Iterable[float]) -> int:
     return decimals(usable[len(usable) // 2] if usable else None)
 
 
+def share_reached(support: float) -> str:
+    """A share in percent, rounded down: only a whole is 100 %."""
+    return f"{math.floor(1000 * support + 1e-9) / 10:g} %"
+
+
 def nice_step(span: float, most: int) -> float:
     """The least of 1, 2 and 5 times a power of ten that cuts the span into at most ``most``."""
     raw = span / most

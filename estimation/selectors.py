@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from django.conf import settings
@@ -98,7 +99,10 @@ def round_progress(row: Round) -> RoundProgress:
 
 @dataclass(frozen=True)
 class RankedRun:
-    """A row of the ranking. ``moved``: ranks gained since the estimates before (None: new)."""
+    """A row of the ranking. ``moved``: ranks gained since the estimates before (None: new).
+
+    ``late``: the run joined after the round was drawn. Its documents had no part in the design.
+    """
 
     tag: str
     rank: int
@@ -113,6 +117,12 @@ class RankedRun:
     estimator: str
     as_good_as_leader: bool
     moved: int | None
+    late: bool = False
+
+    @property
+    def open_part(self) -> bool:
+        """Whether it joined with documents that could not be drawn; verdicts allow for them."""
+        return self.late and self.support < 1.0
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,10 @@ class RankingTable:
     def supported(self) -> bool:
         """Whether the sample covers all weight of all runs: if not, values are lower bounds."""
         return all(row.support >= 1.0 for row in self.rows)
+
+    @property
+    def late(self) -> list[RankedRun]:
+        return [row for row in self.rows if row.late]
 
 
 def latest_estimates(row: Round) -> EstimateSet | None:
@@ -175,6 +189,7 @@ def _ranked(estimate: Estimate, before: dict[int, int], tied: set[str]) -> Ranke
         estimator=estimate.estimator,
         as_good_as_leader=estimate.run.tag in tied,
         moved=None if earlier is None else earlier - rank,
+        late=estimate.late,
     )
 
 
@@ -221,6 +236,14 @@ def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
     _, arrays = read_archive(path, MATRICES_FORMAT, [f"{name}_{index}" for name in fields])
     matrices = {name: arrays[f"{name}_{index}"] for name in fields}
     return Pairwise(measure=measure, runs=list(facts["runs"]), **matrices)
+
+
+def label_comparison(estimate_set: EstimateSet, measure: str) -> dict[str, Any] | None:
+    """What other numbers of labels per pair would give (a `LabelComparison`), where it is known."""
+    path = Path(settings.MEDIA_ROOT) / estimate_set.matrices_file
+    facts, _ = read_archive(path, MATRICES_FORMAT, ())
+    found: dict[str, Any] | None = facts.get("labels", {}).get(measure)
+    return found
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,9 @@ class EstimateSetRow(Row):
     labels = IntegerField(source="label_count")
     decided = IntegerField(source="decided_count")
     noise_measured = serializers.BooleanField()
+    left_out = serializers.ListField(
+        child=CharField(), help_text="Runs that joined later and that the round cannot take."
+    )
     relevant_found = Number(
         allow_null=True, help_text="Median per topic; null without AP, nDCG and Rprec."
     )
@@ -110,6 +113,7 @@ class EstimateRow(Row):
     high = Number(allow_null=True)
     support = Number(help_text="Below 1 the value is a lower bound only.")
     sample_size = Number(allow_null=True, help_text="Effective sample size.")
+    late = serializers.BooleanField(help_text="Accepted after the round was drawn.")
     rank = IntegerField(allow_null=True)
     rank_low = IntegerField(allow_null=True)
     rank_high = IntegerField(allow_null=True)
@@ -133,6 +137,7 @@ class RankedRow(Row):
     support = Number()
     sample_size = Number(allow_null=True)
     estimator = serializers.ChoiceField(Estimate.Estimator.choices)
+    late = serializers.BooleanField(help_text="Accepted after the round was drawn.")
     as_good_as_leader = serializers.BooleanField()
     moved = IntegerField(allow_null=True, help_text="Ranks gained since the estimates before.")
 

@@ -223,22 +223,45 @@ def evaluate_runs(
     place = find_pairs(
         collection.topic, collection.docno, among_topic=pool.topic, among_docno=pool.docno
     )
-    size = np.zeros(len(pool))
-    size[place] = collection.design.size
-    sample, labels = collection.sample, collection.labels
+    design, sample, labels = carry_over(
+        collection.design, collection.sample, collection.labels, pool=pool, place=place
+    )
     return evaluate(
         pool,
-        replace(collection.design, size=frozen(size), pool_digest=pool.digest),
+        design,
+        sample,
+        labels=labels,
+        measures=measures,
+        max_grade=collection.max_grade,
+        confidence=confidence,
+    )
+
+
+def carry_over(
+    design: Design, sample: Sample, labels: LabelRows, *, pool: Pool, place: IntArray
+) -> tuple[Design, Sample, LabelRows]:
+    """Say of a larger pool what is known of a sample of a smaller one.
+
+    Parameters
+    ----------
+    design, sample, labels : Design, Sample, LabelRows
+        Of the smaller pool, of N pairs.
+    pool : Pool
+        The larger one. Its other pairs were never eligible: they get size 0.
+    place : ndarray of int64, shape (N,)
+        Where the N pairs stand in it, ascending; see `find_pairs`.
+    """
+    size = np.zeros(len(pool))
+    size[place] = design.size
+    return (
+        replace(design, size=frozen(size), pool_digest=pool.digest),
         replace(
             sample,
             pair=place[sample.pair],
             draws=place[sample.draws],
             pool_digest=pool.digest,
         ),
-        labels=LabelRows(place[labels.pair], labels.grade),
-        measures=measures,
-        max_grade=collection.max_grade,
-        confidence=confidence,
+        LabelRows(place[labels.pair], labels.grade),
     )
 
 

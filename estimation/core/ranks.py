@@ -53,6 +53,7 @@ def rank_runs(
     df: FloatArray,
     tags: tuple[str, ...],
     confidence: float = 0.95,
+    slack: FloatArray | None = None,
 ) -> Ranking:
     """Compare every two runs and rank them all.
 
@@ -72,17 +73,23 @@ def rank_runs(
         Run tags: equal values are ordered by them.
     confidence : float
         Strictly between 0 and 1.
+    slack : ndarray of float64, shape (k, k), optional
+        By how much the true difference, row less column, may be smaller than what is estimated,
+        because part of a run was out of the sample's reach; >= 0, by default 0. Only what a
+        difference has beyond it counts as evidence, so that verdicts hold whatever the rest is.
 
     Raises
     ------
     ValueError
-        If shapes differ, a value is not finite, or the confidence is out of range.
+        If shapes differ, a value is not finite, a slack is negative, or the confidence is out of
+        range.
     """
     _check_ranking(value, covariance, df, tags, confidence)
     order = np.array(sorted(range(len(tags)), key=lambda j: (-value[j], tags[j])), dtype=np.int64)
     difference = np.subtract.outer(value, value)
     se = np.sqrt(difference_variances(covariance))
-    adjusted = holm(_p_values(difference, se, df, value))
+    certain = difference if slack is None else _beyond(difference, slack)
+    adjusted = holm(_p_values(certain, se, df, value))
     verdicts = np.where(adjusted <= 1.0 - confidence, np.sign(difference), 0.0).astype(np.int8)
     rank = np.empty(len(tags), dtype=np.int64)
     rank[order] = np.arange(1, len(tags) + 1)
@@ -137,6 +144,14 @@ def _check_ranking(
         raise ValueError("values, covariance and degrees of freedom must be those of the runs")
     if not np.all(np.isfinite(value)):
         raise ValueError("values must be finite")
+
+
+def _beyond(difference: FloatArray, slack: FloatArray) -> FloatArray:
+    """What is left of the differences, an antisymmetric matrix, when slack is taken off."""
+    if slack.shape != difference.shape or not np.all(slack >= 0.0):
+        raise ValueError("slack must be a matrix of the runs, nowhere below 0")
+    ahead = np.where(difference > 0.0, np.maximum(difference - slack, 0.0), 0.0)
+    return np.asarray(ahead - ahead.T, dtype=np.float64)
 
 
 def _p_values(

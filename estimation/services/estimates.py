@@ -4,6 +4,10 @@ Every recompute starts from what the database holds: the round's frozen design a
 labels of its batches. Only the complete batches in a row from the first are used, because every
 such prefix is an exact sample of the design; which pairs they hold was settled before any grade
 was known. The same rows give the same bits, in whatever order they come.
+
+Runs that were accepted after the draw are estimated from the same labels and take part in the
+ranking (see `estimation.core.later_runs`), where the method knows the probability of every pair
+beforehand. Rounds of whole topics, active rounds and preferences leave them out, and say so.
 """
 
 import hashlib
@@ -11,35 +15,45 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from django.db import transaction
 from django.db.models import Max
 
 from estimation.core.archives import write_archive
-from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult
+from estimation.core.evaluation import Evaluation, MeasureResult
 from estimation.core.labels import LabelRows
+from estimation.core.later_runs import evaluate_with_later_runs
 from estimation.core.pool import Pool as Columns
+from estimation.core.rounds import PairRound, load_round
 from estimation.core.rounds import Round as Drawn
-from estimation.core.rounds import load_round
 from estimation.models import Draw, Estimate, EstimateSet, Round
 from estimation.selectors import MATRICES_FORMAT, complete_batches
-from estimation.services import designing, drawing, files
+from estimation.services import designing, drawing, files, label_advice, pools
 from judging import selectors
 from judging.services import jobs
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a recompute rests on."""
+    """What a recompute rests on.
+
+    ``joined`` is the pool with the runs that came after the draw; ``late`` and ``left_out`` are
+    the tags of those that are estimated, and of those that cannot be.
+    """
 
     pool: Columns
+    joined: Columns
+    left_out: list[str]
     drawn: Drawn
     batches: int
     labels: LabelRows
     label_digest: str
     decided: int
+
+    @property
+    def late(self) -> list[str]:
+        return sorted(set(self.joined.runs) - set(self.pool.runs))
 
 
 @dataclass(frozen=True)
@@ -55,18 +69,21 @@ class Outcome:
 def recompute(job: jobs.Running) -> None:
     """The job: estimates of the round from all its complete batches. Idempotent.
 
-    Nothing is written if neither batches nor labels have changed since the last estimates.
+    Nothing is written if neither batches nor labels nor runs have changed since the last ones.
     """
     row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
     if row.state == Round.State.DRAFTED or complete_batches(row) == 0:
         return
     inputs = gather(row)
-    last = row.estimate_sets.last()
-    if last and (last.batches, last.label_digest) == (inputs.batches, inputs.label_digest):
+    if _is_known(row.estimate_sets.last(), inputs):
         return
     outcome = compute(row, inputs)
+    facts, arrays = _matrices(outcome)
+    facts["labels"] = label_advice.compared(
+        row, pool=inputs.pool, drawn=inputs.drawn, labels=inputs.labels, batches=inputs.batches
+    )
     matrices = files.keep_written(
-        "matrices", lambda file: write_archive(file, MATRICES_FORMAT, *_matrices(outcome))
+        "matrices", lambda file: write_archive(file, MATRICES_FORMAT, facts, arrays)
     )
     with transaction.atomic():
         job.fence()
@@ -74,6 +91,16 @@ def recompute(job: jobs.Running) -> None:
         _advance(row, outcome)
         if row.method == Round.Method.ACTIVE:
             jobs.request("plan-batch", row.pk, campaign=row.campaign)
+
+
+def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
+    if last is None:
+        return False
+    late = last.estimates.filter(late=True).values_list("run__tag", flat=True).distinct()
+    known = (last.batches, last.label_digest, set(late), set(last.left_out))
+    return known == (
+        inputs.batches, inputs.label_digest, set(inputs.late), set(inputs.left_out)
+    )  # fmt: skip
 
 
 def from_scratch(row: Round) -> Outcome | None:
@@ -92,8 +119,11 @@ def gather(row: Round) -> Inputs:
         if label.pair in positions
     ]
     labels.sort()
+    joined, left_out = _with_later_runs(row, pool, drawn)
     return Inputs(
         pool=pool,
+        joined=joined,
+        left_out=left_out,
         drawn=drawn,
         batches=batches,
         labels=LabelRows(
@@ -110,26 +140,46 @@ def columns_of(row: Round) -> tuple[Columns, Drawn]:
     if row.pool is None:
         raise ValueError(f"round {row.pk} has not been drawn")
     stored = files.path_of(row.design_file), files.path_of(row.sample_file)
-    return _pool(row.pool.file), load_round(*stored)
+    return pools.load(row.pool), load_round(*stored)
 
 
-@lru_cache(maxsize=4)
-def _pool(name: str) -> Columns:
-    """A pool file never changes: its name is the digest of its content."""
-    return Columns.load(files.path_of(name))
+def _with_later_runs(row: Round, pool: Columns, drawn: Drawn) -> tuple[Columns, list[str]]:
+    """The pool with the runs that came after the draw, and the tags of those that it cannot take.
+
+    A probability sample of documents can take any; see `estimation.core.later_runs`.
+    """
+    if isinstance(drawn, PairRound) and not pool.is_of_preferences and row.pool:
+        return pools.joined(row.pool, pool), []
+    return pool, sorted(set(row.campaign.runs.values_list("tag", flat=True)) - set(pool.runs))
 
 
 def compute(row: Round, inputs: Inputs) -> Outcome:
     start = time.perf_counter()
-    evaluation = inputs.drawn.evaluate(
+    evaluation = _evaluate(row, inputs)
+    seconds = time.perf_counter() - start
+    return Outcome(inputs, evaluation, _digest(evaluation), seconds)
+
+
+def _evaluate(row: Round, inputs: Inputs) -> Evaluation:
+    drawn, measures = inputs.drawn, designing.measures_of(row)
+    if inputs.joined is inputs.pool or not isinstance(drawn, PairRound):
+        return drawn.evaluate(
+            inputs.pool,
+            labels=inputs.labels,
+            measures=measures,
+            max_grade=row.campaign.max_grade,
+            batches=inputs.batches,
+        )
+    return evaluate_with_later_runs(
         inputs.pool,
+        drawn.design,
+        drawn.sample,
+        joined=inputs.joined,
         labels=inputs.labels,
-        measures=designing.measures_of(row),
+        measures=measures,
         max_grade=row.campaign.max_grade,
         batches=inputs.batches,
     )
-    seconds = time.perf_counter() - start
-    return Outcome(inputs, evaluation, _digest(evaluation), seconds)
 
 
 def _digest(evaluation: Evaluation) -> str:
@@ -180,18 +230,25 @@ def _store(row: Round, outcome: Outcome, matrices: str) -> None:
         matrices_file=matrices,
         label_digest=inputs.label_digest,
         digest=outcome.digest,
-        provenance=drawing.provenance(inputs.pool),
+        left_out=inputs.left_out,
+        provenance=_provenance(inputs),
         noise_measured=evaluation.results[0].label_noise_measured,
         relevant_found=_relevant_found(evaluation),
         seconds=outcome.seconds,
     )
     runs = dict(row.campaign.runs.values_list("tag", "pk"))
+    late = frozenset(inputs.late)
     Estimate.objects.bulk_create(
         estimate
         for result in evaluation.results
-        for name, estimator in result.estimators.items()
-        for estimate in _rows(estimate_set, runs, result, name, estimator)
+        for name in result.estimators
+        for estimate in _rows(estimate_set, runs, late, result, name)
     )
+
+
+def _provenance(inputs: Inputs) -> dict[str, str]:
+    made_with = drawing.provenance(inputs.pool)
+    return made_with | ({"joined_pool": inputs.joined.digest} if inputs.late else {})
 
 
 def _relevant_found(evaluation: Evaluation) -> float | None:
@@ -203,12 +260,12 @@ def _relevant_found(evaluation: Evaluation) -> float | None:
 def _rows(
     estimate_set: EstimateSet,
     runs: dict[str, int],
+    late: frozenset[str],
     result: MeasureResult,
     name: str,
-    estimator: EstimatorResult,
 ) -> Iterator[Estimate]:
     primary = name == result.primary
-    ranking = result.ranking
+    ranking, estimator = result.ranking, result.estimators[name]
     for index, tag in enumerate(result.runs):
         yield Estimate(
             estimate_set=estimate_set,
@@ -223,6 +280,7 @@ def _rows(
             high=float(estimator.high[index]),
             support=float(result.support[index]),
             sample_size=float(result.effective_sample_size[index]),
+            late=tag in late,
             rank=int(ranking.rank[index]) if primary else None,
             rank_low=int(ranking.rank_low[index]) if primary else None,
             rank_high=int(ranking.rank_high[index]) if primary else None,

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import lru_cache
 
 from django.db import IntegrityError, transaction
 
@@ -25,14 +27,19 @@ class Kind(StrEnum):
 
 
 def ensure(
-    campaign: Campaign, *, depth: int | None = None, kind: Kind = Kind.DOCUMENTS
+    campaign: Campaign,
+    *,
+    depth: int | None = None,
+    kind: Kind = Kind.DOCUMENTS,
+    topics: Sequence[str] | None = None,
 ) -> tuple[Pool, Columns]:
-    """The pool of the campaign's topics and accepted runs, by default down to its depth.
+    """The pool of the campaign's topics and accepted runs, by default of all and down to its depth.
 
     Raises UserError ``nothing_to_pool`` (409) without topics or runs.
     """
     depth = depth or campaign.depth
-    topics = list(campaign.topics.values_list("topic_id", flat=True))
+    if topics is None:
+        topics = list(campaign.topics.values_list("topic_id", flat=True))
     accepted = list(campaign.runs.order_by("pk"))
     if not topics or not accepted:
         message = "A pool needs topics and at least one accepted run. Upload them first."
@@ -48,8 +55,27 @@ def ensure(
     return _keep(campaign, digest, columns), columns
 
 
+def joined(row: Pool, columns: Columns) -> Columns:
+    """A pool of documents with the runs that were accepted after it was built.
+
+    The same object if there are none. Topics that were added later stay outside, as they were.
+    """
+    tags = row.campaign.runs.values_list("tag", flat=True)
+    if set(tags) <= set(columns.runs):
+        return columns
+    kind = Kind.DOCUMENTS if columns.score is None else Kind.SCORED
+    _, larger = ensure(row.campaign, depth=columns.depth, kind=kind, topics=columns.topics)
+    return larger
+
+
 def load(row: Pool) -> Columns:
-    return Columns.load(files.path_of(row.file))
+    return _load(row.file)
+
+
+@lru_cache(maxsize=4)
+def _load(name: str) -> Columns:
+    """A pool file never changes: its name is the digest of its content."""
+    return Columns.load(files.path_of(name))
 
 
 def _lists(run: Run) -> RankedLists:
@@ -58,7 +84,7 @@ def _lists(run: Run) -> RankedLists:
     return replace(read.lists, scores=read.scores)
 
 
-def _input_digest(topics: list[str], accepted: list[Run], depth: int, kind: Kind) -> str:
+def _input_digest(topics: Sequence[str], accepted: list[Run], depth: int, kind: Kind) -> str:
     content: list[object] = [sorted(topics), sorted((run.tag, run.digest) for run in accepted)]
     content.append(depth)
     if kind == Kind.SCORED:  # a run's digest is of its ranking alone

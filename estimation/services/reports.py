@@ -75,7 +75,7 @@ def _is_offered(name: str, row: Round) -> bool:
 
 ESTIMATE_COLUMNS = (
     "run", "measure", "estimator", "primary", "value", "se", "df", "low", "high",
-    "rank", "rank_low", "rank_high", "support", "sample_size",
+    "rank", "rank_low", "rank_high", "support", "sample_size", "late",
 )  # fmt: skip
 
 
@@ -103,6 +103,7 @@ def estimates_json(row: Round, shown: EstimateSet) -> str:
         "labels": shown.label_count,
         "decided_by_organizer": shown.decided_count,
         "label_noise_measured": shown.noise_measured,
+        "runs_left_out": shown.left_out,
         "computed": shown.created.isoformat(),
         "digest": shown.digest,
         "label_digest": shown.label_digest,

@@ -156,16 +156,24 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
 
 def _check_measure(plan: Plan, measure: Measure, field_name: str) -> None:
     """Whether the method can estimate the measure, and the prior says something about it."""
-    allowed = FAMILIES.get(plan.method, PAIR_FAMILIES)
+    allowed = _families(plan.method)
     names = [name for name, kind in KINDS.items() if kind.family in allowed]
     if plan.method == Round.Method.ACTIVE:
         names.remove("nDCG")
     method = Round.Method(plan.method).label
-    message = f"“{method}” estimates {', '.join(names)}, not {measure}."
+    others = [str(each.label) for each in Round.Method if measure.family in _families(each)]
+    message = (
+        f"“{method}” estimates {', '.join(names)}, not {measure}. Methods that do: "
+        f"{', '.join(f'“{other}”' for other in others)}."
+    )
     _require(measure.name in names, field_name, message)
     by_run = measure.family in ("prediction", "preference")
     message = f"{measure} compares grades with what runs say: it needs the constant prior."
     _require(not by_run or plan.prior == Round.Prior.CONSTANT, "prior", message)
+
+
+def _families(method: str) -> tuple[Family, ...]:
+    return FAMILIES.get(method, PAIR_FAMILIES)
 
 
 def _check_alike(measure: str, reported: list[str]) -> None:

@@ -1,11 +1,16 @@
-"""Runs: the loader of run files (a kind of upload)."""
+"""Runs: the loader of run files (a kind of upload).
+
+A run that is accepted after a round was drawn makes the round's estimates due again: it is
+estimated from the judgments there are (see `estimation.services.estimates`).
+"""
 
 import hashlib
 
 from estimation.formats.runs import RunFile, load_run, read_run, save_run
-from estimation.models import Run
+from estimation.models import Round, Run
 from estimation.services import files
-from judging.models import Upload
+from judging.models import Campaign, Upload
+from judging.services import jobs
 from judging.services.loaders import topic_ids
 from judging.services.uploads import Load, Reading, loads
 
@@ -43,6 +48,14 @@ def _create(reading: Reading, run: RunFile) -> None:
         topic_count=len(run.lists.topics),
         line_count=len(run.scores),
     )
+    _make_estimates_due(reading.campaign)
+
+
+def _make_estimates_due(campaign: Campaign) -> None:
+    """Also of rounds without estimates: their first ones may be computed at this very moment."""
+    drawn = campaign.rounds.exclude(state=Round.State.DRAFTED).order_by("pk")
+    for pk in drawn.values_list("pk", flat=True):
+        jobs.request("recompute", pk, campaign=campaign)
 
 
 def _digest(run: RunFile) -> str:

@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 
 from estimation import selectors
-from estimation.figures import comparison_figure, history_figure
+from estimation.figures import comparison_figure, history_figure, label_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
 from estimation.views.rounds import round_of
@@ -148,7 +148,11 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
         whole = "all" in request.GET
         return {"history": history_figure(table, points, whole=whole), "runs": len(table.rows)}
     if page == "live-labels":
-        return {"labels": selectors.label_facts(shown.round, latest)}
+        compared = selectors.label_comparison(latest, table.measure)
+        return {
+            "labels": selectors.label_facts(shown.round, latest),
+            "advice": label_figure(compared) if compared else None,
+        }
     if page == "compare":
         return _compared(request, table)
     return {"pairs": selectors.pairwise(latest, table.measure)}

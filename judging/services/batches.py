@@ -171,19 +171,26 @@ def settle(batch_id: int) -> None:
 def settle_all(pair_ids: Iterable[int]) -> None:
     """Settles every open batch that holds one of the pairs; for services that finish many."""
     touched = Batch.objects.filter(
-        batch_pairs__pair__in=list(pair_ids), state=Batch.State.OPEN
-    ).distinct()
-    for batch_id in touched.order_by("pk").values_list("pk", flat=True):
-        settle(batch_id)
+        pk__in=BatchPair.objects.filter(pair__in=list(pair_ids)).values("batch"),
+        state=Batch.State.OPEN,
+    )
+    for batch in list(touched.order_by("pk").select_for_update()):
+        settle(batch.pk)
 
 
 def pair_finished(pair_id: int, *, labels: int) -> None:
-    """A save brought the pair to ``labels`` labels: takes one off every open batch it completes."""
+    """A save brought the pair to ``labels`` labels: takes one off every open batch it completes.
+
+    All batches are locked before any is completed, here as in settle_all: who hears of a complete
+    batch locks rows of its own, and two transactions must not wait in a circle.
+    """
     finished = BatchPair.objects.filter(
         pair_id=pair_id, labels=labels, batch__state=Batch.State.OPEN
     )
-    for batch_id in finished.order_by("batch_id").values_list("batch_id", flat=True):
+    batch_ids = list(finished.order_by("batch_id").values_list("batch_id", flat=True))
+    for batch_id in batch_ids:
         Batch.objects.filter(pk=batch_id).update(remaining=F("remaining") - 1)
+    for batch_id in batch_ids:
         complete_if_done(batch_id)
 
 
@@ -192,13 +199,4 @@ def complete_if_done(batch_id: int) -> None:
     if done.update(state=Batch.State.COMPLETE, completed=Now()):
         batch = Batch.objects.get(pk=batch_id)
         audit.record("batch complete", by=None, campaign=batch.campaign_id, target=batch)
-        batch_completed.send(sender=Batch, batch=batch)
-
-
-def pair_corrected(pair_id: int) -> None:
-    """A grade that complete batches rest on has changed: their estimates are due again."""
-    touched = Batch.objects.filter(
-        batch_pairs__pair_id=pair_id, state=Batch.State.COMPLETE
-    ).order_by("pk")
-    for batch in touched:
         batch_completed.send(sender=Batch, batch=batch)

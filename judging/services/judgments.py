@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Judgment, Pair, User
 from judging.services import audit, batches
+from judging.signals import judgment_corrected
 
 MAX_COMMENT = 2000
 MAX_KEY = 64
@@ -145,7 +146,7 @@ def _store_next(assignment: Assignment, by: User, saying: Saying, revision: int)
         message = "This judgment has been corrected meanwhile. Reload the page."
         raise UserError("superseded", message, status=409)
     judgment = _append(assignment, by, saying, revision=revision + 1, action="correct")
-    batches.pair_corrected(assignment.pair_id)
+    judgment_corrected.send(sender=Pair, pair=assignment.pair_id)
     return Recorded(judgment, created=True)
 
 

@@ -27,8 +27,7 @@ def judged(folder: Path) -> query_sampling.JudgedCollection:
 @pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval, the oracle, needs perl")
 def test_err_agrees_with_gdeval(data_dir: Path) -> None:
     """TREC's own program, whose scale ends at grade 4 and which prints five digits."""
-    import ir_measures
-
+    ir_measures = pytest.importorskip("ir_measures")
     data = judged(data_dir / "ltr-rank")
     names = [data.pool.topics[t] for t in data.pool.topic]
     docnos = [each.decode() for each in data.pool.docno]

@@ -12,7 +12,7 @@ from estimation.models import Draw, EstimateSet, Round
 from estimation.services import estimates
 from judging.models import Assignment, Batch, BatchPair, Campaign, Job, Judgment, Pair
 from judging.selectors import current_judgments
-from judging.services import decisions, jobs, judgments
+from judging.services import judgments
 from judging.signals import batch_completed, judgment_corrected
 from tests.support import evaluation, factories
 
@@ -137,22 +137,23 @@ def test_a_correction_while_the_batch_is_open_waits_for_the_batch(campaign: Camp
     assert follows_from_its_labels(row)
 
 
-def queries_of(change: Callable[[], object]) -> list[str]:
+def queries_of(change: Callable[[], object]) -> int:
     with CaptureQueriesContext(connection) as captured:
         change()
-    return [query["sql"] for query in captured.captured_queries]
+    return len(captured)
 
 
-def test_a_correction_costs_the_same_however_large_the_round(campaign: Campaign) -> None:
+def test_a_correction_costs_the_same_however_much_there_is(campaign: Campaign) -> None:
     small = evaluation.drawn(campaign, extra_share=0.0, budget=10, batch_size=10)
     evaluation.judge(campaign, 1000)
-    found = judgment_of_batch(small, 1)
-    few = queries_of(lambda: correct(found, 0))
-    large = evaluation.drawn(
-        evaluation.with_material(slug="large"), extra_share=0.0, batch_size=6, budget=60
-    ) if False else None  # fmt: skip
-    assert large is None
-    assert len(few) <= 16
+    first = judgment_of_batch(small, 1)
+    few = queries_of(lambda: correct(first, 0))
+    large_campaign = evaluation.with_material(slug="large")
+    large = evaluation.drawn(large_campaign, extra_share=0.0, budget=60, batch_size=6)
+    evaluation.judge(large_campaign, 1000)
+    many = judgment_of_batch(large, 5)
+
+    assert queries_of(lambda: correct(many, 0, key="large")) == few <= 20
 
 
 def test_rounds_that_share_the_pair_are_all_due(complete: Round, campaign: Campaign) -> None:
@@ -230,3 +231,36 @@ def test_corrections_at_the_same_moment_are_both_in_the_numbers(complete: Round)
     now = current_judgments().filter(assignment__in=ids)
     assert list(now.values_list("grade", flat=True)) == [0, 0, 0]
     assert follows_from_its_labels(complete)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_correction_that_overlaps_with_the_end_of_the_batch_is_in_the_numbers(
+    campaign: Campaign,
+) -> None:
+    """The batch is complete before the correction is committed, and open when it is made."""
+    row = evaluation.drawn(campaign, extra_share=0.0, budget=12, batch_size=12)
+    batch = row.round_batches.get().batch
+    while Batch.objects.get(pk=batch.pk).remaining != 1:
+        assert evaluation.judge(campaign, 1)
+    judgment = judgment_of_batch(row, 1)
+    corrected, computed = threading.Event(), threading.Event()
+
+    def hesitate() -> None:
+        try:
+            with transaction.atomic():
+                correct(judgment, 0)
+                corrected.set()
+                computed.wait(1.0)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=hesitate)
+    thread.start()
+    assert corrected.wait(20.0)
+    assert evaluation.judge(campaign, 1)
+    computed.set()
+    thread.join()
+    factories.run_due_jobs()
+
+    assert Batch.objects.get(pk=batch.pk).state == Batch.State.COMPLETE
+    assert follows_from_its_labels(row)
