@@ -9,6 +9,8 @@ Horvitz-Thompson. The better the predictions, the smaller the residuals v - b m 
 variance; bad predictions make b small and cost nothing.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from estimation.core.arrays import FloatArray, IntArray, column_sums
@@ -68,9 +70,7 @@ def difference_estimate(
     if coefficient is None:
         by_fold = _coefficients(pool, measure, pairs, labels, chance, predictions, fold)
     expected = by_fold[fold] * predictions
-    residual = PairLabels(
-        labels.mean - expected[pairs], labels.number, labels.variance, labels.noise_measured
-    )
+    residual = replace(labels, mean=labels.mean - expected[pairs])
     corrected = horvitz_thompson_poisson(pool.weights(measure, pairs), residual, probability=chance)
     entries = (
         pool.entry_weights(measure) * np.where(inclusion > 0.0, expected, 0.0)[pool.entry_pair]

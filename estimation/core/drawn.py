@@ -1,6 +1,6 @@
 """A prefix of a sample with its probabilities: which estimators it allows, and their errors."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -154,5 +154,5 @@ def _repeated(
     first = np.zeros(len(row), dtype=bool)
     first[np.unique(row, return_index=True)[1]] = True
     variance = np.where(first, labels.variance[row], 0.0)
-    repeated = PairLabels(labels.mean[row], labels.number[row], variance, labels.noise_measured)
+    repeated = replace(labels, mean=labels.mean[row], number=labels.number[row], variance=variance)
     return weights[row], repeated, inclusion[row]

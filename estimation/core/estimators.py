@@ -15,6 +15,8 @@ Under ``iid`` with importance sampling, a pair that is drawn twice brings the sa
 that two draws have the covariance C = sum w^2 Var(v). With V the variance of one draw, the mean
 has the variance V/n + (n - 1)/n C, while the sample variance over n expects (V - C)/n: short by
 exactly C, which the same sum over S estimates without bias.
+
+A pair with one judgment has no s2; its part is estimated from the pairs with more (`labels`).
 """
 
 from collections.abc import Iterator
@@ -238,7 +240,7 @@ def _log1m(probability: FloatArray) -> FloatArray:
 
 def _noise(labels: PairLabels, inclusion: FloatArray) -> FloatArray:
     """s2 / (r pi): what each pair's disagreement between assessors adds, per squared weight."""
-    return np.asarray(labels.variance / (labels.number * inclusion), dtype=np.float64)
+    return np.asarray(labels.noise / inclusion, dtype=np.float64)
 
 
 def _scaled(weights: SparseMatrix, factors: FloatArray) -> SparseMatrix:

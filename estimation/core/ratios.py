@@ -75,7 +75,7 @@ from estimation.core.estimators import (
     horvitz_thompson_iid,
     horvitz_thompson_poisson,
 )
-from estimation.core.labels import LabelRows, PairLabels
+from estimation.core.labels import LabelRows, PairLabels, singles_per_repeated
 from estimation.core.measures import MAX_GRADE, Measure
 from estimation.core.pool import Pool
 from estimation.core.ratio_lines import Draws, Frame, Gains, Line, Numerator, denominator, divided
@@ -296,7 +296,7 @@ def _noise(line: Line, labels: _Labels, rows: LabelRows, useful: IntArray) -> Fl
     repeated, runs = labels.number >= 2, line.frame.runs
     if not repeated.any():
         return np.zeros((runs, runs))
-    others = np.count_nonzero(~repeated) / np.count_nonzero(repeated)
+    others = singles_per_repeated(labels.number)
     place = np.full(len(repeated), -1)
     place[useful] = np.arange(len(useful))
     deviation = (rows.grade >= labels.grade[:, None]) - labels.reach[:, rows.pair]

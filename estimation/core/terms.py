@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from estimation.core.arrays import FloatArray, IntArray, SparseMatrix
-from estimation.core.labels import LabelRows, PairLabels, pair_labels
+from estimation.core.labels import LabelRows, PairLabels, pair_labels, singles_per_repeated
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 
@@ -109,9 +109,8 @@ def _noise(
     Which pairs get two judgments was decided at random, so that the disagreement on one of them
     is, on average, that on every other.
     """
-    repeated = number >= 2
-    others = np.count_nonzero(~repeated) / np.count_nonzero(repeated)
-    share = np.where(repeated, 1.0 / number + others, 0.0) / np.maximum(number - 1, 1)
+    others = singles_per_repeated(number)
+    share = np.where(number >= 2, 1.0 / number + others, 0.0) / np.maximum(number - 1, 1)
     scale = np.concatenate([count * share for count in counts])
     pair = np.tile(np.arange(len(number)), len(counts))
     stacked = sparse.vstack([entries.matrix(each) for each in deviations], format="csr")

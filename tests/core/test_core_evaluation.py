@@ -339,7 +339,8 @@ def test_labels_are_means_of_utilities() -> None:
     found = pair_labels(rows, pairs=3, measure=parse_measure("DCG(dcg='exp-log2')"))
     assert found.mean.tolist() == [1.5, 7.0, 1.0]
     assert found.number.tolist() == [2, 1, 3]
-    assert found.variance.tolist() == [4.5, 2.25, 0.0]
+    assert found.variance.tolist() == [4.5, 0.0, 0.0]
+    assert found.noise.tolist() == [4.5 * (1 / 2 + 1 / 2), 0.0, 0.0]  # one single per two repeated
 
 
 @METHODS

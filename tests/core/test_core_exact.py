@@ -5,6 +5,7 @@ enumeration must catch.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -190,12 +191,9 @@ EXPECTED = np.array([
 ])  # fmt: skip
 
 
-def judged(
-    pairs: np.ndarray, number: np.ndarray = JUDGMENTS, alike: bool = False
-) -> Iterator[tuple[float, LabelRows]]:
+def judged(pairs: np.ndarray, number: np.ndarray = JUDGMENTS) -> Iterator[tuple[float, LabelRows]]:
     """Every set of judgments of some pairs, with its probability."""
     position = np.repeat(np.arange(len(pairs)), number[pairs])
-    pairs = np.zeros_like(pairs) if alike else pairs
     for kinds in product([0, 1], repeat=len(position)):
         second = np.array(kinds, dtype=np.int64)
         chance = SHARE[pairs[position]]
@@ -215,11 +213,9 @@ def mean_labels(found: LabelRows, pairs: int) -> PairLabels:
     return pair_labels(found, pairs=pairs, measure=MEASURE)
 
 
-def noisy_poisson(
-    label: Aggregate, number: np.ndarray = JUDGMENTS, alike: bool = False
-) -> Iterator[Weighted]:
+def noisy_poisson(label: Aggregate, number: np.ndarray = JUDGMENTS) -> Iterator[Weighted]:
     for probability, pairs in noisy_subsets():
-        for chance, found in judged(pairs, number, alike):
+        for chance, found in judged(pairs, number):
             yield (
                 probability * chance,
                 horvitz_thompson_poisson(
@@ -310,11 +306,36 @@ def test_twin_that_averages_grades_is_caught(design: str) -> None:
     assert mean != pytest.approx(EXPECTED @ WEIGHTS[:3], rel=1e-3)
 
 
-def test_single_judgments_borrow_the_variance_of_the_others() -> None:
-    number = np.array([1, 2, 1])  # the pair that is always in the sample has two
-    mean, covariance, estimated = moments(noisy_poisson(mean_labels, number, alike=True))
-    assert mean == pytest.approx(np.full(3, EXPECTED[0]) @ WEIGHTS[:3], **EXACT)
+def some_repeated(label: Aggregate) -> Iterator[Weighted]:
+    """One sampled pair, each with the same chance, has two judgments; the others have one."""
+    for probability, pairs in noisy_subsets():
+        for chosen in pairs:
+            number = np.where(np.arange(3) == chosen, 2, 1)
+            for chance, found in judged(pairs, number):
+                yield (
+                    probability * chance / len(pairs),
+                    horvitz_thompson_poisson(
+                        rows(pairs), label(found, len(pairs)), probability=NOISY_INCLUSION[pairs]
+                    ),
+                )
+
+
+def test_pairs_judged_twice_stand_for_those_judged_once() -> None:
+    """Exactly, although assessors disagree more on one pair than on another."""
+    mean, covariance, estimated = moments(some_repeated(mean_labels))
+    assert mean == pytest.approx(EXPECTED @ WEIGHTS[:3], **EXACT)
     assert estimated == pytest.approx(covariance, **EXACT)
+
+
+def test_twin_that_fills_in_the_mean_disagreement_is_caught() -> None:
+    def filled(found: LabelRows, pairs: int) -> PairLabels:
+        good = mean_labels(found, pairs)
+        repeated = good.number >= 2
+        variance = np.where(repeated, good.variance, good.variance[repeated].mean())
+        return replace(good, variance=variance, singles=0.0)
+
+    _, covariance, estimated = moments(some_repeated(filled))
+    assert np.abs(np.diag(estimated) / np.diag(covariance) - 1).max() > 0.02
 
 
 def test_twin_that_discounts_the_noise_of_repeated_draws_is_caught() -> None:
