@@ -5,7 +5,7 @@ collection, all its runs. Documents that are not in the qrels have grade 0 on bo
 """
 
 import lzma
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import parse_measure
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
+from estimation.core.queries.estimates import topic_values
 from estimation.core.simulation import true_topic_values
 from tests.core.conftest import Collection, read_grades
 
@@ -176,25 +177,52 @@ def test_measures_are_those_of_ir_measures_by_its_own_names(name: str, request) 
 def test_rank_biased_precision_rank_by_rank(name: str, request) -> None:
     """Moffat and Zobel 2008: (1 - p) sum p^(r - 1) over the relevant ranks."""
     collection = request.getfixturevalue(name)
-    pool = collection.pool(*collection.tags[::12], depth=100)
+    pool = collection.pool(*collection.tags, depth=100)
     grades = collection.grades(pool)
-    qrels, level = qrels_of(pool, grades), int(grades.max() > 1) + 1
+    level = int(grades.max() > 1) + 1
     measure = parse_measure(f"RBP(p=0.8,rel={level})")
     values = true_topic_values(pool, grades=grades, measure=measure)
+    for place, topic, found in graded_lists(collection, pool, grades):
+        expected = sum(0.2 * 0.8**rank for rank, grade in enumerate(found) if grade >= level)
+        assert values[topic, place] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["trec8", "dl2019"])
+def test_expected_reciprocal_rank_rank_by_rank(name: str, request) -> None:
+    """Chapelle et al. 2009: the chance to stop at a rank, over the rank."""
+    collection = request.getfixturevalue(name)
+    pool = collection.pool(*collection.tags, depth=100)
+    grades = collection.grades(pool)
+    labels = LabelRows(np.arange(len(pool)), grades)
+    best = int(grades.max())
+    measure = parse_measure("ERR@20")
+    values = topic_values(pool, labels=labels, measure=measure, max_grade=best)
+    for place, topic, found in graded_lists(collection, pool, grades):
+        expected, going_on = 0.0, 1.0
+        for rank, grade in enumerate(found[:20], start=1):
+            stops = (2**grade - 1) / 2**best
+            expected += going_on * stops / rank
+            going_on *= 1 - stops
+        assert values[topic, place] == pytest.approx(expected, abs=1e-9)
+
+
+def graded_lists(
+    collection: Collection, pool: Pool, grades: np.ndarray
+) -> Iterator[tuple[int, int, list[int]]]:
+    """Run, topic, and the grades of the run's first hundred documents, in its order."""
+    qrels = qrels_of(pool, grades)
     for place, tag in enumerate(pool.runs):
         ranked = collection.run(tag)
         for topic, start, stop in zip(
             ranked.topics, ranked.indptr[:-1], ranked.indptr[1:], strict=True
         ):
-            docnos = [docno.decode() for docno in ranked.docnos[start : min(stop, start + 100)]]
-            hits = [rank for rank, docno in enumerate(docnos) if qrels[topic][docno] >= level]
-            expected = sum(0.2 * 0.8**rank for rank in hits)
-            assert values[pool.topics.index(topic), place] == pytest.approx(expected, abs=1e-9)
+            docnos = ranked.docnos[start : min(stop, start + 100)].tolist()
+            yield place, pool.topics.index(topic), [qrels[topic][each.decode()] for each in docnos]
 
 
 def test_dcg_is_the_numerator_of_trec_evals_ndcg(trec8: Collection) -> None:
     """trec_eval prints no DCG: over that of an ideal run it is the nDCG that it prints."""
-    pool = trec8.pool(*trec8.tags[::12], depth=100)
+    pool = trec8.pool(*trec8.tags, depth=100)
     grades = trec8.grades(pool)
     counts = np.minimum(np.bincount(pool.topic, weights=grades), 20).astype(int)
     ideal = np.array([np.sum(1.0 / np.log2(np.arange(2, count + 2))) for count in counts])
