@@ -1,6 +1,7 @@
 # make run        the whole site, with a demo campaign; PORT=8001 HOST=0.0.0.0 move it
 # make test       every test, under SQLite and PostgreSQL, with real servers and a real browser
 # make test-fast  what takes under two minutes and needs no server
+# make test-core  the statistical core, in a new environment of NumPy, SciPy and pytest alone
 # make check      lint, types, import contracts, migrations, deployment settings
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -14,7 +15,7 @@ PYTEST := $(PY) -m pytest --numprocesses logical --maxprocesses 4 --dist workste
 # No configuration of a running site must reach tests and checks.
 CLEAN := env -u DATABASE_URL -u CELERY_BROKER_URL -u SITE_URL -u SECRET_KEY -u DEBUG -u ALLOWED_HOSTS
 
-.PHONY: run test test-fast check lint types contracts deployable install install-dev services
+.PHONY: run test test-fast test-core check lint types contracts deployable install install-dev services
 
 run: install
 	@exec $(PY) manage.py up --host '$(HOST)' --port '$(PORT)'
@@ -30,6 +31,13 @@ test: install-dev services
 
 test-fast: install-dev
 	@$(CLEAN) $(PYTEST) -m "not slow and not services"
+
+test-core:
+	@environment=$$(mktemp -d) && trap 'rm -rf "$$environment"' EXIT && set -e && \
+	$(PYTHON) -m venv $$environment && \
+	$$environment/bin/pip install --quiet --disable-pip-version-check \
+		$$(grep -hoE '^(numpy|scipy|pytest)==[0-9.]+' requirements.txt requirements-dev.txt) && \
+	$(CLEAN) $$environment/bin/python -m pytest tests/core
 
 check: lint types contracts deployable
 

@@ -244,7 +244,7 @@ def label_figure(found: Mapping[str, Any]) -> LabelFigure:
     widths = {each["labels"]: each["half_width"] for each in found["choices"]}
     known = {labels: width for labels, width in widths.items() if width is not None}
     best = min(known, key=lambda labels: (known[labels], labels), default=0)
-    digits = common_decimals(known.values())
+    digits = decimals(known.get(best))
     lines = [
         LabelLine(
             labels=each["labels"],

@@ -47,7 +47,17 @@ def findings(table: RankingTable, pairs: Pairwise) -> list[Finding]:
 
 
 def _limits(table: RankingTable) -> list[Finding]:
-    return [*_out_of_reach(table), *_few_relevant(table)]
+    return [*_out_of_reach(table), *_few_relevant(table), *_short_intervals(table)]
+
+
+def _short_intervals(table: RankingTable) -> list[Finding]:
+    if table.round.method != Round.Method.ACTIVE:
+        return []
+    text = (
+        "Intervals of active sampling are somewhat too short: in simulations those of 95 % held "
+        "the truth in 85 to 90 of 100 cases."
+    )
+    return [Finding(LIMIT, text)]
 
 
 def _few_relevant(table: RankingTable) -> list[Finding]:
@@ -103,9 +113,9 @@ def _joined_in_part(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
     verdict = "better" if measure.lower_is_better else "worse"
     text = (
         f"{_named([row.tag for row in rows])} joined after the sample was drawn, which reaches "
-        f"{shares} of what {table.measure} counts for {_them(rows)} ({_sizes(rows)}). {value}; "
-        f"{verdict} than others {'it is' if one else 'they are'} called only where the documents "
-        "out of reach cannot change that."
+        f"{shares} of what {table.measure} counts for {_them(rows)} ({_sizes(rows)}). {value}, and "
+        f"{'it is' if one else 'they are'} called {verdict} than another run only where the "
+        "documents out of reach could not change that."
     )
     return Finding(LIMIT, text)
 

@@ -99,10 +99,7 @@ def round_progress(row: Round) -> RoundProgress:
 
 @dataclass(frozen=True)
 class RankedRun:
-    """A row of the ranking. ``moved``: ranks gained since the estimates before (None: new).
-
-    ``late``: the run joined after the round was drawn. Its documents had no part in the design.
-    """
+    """A row of the ranking. ``moved``: ranks gained since the estimates before (None: new)."""
 
     tag: str
     rank: int
@@ -121,7 +118,7 @@ class RankedRun:
 
     @property
     def open_part(self) -> bool:
-        """Whether it joined with documents that could not be drawn; verdicts allow for them."""
+        """Whether it joined after the draw with documents that could not be drawn."""
         return self.late and self.support < 1.0
 
 
@@ -216,7 +213,8 @@ class Pairwise:
 
     ``verdicts``: 1 where the row's run is surely better, -1 surely worse, 0 undecided (Holm over
     all pairs). ``margin``: half width of the 95 % interval of one difference taken alone.
-    ``by_topic``: what each topic (a row, in the pool's order) contributes to the runs' values.
+    ``by_topic``: what each of ``topics`` (a row) contributes to the runs' values; old estimates
+    name none: they are all of the campaign, in the pool's order.
     """
 
     measure: str
@@ -226,6 +224,7 @@ class Pairwise:
     adjusted_p: NDArray[np.float64]
     verdicts: NDArray[np.int8]
     by_topic: NDArray[np.float64]
+    topics: Sequence[str] = ()
 
 
 def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
@@ -235,7 +234,7 @@ def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
     fields = ("covariance", "margin", "adjusted_p", "verdicts", "by_topic")
     _, arrays = read_archive(path, MATRICES_FORMAT, [f"{name}_{index}" for name in fields])
     matrices = {name: arrays[f"{name}_{index}"] for name in fields}
-    return Pairwise(measure=measure, runs=list(facts["runs"]), **matrices)
+    return Pairwise(measure, list(facts["runs"]), topics=facts.get("topics", ()), **matrices)
 
 
 def label_comparison(estimate_set: EstimateSet, measure: str) -> dict[str, Any] | None:
@@ -287,16 +286,18 @@ def compare(table: RankingTable, first: str, second: str) -> Comparison | None:
         high=difference + margin,
         adjusted_p=float(pairs.adjusted_p[i, j]),
         verdict=int(pairs.verdicts[i, j]),
-        topics=_topic_differences(table, pairs.by_topic[:, i] - pairs.by_topic[:, j]),
+        topics=_by_topic(table.round.campaign, pairs, i, j),
     )
 
 
-def _topic_differences(table: RankingTable, parts: NDArray[np.float64]) -> list[TopicDifference]:
-    """The topics that contribute, the largest differences first; topics in the pool's order."""
-    topics = dict(table.round.campaign.topics.values_list("topic_id", "title"))
+def _by_topic(campaign: Campaign, pairs: Pairwise, i: int, j: int) -> list[TopicDifference]:
+    """The topics that contribute to a difference of two runs, the largest first."""
+    titles = dict(campaign.topics.values_list("topic_id", "title"))
+    topics = pairs.topics or sorted(titles, key=str.encode)
+    parts = pairs.by_topic[:, i] - pairs.by_topic[:, j]
     rows = [
-        TopicDifference(topic_id, topics[topic_id], part)
-        for topic_id, part in zip(sorted(topics, key=str.encode), parts.tolist(), strict=True)
+        TopicDifference(topic_id, titles[topic_id], part)
+        for topic_id, part in zip(topics, parts.tolist(), strict=True)
         if part
     ]
     return sorted(rows, key=lambda row: -abs(row.difference))

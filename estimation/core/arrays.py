@@ -1,8 +1,10 @@
 """Array types of the core, and the checks that its public functions share."""
 
 import hashlib
+import math
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from numbers import Integral, Real
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,32 +26,131 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
-def index_array(values: ArrayLike, *, below: int, name: str) -> IntArray:
+def shown(value: object) -> str:
+    """Return a value as messages show it: NumPy's numbers as Python's."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def refuse(
+    wrong: BoolArray,
+    values: NDArray[Any],
+    *,
+    name: str,
+    rule: str,
+    error: type[ValueError] = ValueError,
+) -> None:
+    """Raise an error that names the first of the values that are wrong, if any is."""
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise error(f"{name} must {rule}, not {shown(values.ravel()[at])} (item {at})")
+
+
+def index_array(
+    values: ArrayLike, *, below: int, name: str, error: type[ValueError] = ValueError
+) -> IntArray:
     """Check a vector of indices in 0..below-1 and return it as int64."""
     result = np.asarray(values)
-    if result.ndim != 1 or (result.size and not np.issubdtype(result.dtype, np.integer)):
-        raise ValueError(f"{name} must be a vector of integers")
+    check_integers(result, name=name, error=error)
     if result.size and (result.min() < 0 or result.max() >= below):
-        raise ValueError(f"{name} must lie between 0 and {below - 1}")
+        wrong = (result < 0) | (result >= below)
+        refuse(wrong, result, name=name, rule=f"lie between 0 and {below - 1}", error=error)
     return result.astype(np.int64)
 
 
-def check_fraction(value: float, *, name: str) -> None:
-    """Raise ValueError unless 0 <= value <= 1."""
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must lie between 0 and 1, not {value!r}")
+def check_integers(
+    values: NDArray[Any], *, name: str, error: type[ValueError] = ValueError
+) -> None:
+    """Raise an error unless it is a vector of integers; an empty one may be of any type."""
+    if values.ndim != 1:
+        raise error(f"{name} must be a vector, not an array of the shape {values.shape}")
+    if values.size and not np.issubdtype(values.dtype, np.integer):
+        wrong = np.ones(len(values), dtype=bool)
+        if np.issubdtype(values.dtype, np.floating) and np.any(values != np.floor(values)):
+            wrong = values != np.floor(values)
+        refuse(wrong, values, name=name, rule="be a vector of integers", error=error)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number; truth values are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_whole(
+    value: object,
+    *,
+    name: str,
+    least: int = 1,
+    most: int | None = None,
+    of: str = "",
+    error: type[ValueError] = ValueError,
+) -> None:
+    """Raise an error unless a value is a whole number in a range; `of` says what `most` counts."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    highest = math.inf if most is None else most
+    if not (whole and least <= cast(int, value) <= highest):
+        upper = f"the {most} {of}" if of else most
+        allowed = f"of at least {least}" if most is None else f"between {least} and {upper}"
+        raise error(f"{name} must be a whole number {allowed}, not {shown(value)}")
+
+
+def check_number(
+    value: object,
+    *,
+    name: str,
+    least: float | None = None,
+    above: float = 0.0,
+    error: type[ValueError] = ValueError,
+) -> None:
+    """Raise an error unless a value is a finite number of at least `least`, else above `above`."""
+    number = cast(float, value) if is_number(value) else math.nan
+    if not (math.isfinite(number) and (number > above if least is None else number >= least)):
+        allowed = f"above {above:g}" if least is None else f"of at least {least:g}"
+        raise error(f"{name} must be a finite number {allowed}, not {shown(value)}")
+
+
+def check_fraction(value: float, *, name: str, error: type[ValueError] = ValueError) -> None:
+    """Raise an error unless 0 <= value <= 1."""
+    if not (is_number(value) and 0.0 <= value <= 1.0):
+        raise error(f"{name} must lie between 0 and 1, not {shown(value)}")
 
 
 def check_confidence(confidence: float) -> None:
     """Raise ValueError unless 0 < confidence < 1."""
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, not {confidence!r}")
+    if not (is_number(confidence) and 0.0 < confidence < 1.0):
+        raise ValueError(f"confidence must lie strictly between 0 and 1, not {shown(confidence)}")
+
+
+def check_seed(seed: object) -> None:
+    """Raise ValueError unless a seed is a text."""
+    if not isinstance(seed, str):
+        raise ValueError(f"seed must be a text, not {shown(seed)}")
+
+
+def listed(names: Iterable[str], *, most: int = 10) -> str:
+    """Return the first names with commas between them, and how many more there are."""
+    every = list(names)
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
 
 
 def column_sums(columns: NDArray[Any], values: FloatArray, *, number: int) -> FloatArray:
     """Add up `values` by column, from first to last: the same bits on every call."""
     sums = np.bincount(columns, weights=values, minlength=number)
     return np.asarray(sums, dtype=np.float64)
+
+
+def no_run(tag: str, runs: Iterable[str], *, named: str = "") -> str:
+    """Return the sentence for a run that no pool has; `named` says where it is named."""
+    return f"the pool has no run {tag!r}{named}; its runs are {listed(runs)}"
+
+
+def spread_rows(rows: SparseMatrix, places: BoolArray) -> SparseMatrix:
+    """Put rows where `places` is true, and empty rows between them."""
+    lengths = np.zeros(len(places) + 1, dtype=rows.indptr.dtype)
+    lengths[1:][places] = np.diff(rows.indptr)
+    indptr = np.cumsum(lengths, dtype=lengths.dtype)
+    shape = len(places), rows.shape[1]
+    return type(rows)((rows.data, rows.indices, indptr), shape=shape)  # spares the web SciPy
 
 
 def content_digest(parts: Iterable[bytes]) -> str:

@@ -27,7 +27,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from estimation.core.arrays import BytesArray, FloatArray, Int32Array, IntArray, frozen
+from estimation.core.arrays import (
+    BytesArray,
+    FloatArray,
+    Int32Array,
+    IntArray,
+    check_whole,
+    frozen,
+    index_array,
+    refuse,
+)
 from estimation.core.designs import Design
 from estimation.core.draws import Sample
 from estimation.core.evaluation import Evaluation, evaluate
@@ -334,12 +343,11 @@ def _check_pairs(collection: JudgedCollection) -> None:
         if first.encode() >= second.encode():
             raise CollectionError(f"topics must ascend: {second!r} comes after {first!r}")
     for name, number in (("depth", collection.depth), ("max_grade", collection.max_grade)):
-        if number < 1:
-            raise CollectionError(f"{name} must be at least 1, not {number}")
+        check_whole(number, name=name, error=CollectionError)
     if not len(topic) == len(docno) == len(collection.design.size):
-        raise CollectionError("topic, docno and size must be vectors of one length")
-    if topic.min() < 0 or topic.max() >= len(topics):
-        raise CollectionError(f"topic must lie between 0 and {len(topics) - 1}")
+        lengths = f"{len(topic)}, {len(docno)} and {len(collection.design.size)}"
+        raise CollectionError(f"topic, docno and size must be of one length, not {lengths}")
+    index_array(topic, below=len(topics), name="topic", error=CollectionError)
     rising = (topic[1:] > topic[:-1]) | ((topic[1:] == topic[:-1]) & (docno[1:] > docno[:-1]))
     if not rising.all():
         at = int(np.argmin(rising)) + 1
@@ -381,8 +389,13 @@ def _check_steps(design: Design) -> None:
 
 def _check_draws(collection: JudgedCollection) -> None:
     design, sample = collection.design, collection.sample
-    if np.any(np.diff(sample.pair) <= 0):
-        raise CollectionError("the sampled pairs must ascend")
+    size = len(design.size)
+    index_array(sample.pair, below=size, name="sample.pair", error=CollectionError)
+    falling = np.diff(sample.pair) <= 0
+    if falling.any():
+        second = int(sample.pair[int(np.argmax(falling)) + 1])
+        name = _name(collection, second)
+        raise CollectionError(f"the sampled pairs must ascend, each once: {name} does not")
     never = sample.pair[design.size[sample.pair] <= 0.0]
     if len(never):
         raise CollectionError(f"{_name(collection, int(never[0]))} was drawn with probability 0")
@@ -390,9 +403,11 @@ def _check_draws(collection: JudgedCollection) -> None:
     if len(sample.draws) != number:
         raise CollectionError(f"draws must be {number} by the steps, not {len(sample.draws)}")
     if number and not np.array_equal(np.unique(sample.draws), sample.pair):
-        raise CollectionError("the sampled pairs are not those drawn")
-    if np.any(sample.batch < 1) or np.any(sample.batch > design.batches):
-        raise CollectionError(f"batch must lie between 1 and {design.batches}")
+        differ = np.setxor1d(sample.draws, sample.pair)
+        raise CollectionError(f"the sampled pairs are not those drawn: {differ[0]} is only in one")
+    wrong = (sample.batch < 1) | (sample.batch > design.batches)
+    rule = f"lie between 1 and {design.batches}"
+    refuse(wrong, sample.batch, name="batch", rule=rule, error=CollectionError)
 
 
 def _check_labels(collection: JudgedCollection) -> None:

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, check_confidence
+from estimation.core.arrays import FloatArray
 from estimation.core.designs import Design
 from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
-from estimation.core.evaluation import Evaluation, evaluate_drawn
+from estimation.core.evaluation import Evaluation, check_question, evaluate_drawn
 from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
@@ -47,6 +47,11 @@ class Part:
     design: Design
     sample: Sample
     batches: int | None = None
+
+    @property
+    def used(self) -> int:
+        """The number of batches."""
+        return self.design.batches if self.batches is None else self.batches
 
 
 def evaluate_together(
@@ -85,18 +90,22 @@ def evaluate_together(
     LabelError
         If a drawn pair has no judgment.
     """
-    check_confidence(confidence)
+    check_question(measures, max_grade, confidence)
     drawn = drawn_together(pool, parts, same_numbers=same_numbers)
-    if drawn.counts is not None and any(measure.family == "ratio" for measure in measures):
-        raise CombiningError("ratio measures cannot be estimated from several rounds of draws")
-    rows = select_rows(labels, sampled=drawn.pair, prefix=drawn.pair, max_grade=max_grade)
+    ratios = [str(measure) for measure in measures if measure.family == "ratio"]
+    if drawn.counts is not None and ratios:
+        several = "cannot be estimated from several rounds of draws"
+        raise CombiningError(f"ratio measures {several}: {ratios[0]}")
+    rows = select_rows(
+        labels, sampled=drawn.pair, prefix=drawn.pair, max_grade=max_grade, pool=pool
+    )
     return evaluate_drawn(
         pool,
         drawn,
         rows=rows,
         measures=measures,
         max_grade=max_grade,
-        batches=sum(part.batches or part.design.batches for part in parts),
+        batches=sum(part.used for part in parts),
         confidence=confidence,
     )
 
@@ -104,10 +113,7 @@ def evaluate_together(
 def drawn_together(pool: Pool, parts: Sequence[Part], *, same_numbers: bool = False) -> Drawn:
     """Return what several rounds drew, with the probabilities of all of them together."""
     _check_parts(pool, parts)
-    singles = [
-        Drawn.of(pool, part.design, part.sample, part.batches or part.design.batches)
-        for part in parts
-    ]
+    singles = [Drawn.of(pool, part.design, part.sample, part.used) for part in parts]
     pair = np.unique(np.concatenate([each.pair for each in singles]))
     absent = np.prod([1.0 - each.inclusion for each in singles], axis=0)
     if singles[0].counts is None:

@@ -24,9 +24,17 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from estimation.core.archives import ArchiveFile, read_archive, write_archive
-from estimation.core.arrays import BoolArray, FloatArray, check_fraction, column_sums, frozen
-from estimation.core.goals import Goal, effective_weights
-from estimation.core.measures import Measure, parse_measure
+from estimation.core.arrays import (
+    BoolArray,
+    FloatArray,
+    check_fraction,
+    check_number,
+    check_whole,
+    column_sums,
+    frozen,
+)
+from estimation.core.goals import Goal, check_goal, effective_weights
+from estimation.core.measures import Measure, check_is_measure, check_measures, parse_measure
 from estimation.core.pool import Pool
 from estimation.core.priors import Prior
 
@@ -37,6 +45,7 @@ METHODS: tuple[Method, ...] = ("poisson", "priority", "iid", "per-query")
 RULES: tuple[Rule, ...] = ("first", "second", "uniform")
 WITH_REPLACEMENT = ("iid", "per-query")
 MAX_BATCHES = 100_000
+ROUNDING = 1e-9  # share by which a budget may exceed a sum of costs
 
 
 class DesignError(ValueError):
@@ -76,8 +85,8 @@ class Design:
     reported: tuple[Measure, ...]
     prior: str
     rule: Rule
-    budget: int
-    batch_size: int
+    budget: float
+    batch_size: float
     eps: float
     floor: float
     pool_digest: str
@@ -112,8 +121,7 @@ class Design:
             If `batches` is not between 1 and B.
         """
         last = self.batches if batches is None else batches
-        if not 1 <= last <= self.batches:
-            raise ValueError(f"batches must lie between 1 and {self.batches}, not {last}")
+        check_whole(last, name="batches", most=self.batches)
         return float(self.steps[last - 1])
 
     def draws(self, batches: int | None = None) -> int | None:
@@ -174,8 +182,8 @@ def make_design(
     goal: Goal,
     measure: Measure,
     prior: Prior,
-    budget: int,
-    batch_size: int,
+    budget: float,
+    batch_size: float,
     method: Method = "poisson",
     rule: Rule | None = None,
     reported: Sequence[Measure] = (),
@@ -202,14 +210,17 @@ def make_design(
         What the sample is optimized for.
     prior : Prior
         From `make_prior`, for the same pool.
-    budget : int
-        ``iid``, ``per-query``: number of draws, at least 2; ``per-query`` makes equally many in
-        every topic and leaves out the rest. ``priority``: number of pairs. ``poisson``: expected
-        number of pairs; at least the number of eligible pairs gives a census, every one with
-        probability exactly 1. With costs: what is spent, as expected.
-    batch_size : int
+    budget : int or float
+        ``iid``, ``per-query``: number of draws, at least 2, which may be more than there are
+        pairs; ``per-query`` makes equally many in every topic and leaves out the rest.
+        ``priority``: number of pairs. ``poisson``: expected number of pairs. Without replacement
+        it is at most the number of pairs of the pool, and from the number of eligible pairs on
+        the design is a census (`Design.is_census`): every one with probability exactly 1.
+        A whole number; only with costs any number from 1 on, in their unit: what is spent, as
+        expected, without replacement at most the cost of the whole pool.
+    batch_size : int or float
         What one batch may take of the budget; ``iid``: at least 2 draws. The last batch takes
-        what is left.
+        what is left. Whole or not as the budget is.
     method : {"poisson", "priority", "iid", "per-query"}
     rule : {"first", "second", "uniform"}, optional
         By default "first", the papers' rule, for draws with replacement, else "second".
@@ -231,13 +242,21 @@ def make_design(
     Raises
     ------
     DesignError
-        If a number is out of range, or the goal leaves nothing to sample.
+        If a number is out of range, a name is unknown, or the goal leaves nothing to sample.
+    MeasureError
+        If `measure`, or one of `reported`, is no `Measure`, or the pool lacks what it is about.
     PoolError
         If the goal names a run that the pool does not have.
     """
-    rule = rule or ("first" if method in WITH_REPLACEMENT else "second")
-    _check_design(pool, prior, method, rule, budget, batch_size, eps, floor)
+    if rule is None:
+        rule = "first" if method in WITH_REPLACEMENT else "second"
+    _check_names(pool, goal, prior, method, rule)
+    check_is_measure(measure)
+    check_measures(reported, name="reported")
     _check_costs(costs, len(pool), method)
+    _check_budget(budget, batch_size, method, costs, len(pool))
+    check_number(eps, name="eps", least=0.0, error=DesignError)
+    check_fraction(floor, name="floor", error=DesignError)
     weights = effective_weights(pool, goal, measure, max_grade=max_grade)
     if not weights.any():
         raise DesignError(_nothing_to_sample(goal, measure))
@@ -326,33 +345,38 @@ def _falling(size: FloatArray, costs: FloatArray | None) -> tuple[FloatArray, Fl
     return positive[order], costs[size > 0.0][order]
 
 
-def _check_design(
-    pool: Pool,
-    prior: Prior,
-    method: str,
-    rule: str,
-    budget: int,
-    batch_size: int,
-    eps: float,
-    floor: float,
-) -> None:
+def _check_names(pool: Pool, goal: Goal, prior: Prior, method: str, rule: str) -> None:
     if method not in METHODS:
         raise DesignError(f"The method is one of {', '.join(METHODS)}, not {method!r}.")
     if rule not in RULES:
         raise DesignError(f"The rule is one of {', '.join(RULES)}, not {rule!r}.")
+    check_goal(goal, pool.runs)
+    if not isinstance(prior, Prior):
+        raise DesignError(f"prior must be a Prior (see make_prior), not {prior!r}.")
     if len(prior.expected) != len(pool):
-        raise DesignError("The prior belongs to another pool.")
+        described = f"it describes {len(prior.expected)} pairs, the pool has {len(pool)}"
+        raise DesignError(f"The prior belongs to another pool: {described}.")
+
+
+def _check_budget(
+    budget: float, batch_size: float, method: str, costs: FloatArray | None, pairs: int
+) -> None:
     for name, number in (("budget", budget), ("batch_size", batch_size)):
-        if number < 1:
-            raise DesignError(f"{name} must be at least 1, not {number}.")
-    if method in WITH_REPLACEMENT and min(budget, batch_size) < 2:
-        raise DesignError("Draws with replacement need at least 2 draws in the first batch.")
-    reach = budget if method in WITH_REPLACEMENT else min(budget, len(pool))
-    if reach > MAX_BATCHES * batch_size:
-        raise DesignError(f"A budget can be cut into at most {MAX_BATCHES} batches.")
-    if not (eps >= 0.0 and math.isfinite(eps)):
-        raise DesignError(f"eps must be a finite number of at least 0, not {eps}.")
-    check_fraction(floor, name="floor")
+        if costs is None:
+            check_whole(number, name=name, error=DesignError)
+        else:
+            check_number(number, name=name, least=1.0, error=DesignError)
+        if costs is None and method in WITH_REPLACEMENT and number < 2:
+            draws = "Draws with replacement need at least 2 draws in the first batch"
+            raise DesignError(f"{draws}; {name} is {number!r}.")
+    whole, unit = (pairs, "pairs") if costs is None else (float(costs.sum()), "cost")
+    if method not in WITH_REPLACEMENT and budget > whole * (1.0 + ROUNDING):
+        raise DesignError(
+            f"budget must be at most {whole:.12g}, the {unit} of the whole pool, not {budget!r}."
+        )
+    if budget > MAX_BATCHES * batch_size:
+        cut = f"a budget of {budget!r} by a batch_size of {batch_size!r}"
+        raise DesignError(f"A budget can be cut into at most {MAX_BATCHES} batches, not {cut}.")
 
 
 def _check_costs(costs: FloatArray | None, pairs: int, method: str) -> None:
@@ -415,7 +439,7 @@ def _cumulative(budget: float, batch_size: float) -> FloatArray:
 
 
 def _draw_steps(
-    size: FloatArray, costs: FloatArray | None, strata: int, budget: int, batch_size: int
+    size: FloatArray, costs: FloatArray | None, strata: int, budget: float, batch_size: float
 ) -> FloatArray:
     """Numbers of draws, per stratum, that the batches' budgets pay for."""
     one_round = strata if costs is None else float(np.sum(size * costs))
@@ -424,12 +448,13 @@ def _draw_steps(
     least = 1.0 if strata > 1 else 2.0
     if not len(steps) or steps[-1] < least:
         needed = math.ceil(least * one_round)
-        raise DesignError(f"The budget must be at least {needed}: one draw in every topic, or two.")
+        why = f"one draw in every topic, or two; it is {budget!r}"
+        raise DesignError(f"The budget must be at least {needed}: {why}.")
     return steps[steps >= least]
 
 
 def _constants(
-    size: FloatArray, costs: FloatArray | None, budget: int, batch_size: int
+    size: FloatArray, costs: FloatArray | None, budget: float, batch_size: float
 ) -> FloatArray:
     eligible = size > 0.0
     whole = float(np.count_nonzero(eligible)) if costs is None else float(costs[eligible].sum())

@@ -13,11 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, column_sums
+from estimation.core.arrays import FloatArray, IntArray, column_sums, index_array, refuse
 from estimation.core.draws import folds
 from estimation.core.estimators import Estimate, horvitz_thompson_poisson
 from estimation.core.labels import PairLabels
-from estimation.core.measures import Measure
+from estimation.core.measures import Measure, check_is_measure
 from estimation.core.pool import Pool
 
 FOLDS = 5
@@ -61,9 +61,10 @@ def difference_estimate(
     Raises
     ------
     ValueError
-        If predictions are not N finite numbers, or the measure is of another family.
+        If predictions are not N finite numbers, inclusion not N probabilities, above 0 for the
+        sampled pairs, or the measure is of another family.
     """
-    _check(pool, measure, predictions)
+    _check(pool, measure, predictions, pairs, inclusion)
     chance = inclusion[pairs]
     fold = folds(pool, number=FOLDS)
     by_fold = np.full(FOLDS, coefficient, dtype=np.float64)
@@ -102,12 +103,25 @@ def _coefficients(
     return np.asarray(fitted, dtype=np.float64)
 
 
-def _check(pool: Pool, measure: Measure, predictions: FloatArray) -> None:
+def _check(
+    pool: Pool,
+    measure: Measure,
+    predictions: FloatArray,
+    pairs: IntArray,
+    inclusion: FloatArray,
+) -> None:
+    check_is_measure(measure)
     if measure.family != "gain":
         raise ValueError(f"{measure} has no difference estimator: it is no sum of gains")
     if predictions.shape != (len(pool),):
-        raise ValueError(f"predictions must be one number per pair, {len(pool)}")
-    wrong = np.flatnonzero(~np.isfinite(predictions))
-    if len(wrong):
-        first = int(wrong[0])
-        raise ValueError(f"predictions[{first}] is {predictions[first]}, not a finite number")
+        shape = f"not of the shape {predictions.shape}"
+        raise ValueError(f"predictions must be one number per pair, {len(pool)}, {shape}")
+    refuse(~np.isfinite(predictions), predictions, name="predictions", rule="be finite")
+    index_array(pairs, below=len(pool), name="pairs")
+    if inclusion.shape != (len(pool),):
+        shape = f"not of the shape {inclusion.shape}"
+        raise ValueError(f"inclusion must be one number per pair, {len(pool)}, {shape}")
+    wrong = ~((inclusion >= 0.0) & (inclusion <= 1.0))
+    refuse(wrong, inclusion, name="inclusion", rule="lie between 0 and 1")
+    chance = inclusion[pairs]
+    refuse(chance <= 0.0, chance, name="inclusion[pairs]", rule="be above 0")

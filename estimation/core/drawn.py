@@ -4,7 +4,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, column_sums
+from estimation.core.arrays import (
+    FloatArray,
+    IntArray,
+    SparseMatrix,
+    column_sums,
+    index_array,
+    shown,
+)
 from estimation.core.designs import Design
 from estimation.core.draws import Sample
 from estimation.core.estimators import (
@@ -14,7 +21,7 @@ from estimation.core.estimators import (
     horvitz_thompson_poisson,
     importance_sampling,
 )
-from estimation.core.labels import PairLabels
+from estimation.core.labels import PairLabels, pair_name
 from estimation.core.pool import Pool
 from estimation.core.terms import Noise, Terms
 
@@ -59,8 +66,10 @@ class Drawn:
         Raises
         ------
         ValueError
-            If `batches` is not between 1 and the number of the design's batches.
+            If `batches` is not between 1 and the number of the design's batches, a sampled pair
+            is not one of the pool, or the design gives it no probability.
         """
+        _check_sample(pool, design, sample)
         step, prefix = design.step(batches), sample.prefix(batches)
         number = design.draws(batches)
         if number is None:
@@ -156,3 +165,12 @@ def _repeated(
     variance = np.where(first, labels.variance[row], 0.0)
     repeated = replace(labels, mean=labels.mean[row], number=labels.number[row], variance=variance)
     return weights[row], repeated, inclusion[row]
+
+
+def _check_sample(pool: Pool, design: Design, sample: Sample) -> None:
+    pairs = index_array(sample.pair, below=len(pool), name="sample.pair")
+    impossible = ~(design.size[pairs] > 0.0)
+    if impossible.any():
+        pair = int(pairs[np.argmax(impossible)])
+        given = f"the design's size for it is {shown(design.size[pair])}"
+        raise ValueError(f"{pair_name(pair, pool)} was sampled but has no probability: {given}")

@@ -15,6 +15,8 @@ from estimation.core.arrays import (
     Int32Array,
     IntArray,
     check_fraction,
+    check_seed,
+    check_whole,
     frozen,
     index_array,
 )
@@ -119,8 +121,9 @@ def draw(pool: Pool, design: Design, *, seed: str) -> Sample:
     Raises
     ------
     ValueError
-        If the design belongs to another pool.
+        If the design belongs to another pool, or the seed is no text.
     """
+    check_seed(seed)
     if design.pool_digest != pool.digest:
         raise ValueError("the design belongs to another pool")
     if design.with_replacement:
@@ -213,8 +216,13 @@ def permanent_random_numbers(pool: Pool, *, seed: str, pairs: IntArray | None = 
     -------
     ndarray of float64, shape (n,)
         Uniform on the open interval (0, 1), in steps of 2^-52.
+
+    Raises
+    ------
+    ValueError
+        If a pair is not one of the pool, or the seed is no text.
     """
-    return _pair_numbers(pool, "pair", seed, np.arange(len(pool)) if pairs is None else pairs)
+    return _pair_numbers(pool, "pair", seed, _wanted(pool, pairs))
 
 
 def folds(pool: Pool, *, number: int, pairs: IntArray | None = None) -> IntArray:
@@ -232,10 +240,14 @@ def folds(pool: Pool, *, number: int, pairs: IntArray | None = None) -> IntArray
     -------
     ndarray of int64, shape (n,)
         The fold of each pair, below `number`.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 2 folds, or a pair is not one of the pool.
     """
-    if number < 2:
-        raise ValueError(f"number of folds must be at least 2, not {number}")
-    hashed = _pair_numbers(pool, "fold", "", np.arange(len(pool)) if pairs is None else pairs)
+    check_whole(number, name="number", least=2)
+    hashed = _pair_numbers(pool, "fold", "", _wanted(pool, pairs))
     return np.asarray(np.floor(hashed * number), dtype=np.int64)
 
 
@@ -246,7 +258,15 @@ def uniform_numbers(seed: str, *, number: int, start: int = 0) -> FloatArray:
     -------
     ndarray of float64, shape (number,)
         On the open interval (0, 1).
+
+    Raises
+    ------
+    ValueError
+        If number or start is negative, or the seed is no text.
     """
+    check_seed(seed)
+    check_whole(number, name="number", least=0)
+    check_whole(start, name="start", least=0)
     stem = hashlib.sha256(_framed("draw") + _framed(seed))
     digests = []
     for counter in range(start, start + number):
@@ -273,15 +293,26 @@ def extra_labels(pool: Pool, *, seed: str, pairs: IntArray, labels: int, share: 
     Returns
     -------
     ndarray of int64, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If labels or share is out of range, a pair is not one of the pool, or the seed no text.
     """
-    if labels < 1:
-        raise ValueError("every pair needs at least one label")
+    check_whole(labels, name="labels")
     check_fraction(share, name="share")
-    wanted = index_array(pairs, below=len(pool), name="pairs")
-    return labels + (_pair_numbers(pool, "labels", seed, wanted) < share).astype(np.int64)
+    numbers = _pair_numbers(pool, "labels", seed, _wanted(pool, pairs))
+    return labels + (numbers < share).astype(np.int64)
+
+
+def _wanted(pool: Pool, pairs: IntArray | None) -> IntArray:
+    if pairs is None:
+        return np.arange(len(pool))
+    return index_array(pairs, below=len(pool), name="pairs")
 
 
 def _pair_numbers(pool: Pool, purpose: str, seed: str, pairs: IntArray) -> FloatArray:
+    check_seed(seed)
     stem = hashlib.sha256(_framed(purpose) + _framed(seed))
     topics = [_followed_by(stem, _framed(topic)) for topic in pool.topics]
     digests = []

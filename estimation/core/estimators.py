@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, column_sums
+from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, column_sums, refuse
 from estimation.core.labels import PairLabels
 
 BLOCK_ROWS = 2048  # pairs whose weights are held densely at a time
@@ -95,11 +95,13 @@ def importance_sampling(
     Raises
     ------
     ValueError
-        If shapes differ, a probability is not in (0, 1] or a count is below 1.
+        If shapes differ, a weight or label is not finite, a probability is not in (0, 1] or a
+        count is below 1.
     """
     _check_pairs(weights, labels, probability)
-    if counts.shape != probability.shape or np.any(counts < 1):
-        raise ValueError("every pair must have been drawn at least once")
+    if counts.shape != probability.shape:
+        raise ValueError(f"counts has the shape {counts.shape}, not {probability.shape}")
+    refuse(~(counts >= 1), counts, name="counts", rule="be at least 1")
     draws = int(counts.sum())
     multiplier = counts * labels.mean / probability
     value = _weighted_total(weights, multiplier) / draws
@@ -143,7 +145,7 @@ def horvitz_thompson_poisson(
     Raises
     ------
     ValueError
-        If shapes differ or a probability is not in (0, 1].
+        If shapes differ, a weight or label is not finite, or a probability is not in (0, 1].
     """
     _check_pairs(weights, labels, probability)
     value = _weighted_total(weights, labels.mean / probability)
@@ -172,11 +174,13 @@ def horvitz_thompson_iid(
     Raises
     ------
     ValueError
-        If shapes differ, a probability is not in (0, 1], or there are fewer draws than pairs.
+        If shapes differ, a weight or label is not finite, a probability is not in (0, 1], or
+        there are fewer draws than pairs.
     """
     _check_pairs(weights, labels, probability)
     if draws < len(probability):
-        raise ValueError("there cannot be more distinct pairs than draws")
+        pairs = len(probability)
+        raise ValueError(f"draws must be at least the number of distinct pairs, {pairs}: {draws}")
     inclusion = -np.expm1(draws * _log1m(probability))
     value = _weighted_total(weights, labels.mean / inclusion)
     scale = (1.0 - inclusion) * (labels.mean / inclusion) ** 2 + _noise(labels, inclusion)
@@ -215,7 +219,14 @@ def effective_sample_size(weights: SparseMatrix, *, probability: FloatArray) -> 
 
     The number of equally weighted pairs that the sample is worth for the run; 0 if no sampled
     pair has a weight in it.
+
+    Raises
+    ------
+    ValueError
+        If a probability is not in (0, 1].
     """
+    unlikely = ~((probability > 0.0) & (probability <= 1.0))
+    refuse(unlikely, probability, name="probability", rule="lie in (0, 1]")
     total = _weighted_total(weights, 1.0 / probability)
     squares = _weighted_total(weights.power(2), 1.0 / probability**2)
     return kish(total, squares)
@@ -227,10 +238,17 @@ def kish(total: FloatArray, squares: FloatArray) -> FloatArray:
 
 
 def _check_pairs(weights: SparseMatrix, labels: PairLabels, probability: FloatArray) -> None:
-    if not weights.shape[0] == len(labels.mean) == len(probability):
-        raise ValueError("weights, labels and probabilities must describe the same pairs")
-    if np.any(probability <= 0.0) or np.any(probability > 1.0):
-        raise ValueError("the probability of a sampled pair must lie in (0, 1]")
+    pairs = weights.shape[0]
+    if not pairs == len(labels.mean) == len(probability):
+        found = f"{pairs}, {len(labels.mean)} and {len(probability)}"
+        raise ValueError(f"weights, labels and probability must be of the same pairs, not {found}")
+    unlikely = ~((probability > 0.0) & (probability <= 1.0))
+    refuse(unlikely, probability, name="probability", rule="lie in (0, 1]")
+    refuse(~np.isfinite(weights.data), weights.data, name="weights", rule="be finite")
+    refuse(~np.isfinite(labels.mean), labels.mean, name="labels.mean", rule="be finite")
+    refuse(~(labels.number >= 1), labels.number, name="labels.number", rule="be at least 1")
+    bad = ~(np.isfinite(labels.variance) & (labels.variance >= 0.0))
+    refuse(bad, labels.variance, name="labels.variance", rule="be finite and at least 0")
 
 
 def _log1m(probability: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ from estimation.core.arrays import (
     FloatArray,
     IntArray,
     check_confidence,
+    check_whole,
 )
 from estimation.core.designs import Design
 from estimation.core.drawn import Drawn
@@ -17,7 +18,13 @@ from estimation.core.draws import Sample
 from estimation.core.estimators import Estimate, topic_contributions
 from estimation.core.intervals import degrees_of_freedom, student_intervals, zero_limit
 from estimation.core.labels import LabelRows, select_rows
-from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, MeasureError
+from estimation.core.measures import (
+    MAX_GRADE,
+    PREFERENCE_MAX_GRADE,
+    Measure,
+    MeasureError,
+    check_measures,
+)
 from estimation.core.pool import Pool
 from estimation.core.ranks import Ranking, rank_runs
 from estimation.core.ratios import estimate_ratios
@@ -165,16 +172,21 @@ def evaluate(
     Raises
     ------
     ValueError
-        If pool, design and sample do not belong together, or a number is out of range.
+        If pool, design and sample do not belong together, a sampled pair has the probability 0,
+        or a number is out of range.
+    MeasureError
+        (A ValueError.) If one of `measures` is no `Measure`, or cannot be estimated.
     LabelError
         (A ValueError.) If a sampled pair of these batches has no row, a row belongs to no
-        sampled pair, or a grade is off the scale.
+        sampled pair, or a grade is off the scale; the message names topic and docno.
     """
     used = design.batches if batches is None else batches
-    _check_evaluation(pool, design, sample, measures, confidence)
+    if not pool.digest == design.pool_digest == sample.pool_digest:
+        raise ValueError("pool, design and sample do not belong together")
+    check_question(measures, max_grade, confidence)
     best = PREFERENCE_MAX_GRADE if pool.is_of_preferences else max_grade
     drawn = Drawn.of(pool, design, sample, used)
-    rows = select_rows(labels, sampled=sample.pair, prefix=drawn.pair, max_grade=best)
+    rows = select_rows(labels, sampled=sample.pair, prefix=drawn.pair, max_grade=best, pool=pool)
     return evaluate_drawn(
         pool,
         drawn,
@@ -223,13 +235,12 @@ def evaluate_drawn(
     )
 
 
-def _check_evaluation(
-    pool: Pool, design: Design, sample: Sample, measures: Sequence[Measure], confidence: float
-) -> None:
-    if not pool.digest == design.pool_digest == sample.pool_digest:
-        raise ValueError("pool, design and sample do not belong together")
+def check_question(measures: Sequence[Measure], max_grade: int, confidence: float) -> None:
+    """Raise ValueError unless these can be asked of some sample."""
     if not measures:
-        raise ValueError("there must be a measure to estimate")
+        raise ValueError("there must be a measure to estimate; measures holds none")
+    check_measures(measures, name="measures")
+    check_whole(max_grade, name="max_grade", most=MAX_GRADE)
     check_confidence(confidence)
 
 

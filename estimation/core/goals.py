@@ -1,14 +1,22 @@
 """What a sample is optimized for: the goals, and the effective weight each gives to a pair."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray
-from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
-from estimation.core.pool import Pool
+from estimation.core.arrays import FloatArray, check_whole, listed, no_run
+from estimation.core.measures import (
+    MAX_GRADE,
+    PREFERENCE_MAX_GRADE,
+    Measure,
+    check_is_measure,
+)
+from estimation.core.pool import Pool, PoolError
 
 KINDS = ("single", "absolute", "pair", "baseline", "ranking")
+LEAST_RUNS = {"pair": 2, "ranking": 2}  # 1 for the other kinds
+MOST_RUNS = {"single": 1, "pair": 2}  # any number for the other kinds
 # Weights below this share of a pair's total weight are rounding, not a difference between runs.
 NEGLIGIBLE = 1e-12
 
@@ -45,14 +53,22 @@ class Goal:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise GoalError(f"the goal is one of {', '.join(KINDS)}, not {self.kind!r}")
-        least = {"pair": 2, "ranking": 2}.get(self.kind, 1)
-        most = {"single": 1, "pair": 2}.get(self.kind, len(self.runs))
-        if not least <= len(self.runs) <= most:
-            raise GoalError(f"{len(self.runs)} runs do not make the goal {self.kind!r}")
-        if (self.against is not None) != (self.kind == "baseline"):
-            raise GoalError("the goal 'baseline', and no other, names a baseline")
-        if len(set(self.all_runs)) != len(self.all_runs):
-            raise GoalError("a goal names a run twice")
+        least, most = LEAST_RUNS.get(self.kind, 1), MOST_RUNS.get(self.kind)
+        if len(self.runs) < least or (most is not None and len(self.runs) > most):
+            needed = f"at least {least}" if most is None else f"exactly {most}"
+            unit = "run" if least == 1 else "runs"
+            raise GoalError(f"the goal {self.kind!r} needs {needed} {unit}, not {self._named}")
+        if self.kind == "baseline" and self.against is None:
+            raise GoalError(f"the goal 'baseline' needs a baseline; against is {self.against!r}")
+        if self.kind != "baseline" and self.against is not None:
+            raise GoalError(f"the goal {self.kind!r} has no baseline; against is {self.against!r}")
+        for place, tag in enumerate(self.all_runs):
+            if tag in self.all_runs[:place]:
+                raise GoalError(f"the goal {self.kind!r} names the run {tag!r} twice")
+
+    @property
+    def _named(self) -> str:
+        return f"{len(self.runs)} ({listed(self.runs)})" if self.runs else "0"
 
     @property
     def all_runs(self) -> tuple[str, ...]:
@@ -123,17 +139,39 @@ def effective_weights(
     MeasureError
         If the pool lacks what the measure is about.
     """
+    check_is_measure(measure)
+    check_goal(goal, pool.runs)
     entries = pool.entry_weights(measure)
     if measure.family not in ("prediction", "preference"):
         return _combined(pool, goal, entries)
     best = PREFERENCE_MAX_GRADE if measure.family == "preference" else max_grade
     if best is None:
         raise GoalError(f"max_grade is needed for {measure}, whose utility depends on the run")
+    check_whole(best, name="max_grade", most=MAX_GRADE, error=GoalError)
     squares = [
         _combined(pool, goal, entries * pool.entry_utilities(measure, grade)) ** 2
         for grade in range(best + 1)
     ]
     return np.asarray(np.sqrt(np.mean(squares, axis=0)), dtype=np.float64)
+
+
+def check_goal(goal: object, runs: Sequence[str]) -> None:
+    """Raise an error unless it is a goal, and its runs and its baseline are among some runs.
+
+    Raises
+    ------
+    GoalError
+        If it is no `Goal`.
+    PoolError
+        If one of its runs is not there; the message says whether it is the baseline.
+    """
+    if not isinstance(goal, Goal):
+        raise GoalError(f"goal must be a Goal (see goals.absolute and the like), not {goal!r}")
+    known = set(runs)
+    for tag in goal.all_runs:
+        if tag not in known:
+            named = "the baseline of the goal" if tag == goal.against else "which the goal names"
+            raise PoolError(no_run(tag, runs, named=f", {named}"))
 
 
 def indicator(pool: Pool, tags: tuple[str, ...]) -> FloatArray:

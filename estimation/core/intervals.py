@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from estimation.core.arrays import FloatArray, check_confidence
+from estimation.core.arrays import FloatArray, check_confidence, refuse
 
 # Below this share of the variances of both runs, the variance of a difference is rounding.
 ROUNDING = 1e-12
@@ -50,8 +50,7 @@ def student_intervals(
         If the confidence is out of range or df < 1 somewhere.
     """
     check_confidence(confidence)
-    if np.any(df < 1.0):
-        raise ValueError("degrees of freedom must be at least 1")
+    refuse(~(df >= 1.0), df, name="df", rule="be at least 1")
     se = np.sqrt(np.maximum(variance, 0.0))
     margin = student_quantile(df, confidence=confidence) * se
     return Intervals(se, df, value - margin, value + margin)

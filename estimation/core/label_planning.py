@@ -6,19 +6,21 @@ and what assessors differ in. If a pair costs c_p and each of its labels c_l, a 
 pairs the more labels each gets.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from estimation.core.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
+from estimation.core.arrays import (
+    FloatArray,
+    IntArray,
+    SparseMatrix,
+    check_number,
+    refuse,
+)
 from estimation.core.estimators import BLOCK_ROWS, importance_sampling
-from estimation.core.goals import Goal
+from estimation.core.goals import Goal, check_goal
 from estimation.core.labels import LabelError, PairLabels
-from estimation.core.pool import PoolError
 
 BISECTIONS = 100
 ROUNDING = 1e-9
@@ -113,15 +115,18 @@ class JudgedSample:
 
     def _check_values(self) -> None:
         chance = self.probability
-        _refuse(chance, ~((chance > 0.0) & (chance <= 1.0)), "probability", "lie in (0, 1]")
+        unlikely = ~((chance > 0.0) & (chance <= 1.0))
+        refuse(unlikely, chance, name="probability", rule="lie in (0, 1]")
         if self.counts is not None:
-            _refuse(self.counts, self.counts < 1, "counts", "be at least 1")
+            refuse(self.counts < 1, self.counts, name="counts", rule="be at least 1")
         if self.expected is not None:
             differs = ~np.isclose(np.minimum(self.expected, 1.0), chance, rtol=1e-9, atol=0.0)
-            _refuse(self.expected, differs, "expected", "agree with probability up to 1")
+            refuse(differs, self.expected, name="expected", rule="agree with probability up to 1")
         share = self.repeat_share
         if share is not None and not 0.0 < share <= 1.0:
             raise ValueError(f"repeat_share must lie in (0, 1], not {share!r}")
+        wrong = ~np.isfinite(self.weights.data)
+        refuse(wrong, self.weights.data, name="weights", rule="be finite")
         if not np.any(self.labels.number >= 2):
             raise LabelError("No pair has two labels: disagreement cannot be measured.")
 
@@ -147,9 +152,7 @@ def goal_contrasts(goal: Goal, *, runs: Sequence[str]) -> FloatArray:
         If the goal names a run that is not among `runs`.
     """
     place = {tag: index for index, tag in enumerate(runs)}
-    for tag in goal.all_runs:
-        if tag not in place:
-            raise PoolError(f"the pool has no run {tag!r}")
+    check_goal(goal, runs)
     unit = np.eye(len(place))
     columns = unit[:, [place[tag] for tag in goal.runs]]
     if goal.kind == "pair":
@@ -248,9 +251,8 @@ def predicted_variances(
     """
     _check_costs(pair_cost, label_cost)
     numbers = np.asarray(labels_per_pair)
-    _refuse(numbers, ~(numbers >= 1), "labels_per_pair", "be at least 1")
-    if not (budget > 0.0 and math.isfinite(budget)):
-        raise ValueError(f"budget must be a finite number above 0, not {budget!r}")
+    refuse(~(numbers >= 1), numbers, name="labels_per_pair", rule="be at least 1")
+    check_number(budget, name="budget")
     columns = sample.weights.shape[1] if sample.contrasts is None else sample.contrasts.shape[1]
     predicted = np.full((len(numbers), columns), np.nan)
     for row, number in zip(predicted, numbers.tolist(), strict=True):
@@ -376,13 +378,5 @@ def _best_whole(
 
 
 def _check_costs(pair_cost: float, label_cost: float) -> None:
-    if not (pair_cost >= 0.0 and math.isfinite(pair_cost)):
-        raise ValueError(f"pair_cost must be a finite number of at least 0, not {pair_cost!r}")
-    if not (label_cost > 0.0 and math.isfinite(label_cost)):
-        raise ValueError(f"label_cost must be a finite number above 0, not {label_cost!r}")
-
-
-def _refuse(values: NDArray[Any], wrong: BoolArray, name: str, rule: str) -> None:
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise ValueError(f"{name} must {rule}, not {values[at]} (item {at})")
+    check_number(pair_cost, name="pair_cost", least=0.0)
+    check_number(label_cost, name="label_cost")

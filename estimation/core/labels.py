@@ -105,6 +105,21 @@ def check_grades(
     index_array(grades, below=most + 1, name="grades", error=error)
 
 
+def check_rows(
+    labels: LabelRows, *, sampled: IntArray, max_grade: int, pool: Pool | None = None
+) -> None:
+    """Raise LabelError unless all rows are of sampled pairs, their grades from 0 to `max_grade`."""
+    if labels.grade.size and (labels.grade.min() < 0 or labels.grade.max() > max_grade):
+        row = int(np.argmax((labels.grade < 0) | (labels.grade > max_grade)))
+        given = f"grade {labels.grade[row]} of {pair_name(int(labels.pair[row]), pool)}"
+        raise LabelError(f"{given} does not lie between 0 and {max_grade} (row {row})")
+    foreign = _positions(labels.pair, sampled) < 0
+    if foreign.any():
+        row = int(np.argmax(foreign))
+        name = pair_name(int(labels.pair[row]), pool)
+        raise LabelError(f"{name} was judged but not sampled (row {row})")
+
+
 def select_rows(
     labels: LabelRows,
     *,
@@ -139,15 +154,7 @@ def select_rows(
         If a row belongs to no sampled pair, a grade is off the scale, or a pair of the prefix
         has no row: a sampled pair is never dropped silently.
     """
-    if labels.grade.size and (labels.grade.min() < 0 or labels.grade.max() > max_grade):
-        row = int(np.argmax((labels.grade < 0) | (labels.grade > max_grade)))
-        given = f"grade {labels.grade[row]} of {pair_name(int(labels.pair[row]), pool)}"
-        raise LabelError(f"{given} does not lie between 0 and {max_grade} (row {row})")
-    foreign = _positions(labels.pair, sampled) < 0
-    if foreign.any():
-        row = int(np.argmax(foreign))
-        name = pair_name(int(labels.pair[row]), pool)
-        raise LabelError(f"{name} was judged but not sampled (row {row})")
+    check_rows(labels, sampled=sampled, max_grade=max_grade, pool=pool)
     position = _positions(labels.pair, prefix)
     grades = max_grade + 1
     keys = np.sort((position * grades + labels.grade)[position >= 0])

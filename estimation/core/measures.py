@@ -21,7 +21,7 @@ To add a measure, add one entry to `KINDS`.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from estimation.core import measure_functions as functions
-from estimation.core.arrays import FloatArray
+from estimation.core.arrays import FloatArray, check_whole, refuse, shown
 
 Value: TypeAlias = int | float | str
 Family: TypeAlias = Literal["gain", "prediction", "preference", "ratio", "query"]
@@ -76,7 +76,8 @@ class Measure:
         if self.cutoff is not None and not kind.takes_cutoff:
             raise MeasureError(f"{self.name} takes no cutoff: it is about the whole list")
         if self.cutoff is not None and not 1 <= self.cutoff <= MAX_CUTOFF:
-            raise MeasureError(f"The cutoff of {self.name} must be between 1 and {MAX_CUTOFF}")
+            allowed = f"between 1 and {MAX_CUTOFF}"
+            raise MeasureError(f"The cutoff of {self.name} must be {allowed}, not {self.cutoff}")
         if tuple(key for key, _ in self.params) != tuple(kind.parameters):
             raise MeasureError(f"{self.name} takes {_listed(kind.parameters)}")
         for key, value in self.params:
@@ -198,8 +199,10 @@ class Measure:
         Raises
         ------
         MeasureError
-            If no grade of the scale has any utility, as for ``P(rel=2)@10`` on a 0/1 scale.
+            If no grade of the scale has any utility, as for ``P(rel=2)@10`` on a 0/1 scale, or
+            `max_grade` is out of range.
         """
+        check_whole(max_grade, name="max_grade", least=0, most=MAX_GRADE, error=MeasureError)
         best = float(self.utilities(np.array([max_grade]))[0])
         if best <= 0.0:
             raise MeasureError(f"No grade from 0 to {max_grade} counts under {self}")
@@ -220,7 +223,7 @@ def parse_measure(text: str) -> Measure:
     """
     match = _NOTATION.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
-        raise MeasureError(f"A measure is written like {_examples()}")
+        raise MeasureError(f"A measure is written like {_examples()}, not {text[:MAX_LENGTH]!r}")
     kind = _kind(match["name"])
     cutoff = int(match["cutoff"]) if match["cutoff"] else None
     return Measure(kind.name, cutoff, _read_parameters(kind, match["inside"] or ""))
@@ -242,7 +245,7 @@ class Parameter:
     def check(self, measure: str, key: str, value: Value) -> None:
         """Raise MeasureError unless the value is allowed."""
         if type(value) is not type(self.default) or not self.is_allowed(value):
-            raise MeasureError(f"{key} of {measure} must be {self.allowed}")
+            raise MeasureError(f"{key} of {measure} must be {self.allowed}, not {value!r}")
 
 
 @dataclass(frozen=True)
@@ -385,7 +388,8 @@ def _read_parameters(kind: Kind, inside: str) -> tuple[tuple[str, Value], ...]:
         key, separator, text = (part.strip() for part in assignment.partition("="))
         key = key.lower()
         if not separator or key not in kind.parameters or key in given:
-            raise MeasureError(f"{kind.name} takes {_listed(kind.parameters)}, each once")
+            takes = f"{kind.name} takes {_listed(kind.parameters)}, each once"
+            raise MeasureError(f"{takes}, not {assignment.strip()!r}")
         given[key] = _read_value(kind, key, text)
     return tuple((key, given.get(key, spec.default)) for key, spec in kind.parameters.items())
 
@@ -395,7 +399,8 @@ def _read_value(kind: Kind, key: str, text: str) -> Value:
     try:
         return parameter.read(text)
     except ValueError:
-        raise MeasureError(f"{key} of {kind.name} must be {parameter.allowed}") from None
+        allowed = f"must be {parameter.allowed}, not {text!r}"
+        raise MeasureError(f"{key} of {kind.name} {allowed}") from None
 
 
 def _listed(parameters: Mapping[str, Parameter]) -> str:
@@ -410,17 +415,29 @@ def _examples() -> str:
 # ----------------------------------------------------------------------------- what is checked
 
 
+def check_measures(measures: Iterable[object], *, name: str) -> None:
+    """Raise MeasureError unless all are measures, as `parse_measure` returns them."""
+    for place, each in enumerate(measures):
+        check_is_measure(each, name=f"{name}[{place}]")
+
+
+def check_is_measure(measure: object, *, name: str = "measure") -> None:
+    """Raise MeasureError unless it is a measure, as `parse_measure` returns it."""
+    if not isinstance(measure, Measure):
+        raise MeasureError(f"{name} must be a Measure (see parse_measure), not {measure!r}")
+
+
 def _counting(name: str, values: ArrayLike) -> FloatArray:
     numbers = np.asarray(values, dtype=np.float64)
-    if numbers.size and numbers.min() < 1:
-        raise ValueError(f"{name} start at 1, found {numbers.min():g}")
+    refuse(~(numbers >= 1), numbers, name=name, rule="start at 1")
     return numbers
 
 
 def _checked_grades(grades: ArrayLike) -> FloatArray:
     grade = np.asarray(grades)
     if grade.size and not np.issubdtype(grade.dtype, np.integer):
-        raise ValueError("grades must be integers")
+        raise ValueError(f"grades must be integers, not {shown(grade.ravel()[0])} (item 0)")
     if grade.size and (grade.min() < 0 or grade.max() > MAX_GRADE):
-        raise ValueError(f"grades must lie between 0 and {MAX_GRADE}")
+        wrong = (grade < 0) | (grade > MAX_GRADE)
+        refuse(wrong, grade, name="grades", rule=f"lie between 0 and {MAX_GRADE}")
     return grade.astype(np.float64)

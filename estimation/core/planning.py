@@ -13,6 +13,7 @@ from estimation.core.arrays import (
     SparseMatrix,
     check_confidence,
     column_sums,
+    refuse,
 )
 from estimation.core.designs import Design, poisson_thresholds
 from estimation.core.estimators import cross_product, topic_contributions
@@ -122,8 +123,10 @@ def half_width_curve(
     """
     _check_planning(pool, design, prior, confidence)
     targets = np.asarray(budgets, dtype=np.float64)
-    if targets.ndim != 1 or np.any(targets < 1):
-        raise ValueError("budgets must be numbers of at least 1")
+    if targets.ndim != 1:
+        raise ValueError(f"budgets must be a vector, not of the shape {targets.shape}")
+    wrong = ~(np.isfinite(targets) & (targets >= 1))
+    refuse(wrong, targets, name="budgets", rule="be finite and at least 1")
     steps = targets / design.strata
     if not design.with_replacement:
         steps = poisson_thresholds(design.size, targets=targets)
@@ -139,8 +142,11 @@ def half_width_curve(
 
 
 def _check_planning(pool: Pool, design: Design, prior: Prior, confidence: float) -> None:
-    if design.pool_digest != pool.digest or len(prior.expected) != len(pool):
-        raise ValueError("the design or the prior belongs to another pool")
+    if design.pool_digest != pool.digest:
+        raise ValueError("the design belongs to another pool")
+    if len(prior.expected) != len(pool):
+        described = f"it describes {len(prior.expected)} pairs, the pool has {len(pool)}"
+        raise ValueError(f"the prior belongs to another pool: {described}")
     check_confidence(confidence)
 
 

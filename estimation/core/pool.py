@@ -25,10 +25,13 @@ from estimation.core.arrays import (
     Int32Array,
     IntArray,
     SparseMatrix,
+    check_whole,
     column_sums,
     content_digest,
     frozen,
+    no_run,
     portable_bytes,
+    spread_rows,
 )
 from estimation.core.measures import KINDS, Measure, MeasureError
 
@@ -64,14 +67,17 @@ class RankedLists:
 
     def __post_init__(self) -> None:
         if self.scores is not None and self.scores.shape != self.docnos.shape:
-            raise PoolError("a run has as many scores as docnos")
-        if len(set(self.topics)) != len(self.topics):
-            raise PoolError("a topic occurs twice among the ranked lists of a run")
+            lengths = f"scores has the shape {self.scores.shape}, docnos {self.docnos.shape}"
+            raise PoolError(f"a run has as many scores as docnos; {lengths}")
+        for first, second in pairwise(sorted(self.topics)):
+            if first == second:
+                raise PoolError(f"topic {first!r} occurs twice among the ranked lists of a run")
         bounds = self.indptr
         if len(bounds) != len(self.topics) + 1 or bounds[0] != 0 or bounds[-1] != len(self.docnos):
             raise PoolError("indptr does not fit the topics and docnos of the run")
         if np.any(np.diff(bounds) < 0):
-            raise PoolError("indptr must not decrease")
+            topic = self.topics[int(np.argmax(np.diff(bounds) < 0))]
+            raise PoolError(f"indptr must not decrease, as it does at topic {topic!r}")
 
 
 def trec_eval_order(
@@ -104,9 +110,11 @@ def trec_eval_order(
     score = np.asarray(scores, dtype=np.float64)
     docno = np.asarray(docnos, dtype=np.bytes_)
     if score.ndim != 1 or docno.shape != score.shape:
-        raise PoolError("scores and docnos must be vectors of one length")
+        raise PoolError(f"scores and docnos must be of one length, not {score.size}, {docno.size}")
     if not np.all(np.isfinite(score)):
-        raise PoolError("scores must be finite numbers")
+        line = int(np.argmin(np.isfinite(score)))
+        given = f"docno {docno[line].decode(errors='replace')!r} has {score[line]} (item {line})"
+        raise PoolError(f"scores must be finite numbers; {given}")
     with np.errstate(over="ignore", under="ignore"):
         single = score.astype(np.float32)
     by_docno = np.argsort(docno, kind="stable")[::-1]
@@ -138,7 +146,7 @@ def rank_lines(
     topic = np.asarray(topics, dtype=np.bytes_)
     docno = np.asarray(docnos, dtype=np.bytes_)
     if topic.shape != docno.shape:
-        raise PoolError("topics and docnos must be vectors of one length")
+        raise PoolError(f"topics and docnos must be of one length, not {topic.size}, {docno.size}")
     names, code = np.unique(topic, return_inverse=True)
     _refuse_duplicates(names, code, docno)
     order = trec_eval_order(scores, docno, topics=code)
@@ -259,7 +267,7 @@ class Pool:
         try:
             return self.runs.index(tag)
         except ValueError:
-            raise PoolError(f"the pool has no run {tag!r}") from None
+            raise PoolError(no_run(tag, self.runs)) from None
 
     def entry_weights(self, measure: Measure) -> FloatArray:
         """Return w = lambda / |X| of each entry, shape (E,).
@@ -321,7 +329,7 @@ class Pool:
         table = self.rank_weights(measure)
         matrix = self.by_pair(self.entry_weights(measure) if table is None else self.rank)
         if pairs is not None:
-            matrix = matrix[pairs] if wanted is None else _spread(matrix[pairs[wanted]], wanted)
+            matrix = matrix[pairs] if wanted is None else spread_rows(matrix[pairs[wanted]], wanted)
         data = matrix.data.copy() if table is None else table[matrix.data]
         place = matrix.indices.copy(), matrix.indptr.copy()
         result = sparse.csr_array((data, *place), shape=matrix.shape)
@@ -348,14 +356,6 @@ class Pool:
         if pool.digest != facts["digest"]:
             raise PoolError("the pool file is damaged: its digest does not fit its content")
         return pool
-
-
-def _spread(rows: SparseMatrix, places: BoolArray) -> SparseMatrix:
-    """Put rows where `places` is true, and empty rows between them."""
-    lengths = np.zeros(len(places) + 1, dtype=rows.indptr.dtype)
-    lengths[1:][places] = np.diff(rows.indptr)
-    indptr = np.cumsum(lengths, dtype=lengths.dtype)
-    return sparse.csr_array((rows.data, rows.indices, indptr), shape=(len(places), rows.shape[1]))
 
 
 _COLUMNS = ("topic", "docno", "indptr", "run", "rank")
@@ -416,9 +416,9 @@ def _utf8(text: str) -> bytes:
 
 def _check_pool_input(topics: Sequence[str], runs: Sequence[str], depth: int) -> None:
     if not topics or not runs:
-        raise PoolError("a pool needs at least one topic and one run")
-    if depth < 1:
-        raise PoolError("the depth of a pool is at least 1")
+        given = f"not {len(topics)} topics and {len(runs)} runs"
+        raise PoolError(f"a pool needs at least one topic and one run, {given}")
+    check_whole(depth, name="depth", error=PoolError)
     for first, second in pairwise(topics):
         if first == second:
             raise PoolError(f"topic {first!r} is named twice")

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from estimation.core.arrays import Int32Array, IntArray, frozen
+from estimation.core.arrays import Int32Array, IntArray, check_whole, frozen
 from estimation.core.pool import Pool, PoolError
 
 
@@ -37,8 +37,7 @@ def preference_pool(pool: Pool, *, depth: int) -> Pool:
     """
     if pool.is_of_preferences:
         raise PoolError("the pool is one of pairs of documents already")
-    if not 2 <= depth <= pool.depth:
-        raise PoolError(f"depth must lie between 2 and {pool.depth}, not {depth}")
+    check_whole(depth, name="depth", least=2, most=pool.depth, error=PoolError)
     bounds = np.searchsorted(pool.topic, np.arange(len(pool.topics) + 1))
     pairs = [_pairs_of_topic(pool, start, stop, depth) for start, stop in pairwise(bounds.tolist())]
     parts = [each.part for each in pairs]

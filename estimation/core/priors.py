@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, column_sums, frozen
-from estimation.core.goals import Goal, indicator
-from estimation.core.measures import Measure
+from estimation.core.arrays import FloatArray, check_whole, column_sums, frozen, refuse
+from estimation.core.goals import Goal, check_goal, indicator
+from estimation.core.measures import MAX_GRADE, Measure, check_is_measure
 from estimation.core.pool import Pool
 
 
@@ -27,6 +27,11 @@ class Prior:
         p_i > 0, the expected utility.
     second_moment : ndarray of float64, shape (N,)
         s2_i > 0, the expected squared utility.
+
+    Raises
+    ------
+    PriorError
+        If a moment is not positive and finite, or there are not as many of both.
     """
 
     name: str
@@ -34,9 +39,13 @@ class Prior:
     second_moment: FloatArray
 
     def __post_init__(self) -> None:
-        for moment in (self.expected, self.second_moment):
-            if not (np.all(np.isfinite(moment)) and np.all(moment > 0.0)):
-                raise PriorError("the moments of a prior must be positive for every pair")
+        if self.expected.ndim != 1 or self.expected.shape != self.second_moment.shape:
+            shapes = f"{self.expected.shape} and {self.second_moment.shape}"
+            raise PriorError(f"expected and second_moment must be of one length, not {shapes}")
+        for name in ("expected", "second_moment"):
+            moment = getattr(self, name)
+            wrong = ~(np.isfinite(moment) & (moment > 0.0))
+            refuse(wrong, moment, name=name, rule="be positive and finite", error=PriorError)
 
 
 def make_prior(
@@ -76,8 +85,8 @@ def make_prior(
     Raises
     ------
     PriorError
-        If there is no prior of this name, the measure has only the constant one, or a predicted
-        grade is off the scale.
+        If there is no prior of this name, the measure has only the constant one, a predicted
+        grade is off the scale, or `max_grade` is out of range.
     MeasureError
         If no grade of the scale has any utility under the measure.
     PoolError
@@ -85,6 +94,9 @@ def make_prior(
     """
     if name not in NAMES:
         raise PriorError(f"The prior is one of {', '.join(NAMES)}, not {name!r}.")
+    check_whole(max_grade, name="max_grade", most=MAX_GRADE, error=PriorError)
+    check_is_measure(measure)
+    check_goal(goal, pool.runs)
     if measure.family in ("prediction", "preference"):
         return _of_runs(pool, name, measure)
     best = measure.max_utility(max_grade)
@@ -131,7 +143,9 @@ def _fusion(pool: Pool, goal: Goal, measure: Measure) -> FloatArray:
 def _scores(pool: Pool, measure: Measure, max_grade: int, grades: FloatArray | None) -> FloatArray:
     """Utilities of predicted grades, kept above `LEAST` of the best one."""
     if grades is None or grades.shape != (len(pool),):
-        raise PriorError(f"The prior scores needs one predicted grade per pair, {len(pool)}.")
+        given = "none" if grades is None else f"the shape {grades.shape}"
+        needed = f"one predicted grade per pair, {len(pool)}"
+        raise PriorError(f"The prior scores needs {needed}; grades has {given}.")
     known = ~np.isnan(grades)
     wrong = np.flatnonzero(known & ~((grades >= 0.0) & (grades <= max_grade)))
     if len(wrong):

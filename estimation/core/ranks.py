@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from estimation.core.arrays import FloatArray, IntArray, check_confidence
+from estimation.core.arrays import FloatArray, IntArray, check_confidence, refuse
 from estimation.core.intervals import ROUNDING, difference_variances, student_quantile
 
 
@@ -141,15 +141,16 @@ def _check_ranking(
     check_confidence(confidence)
     square = (len(tags), len(tags))
     if value.shape != square[:1] or covariance.shape != square or df.shape != square:
-        raise ValueError("values, covariance and degrees of freedom must be those of the runs")
-    if not np.all(np.isfinite(value)):
-        raise ValueError("values must be finite")
+        shapes = f"{value.shape}, {covariance.shape} and {df.shape} for {len(tags)} runs"
+        raise ValueError(f"value, covariance and df must be those of the runs, not {shapes}")
+    refuse(~np.isfinite(value), value, name="value", rule="be finite")
+    refuse(np.isnan(covariance), covariance, name="covariance", rule="be a number")
 
 
 def _beyond(difference: FloatArray, slack: FloatArray) -> FloatArray:
     """What is left of the differences, an antisymmetric matrix, when slack is taken off."""
     if slack.shape != difference.shape or not np.all(slack >= 0.0):
-        raise ValueError("slack must be a matrix of the runs, nowhere below 0")
+        raise ValueError(f"slack must be a matrix of the runs, nowhere below 0, not {slack}")
     ahead = np.where(difference > 0.0, np.maximum(difference - slack, 0.0), 0.0)
     return np.asarray(ahead - ahead.T, dtype=np.float64)
 

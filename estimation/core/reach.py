@@ -58,10 +58,19 @@ class Reach:
         return kish(_run_sums(first * weights), _run_sums(second * weights**2))
 
     def support(self, measure: Measure) -> FloatArray:
+        """Return `share`; under a ratio measure no more than the share of pairs, shape (k,).
+
+        There every pair of the pool counts, also those that the run does not return.
+        """
+        share = self.share(measure)
+        if measure.family != "ratio":
+            return share
+        return np.minimum(share, 1.0 - len(self._out_of_reach) / len(self.pool))
+
+    def share(self, measure: Measure) -> FloatArray:
         """Return the share of every run's weight on eligible pairs, shape (k,).
 
-        Exactly 1 if all pairs with a weight are eligible, or the run has no weight at all. Under
-        a ratio measure every pair of the pool counts, so that it is at most the share of these.
+        Exactly 1 if all pairs with a weight are eligible, or the run has no weight at all.
         """
         pool, out_of_reach = self.pool, self._out_of_reach
         weights = _by_rank(pool, measure)
@@ -71,12 +80,10 @@ class Reach:
         else:
             missing = _run_sums(self._out_of_reach_by_rank * weights)
         if not missing.any():  # the usual case; the total would take a look at every entry
-            share = np.ones(len(pool.runs))
-        else:
-            total = self._total_weights(measure)
-            share = 1.0 - np.divide(missing, total, out=np.zeros_like(total), where=total > 0.0)
-        whole = 1.0 - len(out_of_reach) / len(pool) if measure.family == "ratio" else 1.0
-        return np.asarray(np.minimum(share, whole), dtype=np.float64)
+            return np.ones(len(pool.runs))
+        total = self._total_weights(measure)
+        lost = np.divide(missing, total, out=np.zeros_like(total), where=total > 0.0)
+        return np.asarray(1.0 - lost, dtype=np.float64)
 
     def unreached(self, measure: Measure, max_grade: int) -> FloatArray:
         """Return what the pairs that are never sampled can add to each run's value, shape (k,).

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, column_sums
+from estimation.core.arrays import FloatArray, IntArray, column_sums, listed
 from estimation.core.designs import Design
 from estimation.core.draws import draw
 from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, MeasureError
+from estimation.core.labels import LabelRows, check_grades
+from estimation.core.measures import Measure, MeasureError, check_is_measure
 from estimation.core.pool import Pool
 from estimation.core.ratios import true_ratios
 
@@ -85,8 +85,8 @@ def true_topic_values(pool: Pool, *, grades: IntArray, measure: Measure) -> Floa
     -------
     ndarray of float64, shape (T, k)
     """
-    if grades.shape != (len(pool),):
-        raise ValueError(f"there must be one grade per pair of the pool, not {grades.shape}")
+    check_is_measure(measure)
+    check_grades(grades, pairs=len(pool))
     if measure.family == "ratio":
         return true_ratios(pool, measure, grades=grades)
     if measure.family == "query":
@@ -132,7 +132,7 @@ def simulate(
     Raises
     ------
     ValueError
-        As `evaluate`; or if there is no seed.
+        As `evaluate`; or if there is no such estimator for the design, or no seed.
     """
     truth = true_values(pool, grades=grades, measure=measure)
     rows, judged = [], []
@@ -149,10 +149,13 @@ def simulate(
             confidence=confidence,
         )
         result = evaluation.results[0]
-        found = result.estimators[estimator or result.primary]
+        name = result.primary if estimator is None else estimator
+        if name not in result.estimators:
+            raise ValueError(f"estimator must be one of {listed(result.estimators)}, not {name!r}")
+        found = result.estimators[name]
         rows.append((found.value, found.se, found.low, found.high))
         judged.append(evaluation.judged_pairs)
     if not rows:
-        raise ValueError("there must be a seed")
+        raise ValueError("there must be a seed; seeds holds none")
     value, se, low, high = (np.stack(column) for column in zip(*rows, strict=True))
     return Simulation(truth, value, se, low, high, np.array(judged, dtype=np.int64))

@@ -5,12 +5,12 @@ from typing import cast
 from estimation.core import goals
 from estimation.core.active.lists import ActiveError
 from estimation.core.active.rounds import make_plan
-from estimation.core.designs import DesignError, Method, make_design
+from estimation.core.designs import WITH_REPLACEMENT, DesignError, Method, make_design
 from estimation.core.goals import Goal, GoalError
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import Pool, PoolError
 from estimation.core.priors import Prior, PriorError, make_prior
-from estimation.core.queries.designs import QueryError, make_query_design
+from estimation.core.queries.designs import QueryError, labelling_costs, make_query_design
 from estimation.core.queries.grade_models import GradeModel, GradeModelError, uniform_grades
 from estimation.core.rounds import AnyDesign
 from estimation.models import Pool as PoolRow
@@ -95,6 +95,8 @@ def design_of(row: Round, pool: Pool) -> AnyDesign:
 
 
 def _of_pairs(row: Round, pool: Pool) -> AnyDesign:
+    """Without replacement, a budget above the pool buys the pool: everything is judged."""
+    budget = row.budget if row.method in WITH_REPLACEMENT else min(row.budget, len(pool))
     return make_design(
         pool,
         goal=goal_of(row, pool),
@@ -102,24 +104,29 @@ def _of_pairs(row: Round, pool: Pool) -> AnyDesign:
         reported=measures_of(row)[1:],
         prior=prior_of(row, pool),
         method=cast(Method, row.method),
-        budget=row.budget,
-        batch_size=min(row.batch_size, row.budget),
+        budget=budget,
+        batch_size=min(row.batch_size, budget),
         eps=row.eps,
         max_grade=row.campaign.max_grade,
     )
 
 
 def _of_topics(row: Round, pool: Pool) -> AnyDesign:
-    """Documents of all runs are judged, as deep as the measures look, so that all have values."""
+    """Documents of all runs are judged, as deep as the measures look, so that all have values.
+
+    A budget above what all topics cost buys all topics.
+    """
     cutoffs = [measure.cutoff or pool.depth for measure in measures_of(row)]
+    depth = min(pool.depth, max(cutoffs))
+    budget = min(row.budget, int(labelling_costs(pool, runs=pool.runs, depth=depth).sum()))
     return make_query_design(
         pool,
         goal=goal_of(row, pool),
         measure=parse_measure(row.measure),
         model=grade_model_of(row, pool),
-        budget=row.budget,
-        batch_budget=min(row.batch_size, row.budget),
+        budget=budget,
+        batch_budget=min(row.batch_size, budget),
         reported=pool.runs,
-        depth=min(pool.depth, max(cutoffs)),
+        depth=depth,
         estimator="unbiased",
     )

@@ -212,6 +212,7 @@ def _matrices(outcome: Outcome) -> tuple[dict[str, object], dict[str, np.ndarray
     results = outcome.evaluation.results
     facts: dict[str, object] = {
         "runs": results[0].runs,
+        "topics": outcome.inputs.pool.topics,
         "measures": [str(result.measure) for result in results],
     }
     return facts, arrays

@@ -14,6 +14,7 @@ from estimation.core.planning import expected_half_widths, half_width_curve
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import QueryDesign, labelled_pairs
 from estimation.core.queries.planning import expected_query_half_widths
+from estimation.core.rounds import AnyDesign
 from estimation.models import Round
 from estimation.services import designing
 from judging.errors import UserError
@@ -57,9 +58,15 @@ def _preview(row: Round) -> dict[str, Any]:
         "expected_labels": labels,
         "hours": labels * SECONDS_PER_LABEL / 3600,
         "batches": design.batches,
+        "is_census": _is_census(pool, design),
         "without_text": _without_text(row, pool),
         **promised,
     }
+
+
+def _is_census(pool: Pool, design: AnyDesign) -> bool:
+    """Whether everything that can be sampled will be judged."""
+    return design.budget >= len(pool) if isinstance(design, ActivePlan) else design.is_census
 
 
 def _of_pairs(row: Round, pool: Pool, design: Design) -> dict[str, Any]:

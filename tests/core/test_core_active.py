@@ -88,7 +88,7 @@ def test_a_certain_document_is_certain() -> None:
     ("probability", "draws", "message"),
     [
         (np.array([[0.5, 1.5]]), np.array([1]), "between 0 and 1"),
-        (np.array([[0.5, 0.5]]), np.array([-1]), "negative, not -1"),
+        (np.array([[0.5, 0.5]]), np.array([-1]), r"draws must be at least 0, not -1 \(item 0\)"),
         (np.array([[0.5, 0.5]]), np.array([1, 1]), "a row for each"),
     ],
 )
@@ -269,7 +269,7 @@ def test_the_number_of_draws_has_its_distribution(frame) -> None:
 
 def test_bad_arguments_are_refused(frame, tiny_pool) -> None:
     state = campaign(frame, 1)
-    with pytest.raises(ActiveError, match="batch_size must be at least 1, not 0"):
+    with pytest.raises(ActiveError, match="batch_size must be a whole number of at least 1, not 0"):
         start(frame, seed="s", batch_size=0)
     with pytest.raises(ActiveError, match="relevant_from"):
         start(frame, seed="s", relevant_from=0)

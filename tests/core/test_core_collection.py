@@ -334,9 +334,9 @@ def good(tiny_pool: Pool) -> JudgedCollection:
 BAD = {
     "topics must ascend: 't1'": lambda c: {"topics": ("t2", "t1", "t3")},
     "at least one topic": lambda c: {"topics": ()},
-    "depth must be at least 1, not 0": lambda c: {"depth": 0},
-    "max_grade must be at least 1, not 0": lambda c: {"max_grade": 0},
-    "vectors of one length": lambda c: {"docno": c.docno[1:]},
+    "depth must be a whole number of at least 1, not 0": lambda c: {"depth": 0},
+    "max_grade must be a whole number of at least 1, not 0": lambda c: {"max_grade": 0},
+    "must be of one length": lambda c: {"docno": c.docno[1:]},
     "topic must lie between 0 and 2": lambda c: {"topic": c.topic + 3},
     "docno 'a' of topic 't1' does not": lambda c: {"docno": c.docno[[1, 0, 2, 3, 4]]},
     "size of docno 'b' of topic 't1' must be >= 0, not nan": lambda c: {
@@ -394,7 +394,7 @@ def test_what_does_not_belong_together(tiny_pool: Pool, wide_pool: Pool, ranked)
     rows = LabelRows(sample.pair, GRADES[sample.pair])
     with pytest.raises(CollectionError, match="do not belong together"):
         collected(wide_pool, design, sample, rows)
-    with pytest.raises(ValueError, match="batches must lie between 1 and 1, not 2"):
+    with pytest.raises(ValueError, match="batches must be a whole number between 1 and 1, not 2"):
         collected(tiny_pool, design, sample, rows, batches=2)
 
 

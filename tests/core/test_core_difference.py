@@ -100,7 +100,7 @@ def test_bad_predictions_are_refused_by_position(pool: Pool) -> None:
     given = {"pairs": np.array([0]), "labels": labels_of(np.array([0])), "inclusion": INCLUSION}
     wrong = PREDICTED.copy()
     wrong[3] = np.nan
-    with pytest.raises(ValueError, match=r"predictions\[3\] is nan"):
+    with pytest.raises(ValueError, match=r"predictions must be finite, not nan \(item 3\)"):
         difference_estimate(pool, measure=DCG, predictions=wrong, **given)
     with pytest.raises(ValueError, match="one number per pair, 8"):
         difference_estimate(pool, measure=DCG, predictions=PREDICTED[:5], **given)

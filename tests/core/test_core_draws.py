@@ -138,14 +138,14 @@ def test_pairs_are_drawn_as_often_as_the_design_says(tiny_pool, method, batches)
 
 
 def test_pairs_that_are_not_eligible_are_never_drawn(wide_pool: Pool) -> None:
-    for method in ("poisson", "iid"):
-        design = design_of(wide_pool, method, budget=10_000, batch_size=10_000)
+    for method, budget in (("poisson", len(wide_pool)), ("iid", 10_000)):
+        design = design_of(wide_pool, method, budget=budget, batch_size=10_000)
         sample = draw(wide_pool, design, seed="s")
         assert design.eligible[sample.pair].all()
 
 
 def test_a_census_draws_everything_exactly_once(wide_pool: Pool) -> None:
-    design = design_of(wide_pool, "poisson", budget=2000, batch_size=500)
+    design = design_of(wide_pool, "poisson", budget=len(wide_pool), batch_size=500)
     sample = draw(wide_pool, design, seed="s")
     assert sample.pair.tolist() == np.flatnonzero(design.eligible).tolist()
     assert set(sample.probability.tolist()) == {1.0}

@@ -102,7 +102,7 @@ def test_a_measure_built_by_hand_is_checked_too() -> None:
 
 def test_grades_and_ranks_out_of_range_are_refused() -> None:
     measure = parse_measure("DCG@10")
-    with pytest.raises(ValueError, match="ranks start at 1"):
+    with pytest.raises(ValueError, match=r"ranks must start at 1, not 0\.0 \(item 0\)"):
         measure.weights([0, 1])
     with pytest.raises(ValueError, match="between 0 and"):
         measure.utilities(np.array([-1]))

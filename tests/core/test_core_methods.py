@@ -199,7 +199,7 @@ def test_twin_with_the_threshold_of_the_last_pair_inside_is_caught(wide_pool: Po
 
 
 def test_a_priority_sample_of_everything_is_a_census(wide_pool: Pool) -> None:
-    design = design_of(wide_pool, "priority", budget=10_000, batch_size=100)
+    design = design_of(wide_pool, "priority", budget=len(wide_pool), batch_size=100)
     sample = draw(wide_pool, design, seed="all")
     assert np.array_equal(sample.pair, np.flatnonzero(design.eligible))
     assert (sample.probability == 1.0).all()

@@ -121,7 +121,7 @@ def census(pool: Pool, text: str, grades: dict) -> np.ndarray:
     measure, goal = parse_measure(text), goals.absolute(*pool.runs)
     prior = make_prior(pool, name="constant", goal=goal, measure=measure, max_grade=3)
     design = make_design(
-        pool, goal=goal, measure=measure, prior=prior, budget=99, batch_size=99, max_grade=3
+        pool, goal=goal, measure=measure, prior=prior, budget=len(pool), batch_size=99, max_grade=3
     )
     assert design.is_census
     names = zip(pool.topic.tolist(), pool.docno.tolist(), strict=True)

@@ -164,7 +164,7 @@ def test_designs_refuse_what_cannot_be_drawn(pool: Pool, model: GradeModel) -> N
         ({"costs": [1, 1]}, "4 numbers"),
         ({"rule": "best"}, "rule"),
         ({"estimator": "best"}, "estimator"),
-        ({"depth": 3}, "depth must be at least 4"),
+        ({"depth": 3}, "depth must be a whole number of at least 4, not 3"),
         ({"reported": ["gamma"], "floor": 0.0, "estimator": "unbiased", "budget": 9}, "'t3' would"),
     ]:
         with pytest.raises(QueryError, match=said):
@@ -228,7 +228,7 @@ def test_a_batch_stops_before_the_draw_that_would_exceed_its_budget() -> None:
 
 def test_designs_and_samples_are_stored_bit_by_bit(pool: Pool, model: GradeModel) -> None:
     goal, measure = goals.baseline("beta", against="alpha"), parse_measure("ERR@2")
-    design = make_query_design(pool, goal=goal, measure=measure, model=model, budget=7, floor=0.3)
+    design = make_query_design(pool, goal=goal, measure=measure, model=model, budget=6, floor=0.3)
     sample = draw_queries(pool, design, seed="s")
     for stored in (design, sample):
         file = io.BytesIO()
@@ -246,7 +246,7 @@ def test_a_budget_for_everything_is_a_census() -> None:
     goal = goals.absolute(*RUNS)
     total = labelling_costs(pool, runs=RUNS, depth=12).sum()
     design = make_query_design(
-        pool, goal=goal, measure=measure, model=model, budget=2 * total, batch_budget=40
+        pool, goal=goal, measure=measure, model=model, budget=total, batch_budget=40
     )
     assert design.is_census
     assert design.steps[-2] < total <= design.steps[-1]

@@ -105,5 +105,5 @@ def test_the_ratio_has_a_bias_of_order_one_over_n() -> None:
 def test_estimates_need_two_draws_and_weights(function: Function) -> None:
     one = np.ones(1)
     for weight, counts in [(one, [1]), (-one, [2]), (one, [0]), (np.ones(2), [2])]:
-        with pytest.raises(ValueError, match=r"draw|topics"):
+        with pytest.raises(ValueError, match=r"draw|topics|weight must|counts must"):
             function(np.ones((1, 3)), weight=weight, counts=np.array(counts))

@@ -224,7 +224,7 @@ def test_models_that_do_not_fit_are_refused(pool: Pool, model: GradeModel) -> No
         wrong = GradeModel("predicted", broken, model.predicted)
         with pytest.raises(GradeModelError, match=said):
             value_moments(pool, run="beta", measure=parse_measure("ERR"), model=wrong)
-    with pytest.raises(GradeModelError, match="best grade"):
+    with pytest.raises(GradeModelError, match=r"max_grade must be a whole number .*, not 0"):
         uniform_grades(pool, max_grade=0)
     with pytest.raises(MeasureError, match="No grade"):
         value_moments(pool, run="beta", measure=parse_measure("P(rel=3)@2"), model=model)

@@ -117,10 +117,10 @@ def test_the_recompute_is_due_in_the_commit_of_the_correction_or_not_at_all(
     judgment = judgment_of_batch(complete, 1)
     requested = recompute_job(complete).requested
 
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with transaction.atomic():
         correct(judgment, 0)
         assert recompute_job(complete).requested == requested + 1
-        raise RuntimeError("the connection broke")
+        transaction.set_rollback(True)
 
     assert recompute_job(complete).requested == requested
     assert Judgment.objects.filter(assignment=judgment.assignment_id).count() == 1
@@ -157,7 +157,7 @@ def test_a_correction_costs_the_same_however_much_there_is(campaign: Campaign) -
 
 
 def test_rounds_that_share_the_pair_are_all_due(complete: Round, campaign: Campaign) -> None:
-    other = evaluation.drawn(campaign, extra_share=0.0, budget=400, batch_size=400)
+    other = evaluation.drawn(campaign, extra_share=0.0, budget=100, batch_size=100)
     evaluation.judge(campaign, 1000)
     correct(judgment_of_batch(complete, 1), 0)
     factories.run_due_jobs()
@@ -169,7 +169,7 @@ def test_labels_that_a_later_round_brings_enter_when_its_batch_is_complete(
     complete: Round, campaign: Campaign
 ) -> None:
     before = latest(complete)
-    evaluation.drawn(campaign, labels=2, extra_share=0.0, budget=400, batch_size=400)
+    evaluation.drawn(campaign, labels=2, extra_share=0.0, budget=100, batch_size=100)
     evaluation.judge(campaign, 1000)
 
     assert Pair.objects.filter(draws__round=complete, judged=2).exists()

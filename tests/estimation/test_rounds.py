@@ -105,7 +105,21 @@ def test_a_draft_is_previewed_and_can_be_changed(campaign: Campaign) -> None:
     factories.run_due_jobs()
     row.refresh_from_db()
     assert row.preview["measures"][0]["half_widths"][0]["half_width"] < before
+    assert not row.preview["is_census"]
     assert not Draw.objects.exists()
+
+
+@pytest.mark.parametrize("method", ["poisson", "priority", "query"])
+def test_a_budget_above_the_pool_buys_the_pool_and_says_so(campaign: Campaign, method: str) -> None:
+    wanted = plan(method=method, budget=10_000_000, batch_size=10_000_000)
+    row = rounds.draft(campaign=campaign, by=campaign.created_by, plan=wanted)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+
+    assert row.preview["error"] is None
+    assert row.preview["is_census"]
+    assert row.preview["expected_pairs"] == row.preview["eligible_pairs"] == 36
+    assert row.preview["batches"] == 1
 
 
 @pytest.mark.parametrize(

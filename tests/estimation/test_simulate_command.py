@@ -286,8 +286,11 @@ METHOD_NAMES = "poisson, priority, iid, per-query, query, active, uniform, strat
         (["--assessor-noise", ".1", "--measure", "AP"], "--assessor-noise must be 0 for AP, not"),
         (["--systems", "alpha,delta"], "--systems: there is no run 'delta'; there are alpha, beta"),
         (["--systems", "alpha,alpha"], "--systems has 'alpha' twice"),
-        (["--systems", "alpha", "--goal", "pair"], "--systems alpha, --goal pair: 1 runs do not"),
-        (["--systems", "alpha,beta", "--goal", "single"], "2 runs do not make the goal 'single'"),
+        (["--systems", "alpha", "--goal", "pair"], "--goal pair: the goal .* 2 runs, not 1"),
+        (
+            ["--systems", "alpha,beta", "--goal", "single"],
+            r"'single' needs exactly 1 run, not 2 .alpha, beta.",
+        ),
         (["--baseline", "alpha"], "--baseline alpha is for --goal baseline only"),
         (["--baseline", "delta", "--goal", "baseline"], "--baseline: there is no run 'delta'"),
         (
@@ -296,7 +299,7 @@ METHOD_NAMES = "poisson, priority, iid, per-query, query, active, uniform, strat
         ),
         (
             ["--baseline", "alpha", "--goal", "baseline", "--systems", "alpha"],
-            "--systems alpha, --goal baseline: 0 runs do not make the goal 'baseline'",
+            "--systems alpha, --goal baseline: the goal 'baseline' needs at least 1 run, not 0",
         ),
     ],
 )

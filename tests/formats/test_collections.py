@@ -16,7 +16,7 @@ from estimation.core.designs import METHODS, make_design
 from estimation.core.draws import draw
 from estimation.core.labels import LabelRows
 from estimation.core.measures import parse_measure
-from estimation.core.pool import RankedLists, build_pool
+from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
 from estimation.formats import collection_facts, collection_tables, collections
 from estimation.formats.collections import (
@@ -41,8 +41,12 @@ def lists(seed: int) -> RankedLists:
     return RankedLists(tuple(f"t{n}" for n in range(4)), np.arange(5) * 8, np.concatenate(rows))
 
 
+def pooled() -> Pool:
+    return build_pool([f"t{n}" for n in range(5)], {f"r{n}": lists(n) for n in range(3)}, depth=8)
+
+
 def collection(method: str = "poisson", **options) -> JudgedCollection:
-    pool = build_pool([f"t{n}" for n in range(5)], {f"r{n}": lists(n) for n in range(3)}, depth=8)
+    pool = pooled()
     goal = goals.absolute("r0", "r1")
     prior = make_prior(pool, name="rank", goal=goal, measure=MEASURE, max_grade=3)
     settings = {"budget": 24, "batch_size": 8, "reported": [parse_measure("P@5")]} | options
@@ -97,7 +101,7 @@ def test_what_is_written_is_read_back_to_the_bit(method: str) -> None:
 
 
 def test_a_census_has_an_infinite_step() -> None:
-    given = collection(budget=1000, batch_size=1000)
+    given = collection(budget=len(pooled()), batch_size=1000)
     found, _ = read(written(given))
     assert found is not None
     assert found.design.is_census

@@ -215,7 +215,7 @@ def estimate(
     _check_form(state, form)
     parsed = [_supported(name) for name in measures]
     pairs = np.sort(state.pair)
-    rows = select_rows(labels, sampled=pairs, prefix=pairs, max_grade=MAX_GRADE)
+    rows = select_rows(labels, sampled=pairs, prefix=pairs, max_grade=MAX_GRADE, pool=frame.pool)
     wanted = [parse_measure(f"P(rel={state.relevant_from})@1"), *parsed]
     utilities = [pair_labels(rows, pairs=len(pairs), measure=each).mean for each in wanted]
     utility = np.stack(utilities, axis=1)
@@ -236,7 +236,8 @@ def _supported(name: str) -> Measure:
     measure = parse_measure(name)
     whole = measure.name in RATIOS and measure.cutoff is None
     if not whole and measure.family != "gain":
-        raise ActiveError(f"an active sample has no estimator for {name!r}")
+        known = f"only for {', '.join(RATIOS)} of whole lists and sums of gains"
+        raise ActiveError(f"an active sample has no estimator for {name!r}, {known}")
     return measure
 
 
@@ -244,7 +245,8 @@ def _check_form(state: ActiveState, form: str) -> None:
     if form not in FORMS:
         raise ActiveError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
     if form == "sequential" and state.uniform_share == 0.0:
-        raise ActiveError("the form 'sequential' needs a sample with a uniform_share above 0")
+        needed = "needs a sample with a uniform_share above 0"
+        raise ActiveError(f"the form {form!r} {needed}, not {state.uniform_share!r}")
 
 
 def _grouped(topic: NDArray[np.integer], number: int) -> tuple[IntArray, list[slice]]:

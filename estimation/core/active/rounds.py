@@ -13,14 +13,14 @@ from estimation.core.active.estimates import ActiveEstimate, Form, estimate
 from estimation.core.active.lists import ActiveError, make_frame
 from estimation.core.active.sampling import ActiveState, plan_batch, start
 from estimation.core.archives import ArchiveFile, read_archive, write_archive
-from estimation.core.arrays import FloatArray, IntArray, column_sums, frozen
+from estimation.core.arrays import FloatArray, IntArray, check_whole, column_sums, frozen
 from estimation.core.baselines.selections import topic_budgets
 from estimation.core.draws import Served
 from estimation.core.estimators import effective_sample_size
 from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult
 from estimation.core.intervals import student_intervals
 from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure
+from estimation.core.measures import Measure, check_measures
 from estimation.core.pool import Pool
 from estimation.core.ranks import rank_runs
 
@@ -95,16 +95,17 @@ def make_plan(
     ActiveError
         If a measure has no estimator, or a number is out of range.
     """
+    if not measures:
+        raise ActiveError("there must be a measure to estimate; measures holds none")
+    check_measures(measures, name="measures")
     for measure in measures:
         whole = measure.name in ("AP", "Rprec") and measure.cutoff is None
         if not whole and measure.family != "gain":
             raise ActiveError(
                 f"Active sampling estimates AP, Rprec, P, DCG, Gain and RBP, not {measure}."
             )
-    if not 1 <= budget <= len(pool):
-        raise ActiveError(f"The budget must lie between 1 and {len(pool)}, the pool; not {budget}.")
-    if batch_size < 1:
-        raise ActiveError(f"The batch size must be at least 1, not {batch_size}.")
+    check_whole(budget, name="budget", most=len(pool), of="pairs of the pool", error=ActiveError)
+    check_whole(batch_size, name="batch_size", error=ActiveError)
     relevant = dict(measures[0].params).get("rel", 1)
     return ActivePlan(
         limits=frozen(topic_budgets(pool, budget=budget)),

@@ -40,13 +40,19 @@ from estimation.core.arrays import (
     FloatArray,
     Int32Array,
     IntArray,
+    check_fraction,
+    check_integers,
+    check_seed,
+    check_whole,
     column_sums,
     frozen,
     index_array,
+    refuse,
 )
 from estimation.core.draws import uniform_numbers
-from estimation.core.labels import LabelError, LabelRows
+from estimation.core.labels import LabelError, LabelRows, check_rows, pair_name
 from estimation.core.measures import MAX_GRADE
+from estimation.core.pool import Pool
 
 FORMAT = "evalsite-active-1"
 LEAST_MASS = 1e-12  # probability of a new document below which a distribution is not drawn from
@@ -167,12 +173,10 @@ def start(
     ActiveError
         If batch_size, relevant_from or uniform_share is out of range.
     """
-    if batch_size < 1:
-        raise ActiveError(f"batch_size must be at least 1, not {batch_size}")
-    if not 1 <= relevant_from <= MAX_GRADE:
-        raise ActiveError(f"relevant_from must be between 1 and {MAX_GRADE}, not {relevant_from}")
-    if not 0.0 <= uniform_share <= 1.0:
-        raise ActiveError(f"uniform_share must lie between 0 and 1, not {uniform_share}")
+    check_seed(seed)
+    check_whole(batch_size, name="batch_size", error=ActiveError)
+    check_whole(relevant_from, name="relevant_from", most=MAX_GRADE, error=ActiveError)
+    check_fraction(uniform_share, name="uniform_share", error=ActiveError)
     return ActiveState(
         seed=seed,
         batch_size=batch_size,
@@ -244,9 +248,9 @@ def plan_batch(
     quota = _quota(frame, state, limits)
     sampled = np.sort(state.pair)
     sampled_topic = frame.pool.topic[sampled]
-    relevance = _relevance(sampled, labels, relevant_from=state.relevant_from)
+    relevance = _relevance(frame.pool, sampled, labels, relevant_from=state.relevant_from)
     if np.isnan(relevance).any():
-        _refuse_missing(np.isin(sampled_topic[np.isnan(relevance)], wanted))
+        _refuse_missing(frame.pool, sampled[np.isnan(relevance) & np.isin(sampled_topic, wanted)])
     past = np.bincount(state.round_topic, minlength=len(quota))
     rounds = []
     for topic in wanted[quota[wanted] > 0].tolist():
@@ -258,27 +262,27 @@ def plan_batch(
     return _extended(frame, state, rounds) if rounds else state
 
 
-def _relevance(sampled: IntArray, labels: LabelRows, *, relevant_from: int) -> FloatArray:
+def _relevance(
+    pool: Pool, sampled: IntArray, labels: LabelRows, *, relevant_from: int
+) -> FloatArray:
     """Share of the assessors of each sampled pair that found it relevant; nan without a label.
 
     Whole numbers are counted, so that the order of the rows cannot change a bit.
     """
-    if labels.grade.size and (labels.grade.min() < 0 or labels.grade.max() > MAX_GRADE):
-        raise LabelError(f"a grade does not lie between 0 and {MAX_GRADE}")
+    check_rows(labels, sampled=sampled, max_grade=MAX_GRADE, pool=pool)
     place = sampled.searchsorted(labels.pair)
     if not len(labels.pair):
         return np.full(len(sampled), np.nan)
-    if place.max() == len(sampled) or np.any(sampled[place] != labels.pair):
-        raise LabelError("a label row belongs to a pair that was not sampled")
     number = np.bincount(place, minlength=len(sampled))
     relevant = np.bincount(place[labels.grade >= relevant_from], minlength=len(sampled))
     with np.errstate(invalid="ignore"):
         return np.asarray(relevant / number, dtype=np.float64)
 
 
-def _refuse_missing(missing: NDArray[np.bool_]) -> None:
-    if missing.any():
-        raise LabelError(f"{np.count_nonzero(missing)} sampled pairs of these topics have no label")
+def _refuse_missing(pool: Pool, missing: IntArray) -> None:
+    if len(missing):
+        all_of_them = f"{len(missing)} sampled pairs of these topics have no label"
+        raise LabelError(f"{all_of_them}; the first is {pair_name(int(missing[0]), pool)}")
 
 
 def _wanted_topics(frame: ActiveFrame, topics: IntArray | None) -> IntArray:
@@ -295,8 +299,11 @@ def _quota(frame: ActiveFrame, state: ActiveState, limits: IntArray | None) -> I
     left = frame.sizes - taken
     if limits is not None:
         bounds = np.asarray(limits)
-        if bounds.shape != (number,) or np.any(bounds < 0):
-            raise ActiveError(f"limits must be {number} numbers that are not negative")
+        if bounds.shape != (number,):
+            shape = f"not of the shape {bounds.shape}"
+            raise ActiveError(f"limits must be {number} numbers, one per topic, {shape}")
+        check_integers(bounds, name="limits", error=ActiveError)
+        refuse(bounds < 0, bounds, name="limits", rule="not be negative", error=ActiveError)
         left = np.minimum(left, np.maximum(bounds - taken, 0))
     return np.asarray(np.minimum(left, state.batch_size), dtype=np.int64)
 

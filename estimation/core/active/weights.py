@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.core.active.lists import ActiveError
-from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.arrays import FloatArray, IntArray, refuse
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +89,11 @@ def joint_inclusion(probability: FloatArray, *, draws: IntArray) -> Inclusion:
 
 def _check_rounds(probability: FloatArray, draws: IntArray) -> None:
     if probability.ndim != 2 or draws.shape != probability.shape[:1]:
-        raise ActiveError("probability must have a row for each of the draws")
-    if np.any(probability < 0.0) or np.any(probability > 1.0):
-        raise ActiveError("probability must lie between 0 and 1")
-    if np.any(draws < 0):
-        raise ActiveError(f"draws must not be negative, not {int(draws.min())}")
+        shapes = f"not the shapes {probability.shape} and {draws.shape}"
+        raise ActiveError(f"probability must have a row for each of the draws, {shapes}")
+    wrong = ~((probability >= 0.0) & (probability <= 1.0))
+    refuse(wrong, probability, name="probability", rule="lie between 0 and 1", error=ActiveError)
+    refuse(draws < 0, draws, name="draws", rule="be at least 0", error=ActiveError)
 
 
 def _added(draws: IntArray, logs: FloatArray) -> FloatArray:
@@ -144,8 +144,8 @@ def sequential_weights(conditional: FloatArray, *, documents: int, steps: IntArr
         If a conditional probability is not in (0, 1].
     """
     number = len(conditional)
-    if np.any(conditional <= 0.0) or np.any(conditional > 1.0):
-        raise ActiveError("a conditional probability must lie in (0, 1]")
+    wrong = ~((conditional > 0.0) & (conditional <= 1.0))
+    refuse(wrong, conditional, name="conditional", rule="lie in (0, 1]", error=ActiveError)
     share = _shares(number, documents)
     scaled = 1.0 / conditional[steps]
     single = share[steps] * scaled + _tails(share)[steps]

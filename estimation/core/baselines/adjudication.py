@@ -18,6 +18,7 @@ from estimation.core.baselines.selections import (
     resolve_budget,
 )
 from estimation.core.draws import uniform_numbers
+from estimation.core.labels import check_grades
 from estimation.core.pool import Pool
 
 
@@ -97,8 +98,7 @@ def _select(
     seed: str,
     runs: Sequence[str] | None,
 ) -> Selection:
-    if grades.shape != (len(pool),):
-        raise ValueError("there must be one grade per pair of the pool")
+    check_grades(grades, pairs=len(pool))
     part = contribution(pool, runs)
     wanted = resolve_budget(pool, part.sizes, budget)
     starts = np.searchsorted(pool.topic, np.arange(len(pool.topics) + 1))

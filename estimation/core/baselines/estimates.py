@@ -12,6 +12,7 @@ from scipy import sparse
 
 from estimation.core.arrays import FloatArray, Int32Array, IntArray, column_sums
 from estimation.core.baselines.selections import Selection
+from estimation.core.labels import check_grades
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import Pool
 
@@ -139,15 +140,15 @@ def covariance(
 def _linear_measure(measure: Measure | str) -> Measure:
     found = parse_measure(measure) if isinstance(measure, str) else measure
     if found.family != "gain":
-        raise MeasureError(f"{found} is not estimated from the pairs that a baseline judges")
+        judged = "the pairs that a baseline judges"
+        raise MeasureError(f"{found} is not estimated from {judged}; sums of gains are")
     return found
 
 
 def _judged_grades(pool: Pool, selection: Selection, grades: IntArray) -> IntArray:
     if selection.pool_digest != pool.digest:
         raise ValueError("the selection belongs to another pool")
-    if grades.shape != (len(pool),):
-        raise ValueError("there must be one grade per pair of the pool")
+    check_grades(grades, pairs=len(pool))
     return grades[selection.pair]
 
 

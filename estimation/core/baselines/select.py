@@ -23,6 +23,7 @@ from estimation.core.baselines.selections import (
 )
 from estimation.core.baselines.stratified import select_stratified
 from estimation.core.draws import permanent_random_numbers, uniform_numbers
+from estimation.core.labels import check_grades
 from estimation.core.pool import Pool
 
 
@@ -262,6 +263,5 @@ def select(
     """
     if name not in BASELINES:
         raise ValueError(f"name must be one of {', '.join(BASELINES)}, not {name!r}")
-    if grades.shape != (len(pool),):
-        raise ValueError("there must be one grade per pair of the pool")
+    check_grades(grades, pairs=len(pool))
     return BASELINES[name](pool, grades=grades, budget=budget, seed=seed, runs=runs)

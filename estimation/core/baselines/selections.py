@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from estimation.core.arrays import BoolArray, FloatArray, IntArray, check_fraction, frozen
+from estimation.core.arrays import BoolArray, FloatArray, IntArray, check_fraction, frozen, shown
 from estimation.core.pool import Pool
 
 Budget: TypeAlias = int | NDArray[np.integer]
@@ -115,7 +115,7 @@ def contribution(pool: Pool, runs: Sequence[str] | None) -> Contribution:
     wanted = np.ones(len(pool.runs), dtype=bool)
     if runs is not None:
         if not runs:
-            raise ValueError("runs must name at least one run")
+            raise ValueError(f"runs must name at least one run, not {runs!r}")
         wanted[:] = False
         wanted[[pool.run_index(tag) for tag in runs]] = True
     entry = wanted[pool.run]
@@ -183,13 +183,16 @@ def check_total(sizes: IntArray, budget: Budget) -> int:
         raise BudgetError(f"budget must be one whole number, not {budget!r}")
     most = int(sizes.sum())
     if not 1 <= budget <= most:
-        raise BudgetError(f"budget must lie between 1 and the {most} pairs of the pool: {budget}")
+        allowed = f"between 1 and the {most} pairs of the pool"
+        raise BudgetError(f"budget must lie {allowed}, not {shown(budget)}")
     return int(budget)
 
 
 def _checked(pool: Pool, sizes: IntArray, budget: NDArray[np.integer]) -> IntArray:
     if budget.shape != sizes.shape or not np.issubdtype(budget.dtype, np.integer):
-        raise BudgetError(f"budget must be one whole number, or {len(sizes)}, one per topic")
+        found = f"not an array of {budget.dtype} of the shape {budget.shape}"
+        needed = f"one whole number, or {len(sizes)}, one per topic"
+        raise BudgetError(f"budget must be {needed}, {found}")
     wrong = (budget < 0) | (budget > sizes)
     if wrong.any():
         topic = int(np.argmax(wrong))
@@ -198,7 +201,7 @@ def _checked(pool: Pool, sizes: IntArray, budget: NDArray[np.integer]) -> IntArr
             f"{sizes[topic]} pairs, not {budget[topic]}"
         )
     if not budget.any():
-        raise BudgetError("the budget of at least one topic must be positive")
+        raise BudgetError(f"budget must be above 0 for at least one topic, not {budget.tolist()}")
     return budget.astype(np.int64)
 
 

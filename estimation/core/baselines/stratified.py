@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from estimation.core.arrays import FloatArray, IntArray, column_sums, frozen
+from estimation.core.arrays import FloatArray, IntArray, check_whole, column_sums, frozen, refuse
 from estimation.core.baselines.selections import Budget, Selection, contribution, sampling_budgets
 from estimation.core.draws import permanent_random_numbers, uniform_numbers
 from estimation.core.pool import Pool
@@ -23,8 +23,7 @@ def ap_prior(depth: int) -> FloatArray:
     -------
     ndarray of float64, shape (depth,)
     """
-    if depth < 1:
-        raise ValueError(f"depth must be at least 1, not {depth}")
+    check_whole(depth, name="depth")
     weights = 1.0 + np.cumsum(1.0 / np.arange(depth, 0, -1))[::-1]
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
@@ -124,7 +123,15 @@ def stratify(pairs: IntArray, prior: FloatArray, *, draws: int) -> Strata:
         Positive.
     draws : int
         Between 1 and the number of documents.
+
+    Raises
+    ------
+    ValueError
+        If draws is out of range, or a prior is not positive.
     """
+    check_whole(draws, name="draws", most=len(pairs), of="documents")
+    wrong = ~(np.isfinite(prior) & (prior > 0.0))
+    refuse(wrong, prior, name="prior", rule="be positive and finite")
     order = np.argsort(-prior, kind="stable")
     stratum = np.arange(len(pairs)) // draws
     sums = column_sums(stratum, prior[order], number=int(stratum[-1]) + 1)

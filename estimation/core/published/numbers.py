@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy import special
 
-from estimation.core.arrays import FloatArray
+from estimation.core.arrays import FloatArray, check_whole
 
 CollectionName: TypeAlias = Literal["SYNTH", "TREC-8"]
 SPREAD_ERROR = 0.001  # two-sided
@@ -66,8 +66,7 @@ def spread_factors(trials: int) -> tuple[float, float]:
     ValueError
         If there are fewer than 2 trials.
     """
-    if trials < 2:
-        raise ValueError(f"trials must be at least 2, not {trials}")
+    check_whole(trials, name="trials", least=2)
     half = (trials - 1) / 2.0
     tails: FloatArray = np.array([SPREAD_ERROR / 2.0, 1.0 - SPREAD_ERROR / 2.0])
     low, high = np.sqrt(special.gammaincinv(half, tails) / half).tolist()

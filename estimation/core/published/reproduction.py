@@ -15,6 +15,7 @@ from estimation.core.goals import Goal
 from estimation.core.priors import Prior
 from estimation.core.published.experiments import CONFIDENCE, QUANTILE, Collection, Setting
 from estimation.core.published.numbers import (
+    KEYS,
     TABLES,
     TRIALS,
     CollectionName,
@@ -148,8 +149,16 @@ def compare_trials(collection: Collection, *, trials: int, seed: int) -> tuple[C
 
 
 def tables(keys: Iterable[str], collection: CollectionName) -> tuple[Table, ...]:
-    """Return the tables of a collection with the given keys, in their fixed order."""
+    """Return the tables of a collection with the given keys, in their fixed order.
+
+    Raises
+    ------
+    ValueError
+        If no collection has a table of one of the keys.
+    """
     wanted = set(keys)
+    for key in sorted(wanted - set(KEYS)):
+        raise ValueError(f"a table is one of {', '.join(KEYS)}, not {key!r}")
     return tuple(each for each in TABLES if each.key in wanted and each.collection == collection)
 
 

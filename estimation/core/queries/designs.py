@@ -33,12 +33,15 @@ from estimation.core.arrays import (
     Int32Array,
     IntArray,
     check_fraction,
+    check_number,
+    check_seed,
+    check_whole,
     column_sums,
     frozen,
 )
 from estimation.core.draws import uniform_numbers
-from estimation.core.goals import Goal
-from estimation.core.measures import Measure, parse_measure
+from estimation.core.goals import Goal, check_goal
+from estimation.core.measures import Measure, check_is_measure, parse_measure
 from estimation.core.pool import Pool
 from estimation.core.queries.grade_models import GradeModel, check_grade_model
 from estimation.core.queries.moments import Estimator, expected_squares
@@ -112,8 +115,7 @@ class QueryDesign:
     def step(self, batches: int | None = None) -> float:
         """Return what the first batches may cost together; by default all."""
         number = self.batches if batches is None else batches
-        if not 1 <= number <= self.batches:
-            raise QueryError(f"the number of batches lies between 1 and {self.batches}")
+        check_whole(number, name="batches", most=self.batches, error=QueryError)
         return float(self.steps[number - 1])
 
     def planned_draws(self, batches: int | None = None) -> float:
@@ -250,7 +252,8 @@ def make_query_design(
     goal, measure, model
         What the sample is optimized for.
     budget : float
-        What all batches may cost together, in the unit of the costs.
+        What all batches may cost together, in the unit of the costs. At most the cost of all
+        topics, which makes the design a census.
     batch_budget : float, optional
         What one batch may cost, at least the two most expensive topics. By default there is one
         batch; the last batch takes what is left.
@@ -269,16 +272,17 @@ def make_query_design(
     Raises
     ------
     QueryError
-        If a number is out of range, a topic could never be drawn, or the batches cannot pay for
-        the two most expensive topics.
+        If a number is out of range, a name is unknown, a topic could never be drawn, or the
+        batches cannot pay for the two most expensive topics.
     ValueError
         As `GainMoments.of` and `Pool.run_index`.
     """
     _check_choices(rule, estimator, floor)
+    check_is_measure(measure)
+    check_goal(goal, pool.runs)
     deepest = min(measure.cutoff or pool.depth, pool.depth)
     ranks = deepest if depth is None else depth
-    if ranks < deepest:
-        raise QueryError(f"depth must be at least {deepest} for {measure}, not {ranks}")
+    check_whole(ranks, name="depth", least=deepest, error=QueryError)
     tags = {*goal.all_runs, *reported}
     runs = tuple(tag for tag in pool.runs if tag in tags)
     needed = labelling_costs(pool, runs=(*goal.all_runs, *reported), depth=ranks)
@@ -317,7 +321,7 @@ def _check_choices(rule: str, estimator: str, floor: float) -> None:
         raise QueryError(f"the rule is one of {', '.join(RULES)}, not {rule!r}")
     if estimator not in ESTIMATORS:
         raise QueryError(f"the estimator is one of {', '.join(ESTIMATORS)}, not {estimator!r}")
-    check_fraction(floor, name="floor")
+    check_fraction(floor, name="floor", error=QueryError)
 
 
 def _checked_costs(pool: Pool, needed: FloatArray, costs: ArrayLike | None) -> FloatArray:
@@ -328,7 +332,8 @@ def _checked_costs(pool: Pool, needed: FloatArray, costs: ArrayLike | None) -> F
         return needed
     given = np.asarray(costs, dtype=np.float64)
     if given.shape != needed.shape:
-        raise QueryError(f"costs must be a vector of {len(needed)} numbers, one per topic")
+        shape = f"not of the shape {given.shape}"
+        raise QueryError(f"costs must be a vector of {len(needed)} numbers, one per topic, {shape}")
     wrong = (needed > 0.0) & ~(np.isfinite(given) & (given > 0.0))
     if wrong.any():
         at = int(np.argmax(wrong))
@@ -357,10 +362,15 @@ def _affordable(cost: float, budget: float) -> bool:
 
 
 def _steps(pool: Pool, cost: FloatArray, budget: float, batch_budget: float | None) -> FloatArray:
+    check_number(budget, name="budget", least=1.0, error=QueryError)
     size = budget if batch_budget is None else batch_budget
-    if not (np.isfinite(budget) and 0.0 < size <= budget):
+    check_number(size, name="batch_budget", error=QueryError)
+    if size > budget:
+        raise QueryError(f"batch_budget must be at most the budget, {budget!r}, not {size!r}")
+    total = float(cost.sum())
+    if not _affordable(budget, total):
         raise QueryError(
-            f"the budget must be above 0 and at least batch_budget, not {budget} and {batch_budget}"
+            f"budget must be at most {total:.12g}, what all topics cost together, not {budget!r}"
         )
     dearest = np.argsort(-cost, kind="stable")[:2]
     if not _affordable(float(cost[dearest].sum()), size):
@@ -394,6 +404,7 @@ def draw_queries(pool: Pool, design: QueryDesign, *, seed: str) -> QuerySample:
     QueryError
         If the design belongs to another pool, or the budget would take more than `MAX_DRAWS`.
     """
+    check_seed(seed)
     if design.pool_digest != pool.digest:
         raise QueryError("the design belongs to another pool")
     steps = design.steps[:-1] if design.is_census else design.steps

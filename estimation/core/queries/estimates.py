@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums, index_array
+from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums, index_array, refuse
 from estimation.core.intervals import (
     degrees_of_freedom,
     student_intervals,
     zero_limit,
 )
 from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure
+from estimation.core.measures import Measure, check_measures
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import (
     ESTIMATORS,
@@ -443,11 +443,14 @@ def _check_complete(pool: Pool, missing: BoolArray) -> None:
 
 def _check_draws(values: FloatArray, weight: FloatArray, counts: IntArray) -> int:
     if values.ndim != 2 or not len(values) == len(weight) == len(counts):
-        raise ValueError("values, weights and counts must describe the same topics")
-    if np.any(weight <= 0.0) or np.any(counts < 1):
-        raise ValueError("every topic needs a positive weight and at least one draw")
+        found = f"not {values.shape}, {weight.shape} and {counts.shape}"
+        raise ValueError(f"values, weight and counts must be of the same topics, {found}")
+    refuse(~np.isfinite(values), values, name="values", rule="be finite")
+    unlikely = ~((weight > 0.0) & np.isfinite(weight))
+    refuse(unlikely, weight, name="weight", rule="be finite and above 0")
+    refuse(~(counts >= 1), counts, name="counts", rule="be at least 1")
     if counts.sum() < 2:
-        raise ValueError("at least two draws are needed")
+        raise ValueError(f"counts must add up to at least 2 draws, not {counts.sum()}")
     return int(counts.sum())
 
 
@@ -462,6 +465,7 @@ def _check_evaluation(
         raise QueryError("the design or the sample belongs to another pool")
     if method not in ESTIMATORS:
         raise QueryError(f"the estimator is one of {', '.join(ESTIMATORS)}, not {method!r}")
+    check_measures(measures, name="measures")
     for measure in measures:
         if min(measure.cutoff or pool.depth, pool.depth) > design.depth:
             raise QueryError(f"{measure} looks deeper than the {design.depth} judged ranks")

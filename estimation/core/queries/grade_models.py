@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen
+from estimation.core.arrays import BoolArray, FloatArray, IntArray, check_whole, frozen
 from estimation.core.measures import MAX_GRADE, Measure, MeasureError
 from estimation.core.pool import Pool
 
@@ -107,7 +107,8 @@ def predicted_grades(
     topic, docno = _encoded(topics, "topics"), _encoded(docnos, "docnos")
     given = np.asarray(probabilities, dtype=np.float64)
     if given.ndim != 2 or not len(topic) == len(docno) == len(given):
-        raise GradeModelError("there must be one topic, docno and row of probabilities per pair")
+        found = f"not {len(topic)}, {len(docno)} and the shape {given.shape}"
+        raise GradeModelError(f"there must be one topic, docno and row per pair, {found}")
     _check_scale(given.shape[1] - 1)
     _check_rows(given, topic, docno)
     rows, pairs = _matched(pool, topic, docno)
@@ -122,7 +123,9 @@ def predicted_grades(
 def check_grade_model(pool: Pool, model: GradeModel) -> None:
     """Raise GradeModelError unless the model has a distribution for every pair of the pool."""
     if model.probability.ndim != 2 or len(model.probability) != len(pool):
-        raise GradeModelError(f"the grade model must have one row for each of {len(pool)} pairs")
+        needed = f"one row for each of {len(pool)} pairs"
+        shape = model.probability.shape
+        raise GradeModelError(f"the grade model must have {needed}, not the shape {shape}")
     _check_scale(model.max_grade)
     wrong = _wrong_rows(model.probability, SUM_TOLERANCE)
     if wrong.any():
@@ -132,14 +135,13 @@ def check_grade_model(pool: Pool, model: GradeModel) -> None:
 
 
 def _check_scale(max_grade: int) -> None:
-    if not 1 <= max_grade <= MAX_GRADE:
-        raise GradeModelError(f"the best grade must lie between 1 and {MAX_GRADE}, not {max_grade}")
+    check_whole(max_grade, name="max_grade", most=MAX_GRADE, error=GradeModelError)
 
 
 def _encoded(names: ArrayLike, what: str) -> list[bytes]:
     values = np.asarray(names)
     if values.ndim != 1:
-        raise GradeModelError(f"{what} must be a vector")
+        raise GradeModelError(f"{what} must be a vector, not of the shape {values.shape}")
     return [name if isinstance(name, bytes) else str(name).encode() for name in values.tolist()]
 
 

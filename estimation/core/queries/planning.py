@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray
+from estimation.core.arrays import FloatArray, check_confidence, refuse
 from estimation.core.intervals import student_quantile
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
@@ -37,7 +37,17 @@ def expected_query_half_widths(
     Returns
     -------
     ndarray of float64, shape (len(budgets), len(design.runs))
+
+    Raises
+    ------
+    ValueError
+        If a budget is not a positive number, or the design belongs to another pool.
     """
+    if design.pool_digest != pool.digest:
+        raise ValueError("the design belongs to another pool")
+    check_confidence(confidence)
+    given = np.asarray(budgets, dtype=np.float64)
+    refuse(~(given > 0.0), given, name="budgets", rule="be above 0")
     eligible = design.eligible
     number = int(np.count_nonzero(eligible))
     share = number / len(eligible)
@@ -46,8 +56,8 @@ def expected_query_half_widths(
         moments = value_moments(pool, run=run, measure=measure, model=model)
         second = moments.second[eligible] / design.probability[eligible]
         spread.append(second.sum() / number**2 - moments.mean[eligible].mean() ** 2)
-    draws = np.asarray(budgets, dtype=np.float64) / float(design.cost @ design.probability)
+    draws = given / float(design.cost @ design.probability)
     quantile = float(student_quantile(np.array([np.inf]), confidence=confidence)[0])
     widths = share * quantile * np.sqrt(np.maximum(spread, 0.0)[None, :] / draws[:, None])
-    census = np.asarray(budgets)[:, None] >= design.cost.sum()
+    census = given[:, None] >= design.cost.sum()
     return np.where(census, 0.0, widths)

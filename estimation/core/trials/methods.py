@@ -27,7 +27,12 @@ from estimation.core.evaluation import evaluate
 from estimation.core.intervals import student_intervals
 from estimation.core.measures import KINDS, Measure
 from estimation.core.priors import make_prior
-from estimation.core.queries.designs import draw_queries, labelled_pairs, make_query_design
+from estimation.core.queries.designs import (
+    draw_queries,
+    labelled_pairs,
+    labelling_costs,
+    make_query_design,
+)
 from estimation.core.queries.estimates import evaluate_queries
 from estimation.core.queries.grade_models import uniform_grades
 from estimation.core.trials.settings import Setting, TrialError
@@ -154,13 +159,15 @@ def _calibrated(design: Design, pairs: int) -> Design:
 def _queried(setting: Setting) -> Player:
     """Whole topics by cost, every grade believed equally likely."""
     pool, measure = setting.pool, setting.measure
+    depth = min(measure.cutoff or pool.depth, pool.depth)
+    costs = labelling_costs(pool, runs=pool.runs, depth=depth)
     design = make_query_design(
         pool,
         goal=setting.goal,
         measure=measure,
         model=uniform_grades(pool, max_grade=setting.max_grade),
-        budget=float(setting.budget),
-        reported=[tag for tag in pool.runs if tag not in setting.goal.all_runs],
+        budget=min(float(setting.budget), float(costs.sum())),
+        reported=pool.runs,
     )
     needed = labelled_pairs(pool, runs=design.runs, depth=design.depth)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray
+from estimation.core.arrays import FloatArray, check_whole
 from estimation.core.goals import Goal
 from estimation.core.intervals import difference_variances, student_intervals
 from estimation.core.trials.methods import Outcome, Player, Spread
@@ -103,8 +103,7 @@ def play_trials(
     after_each : callable
         Called after every trial.
     """
-    if trials < 1:
-        raise TrialError(f"trials must be at least 1, not {trials}")
+    check_whole(trials, name="trials", error=TrialError)
     started = time.perf_counter()
     played = []
     for number in range(trials):

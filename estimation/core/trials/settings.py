@@ -18,12 +18,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, check_fraction, column_sums
+from estimation.core.arrays import FloatArray, IntArray, check_fraction, check_whole, column_sums
 from estimation.core.designs import Rule
 from estimation.core.draws import permanent_random_numbers
-from estimation.core.goals import Goal
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure
+from estimation.core.goals import Goal, check_goal
+from estimation.core.labels import LabelRows, check_grades
+from estimation.core.measures import MAX_GRADE, Measure, check_is_measure
 from estimation.core.pool import Pool
 from estimation.core.queries.grade_models import document_gains
 from estimation.core.queries.moments import err_values, ranked_pairs
@@ -53,9 +53,8 @@ class Assessors:
     noise: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.labels < 1:
-            raise TrialError(f"labels must be at least 1, not {self.labels}")
-        check_fraction(self.noise, name="noise")
+        check_whole(self.labels, name="labels", error=TrialError)
+        check_fraction(self.noise, name="noise", error=TrialError)
 
     def expected(self, values: FloatArray) -> FloatArray:
         """Return the expectation, over judgments, of `values` of the grades 0..G, by true grade."""
@@ -129,22 +128,19 @@ class Setting:
 
     def __post_init__(self) -> None:
         pairs = len(self.pool)
-        if self.grades.shape != (pairs,):
-            raise TrialError(f"grades must hold one grade per pair, {pairs}")
-        if self.max_grade < 1:
-            raise TrialError(f"max_grade must be at least 1, not {self.max_grade}")
-        if pairs and not 0 <= self.grades.min() <= self.grades.max() <= self.max_grade:
-            wrong = (self.grades < 0) | (self.grades > self.max_grade)
-            raise TrialError(f"the grade {self.grades[wrong][0]} is not in 0 to {self.max_grade}")
+        check_whole(self.max_grade, name="max_grade", most=MAX_GRADE, error=TrialError)
+        check_grades(self.grades, pairs=pairs, most=self.max_grade, error=TrialError)
+        check_is_measure(self.measure)
+        check_goal(self.goal, self.pool.runs)
         if self.unit not in UNITS:
             raise TrialError(f"unit must be one of {', '.join(UNITS)}, not {self.unit!r}")
-        if not 1 <= self.budget <= pairs:
-            message = f"budget must lie between 1 and the {pairs} pairs of the pool"
-            raise TrialError(f"{message}, not {self.budget}")
+        check_whole(
+            self.budget, name="budget", most=pairs, of="pairs of the pool", error=TrialError
+        )
         if self.assessors.noise > 0.0 and self.measure.family == "ratio":
-            raise TrialError(f"noise must be 0 for {self.measure}, which is no expected utility")
-        for tag in self.goal.all_runs:
-            self.pool.run_index(tag)
+            given = f"not {self.assessors.noise!r}"
+            what = f"{self.measure}, which is no expected utility"
+            raise TrialError(f"noise must be 0 for {what}, {given}")
 
     @property
     def runs(self) -> IntArray:

@@ -1,0 +1,283 @@
+"""Later runs in the ranking of a round: what stays as it was, and what verdicts may say of them."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from estimation.core import goals
+from estimation.core.collection import JudgedCollection, carry_over, evaluate_runs, find_pairs
+from estimation.core.designs import METHODS, Design, make_design
+from estimation.core.draws import Sample, draw
+from estimation.core.evaluation import MeasureResult, evaluate
+from estimation.core.labels import LabelRows
+from estimation.core.later_runs import OF_ONE_RUN, evaluate_with_later_runs
+from estimation.core.measures import Measure, parse_measure
+from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.preferences import preference_pool
+from estimation.core.priors import make_prior
+from estimation.core.ranks import rank_runs
+from estimation.core.reach import Reach
+
+MAX_GRADE = 3
+DCG = parse_measure("DCG@2")
+MEASURES = [parse_measure(m) for m in ("DCG@10", "P(rel=2)@10", "AP", "nDCG@10", "Rprec", "MSE")]
+TOPICS = [f"t{n}" for n in range(7)]
+
+
+def lists(seed: int, documents: int = 40) -> RankedLists:
+    rng = np.random.default_rng(seed)
+    docnos = [b"d%d" % number for number in range(documents)]
+    rows = np.concatenate([rng.permutation(docnos)[:12] for _ in range(6)])
+    scores = rng.random(72).round(2)
+    return RankedLists(tuple(TOPICS[:6]), np.arange(7) * 12, rows, scores)
+
+
+RUNS = {f"run{number}": lists(number) for number in range(3)}
+LATE = {"another": lists(7, documents=80), "run00": RUNS["run0"]}
+
+
+def pool_of(runs: dict[str, RankedLists]) -> Pool:
+    return build_pool(TOPICS, runs, depth=10, scores=True)
+
+
+def design_of(pool: Pool, method: str, measure: Measure, *, budget: int, batch: int) -> Design:
+    goal = goals.absolute(*pool.runs)
+    prior = make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=MAX_GRADE)
+    return make_design(
+        pool, goal=goal, measure=measure, prior=prior, method=method,
+        budget=budget, batch_size=batch,
+    )  # fmt: skip
+
+
+class Case:
+    """A judged sample of a pool without the later runs, and the pool with them."""
+
+    def __init__(
+        self, method: str, late: dict[str, RankedLists] = LATE, *, whole: bool = False
+    ) -> None:
+        self.pool, self.joined = pool_of(RUNS), pool_of(RUNS | late)
+        budget, batches = (len(self.pool), 3) if whole else (60, 2)
+        self.design = design_of(
+            self.pool, method, MEASURES[0], budget=budget, batch=-(-budget // 3)
+        )
+        self.sample = draw(self.pool, self.design, seed="s")
+        rng = np.random.default_rng(8)
+        pairs = self.sample.prefix(batches)
+        pairs = pairs if whole else np.concatenate([pairs, pairs[::3]])
+        self.labels = LabelRows(pairs, rng.integers(0, MAX_GRADE + 1, len(pairs)))
+        self.asked = {
+            "labels": self.labels, "measures": MEASURES, "max_grade": MAX_GRADE, "batches": batches,
+        }  # fmt: skip
+
+    def alone(self) -> tuple[MeasureResult, ...]:
+        return evaluate(self.pool, self.design, self.sample, **self.asked).results
+
+    def together(self) -> tuple[MeasureResult, ...]:
+        return evaluate_with_later_runs(
+            self.pool, self.design, self.sample, joined=self.joined, **self.asked
+        ).results
+
+    def plainly(self) -> tuple[MeasureResult, ...]:
+        """One evaluation over the larger pool, as if later runs were runs like all others."""
+        return plain(self.pool, self.design, self.sample, self.joined, self.asked)
+
+
+def plain(
+    pool: Pool, design: Design, sample: Sample, joined: Pool, asked: dict
+) -> tuple[MeasureResult, ...]:
+    place = find_pairs(
+        pool.topic, pool.docno, among_topic=joined.topic, among_docno=joined.docno
+    )  # fmt: skip
+    carried, moved, rows = carry_over(design, sample, asked["labels"], pool=joined, place=place)
+    return evaluate(joined, carried, moved, **asked | {"labels": rows}).results
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_runs_of_the_pool_keep_their_numbers_to_the_last_bit(method: str) -> None:
+    case = Case(method)
+    for before, now in zip(case.alone(), case.together(), strict=True):
+        at = [now.runs.index(tag) for tag in before.runs]
+        for name, estimator in before.estimators.items():
+            for field in OF_ONE_RUN:
+                numbers = getattr(now.estimators[name], field)[at]
+                assert numbers.tolist() == getattr(estimator, field).tolist()
+            matrix = now.estimators[name].covariance[np.ix_(at, at)]
+            assert matrix.tolist() == estimator.covariance.tolist()
+        assert now.support[at].tolist() == before.support.tolist()
+        assert now.effective_sample_size[at].tolist() == before.effective_sample_size.tolist()
+        assert now.by_topic[:, at].tolist() == before.by_topic.tolist()
+
+
+def test_plainly_the_support_under_a_ratio_measure_would_not_stay() -> None:
+    """Documents of a later run would take support from all: the check above sees it."""
+    case = Case("poisson")
+    by_name = {str(result.measure): result for result in case.plainly()}
+    assert by_name["AP"].support.max() < 1.0
+    kept = {str(result.measure): result for result in case.together()}
+    assert sorted(kept["AP"].support.tolist())[-4:] == [1.0, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_later_run_gets_what_the_collection_says_of_it(method: str) -> None:
+    case = Case(method)
+    collection = JudgedCollection.of(
+        case.pool, case.design, case.sample,
+        labels=case.labels, batches=2, max_grade=MAX_GRADE, version="0",
+    )  # fmt: skip
+    apart = evaluate_runs(collection, {"another": LATE["another"]}, measures=MEASURES).results
+    for alone, now in zip(apart, case.together(), strict=True):
+        at = now.runs.index("another")
+        assert now.support[at] == pytest.approx(alone.support[0], rel=1e-12)
+        assert now.support[at] < 1.0
+        for field in OF_ONE_RUN:
+            assert getattr(now.estimate, field)[at] == getattr(alone.estimate, field)[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_copy_of_a_run_has_its_value_and_no_verdict_against_it(method: str) -> None:
+    case = Case(method)
+    for result in case.together():
+        first, copy = result.runs.index("run0"), result.runs.index("run00")
+        assert result.estimate.value[copy] == result.estimate.value[first]
+        assert result.ranking.verdicts[first, copy] == 0
+        assert result.support[copy] == result.support[first]
+        if result.measure.family == "gain":
+            assert result.support[copy] == 1.0
+
+
+# ------------------------------------------------------- verdicts that hold whatever the rest is
+
+
+def census(pool: Pool, grades: dict[bytes, int]) -> tuple[Design, Sample, LabelRows]:
+    design = design_of(pool, "poisson", DCG, budget=len(pool), batch=len(pool))
+    sample = draw(pool, design, seed="s")
+    return design, sample, LabelRows(sample.pair, np.array([grades[d] for d in pool.docno]))
+
+
+def truth(run: str, grades: dict[bytes, int], measure: Measure) -> float:
+    """Over the two topics of which the run returns the same documents in the first."""
+    table = {letter: grades[letter.encode()] for letter in run}
+    if measure.name == "DCG":
+        return sum(table[d] / np.log2(place + 2) for place, d in enumerate(run)) / 2
+    relevant = [table[d] > 0 for d in run]
+    hits = np.cumsum(relevant)
+    every = sum(grade > 0 for grade in grades.values())
+    ranks = np.arange(1, len(run) + 1)
+    return float((relevant * hits / ranks).sum()) / max(every, 1) / 2
+
+
+def false_verdicts(measure: Measure, ranked, *, allow_for_the_rest: bool) -> tuple[int, int]:
+    """Verdicts about a later run that are wrong, and those given, over all grades there may be.
+
+    Everything that can be sampled is judged, so that nothing but the rest is unknown.
+    """
+    wrong = given = 0
+    pool = build_pool(
+        ["t1", "t2"], {"ab": ranked({"t1": "ab"}), "ba": ranked({"t1": "ba"})}, depth=2
+    )
+    for late in ("".join(pair) for pair in permutations("abn", 2) if "n" in pair):
+        runs = {tag: ranked({"t1": tag}) for tag in ("ab", "ba", late)}
+        joined = build_pool(["t1", "t2"], runs, depth=2)
+        for levels in product(range(MAX_GRADE + 1), repeat=3):
+            grades = dict(zip((b"a", b"b", b"n"), levels, strict=True))
+            design, sample, labels = census(pool, grades)
+            asked = {"labels": labels, "measures": [measure], "max_grade": MAX_GRADE}
+            if allow_for_the_rest:
+                (result,) = evaluate_with_later_runs(
+                    pool, design, sample, joined=joined, **asked
+                ).results
+            else:
+                (result,) = plain(pool, design, sample, joined, asked)
+            at = result.runs.index(late)
+            for other in ("ab", "ba"):
+                verdict = result.ranking.verdicts[at, result.runs.index(other)]
+                difference = truth(late, grades, measure) - truth(other, grades, measure)
+                wrong += int(verdict != 0 and np.sign(round(difference, 12)) != verdict)
+                given += int(verdict != 0)
+    return wrong, given
+
+
+@pytest.mark.parametrize("text", ["DCG@2", "AP@2"])
+def test_no_verdict_about_a_later_run_hangs_on_documents_out_of_reach(text: str, ranked) -> None:
+    wrong, given = false_verdicts(parse_measure(text), ranked, allow_for_the_rest=True)
+    assert wrong == 0
+    assert given > 0
+
+
+def test_the_twin_that_takes_the_sampled_part_for_all_is_caught(ranked) -> None:
+    wrong, given = false_verdicts(DCG, ranked, allow_for_the_rest=False)
+    assert wrong > given / 10
+
+
+def test_a_measure_of_errors_turns_the_allowance_around() -> None:
+    """With unknown errors left, a run may be worse than it looks, not better."""
+    case = Case("poisson", late={"another": lists(7, documents=400)}, whole=True)
+    (error,) = [result for result in case.together() if str(result.measure) == "MSE"]
+    (plainly,) = [result for result in case.plainly() if str(result.measure) == "MSE"]
+    at = error.runs.index("another")
+    assert error.support[at] < 0.5
+    assert plainly.ranking.verdicts[at].max() == 1
+    assert error.ranking.verdicts[at].max() == 0
+    assert error.ranking.rank_low[at] >= 1
+    assert error.ranking.rank_high[at] == len(error.runs)
+
+
+def test_what_is_out_of_reach_is_counted_by_hand(ranked) -> None:
+    runs = {"old": ranked({"t1": "ab", "t2": "xy"}), "new": ranked({"t1": "na", "t2": "xm"})}
+    pool = build_pool(["t1", "t2", "t3"], runs, depth=2)
+    eligible = ~np.isin(pool.docno, [b"n", b"m"])
+    reach = Reach.of_design(pool, eligible)
+    assert pool.runs == ("new", "old")
+    at_most = (3.0 + 3.0 / np.log2(3.0)) / 3.0
+    assert reach.unreached(DCG, 3).tolist() == pytest.approx([at_most, 0.0])
+    assert reach.unreached(parse_measure("AP@2"), 3).tolist() == pytest.approx([2 / 3, 0.0])
+    assert reach.unreached(parse_measure("AP@1"), 3).tolist() == pytest.approx([1 / 3, 0.0])
+
+
+# -------------------------------------------------------------------------------- ranks, slack
+
+
+def ranking(slack: list[list[float]] | None) -> list[list[int]]:
+    found = rank_runs(
+        np.array([2.0, 1.0]),
+        covariance=np.eye(2) * 0.005,
+        df=np.full((2, 2), 1e6),
+        tags=("a", "b"),
+        slack=None if slack is None else np.array(slack),
+    )
+    assert found.difference[0, 1] == 1.0
+    return found.verdicts.tolist()
+
+
+def test_only_what_a_difference_has_beyond_the_slack_counts() -> None:
+    """The standard error of the difference is 0.1."""
+    told, open_ = [[0, 1], [-1, 0]], [[0, 0], [0, 0]]
+    assert ranking(None) == told
+    assert ranking([[0.0, 0.7], [0.0, 0.0]]) == told
+    assert ranking([[0.0, 0.9], [0.0, 0.0]]) == open_
+    assert ranking([[0.0, 5.0], [0.0, 0.0]]) == open_
+    assert ranking([[0.0, 0.0], [5.0, 0.0]]) == told
+
+
+@pytest.mark.parametrize("slack", [[[0.0, -0.1], [0.0, 0.0]], [[0.0]], [[0.0, np.nan], [0.0, 0.0]]])
+def test_a_slack_that_is_none_is_refused(slack: list[list[float]]) -> None:
+    with pytest.raises(ValueError, match="slack"):
+        ranking(slack)
+
+
+def test_pools_that_do_not_belong_together_are_refused(ranked) -> None:
+    case = Case("poisson")
+
+    def evaluated(joined: Pool, pool: Pool = case.pool) -> None:
+        evaluate_with_later_runs(pool, case.design, case.sample, joined=joined, **case.asked)
+
+    with pytest.raises(ValueError, match="lacks the run 'run0'"):
+        evaluated(pool_of(LATE))
+    with pytest.raises(ValueError, match="topics and the depth"):
+        evaluated(build_pool(TOPICS, RUNS | LATE, depth=9, scores=True))
+    other = {tag: lists(99) for tag in RUNS}
+    with pytest.raises(ValueError, match=r"lacks docno 'd\d+' of topic 't\d'"):
+        evaluated(pool_of(other))
+    with pytest.raises(ValueError, match="preferences"):
+        evaluated(preference_pool(case.joined, depth=3))

@@ -1,0 +1,416 @@
+"""Runs that are accepted after a round was drawn: in its numbers, on its pages, in its files."""
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from django.core.files.base import File
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from estimation import selectors
+from estimation.models import Estimate, EstimateSet, Pool, Report, Round
+from estimation.selectors import RankedRun, RankingTable
+from estimation.services import estimates, files
+from judging.models import Campaign, Job, Upload
+from judging.services import jobs, uploads
+from tests.support import evaluation, factories, rest
+from tests.support.pages import TABS, address, text
+
+pytestmark = pytest.mark.django_db
+NUMBERS = ("value", "se", "df", "low", "high", "support", "sample_size")
+
+
+def lines_of(name: str, tag: str) -> bytes:
+    """One of the material's runs under another tag."""
+    given = evaluation.SMALL.runs[f"{name}.run"]
+    return given.replace(f" {name}\n".encode(), f" {tag}\n".encode())
+
+
+def with_news(tag: str, *, known: int = 4) -> bytes:
+    """A run whose every list has so many documents of the pool, then as many that it lacks."""
+    pooled: dict[bytes, list[bytes]] = {}
+    for line in evaluation.SMALL.runs["run1.run"].splitlines():
+        topic, _, docno, *_rest = line.split()
+        pooled.setdefault(topic, []).append(docno)
+    lines = []
+    for topic, docnos in pooled.items():
+        ranked = [*docnos[:known], *(b"new%d" % n for n in range(known))]
+        lines += [
+            b"%s Q0 %s %d %d %s\n" % (topic, docno, rank, 100 - rank, tag.encode())
+            for rank, docno in enumerate(ranked, 1)
+        ]
+    return b"".join(lines)
+
+
+def join(campaign: Campaign, content: bytes, name: str = "late.run") -> None:
+    upload = factories.stored_upload(campaign, content, name=name, kind="run")
+    assert upload.state == Upload.State.ACCEPTED, upload.errors
+
+
+def latest(row: Round) -> EstimateSet:
+    shown = selectors.latest_estimates(row)
+    assert shown is not None
+    return shown
+
+
+def numbers(shown: EstimateSet) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    rows = shown.estimates.select_related("run")
+    return {
+        (e.run.tag, e.measure, e.estimator): tuple(getattr(e, n).hex() for n in NUMBERS)
+        for e in rows
+    }
+
+
+def of_run(shown: EstimateSet, tag: str, measure: str = "DCG@10") -> Estimate:
+    return shown.estimates.get(run__tag=tag, measure=measure, primary=True)
+
+
+def table_of(row: Round, measure: str | None = None) -> RankingTable:
+    table = selectors.ranking_table(row, measure)
+    assert table is not None
+    return table
+
+
+def ranked(row: Round, tag: str) -> RankedRun:
+    return next(each for each in table_of(row).rows if each.tag == tag)
+
+
+# ----------------------------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize("method", ["poisson", "priority", "iid", "per-query"])
+def test_a_copy_that_joins_has_the_value_of_its_twin(campaign: Campaign, method: str) -> None:
+    row = evaluation.drawn(campaign, method=method, reported=["P@10", "AP"])
+    evaluation.judge(campaign, 45)
+    before = latest(row)
+
+    join(campaign, lines_of("run2", "copy"))
+
+    now = latest(row)
+    assert (now.number, now.batches) == (before.number + 1, before.batches)
+    assert set(now.estimates.filter(late=True).values_list("run__tag", flat=True)) == {"copy"}
+    kept = numbers(now)
+    assert {key: kept[key] for key in numbers(before)} == numbers(before)
+    for measure in ("DCG@10", "P@10", "AP"):
+        twin, copy = of_run(now, "run2", measure), of_run(now, "copy", measure)
+        assert (copy.value, copy.se, copy.support) == (twin.value, twin.se, twin.support)
+        assert copy.sample_size == twin.sample_size
+        assert measure == "AP" or copy.support == 1.0
+        assert copy.rank is not None
+        pairs = selectors.pairwise(now, measure)
+        i, j = pairs.runs.index("run2"), pairs.runs.index("copy")
+        assert pairs.verdicts[i, j] == 0
+        assert pairs.margin[i, j] == pytest.approx(0, abs=1e-3)
+
+
+def test_more_runs_are_more_comparisons(campaign: Campaign) -> None:
+    """Holm over all pairs: p-values of the runs of the pool can only grow."""
+    row = evaluation.drawn(campaign)
+    evaluation.judge(campaign, 1000)
+    before = selectors.pairwise(latest(row), "DCG@10")
+    for tag in ("copy1", "copy2", "copy3"):
+        join(campaign, lines_of("run4", tag), f"{tag}.run")
+    now = selectors.pairwise(latest(row), "DCG@10")
+    square = np.ix_(*2 * [[now.runs.index(tag) for tag in before.runs]])
+    assert now.covariance[square].tolist() == before.covariance.tolist()
+    assert now.margin[square].tolist() == before.margin.tolist()
+    assert np.all(now.adjusted_p[square] >= before.adjusted_p)
+    assert np.any(now.adjusted_p[square] > before.adjusted_p)
+
+
+def test_documents_that_could_not_be_drawn_make_a_lower_bound(
+    judged: Round, campaign: Campaign
+) -> None:
+    before = numbers(latest(judged))
+    join(campaign, with_news("late", known=4))
+
+    shown = latest(judged)
+    late = of_run(shown, "late")
+    gains = 1 / np.log2(np.arange(2, 10))
+    assert late.support == pytest.approx(gains[:4].sum() / gains.sum(), abs=1e-12)
+    assert late.late
+    assert 0 < late.value < np.inf
+    assert {key: number for key, number in numbers(shown).items() if key[0] != "late"} == before
+    assert not table_of(judged).supported
+    assert [row.tag for row in table_of(judged).late] == ["late"]
+    assert ranked(judged, "late").open_part
+    assert not ranked(judged, "run1").late
+
+
+@pytest.mark.parametrize(("known", "best_rank"), [(4, 1), (1, 2)])
+def test_verdicts_allow_for_documents_that_could_not_be_drawn(
+    campaign: Campaign, known: int, best_rank: int
+) -> None:
+    """All else is judged, so that every rank is certain but for them."""
+    row = evaluation.drawn(campaign, budget=129, batch_size=129, extra_share=0.0)
+    evaluation.judge(campaign, 10_000)
+    join(campaign, with_news("late", known=known))
+    late = ranked(row, "late")
+    perfect = 3 * sum(1 / np.log2(rank + 1) for rank in range(known + 1, 2 * known + 1))
+    values = [each.value for each in table_of(row).rows if not each.late]
+
+    def rank_of(value: float) -> int:
+        return 1 + sum(other > value for other in values)
+
+    assert rank_of(late.value) > rank_of(late.value + perfect) == best_rank
+    assert (late.rank, late.rank_low, late.rank_high) == (
+        rank_of(late.value), best_rank, rank_of(late.value)
+    )  # fmt: skip
+    assert late.as_good_as_leader == (best_rank == 1)
+
+
+def test_only_what_changes_makes_new_estimates(judged: Round, campaign: Campaign) -> None:
+    join(campaign, lines_of("run2", "copy"))
+    shown = latest(judged)
+    outcome = estimates.from_scratch(judged)
+    assert outcome is not None
+    assert outcome.digest == shown.digest
+    assert shown.provenance["joined_pool"] == outcome.inputs.joined.digest
+
+    jobs.request("recompute", judged.pk, campaign=campaign)
+    factories.run_due_jobs()
+    assert latest(judged) == shown
+
+    evaluation.judge(campaign, 1000)
+    assert latest(judged).batches > shown.batches
+    assert of_run(latest(judged), "copy").late
+    assert estimates.from_scratch(judged).digest == latest(judged).digest  # type: ignore[union-attr]
+
+
+def test_a_run_that_joins_before_the_first_batch_is_in_its_estimates(campaign: Campaign) -> None:
+    row = evaluation.drawn(campaign)
+    join(campaign, lines_of("run2", "copy"))
+    assert selectors.latest_estimates(row) is None
+    evaluation.judge(campaign, 45)
+    assert of_run(latest(row), "copy").late
+    assert row.estimate_sets.count() == 1
+
+
+def test_all_drawn_rounds_take_it_and_a_later_one_has_it_in_its_pool(campaign: Campaign) -> None:
+    first = evaluation.drawn(campaign)
+    evaluation.judge(campaign, 1000)
+    second = evaluation.drawn(campaign, seed="again", budget=20)
+    evaluation.judge(campaign, 1000)
+    drafted = evaluation.drafted(campaign, seed="third")
+    join(campaign, with_news("late"))
+    assert of_run(latest(first), "late").late
+    assert of_run(latest(second), "late").late
+    assert not Job.objects.filter(kind="recompute", target=drafted.pk).exists()
+    third = evaluation.drawn(campaign, seed="fourth", budget=30)
+    new = {(f"t{topic}", f"new{n}"): 1 for topic in range(1, 7) for n in range(4)}
+    evaluation.judge(campaign, 1000, truth=evaluation.SMALL.truth | new)
+    assert not of_run(latest(third), "late").late
+    assert of_run(latest(third), "late").support == 1.0
+
+
+def test_uploads_that_bring_no_run_make_nothing_due(judged: Round, campaign: Campaign) -> None:
+    requested = Job.objects.get(kind="recompute", target=judged.pk).requested
+    bad = factories.stored_upload(campaign, b"t1 Q0 d1 1 x late\n", name="x.run", kind="run")
+    assert bad.state == Upload.State.REJECTED
+    same = factories.stored_upload(campaign, lines_of("run2", "run2"), name="y.run", kind="run")
+    assert same.state == Upload.State.REJECTED
+    assert Job.objects.get(kind="recompute", target=judged.pk).requested == requested
+
+
+def test_runs_that_join_together_are_one_recompute(judged: Round, campaign: Campaign) -> None:
+    count = judged.estimate_sets.count()
+    read = []
+    for tag in ("copy1", "copy2"):
+        file: File[bytes] = File(io.BytesIO(lines_of("run2", tag)), name=tag)
+        by = campaign.created_by
+        read.append(uploads.store(campaign=campaign, by=by, file=file, name=tag, kind="run").pk)
+    for job in Job.objects.filter(kind="upload", target__in=read):
+        jobs.run(job.pk)
+    factories.run_due_jobs()
+    assert judged.estimate_sets.count() == count + 1
+    assert latest(judged).estimates.filter(late=True, measure="DCG@10", primary=True).count() == 2
+
+
+def test_measures_of_predictions_keep_the_scores(campaign: Campaign) -> None:
+    row = evaluation.drawn(campaign, measure="MAE", prior="constant", reported=[])
+    evaluation.judge(campaign, 45)
+    before = numbers(latest(row))
+    join(campaign, lines_of("run3", "copy"))
+    kept = numbers(latest(row))
+    assert {key: kept[key] for key in before} == before
+    twin, copy = of_run(latest(row), "run3", "MAE"), of_run(latest(row), "copy", "MAE")
+    assert (twin.value, twin.support) == (copy.value, copy.support)
+
+
+def test_topics_that_were_added_since_stay_outside(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    before = numbers(latest(judged))
+    factories.stored_upload(campaign, b"t99\tanother\n", name="more.tsv", kind="topics")
+    join(campaign, lines_of("run2", "copy") + b"t99 Q0 d1 1 1 copy\n")
+    kept = numbers(latest(judged))
+    assert {key: kept[key] for key in before} == before
+    assert of_run(latest(judged), "copy").support == 1.0
+    assert set(Pool.objects.values_list("topic_count", flat=True)) == {6}
+    assert organizer.get(address("compare", campaign, 1)).status_code == 200
+
+
+# ------------------------------------------------------------------- rounds that cannot take it
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"method": "query", "measure": "ERR@5", "budget": 50, "batch_size": 50}, "topic by topic"),
+        ({"method": "active", "measure": "AP"}, "planned for the lists"),
+        ({"measure": "#ofSwaps", "prior": "constant", "depth": 4}, "pairs of documents were made"),
+    ],
+)
+def test_rounds_that_cannot_take_it_say_so(
+    campaign: Campaign, organizer: Client, values: dict[str, object], reason: str
+) -> None:
+    row = evaluation.drawn(campaign, reported=[], extra_share=0.0, **values)
+    judge_anything(campaign)
+    before = latest(row)
+    join(campaign, with_news("late"))
+
+    shown = latest(row)
+    assert (shown.number, shown.left_out) == (before.number + 1, ["late"])
+    assert (shown.digest, numbers(shown)) == (before.digest, numbers(before))
+    said = text(organizer.get(address("live", campaign, 1)))
+    assert "late joined after the round was drawn and is not in this round: " in said
+    assert reason in said
+    jobs.request("recompute", row.pk, campaign=campaign)
+    factories.run_due_jobs()
+    assert latest(row) == shown
+    evaluation.made_reports(row)
+    assert "Not in this round, because it joined after it was drawn: late." in report_of(row)
+
+
+def judge_anything(campaign: Campaign) -> None:
+    """Every answer is 1, so that preferences are judged as well as documents."""
+    anna = campaign.memberships.get(user__username="anna").user
+    while factories.judge_next(campaign, anna, 1) is not None:
+        pass
+    factories.run_due_jobs()
+
+
+# ------------------------------------------------------------------------------ pages and files
+
+
+def file_of(row: Round, name: str) -> str:
+    report = Report.objects.filter(estimate_set=latest(row)).get(name=name)
+    return files.path_of(report.file).read_text()
+
+
+def report_of(row: Round) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", file_of(row, Report.Name.HTML)))
+
+
+def test_the_ranking_marks_runs_that_joined_later(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    there = address("live", campaign, 1)
+    assert "oined" not in text(organizer.get(there))
+    join(campaign, lines_of("run2", "copy"), "copy.run")
+    join(campaign, with_news("late"))
+
+    response = organizer.get(there)
+    html, said = response.content.decode(), text(response)
+    assert html.count(">joined later</span>") == 2
+    assert "Joined after the sample was drawn. The sample reaches 100 % of its weight;" in html
+    assert re.search(
+        r"Joined after the sample was drawn\. The sample reaches 64\.7 % of its weight; "
+        r"effective sample size \d+\.", html
+    )  # fmt: skip
+    assert re.search(
+        r"copy joined after the sample was drawn; all that DCG@10 counts for it could be drawn "
+        r"\(effective sample size \d+\)\.", said
+    )  # fmt: skip
+    assert re.search(
+        r"late joined after the sample was drawn, which reaches 64\.7 % of what DCG@10 counts for "
+        r"it \(effective sample size \d+\)\. Its value is a lower bound, and it is called worse "
+        r"than another run only where the documents out of reach could not change that\.", said
+    )  # fmt: skip
+    assert "The sample leaves out part" not in said
+    assert said.count("≥") == 1
+
+
+def test_a_comparison_tells_what_it_is_about(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    join(campaign, with_news("late"))
+    there = address("compare", campaign, 1)
+    said = text(organizer.get(there, {"first": "run1", "second": "late"}))
+    assert "The difference is that of the sampled part; verdict and p allow for the rest." in said
+    said = text(organizer.get(there, {"first": "run1", "second": "run2"}))
+    assert "sampled part" not in said
+
+
+def test_every_tab_shows_later_runs(
+    judged: Round,
+    campaign: Campaign,
+    organizer: Client,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    join(campaign, with_news("late"))
+    for name in TABS:
+        with django_assert_max_num_queries(25):
+            response = organizer.get(address(name, campaign, 1))
+        assert response.status_code == 200
+        if name in ("live", "live-pairs", "live-history", "compare"):
+            assert "late" in response.content.decode()
+
+
+def test_material_shows_nothing_special(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    join(campaign, with_news("late"))
+    said = text(organizer.get(address("material", campaign)))
+    assert "late.run" in said
+    assert "joined" not in said
+
+
+def test_the_files_say_who_is_late(judged: Round, campaign: Campaign) -> None:
+    join(campaign, with_news("late"))
+    evaluation.made_reports(judged)
+    lines = list(csv.DictReader(io.StringIO(file_of(judged, Report.Name.ESTIMATES_CSV))))
+    assert {line["run"] for line in lines if line["late"] == "true"} == {"late"}
+    assert {line["late"] for line in lines} == {"true", "false"}
+    document = json.loads(file_of(judged, Report.Name.ESTIMATES_JSON))
+    assert {each["run"] for each in document["estimates"] if each["late"]} == {"late"}
+    assert document["runs_left_out"] == []
+    assert "late" in document["pairwise"][0]["runs"]
+    said = report_of(judged)
+    assert "After the sample was drawn 1 further run joined: late." in said
+    assert "It is estimated from the same judgments." in said
+    assert "values marked ≥ are lower bounds" in said
+
+
+def test_a_hostile_tag_is_escaped(judged: Round, campaign: Campaign, organizer: Client) -> None:
+    join(campaign, with_news("<b>x</b>"))
+    evaluation.made_reports(judged)
+    for html in (
+        organizer.get(address("live", campaign, 1)).content.decode(),
+        organizer.get(
+            address("compare", campaign, 1), {"first": "run1", "second": "<b>x</b>"}
+        ).content.decode(),
+        file_of(judged, Report.Name.HTML),
+    ):
+        assert "&lt;b&gt;x" in html
+        assert "<b>x" not in html
+
+
+def test_the_api_tells_who_is_late(judged: Round, campaign: Campaign) -> None:
+    """Every answer is also held against the OpenAPI document."""
+    join(campaign, with_news("late"))
+    client = rest.client_of(campaign.created_by)
+    base = f"/api/campaigns/{campaign.slug}/"
+    found = client.get(f"{base}estimates/").json()
+    assert found["estimate_set"]["left_out"] == []
+    assert {each["run"] for each in found["estimates"] if each["late"]} == {"late"}
+    ranking = client.get(f"{base}ranking/?pairs=1").json()
+    assert ranking["supported"] is False
+    late = [each for each in ranking["ranking"] if each["late"]]
+    assert [each["run"] for each in late] == ["late"]
+    assert late[0]["support"] < 1.0
+    assert len(ranking["ranking"]) == len(ranking["pairs"]["runs"]) == 5
