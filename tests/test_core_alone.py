@@ -100,6 +100,7 @@ def foreign_imports(source: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_core_is_tested_without_any_other_package(run_core: RunCore) -> None:
     done = run_core("tests/core", "-k", " or ".join(f"test_core_{name}.py" for name in QUICK))
     assert done.returncode == 0, done.stdout + done.stderr

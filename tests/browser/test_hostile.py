@@ -154,7 +154,7 @@ def judge_some(organizer: Organizer, key: str) -> None:
     got(organizer.api.post(f"{base}decisions/", decision), 201)
     organizer.site.wait_until(lambda: estimated(organizer), what="estimates")
     got(organizer.api.post(f"{base}reports/"), 202)
-    organizer.site.wait_until(lambda: len(reports(organizer)) == 5, what="reports")
+    organizer.site.wait_until(lambda: len(reports(organizer)) == 6, what="reports")
 
 
 def estimated(organizer: Organizer) -> bool:

@@ -110,6 +110,7 @@ def campaigns(cranfield) -> dict[int, Simulation]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [3, 15])
 def test_cranfield_campaigns_are_unbiased(campaigns, batches: int) -> None:
     """All 40 runs within 3 standard errors.
@@ -124,6 +125,7 @@ def test_cranfield_campaigns_are_unbiased(campaigns, batches: int) -> None:
     assert np.abs(shrunk).max() > 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [3, 15])
 def test_cranfield_intervals_cover(campaigns, batches: int) -> None:
     found = campaigns[batches]
@@ -134,6 +136,7 @@ def test_cranfield_intervals_cover(campaigns, batches: int) -> None:
         assert not 0.92 <= hits.mean() <= 0.98
 
 
+@pytest.mark.slow
 def test_cranfield_campaigns_cost_what_was_planned(campaigns) -> None:
     for batches, expected in ((3, 300), (15, 1500)):
         pairs = campaigns[batches].judged_pairs

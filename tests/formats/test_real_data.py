@@ -20,9 +20,12 @@ DATA = Path(
     os.environ.get("EVALSITE_TEST_DATA", Path(__file__).resolve().parents[2] / "../shared/data")
 )
 
-pytestmark = pytest.mark.skipif(
-    not (DATA / "trec8").is_dir(), reason=f"no test collections in {DATA} (EVALSITE_TEST_DATA)"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (DATA / "trec8").is_dir(), reason=f"no test collections in {DATA} (EVALSITE_TEST_DATA)"
+    ),
+]
 
 Row = tuple[str, str, int, float]
 

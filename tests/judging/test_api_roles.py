@@ -11,7 +11,7 @@ from django.db import transaction
 from judging.models import Assignment, Decision, Judgment, Pair
 from tests.support import rest
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 ANYBODY = {"anonymous", "disabled", "outsider", "stranger", "assessor", "organizer", "admin"}
 SIGNED_IN = ANYBODY - {"anonymous", "disabled"}

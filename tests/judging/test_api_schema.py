@@ -208,6 +208,7 @@ class Generator:
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_sent_is_answered_as_documented(seed: int) -> None:
