@@ -21,6 +21,8 @@ PROPERTY = hypothesis.settings(
     deadline=None, max_examples=50, suppress_health_check=[hypothesis.HealthCheck.filter_too_much]
 )
 
+pytestmark = pytest.mark.slow
+
 METHODS = ("poisson", "iid")
 MEASURES = ("DCG@2", "DCG", "P@1", "P(rel=2)@3", "RBP(p=0.5)", "Gain(gain='exp')@2")
 TAGS, TOPICS, DOCNOS = ("ra", "rb", "rc", "rd"), ("t1", "t2", "t3"), "abcdef"

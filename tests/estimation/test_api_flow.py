@@ -17,7 +17,7 @@ from estimation.models import Estimate, EstimateSet
 from judging.models import AuditEntry, Batch, Judgment, User
 from tests.support import rest
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 TRANSACTION = re.compile(r"BEGIN|COMMIT|SAVEPOINT|RELEASE")
 ASSESSORS = ("anna", "ben", "cem")

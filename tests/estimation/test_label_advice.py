@@ -20,7 +20,7 @@ from judging.models import Campaign
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 QUESTION = "How many labels per pair?"
 
 

@@ -20,7 +20,7 @@ from judging.services import jobs, uploads
 from tests.support import evaluation, factories, rest
 from tests.support.pages import TABS, address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 NUMBERS = ("value", "se", "df", "low", "high", "support", "sample_size")
 
 
