@@ -164,6 +164,11 @@ class Round(models.Model):
     def __str__(self) -> str:
         return f"round {self.number}"
 
+    @property
+    def counts_disagreement(self) -> bool:
+        """Whether what assessors disagree on is a term of the intervals."""
+        return self.method not in (self.Method.QUERY, self.Method.ACTIVE)
+
 
 class RoundBatch(models.Model):
     """Which of the round's batches is which batch of the judging side."""

@@ -123,7 +123,6 @@ class TopicRound:
             batches=used,
             confidence=confidence,
         )
-        noise = bool(np.any(np.bincount(labels.pair) >= 2)) if len(labels.pair) else False
         served = self.served(pool)
         return Evaluation(
             batches=used,
@@ -132,7 +131,7 @@ class TopicRound:
             draws=found.draws,
             confidence=confidence,
             results=tuple(
-                _measure_result(result, found.effective_sample_size, confidence, noise=noise)
+                _measure_result(result, found.effective_sample_size, confidence)
                 for result in found.results
             ),
         )
@@ -167,9 +166,7 @@ def load_round(design: ArchiveFile, sample: ArchiveFile) -> Round:
     return TopicRound(QueryDesign.load(design), QuerySample.load(sample))
 
 
-def _measure_result(
-    result: QueryResult, sample_size: float, confidence: float, *, noise: bool
-) -> MeasureResult:
+def _measure_result(result: QueryResult, sample_size: float, confidence: float) -> MeasureResult:
     runs = len(result.runs)
     code = CODES[result.estimator]
     estimator = EstimatorResult(
@@ -195,6 +192,6 @@ def _measure_result(
         ),
         support=np.ones(runs),
         effective_sample_size=np.full(runs, sample_size),
-        label_noise_measured=noise,
+        label_noise_measured=False,  # no term of its own; see `queries.estimates`
         by_topic=result.by_topic,
     )

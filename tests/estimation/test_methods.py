@@ -347,3 +347,14 @@ def test_few_relevant_documents_are_said_to_be_few(campaign: Campaign) -> None:
     assert other is not None
     texts = [each.text for each in findings(other, pairs(other.estimate_set, "P@5"))]
     assert not any("relevant documents found" in text for text in texts)
+
+
+@pytest.mark.parametrize(("method", "measure"), [("active", "AP"), ("query", "ERR")])
+def test_disagreement_is_not_said_to_be_in_intervals_that_lack_it(
+    campaign, method, measure
+) -> None:
+    row = judge_all(drawn(campaign, method=method, measure=measure, budget=30, batch_size=30))
+    shown = selectors.latest_estimates(row)
+    assert shown is not None
+    assert not shown.noise_measured
+    assert not row.counts_disagreement
