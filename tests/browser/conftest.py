@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.support.site import Site
 
 DEMO = "python-functions"
 DEMO_PASSWORD = "evalsite-demo"
+
+expect.set_options(timeout=15_000)  # a busy machine takes longer than the default of 5 s
 
 
 @pytest.fixture(scope="session")

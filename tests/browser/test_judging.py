@@ -85,6 +85,7 @@ def test_from_an_invitation_to_the_moved_estimate(
         join(newcomer, link)
         newcomer.goto(f"{demo.url}/")
         newcomer.get_by_role("link", name="Judge").first.click()
+        expect_ready(newcomer)
         judge_by_keyboard(newcomer)
         newcomer.goto(f"{demo.url}/c/{DEMO}/judged/")
         assert newcomer.locator("tbody tr").count() == JUDGMENTS
@@ -92,6 +93,11 @@ def test_from_an_invitation_to_the_moved_estimate(
     expect(page.locator("table.ranking .value")).not_to_have_text(before, timeout=30_000)
     assert batch_of(page) == batch + 1
     assert ": equal " in demo.manage("recompute", DEMO)
+
+
+def expect_ready(page: Page) -> None:
+    """The page shows a document before its script has arrived, but listens to keys only after."""
+    expect(page.locator("#announce")).not_to_be_empty()
 
 
 def judge_by_keyboard(page: Page) -> None:
