@@ -2,7 +2,8 @@
 
 ``--data`` is the folder with the test collections. The first part judges 10 % of the pool of single
 topics (100 runs, depth 100) in rounds of three documents, with all runs re-estimated after every
-round. The second part repeats the comparison of Li and Kanoulas 2017, figure 5.
+round. The second part repeats the comparison of Li and Kanoulas 2017, figure 5. ``--coverage``
+counts how often the intervals of an active round hold the truth.
 """
 
 import argparse
@@ -16,18 +17,21 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau
 
-from estimation.core.active.estimates import Form, estimate
+from estimation.core.active.estimates import estimate
 from estimation.core.active.lists import ActiveFrame, make_frame
-from estimation.core.active.sampling import plan_batch, start
+from estimation.core.active.sampling import ActiveState, plan_batch, start
+from estimation.core.active.values import Form
 from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.baselines.estimates import estimate as estimate_selection
 from estimation.core.baselines.estimates import values_from_grades
 from estimation.core.baselines.select import select
 from estimation.core.baselines.selections import share_budgets
+from estimation.core.intervals import student_intervals
 from estimation.core.labels import LabelRows
 from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines
 
 MEASURES = ("AP", "P@30", "Rprec")
+COVERED = ("P@10", "P@30", "DCG@100", "AP", "Rprec")
 DEPTH, RUNS, NEW = 100, 100, 3
 ACTIVE: dict[float, tuple[Form, ...]] = {0.0: ("paper", "corrected"), 0.1: ("sequential",)}
 REPEATED = ("mab", "stratified")  # MTF does not depend on chance
@@ -189,17 +193,24 @@ def compare_cost(pool: Pool, grades: IntArray, *, topics: range) -> None:
 # -------------------------------------------------------------------------------- comparison
 
 
-def active_values(
+def sampled(
     frame: ActiveFrame, grades: IntArray, *, seed: str, limits: IntArray, share: float
-) -> dict[Form, Estimates]:
-    """Estimates of one sample in every form that goes with this share of uniform sampling."""
+) -> tuple[ActiveState, LabelRows]:
+    """Judge until every topic has reached its limit."""
     state = start(frame, seed=seed, batch_size=NEW, uniform_share=share)
     while True:
         labels = LabelRows(state.pair, grades[state.pair])
         new = plan_batch(frame, state, labels=labels, limits=limits)
         if new is state:
-            break
+            return state, labels
         state = new
+
+
+def active_values(
+    frame: ActiveFrame, grades: IntArray, *, seed: str, limits: IntArray, share: float
+) -> dict[Form, Estimates]:
+    """Estimates of one sample in every form that goes with this share of uniform sampling."""
+    state, labels = sampled(frame, grades, seed=seed, limits=limits, share=share)
     result = {}
     for form in ACTIVE[share]:
         found = estimate(frame, state, labels=labels, measures=MEASURES, form=form)
@@ -263,18 +274,52 @@ def compare_methods(pool: Pool, grades: IntArray, *, share: float, samples: int)
     print()
 
 
+# ---------------------------------------------------------------------------------- coverage
+
+
+def compare_coverage(pool: Pool, grades: IntArray, *, share: float, samples: int) -> None:
+    """How often 95 % intervals hold the truth, and on which side they miss it."""
+    frame, limits = make_frame(pool), share_budgets(pool, share=share)
+    inside: dict[str, list[float]] = {measure: [] for measure in COVERED}
+    above: dict[str, list[float]] = {measure: [] for measure in COVERED}
+    worst = {measure: np.zeros(len(pool.runs)) for measure in COVERED}
+    relevant = []
+    for number in range(samples):
+        state, labels = sampled(frame, grades, seed=str(number), limits=limits, share=0.1)
+        for found in estimate(frame, state, labels=labels, measures=COVERED, form="sequential"):
+            truth = values_from_grades(pool, grades=grades, measure=found.measure).mean(axis=0)
+            df = np.full(len(truth), max(1.0, found.found.sum() - 1.0))
+            limits_of = student_intervals(found.value, variance=found.se**2, df=df)
+            holds = (limits_of.low <= truth) & (truth <= limits_of.high)
+            inside[found.measure].append(float(holds.mean()))
+            above[found.measure].append(float((truth > limits_of.high).mean()))
+            worst[found.measure] += holds
+        relevant.append(found.found.mean())
+    print(f"{share:.0%} of the pool: {np.mean(relevant):.1f} relevant found per topic")
+    for measure in COVERED:
+        error = np.std(inside[measure], ddof=1) / np.sqrt(samples)
+        print(
+            f"  {measure:<8} covered {np.mean(inside[measure]):.3f} +- {error:.3f}, truth above "
+            f"{np.mean(above[measure]):.3f}, worst run {worst[measure].min() / samples:.2f}"
+        )
+
+
 def main() -> None:
     default = Path(__file__).resolve().parents[2] / "shared" / "data"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("EVALSITE_TEST_DATA", default), type=Path)
     parser.add_argument("--samples", default=30, type=int)
     parser.add_argument("--shares", default=[0.10, 0.05, 0.03], type=float, nargs="*")
+    parser.add_argument("--coverage", default=0, type=int, help="samples for coverage, 2 or more")
     parser.add_argument("--topics", default=3, type=int, help="topics whose cost is measured")
     chosen = parser.parse_args()
     pool, grades = read_collection(chosen.data / "trec8")
     compare_cost(pool, grades, topics=range(chosen.topics))
     for share in chosen.shares:
-        compare_methods(pool, grades, share=share, samples=chosen.samples)
+        if chosen.samples:
+            compare_methods(pool, grades, share=share, samples=chosen.samples)
+        if chosen.coverage:
+            compare_coverage(pool, grades, share=share, samples=chosen.coverage)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ grade model learned from features of other topics, and its two variants: costs n
 (uniC), and no grade model (uniD). The last column is the unbiased estimator, with topics that were
 drawn for it.
 
-    python -m benchmarks.query_sampling FOLDER [--repeats 2000]
+    python -m benchmarks.query_sampling FOLDER [--repeats 2000] [--measures AP nDCG@10]
 
 FOLDER holds runs/*.run.gz, a complete qrels.txt and features/*.svmlight.gz (lines in the order of
 qrels.txt).
@@ -27,9 +27,10 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, parse_measure
 from estimation.core.pool import Pool, build_pool, rank_lines
 from estimation.core.queries.designs import QueryDesign, Rule, draw_queries, make_query_design
-from estimation.core.queries.estimates import ratio_estimate, topic_values, unbiased_estimate
+from estimation.core.queries.estimators import ratio_estimate, unbiased_estimate
 from estimation.core.queries.grade_models import GradeModel, predicted_grades, uniform_grades
 from estimation.core.queries.moments import Estimator
+from estimation.core.queries.values import topic_values
 
 FOLDS, PENALTY = 5, 100.0
 SINGLE, PAIR = "lambdarank", ("lambdarank", "rf_200")
@@ -277,12 +278,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--repeats", type=int, default=1000)
+    parser.add_argument("--measures", nargs="+", default=MEASURES, metavar="MEASURE")
     options = parser.parse_args()
     data = read_collection(options.folder, PAIR)
     print(f"{len(data.pool.topics)} topics, {len(data.pool)} pairs, {options.repeats} repeats;")
     print("error: root mean square; saved: labels, against passive sampling with this error")
     for goal in (goals.single(SINGLE), goals.pair(*PAIR)):
-        for text in MEASURES:
+        for text in options.measures:
             print_table(data, Setting(goal, parse_measure(text)), options.repeats)
 
 

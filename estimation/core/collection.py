@@ -40,6 +40,7 @@ from estimation.core.arrays import (
 from estimation.core.designs import Design
 from estimation.core.draws import Sample
 from estimation.core.evaluation import Evaluation, evaluate
+from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool, RankedLists, build_pool
@@ -202,6 +203,7 @@ def evaluate_runs(
     *,
     measures: Sequence[Measure],
     confidence: float = 0.95,
+    interval: IntervalKind = "student",
 ) -> Evaluation:
     """Estimate any runs from a judged collection.
 
@@ -219,13 +221,16 @@ def evaluate_runs(
         At least one; not only those that the sample was drawn for.
     confidence : float
         Of the intervals, and of all verdicts of a measure together.
+    interval : IntervalKind
+        One of `interval_kinds` of the design's method; see `evaluate`.
 
     Raises
     ------
     PoolError, MeasureError
         (ValueErrors.) If the runs cannot be pooled, or a measure needs what is not there.
     ValueError
-        If there is no measure, or the confidence is out of range.
+        If there is no measure, the confidence is out of range, or the method does not allow the
+        interval.
     """
     needs_scores = any(measure.family == "prediction" for measure in measures)
     pool = collection.pool_for(runs, scores=needs_scores)
@@ -243,6 +248,7 @@ def evaluate_runs(
         measures=measures,
         max_grade=collection.max_grade,
         confidence=confidence,
+        interval=interval,
     )
 
 

@@ -24,6 +24,7 @@ from estimation.core.designs import Design
 from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
 from estimation.core.evaluation import Evaluation, check_question, evaluate_drawn
+from estimation.core.interval_kinds import IntervalKind, check_interval, interval_kinds
 from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
@@ -42,11 +43,15 @@ class Part:
     design, sample : Design, Sample
     batches : int or None
         Complete batches from the first; None: all.
+    numbers : str
+        The seed that it was drawn with, or any other name of its random numbers: parts with the
+        same name share them. Empty: no other part has them.
     """
 
     design: Design
     sample: Sample
     batches: int | None = None
+    numbers: str = ""
 
     @property
     def used(self) -> int:
@@ -61,8 +66,8 @@ def evaluate_together(
     labels: LabelRows,
     measures: Sequence[Measure],
     max_grade: int,
-    same_numbers: bool = False,
     confidence: float = 0.95,
+    interval: IntervalKind = "student",
 ) -> Evaluation:
     """Estimate every measure for every run from several rounds.
 
@@ -78,24 +83,28 @@ def evaluate_together(
         No ratio measures with ``iid``.
     max_grade : int
         The best grade of the scale.
-    same_numbers : bool
-        ``poisson``: whether the rounds were drawn with one seed.
     confidence : float
+    interval : IntervalKind
+        As for `evaluate`, but not ``empirical-bernstein``: draws of different rounds are not
+        alike.
 
     Raises
     ------
     CombiningError
-        If there is no part, the methods differ or allow no combination, or a part belongs to
-        another pool.
+        If there is no part, the methods differ or allow no combination, a part belongs to another
+        pool, or parts by ``iid`` share their random numbers: their draws are then the same.
+    ValueError
+        If the method does not allow the interval.
     LabelError
         If a drawn pair has no judgment.
     """
     check_question(measures, max_grade, confidence)
-    drawn = drawn_together(pool, parts, same_numbers=same_numbers)
+    drawn = drawn_together(pool, parts)
     ratios = [str(measure) for measure in measures if measure.family == "ratio"]
     if drawn.counts is not None and ratios:
         several = "cannot be estimated from several rounds of draws"
         raise CombiningError(f"ratio measures {several}: {ratios[0]}")
+    _check_kind(interval, parts[0].design.method)
     rows = select_rows(
         labels, sampled=drawn.pair, prefix=drawn.pair, max_grade=max_grade, pool=pool
     )
@@ -107,25 +116,24 @@ def evaluate_together(
         max_grade=max_grade,
         batches=sum(part.used for part in parts),
         confidence=confidence,
+        interval=interval,
     )
 
 
-def drawn_together(pool: Pool, parts: Sequence[Part], *, same_numbers: bool = False) -> Drawn:
+def drawn_together(pool: Pool, parts: Sequence[Part]) -> Drawn:
     """Return what several rounds drew, with the probabilities of all of them together."""
     _check_parts(pool, parts)
     singles = [Drawn.of(pool, part.design, part.sample, part.used) for part in parts]
     pair = np.unique(np.concatenate([each.pair for each in singles]))
-    absent = np.prod([1.0 - each.inclusion for each in singles], axis=0)
+    inclusion = _inclusion(parts, singles)
     if singles[0].counts is None:
-        most = np.max([each.inclusion for each in singles], axis=0)
-        inclusion = most if same_numbers else 1.0 - absent
         return Drawn(pair, inclusion, inclusion, inclusion[pair])
     expected = np.sum([each.expected for each in singles], axis=0)
     mean = expected / sum(each.draws or 0 for each in singles)
     row = np.concatenate([np.searchsorted(pair, each.pair) for each in singles])
     return Drawn(
         pair=pair,
-        inclusion=_inclusion(singles, absent),
+        inclusion=inclusion,
         expected=expected,
         probability=mean[pair][row],
         counts=np.concatenate([each.counts for each in singles if each.counts is not None]),
@@ -134,10 +142,31 @@ def drawn_together(pool: Pool, parts: Sequence[Part], *, same_numbers: bool = Fa
     )
 
 
-def _inclusion(singles: Sequence[Drawn], absent: FloatArray) -> FloatArray:
-    """1 - prod_b (1 - pi_b), exactly 0 where no round can draw a pair."""
-    eligible = np.any([each.inclusion > 0.0 for each in singles], axis=0)
-    return np.where(eligible, 1.0 - absent, 0.0)
+def _check_kind(interval: IntervalKind, method: str) -> None:
+    check_interval(interval, method=method)
+    if interval == "empirical-bernstein":
+        others = ", ".join(kind for kind in interval_kinds(method) if kind != interval)
+        raise ValueError(
+            f"interval must be one of {others} for several rounds, whose draws are not alike, "
+            f"not {interval!r}"
+        )
+
+
+def _inclusion(parts: Sequence[Part], singles: Sequence[Drawn]) -> FloatArray:
+    """Of the union: the most generous of the parts that share their numbers, the others apart.
+
+    Exactly 0 where no part can draw a pair, and exactly what it is where only one can.
+    """
+    by_numbers: dict[str, FloatArray] = {}
+    for place, (part, single) in enumerate(zip(parts, singles, strict=True)):
+        name = f"seed {part.numbers}" if part.numbers else f"part {place}"
+        before = by_numbers.get(name, single.inclusion)
+        by_numbers[name] = np.maximum(before, single.inclusion)
+    first, *others = by_numbers.values()
+    inclusion = first
+    for other in others:
+        inclusion = inclusion + (1.0 - inclusion) * other
+    return inclusion
 
 
 def _check_parts(pool: Pool, parts: Sequence[Part]) -> None:
@@ -153,3 +182,6 @@ def _check_parts(pool: Pool, parts: Sequence[Part]) -> None:
             )
         if not pool.digest == part.design.pool_digest == part.sample.pool_digest:
             raise CombiningError(f"parts[{number}] belongs to another pool")
+        shared = part.numbers and part.numbers in [each.numbers for each in parts[:number]]
+        if shared and method == "iid":
+            raise CombiningError(f"parts[{number}] has the same draws as another part: one seed")

@@ -299,9 +299,12 @@ def poisson_probabilities(size: FloatArray, *, constant: float) -> FloatArray:
 
 def drawn_probabilities(chance: FloatArray, *, draws: float) -> FloatArray:
     """Return 1 - (1 - Q)^n, the probability to be among n draws with replacement."""
+    probability = np.zeros_like(chance)
+    possible = np.flatnonzero(chance > 0.0)
     with np.errstate(divide="ignore"):
-        probability = -np.expm1(draws * np.log1p(-np.minimum(chance, 1.0)))
-    return np.where(chance > 0.0, probability, 0.0)
+        absent = draws * np.log1p(-np.minimum(chance[possible], 1.0))
+    probability[possible] = -np.expm1(absent)
+    return probability
 
 
 def poisson_thresholds(
@@ -333,7 +336,8 @@ def poisson_thresholds(
     constants = (targets - certain[inside]) / rest[inside]
     # Rounding must not pull the constant below the one that makes the certain pairs certain.
     constants = np.maximum(constants, np.append(0.0, 1.0 / falling)[inside])
-    return np.where(targets >= spent[-1], np.inf, constants)
+    whole = spent[-1] * (1.0 - ROUNDING)  # costs may sum to a little less in another order
+    return np.where(targets >= whole, np.inf, constants)
 
 
 def _falling(size: FloatArray, costs: FloatArray | None) -> tuple[FloatArray, FloatArray]:

@@ -9,18 +9,40 @@ Horvitz-Thompson. The better the predictions, the smaller the residuals v - b m 
 variance; bad predictions make b small and cost nothing.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, column_sums, index_array, refuse
+from estimation.core.arrays import (
+    FloatArray,
+    IntArray,
+    SparseMatrix,
+    column_sums,
+    index_array,
+    refuse,
+    shown,
+)
 from estimation.core.draws import folds
-from estimation.core.estimators import Estimate, horvitz_thompson_poisson
+from estimation.core.estimators import Estimate, horvitz_thompson_poisson, topic_contributions
 from estimation.core.labels import PairLabels
 from estimation.core.measures import Measure, check_is_measure
 from estimation.core.pool import Pool
 
 FOLDS = 5
+ROUNDING = 1e-14  # of a label: a prediction that misses it by less is flawless
+
+
+@dataclass(frozen=True, eq=False)
+class DifferenceEstimate(Estimate):
+    """Estimated values of k runs, with what each topic contributes.
+
+    Attributes
+    ----------
+    by_topic : ndarray of float64, shape (T, k)
+        Columns sum, but for rounding, to the values. A contribution can be negative.
+    """
+
+    by_topic: FloatArray
 
 
 def difference_estimate(
@@ -32,7 +54,8 @@ def difference_estimate(
     inclusion: FloatArray,
     predictions: FloatArray,
     coefficient: float | None = None,
-) -> Estimate:
+    fitted_runs: IntArray | None = None,
+) -> DifferenceEstimate:
     """Estimate values from a Poisson sample with the help of predicted utilities.
 
     The coefficient is fitted by cross-fitting: pairs are hashed to folds, and the b of a fold is
@@ -57,6 +80,8 @@ def difference_estimate(
         m_i, fixed before the sample was drawn: predicted utilities of all pairs.
     coefficient : float, optional
         b for all pairs, chosen before the sample was drawn; by default fitted.
+    fitted_runs : ndarray of int64, optional
+        Positions of the runs whose variances the fitted b makes small; by default all.
 
     Raises
     ------
@@ -67,35 +92,92 @@ def difference_estimate(
     _check(pool, measure, predictions, pairs, inclusion)
     chance = inclusion[pairs]
     fold = folds(pool, number=FOLDS)
+    weights = pool.weights(measure, pairs)
     by_fold = np.full(FOLDS, coefficient, dtype=np.float64)
     if coefficient is None:
-        by_fold = _coefficients(pool, measure, pairs, labels, chance, predictions, fold)
+        wanted = weights if fitted_runs is None else weights[:, fitted_runs]
+        by_fold = _coefficients(wanted, labels, chance, predictions[pairs], fold[pairs])
     expected = by_fold[fold] * predictions
-    residual = replace(labels, mean=labels.mean - expected[pairs])
-    corrected = horvitz_thompson_poisson(pool.weights(measure, pairs), residual, probability=chance)
-    entries = (
-        pool.entry_weights(measure) * np.where(inclusion > 0.0, expected, 0.0)[pool.entry_pair]
+    missed = labels.mean - expected[pairs]
+    missed[np.abs(missed) <= ROUNDING * labels.mean] = 0.0
+    residual = replace(labels, mean=missed)
+    corrected = horvitz_thompson_poisson(weights, residual, probability=chance)
+    predicted = _predicted(pool, measure, np.where(inclusion > 0.0, expected, 0.0))
+    rest = topic_contributions(
+        weights,
+        residual.mean / chance,
+        topic=pool.topic[pairs].astype(np.int64),
+        topics=len(pool.topics),
     )
-    predicted = column_sums(pool.run, entries, number=len(pool.runs))
-    return Estimate(predicted + corrected.value, corrected.covariance, corrected.contributions)
+    return DifferenceEstimate(
+        predicted.sum(axis=0) + corrected.value,
+        corrected.covariance,
+        corrected.contributions,
+        predicted + rest,
+    )
+
+
+def expected_utilities(
+    measure: Measure, grades: FloatArray, *, pairs: int, max_grade: int
+) -> FloatArray:
+    """Return the utilities of predicted grades, interpolated between whole grades.
+
+    Parameters
+    ----------
+    measure : Measure
+        Of the family gain.
+    grades : ndarray of float64, shape (pairs,)
+        Expected grades, from 0 to max_grade; NaN where nothing is predicted, which counts as a
+        predicted utility of 0: such a pair is estimated as by Horvitz and Thompson.
+    pairs : int
+        Number N of pairs.
+    max_grade : int
+        The best grade of the scale.
+
+    Raises
+    ------
+    ValueError
+        If there is not one grade per pair, or one is off the scale.
+    """
+    check_predictions(grades, pairs=pairs, max_grade=max_grade)
+    scale = np.arange(max_grade + 1)
+    known = np.where(np.isnan(grades), 0.0, grades)
+    return np.where(np.isnan(grades), 0.0, np.interp(known, scale, measure.utilities(scale)))
+
+
+def check_predictions(grades: FloatArray, *, pairs: int, max_grade: int) -> None:
+    """Raise ValueError unless these are predicted grades of so many pairs."""
+    given = getattr(grades, "shape", None)
+    if given != (pairs,):
+        found = shown(grades) if given is None else f"of the shape {given}"
+        raise ValueError(
+            f"predictions must be one grade per pair of the pool, {pairs}, not {found}"
+        )
+    off = ~(np.isnan(grades) | ((grades >= 0.0) & (grades <= max_grade)))
+    rule = f"lie between 0 and {max_grade}, or be nan"
+    refuse(off, grades, name="predictions", rule=rule)
+
+
+def _predicted(pool: Pool, measure: Measure, expected: FloatArray) -> FloatArray:
+    """sum w_ij m_i over the pairs of each topic, shape (T, k)."""
+    runs, topics = len(pool.runs), len(pool.topics)
+    entries = pool.entry_weights(measure) * expected[pool.entry_pair]
+    cells = pool.topic[pool.entry_pair].astype(np.int64) * runs + pool.run
+    return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
 
 
 def _coefficients(
-    pool: Pool,
-    measure: Measure,
-    pairs: IntArray,
+    weights: SparseMatrix,
     labels: PairLabels,
     chance: FloatArray,
-    predictions: FloatArray,
+    predicted: FloatArray,
     fold: IntArray,
 ) -> FloatArray:
     """The b of each fold: sum c v m / sum c m^2 over the sampled pairs of the others, c their
     factor (1 - pi)/pi^2 sum_j w_ij^2 in the variance, summed over the runs."""
-    weights = pool.weights(measure, pairs)
     importance = (1.0 - chance) / chance**2 * weights.power(2).sum(axis=1)
-    predicted = predictions[pairs]
-    products = column_sums(fold[pairs], importance * labels.mean * predicted, number=FOLDS)
-    squares = column_sums(fold[pairs], importance * predicted**2, number=FOLDS)
+    products = column_sums(fold, importance * labels.mean * predicted, number=FOLDS)
+    squares = column_sums(fold, importance * predicted**2, number=FOLDS)
     others = 1.0 - np.eye(FOLDS)
     fitted = np.divide(
         others @ products, others @ squares, out=np.zeros(FOLDS), where=others @ squares > 0.0

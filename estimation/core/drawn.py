@@ -84,7 +84,7 @@ class Drawn:
             inclusion=design.inclusion_after(step),
             expected=number * chance,
             probability=chance[prefix],
-            counts=np.bincount(np.searchsorted(prefix, draws), minlength=len(prefix)),
+            counts=np.bincount(draws, minlength=len(pool))[prefix],
             stratum=pool.topic[prefix].astype(np.int64) if design.method == "per-query" else None,
         )
 

@@ -13,23 +13,26 @@ from estimation.core.arrays import (
     check_whole,
 )
 from estimation.core.designs import Design
+from estimation.core.difference import (
+    check_predictions,
+)
 from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
-from estimation.core.estimators import Estimate, topic_contributions
-from estimation.core.intervals import degrees_of_freedom, student_intervals, zero_limit
+from estimation.core.estimators import Estimate
+from estimation.core.guarantees import Guarantee
+from estimation.core.interval_kinds import IntervalKind, check_interval
+from estimation.core.intervals import Bound, degrees_of_freedom, student_intervals, zero_limit
 from estimation.core.labels import LabelRows, select_rows
+from estimation.core.measure_estimates import Found, Question, find
 from estimation.core.measures import (
     MAX_GRADE,
     PREFERENCE_MAX_GRADE,
     Measure,
-    MeasureError,
     check_measures,
 )
 from estimation.core.pool import Pool
 from estimation.core.ranks import Ranking, rank_runs
-from estimation.core.ratios import estimate_ratios
 from estimation.core.reach import Reach
-from estimation.core.terms import linear_terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +45,14 @@ class EstimatorResult:
         Estimate, standard error, degrees of freedom, ends of the confidence interval. No value
         can be negative, so `low` is cut at 0. For a run without any positive label on
         a pair that was not certain to be sampled, `se` says nothing and `zero_limit` is added
-        to the value instead.
+        to the value instead. With a guaranteed kind of interval `se` and `df` have no part in
+        the ends.
     covariance : ndarray of float64, shape (k, k)
         Estimated covariance of the values.
     difference_df : ndarray of float64, shape (k, k)
         Degrees of freedom of each difference.
+    difference_bound : Bound or None
+        With a guaranteed kind of interval: the guarantee for the differences.
     """
 
     value: FloatArray
@@ -56,6 +62,7 @@ class EstimatorResult:
     high: FloatArray
     covariance: FloatArray
     difference_df: FloatArray
+    difference_bound: Bound | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +76,10 @@ class MeasureResult:
         The k run tags, in the pool's order: the order of every vector and matrix.
     estimators : mapping of str to EstimatorResult
         ``is`` (importance sampling) for designs with replacement, ``ht`` (Horvitz-Thompson) for
-        the others and for ``iid``.
+        the others and for ``iid``; with predictions also ``di`` (difference).
     primary : str
-        The estimator that is shown and ranked by: ``is`` where there is one, else ``ht``. Ratio
-        measures have ``ht`` only, for every design.
+        The estimator that is shown and ranked by: ``is`` or ``di`` where there is one, else
+        ``ht``. Ratio measures have ``ht`` only, for every design.
     ranking : Ranking
         By the primary estimator.
     support : ndarray of float64, shape (k,)
@@ -91,6 +98,9 @@ class MeasureResult:
     relevant_found : ndarray of int64, shape (T,), or None
         Ratio measures: sampled pairs of each topic with any utility. Where they are few, neither
         the bias is known nor the interval reliable.
+    interval : IntervalKind
+        The kind of the primary estimator's intervals, verdicts and possible ranks: the one that
+        was asked for, or ``student`` for a measure that has no other.
     """
 
     measure: Measure
@@ -104,6 +114,7 @@ class MeasureResult:
     by_topic: FloatArray
     ratio_bias: FloatArray | None = None
     relevant_found: IntArray | None = None
+    interval: IntervalKind = "student"
 
     @property
     def estimate(self) -> EstimatorResult:
@@ -146,6 +157,8 @@ def evaluate(
     max_grade: int,
     batches: int | None = None,
     confidence: float = 0.95,
+    interval: IntervalKind = "student",
+    predictions: FloatArray | None = None,
 ) -> Evaluation:
     """Estimate every measure for every run of the pool from the first batches of a sample.
 
@@ -168,12 +181,22 @@ def evaluate(
         same design with a smaller budget.
     confidence : float
         Of the intervals, and of all verdicts of a measure together.
+    interval : IntervalKind
+        One of `interval_kinds` of the design's method; see `guarantees`. Measures without such a
+        bound, ratios for one, keep ``student``: `MeasureResult.interval` says which it is.
+        Estimators that are not the primary one always have ``student``.
+    predictions : ndarray of float64, shape (N,), optional
+        Designs of the method ``poisson``: the predicted (expected) grade of every pair, fixed
+        before the sample was drawn, NaN where nothing is predicted. Measures of gains then have
+        the estimator ``di`` as well, which is the primary one: see `difference`. It is unbiased
+        whatever is predicted. Other measures are estimated as without.
 
     Raises
     ------
     ValueError
         If pool, design and sample do not belong together, a sampled pair has the probability 0,
-        or a number is out of range.
+        a number is out of range, the method does not allow the interval or predictions, or
+        predictions come with a guaranteed interval.
     MeasureError
         (A ValueError.) If one of `measures` is no `Measure`, or cannot be estimated.
     LabelError
@@ -184,7 +207,10 @@ def evaluate(
     if not pool.digest == design.pool_digest == sample.pool_digest:
         raise ValueError("pool, design and sample do not belong together")
     check_question(measures, max_grade, confidence)
+    check_interval(interval, method=design.method)
     best = PREFERENCE_MAX_GRADE if pool.is_of_preferences else max_grade
+    if predictions is not None:
+        _check_help(predictions, pool, design.method, interval, best)
     drawn = Drawn.of(pool, design, sample, used)
     rows = select_rows(labels, sampled=sample.pair, prefix=drawn.pair, max_grade=best, pool=pool)
     return evaluate_drawn(
@@ -195,6 +221,8 @@ def evaluate(
         max_grade=best,
         batches=used,
         confidence=confidence,
+        interval=interval,
+        predictions=predictions,
     )
 
 
@@ -207,6 +235,9 @@ def evaluate_drawn(
     max_grade: int,
     batches: int,
     confidence: float = 0.95,
+    interval: IntervalKind = "student",
+    predictions: FloatArray | None = None,
+    fitted_runs: IntArray | None = None,
 ) -> Evaluation:
     """Estimate every measure for every run from drawn pairs and their judgments.
 
@@ -217,13 +248,17 @@ def evaluate_drawn(
         From `select_rows`: sorted, `pair` counting positions in `drawn.pair`.
     batches : int
         Number of batches that were drawn, as a fact for the result.
+    interval, predictions
+        Such as the sampling method allows.
+    fitted_runs : ndarray of int64, optional
+        Positions of the runs that the predictions are fitted to; by default all.
 
     Other parameters are those of `evaluate`.
     """
     reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
+    question = Question(max_grade, confidence, interval, predictions, fitted_runs)
     results = tuple(
-        _evaluate_measure(reach, drawn, rows, measure, max_grade, confidence)
-        for measure in measures
+        _evaluate_measure(reach, drawn, rows, measure, question) for measure in measures
     )
     return Evaluation(
         batches=batches,
@@ -244,24 +279,31 @@ def check_question(measures: Sequence[Measure], max_grade: int, confidence: floa
     check_confidence(confidence)
 
 
+def _check_help(
+    predictions: FloatArray, pool: Pool, method: str, interval: IntervalKind, max_grade: int
+) -> None:
+    if method != "poisson":
+        raise ValueError(f"predictions are for designs of the method poisson, not {method}")
+    if interval != "student":
+        given = f"interval {interval!r}"
+        raise ValueError(f"predictions do not go with the guaranteed {given}, only with 'student'")
+    check_predictions(predictions, pairs=len(pool), max_grade=max_grade)
+
+
 def _evaluate_measure(
-    reach: Reach,
-    drawn: Drawn,
-    rows: LabelRows,
-    measure: Measure,
-    max_grade: int,
-    confidence: float,
+    reach: Reach, drawn: Drawn, rows: LabelRows, measure: Measure, question: Question
 ) -> MeasureResult:
-    if measure.family == "query":
-        raise MeasureError(f"{measure} is estimated from rounds of whole topics only")
-    pool, is_ratio = reach.pool, measure.family == "ratio"
-    found = (_ratio if is_ratio else _linear)(pool, drawn, rows, measure)
-    limit = _zero_limit(reach, drawn, found, measure, max_grade, confidence)
+    pool, confidence = reach.pool, question.confidence
+    found = find(pool, drawn, rows, measure, question)
+    limit = _zero_limit(reach, drawn, found, measure, question.max_grade, confidence)
     estimators = {
-        name: _with_intervals(estimate, drawn, limit, confidence, is_ratio)
+        name: _with_intervals(estimate, drawn, limit, confidence, _Unseen.under(measure, name))
         for name, estimate in found.estimates.items()
     }
     shown = estimators[found.primary]
+    if found.guarantee is not None:
+        shown = _guaranteed(shown, found.guarantee, confidence)
+        estimators[found.primary] = shown
     return MeasureResult(
         measure=measure,
         runs=pool.runs,
@@ -274,6 +316,7 @@ def _evaluate_measure(
         by_topic=found.by_topic,
         ratio_bias=found.ratio_bias,
         relevant_found=found.relevant_found,
+        interval="student" if found.guarantee is None else question.interval,
     )
 
 
@@ -297,47 +340,13 @@ def ranking_of(
         tags=runs,
         confidence=confidence,
         slack=slack,
+        bound=shown.difference_bound,
     )
     return replace(ranking, difference=sign * ranking.difference)
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """Estimates by estimator, and what else `MeasureResult` holds."""
-
-    estimates: dict[str, Estimate]
-    primary: str
-    by_topic: FloatArray
-    noise_measured: bool
-    ratio_bias: FloatArray | None = None
-    relevant_found: IntArray | None = None
-
-
-def _linear(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure) -> _Found:
-    terms = linear_terms(pool, measure, pairs=drawn.pair, rows=rows)
-    by_topic = topic_contributions(
-        terms.weights,
-        terms.labels.mean * drawn.multiplier,
-        topic=pool.topic[drawn.pair].astype(np.int64),
-        topics=len(pool.topics),
-    )
-    return _Found(drawn.estimates(terms), drawn.primary, by_topic, terms.noise_measured)
-
-
-def _ratio(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure) -> _Found:
-    found = estimate_ratios(pool, measure, drawn=drawn, rows=rows)
-    return _Found(
-        estimates={"ht": found.estimate},
-        primary="ht",
-        by_topic=found.by_topic,
-        noise_measured=found.noise_measured,
-        ratio_bias=found.bias,
-        relevant_found=found.found,
-    )
-
-
 def _with_intervals(
-    estimate: Estimate, drawn: Drawn, limit: FloatArray, confidence: float, is_ratio: bool
+    estimate: Estimate, drawn: Drawn, limit: FloatArray, confidence: float, unseen: "_Unseen"
 ) -> EstimatorResult:
     draws = drawn.degrees_of_draws
     difference_df = degrees_of_freedom(estimate.contributions, draws=draws)
@@ -346,21 +355,50 @@ def _with_intervals(
         estimate.value, variance=np.diag(estimate.covariance), df=df, confidence=confidence
     )
     # Only zeros, or nothing, on uncertain pairs: what certain pairs gave is sure, the rest open.
-    # A ratio is sure of nothing, because the denominator is open as well; it is at most 1.
-    unseen = ((student.se == 0.0) & (limit > 0.0)) | (estimate.value == 0.0)
+    is_open = ((student.se == 0.0) & (limit > 0.0)) | (estimate.value == 0.0)
     sure = estimate.value if draws is None else np.zeros_like(limit)
-    if is_ratio:
+    if unseen.goes_both_ways:
         sure = estimate.value - limit
-    highest = np.maximum(estimate.value, 1.0 if is_ratio else np.inf)
-    high = np.where(unseen, np.maximum(student.high, estimate.value + limit), student.high)
+    low = np.maximum(np.where(is_open, sure, student.low), 0.0)
+    high = np.where(is_open, np.maximum(student.high, estimate.value + limit), student.high)
+    highest = np.maximum(estimate.value, unseen.highest)
     return EstimatorResult(
         value=estimate.value,
         se=student.se,
         df=student.df,
-        low=np.maximum(np.where(unseen, sure, student.low), 0.0),
-        high=np.minimum(high, highest),
+        low=low,
+        high=np.maximum(np.minimum(high, highest), low),
         covariance=estimate.covariance,
         difference_df=difference_df,
+    )
+
+
+@dataclass(frozen=True)
+class _Unseen:
+    """What pairs that were not sampled can do to a value.
+
+    A ratio can be larger or smaller, because its denominator is open as well, up to 1. So can a
+    value that rests on predictions.
+    """
+
+    goes_both_ways: bool
+    highest: float
+
+    @classmethod
+    def under(cls, measure: Measure, estimator: str) -> "_Unseen":
+        is_ratio = measure.family == "ratio"
+        return cls(is_ratio or estimator == "di", 1.0 if is_ratio else np.inf)
+
+
+def _guaranteed(
+    student: EstimatorResult, guarantee: Guarantee, confidence: float
+) -> EstimatorResult:
+    values = guarantee.values
+    return replace(
+        student,
+        low=np.maximum(student.value - values.below(confidence), 0.0),
+        high=student.value + values.above(confidence),
+        difference_bound=guarantee.differences,
     )
 
 
@@ -374,7 +412,7 @@ def support(pool: Pool, measure: Measure, eligible: BoolArray) -> FloatArray:
 
 
 def _zero_limit(
-    reach: Reach, drawn: Drawn, found: "_Found", measure: Measure, max_grade: int, confidence: float
+    reach: Reach, drawn: Drawn, found: Found, measure: Measure, max_grade: int, confidence: float
 ) -> FloatArray:
     """`zero_limit` of every run, and no more than it would have at the worst or best grades.
 

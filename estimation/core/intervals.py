@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -10,6 +11,26 @@ from estimation.core.arrays import FloatArray, check_confidence, refuse
 
 # Below this share of the variances of both runs, the variance of a difference is rounding.
 ROUNDING = 1e-12
+
+
+Confidence: TypeAlias = float | FloatArray
+
+
+class Bound(Protocol):
+    """A guarantee for estimated values, or for the differences between them.
+
+    Both methods take confidences, 1 - alpha, of intervals taken alone, and return arrays of the
+    shape of what they are about, (k,) or (k, k), >= 0. Of differences ``below`` is the transpose
+    of ``above``.
+    """
+
+    def below(self, confidence: Confidence) -> FloatArray:
+        """Return by how much the true value may be smaller than the estimate."""
+        ...
+
+    def above(self, confidence: Confidence) -> FloatArray:
+        """Return by how much it may be larger."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

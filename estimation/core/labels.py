@@ -167,11 +167,16 @@ def select_rows(
 
 
 def _positions(pairs: IntArray, among: IntArray) -> IntArray:
-    """Where each pair stands among ascending ones; -1 if it does not."""
+    """Where each pair stands among ascending ones, which are >= 0; -1 if it does not.
+
+    Looked up in a table: judgments come in any order, in which a search would take long.
+    """
     if not len(among):
         return np.full(len(pairs), -1)
-    place = np.searchsorted(among, pairs)
-    return np.where(among[np.minimum(place, len(among) - 1)] == pairs, place, -1)
+    table = np.full(int(among[-1]) + 2, -1, dtype=np.int32)
+    table[among] = np.arange(len(among))
+    known = (pairs >= 0) & (pairs <= among[-1])
+    return table[np.where(known, pairs, -1)].astype(np.int64)
 
 
 def pair_labels(rows: LabelRows, *, pairs: int, measure: Measure) -> PairLabels:

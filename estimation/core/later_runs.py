@@ -1,29 +1,50 @@
 """Runs that arrive after a sample was drawn, estimated and ranked together with those of the pool.
 
 Why such estimates are unbiased, and when they are not, stands in `collection`. Here they take
-part in a round's ranking, from one sample, so that differences have a covariance like all others.
+part in a round's ranking, from the same sample, so that differences have a covariance like all
+others. A round is one of pairs, several of pairs that are estimated together, or one of topics.
+
+What is said of a run of the pool alone, its value, interval, support and effective sample size, is
+what is said without later runs, to the last bit. Verdicts, possible ranks and adjusted p-values
+are not: with more runs there are more comparisons.
+
+Documents that the sample does not reach
+----------------------------------------
+Documents that only later runs return were never eligible. The value of such a run is a lower
+bound, its support is below 1, and a verdict against it is given only if it would hold even if all
+of these documents had the best grade (see `Reach.unreached`; under a measure of errors the same
+goes for verdicts in its favor), for a guaranteed kind of interval as for ``student``. Under ratio
+measures documents that only later runs return count for nobody else: the support of each later run
+is what it would be if it had come alone.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.arrays import BoolArray, FloatArray, IntArray
 from estimation.core.collection import carry_over, find_pairs
+from estimation.core.combining import Part, evaluate_together
 from estimation.core.designs import Design
+from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
 from estimation.core.evaluation import (
     EstimatorResult,
     Evaluation,
     MeasureResult,
     evaluate,
+    evaluate_drawn,
     ranking_of,
 )
-from estimation.core.labels import LabelRows
+from estimation.core.interval_kinds import IntervalKind
+from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
+from estimation.core.queries.designs import labelled_pairs
 from estimation.core.reach import Reach
+from estimation.core.rounds import TopicRound
 
 OF_ONE_RUN = ("value", "se", "df", "low", "high")
 
@@ -39,24 +60,17 @@ def evaluate_with_later_runs(
     max_grade: int,
     batches: int | None = None,
     confidence: float = 0.95,
+    interval: IntervalKind = "student",
+    predictions: FloatArray | None = None,
 ) -> Evaluation:
     """Estimate the runs of a pool and later ones from one sample, and rank them together.
 
-    What is said of a run of the pool alone, its value, interval, support and effective sample
-    size, is what `evaluate` says without later runs, to the last bit. Verdicts, possible ranks
-    and adjusted p-values are not: with more runs there are more comparisons.
-
-    Documents that only later runs return were never eligible. The value of such a run is a lower
-    bound, its support is below 1, and a verdict against it is given only if it would hold even
-    if all of these documents had the best grade (see `Reach.unreached`; under a measure of errors
-    the same goes for verdicts in its favor). Under ratio measures documents that only later runs
-    return count for nobody else: the support of each later run is what it would be if it had
-    come alone.
+    See the module's text. Predictions are fitted to the runs of the pool alone.
 
     Parameters
     ----------
-    pool, design, sample, labels, measures, max_grade, batches, confidence
-        As for `evaluate`.
+    pool, design, sample, labels, measures, max_grade, batches, confidence, interval, predictions
+        As for `evaluate`; predictions are of the pairs of `pool`.
     joined : Pool
         Of the same topics and depth, with all runs of `pool` and later ones.
 
@@ -72,7 +86,6 @@ def evaluate_with_later_runs(
         lacks a run or a pair of `pool`.
     """
     place = _place_of_pairs(pool, joined)
-    carried, moved, rows = carry_over(design, sample, labels, pool=joined, place=place)
     alone = evaluate(
         pool,
         design,
@@ -82,59 +95,200 @@ def evaluate_with_later_runs(
         max_grade=max_grade,
         batches=batches,
         confidence=confidence,
+        interval=interval,
+        predictions=predictions,
     )
-    together = evaluate(
+    carried, moved, rows = carry_over(design, sample, labels, pool=joined, place=place)
+    news = _News.of(pool, joined, carried.size > 0.0, place)
+    drawn = Drawn.of(joined, carried, moved, alone.batches)
+    together = evaluate_drawn(
         joined,
-        carried,
-        moved,
-        labels=rows,
+        drawn,
+        rows=select_rows(rows, sampled=moved.pair, prefix=drawn.pair, max_grade=max_grade),
         measures=measures,
         max_grade=max_grade,
-        batches=batches,
+        batches=alone.batches,
         confidence=confidence,
+        interval=interval,
+        predictions=None if predictions is None else news.of_all_pairs(predictions),
+        fitted_runs=_positions(pool.runs, among=joined.runs),
     )
-    parts = _Parts.of(pool, joined, carried, place)
-    results = [
-        parts.merged(first, second, max_grade, confidence)
-        for first, second in zip(alone.results, together.results, strict=True)
-    ]
-    return replace(together, results=tuple(results))
+    return news.merged(alone, together, max_grade)
+
+
+def evaluate_together_with_later_runs(
+    pool: Pool,
+    parts: Sequence[Part],
+    *,
+    joined: Pool,
+    labels: LabelRows,
+    measures: Sequence[Measure],
+    max_grade: int,
+    confidence: float = 0.95,
+    interval: IntervalKind = "student",
+) -> Evaluation:
+    """Estimate the runs of a pool and later ones from several rounds over the pool.
+
+    A document is out of reach if none of the rounds could draw it; see the module's text.
+
+    Parameters
+    ----------
+    pool, parts, labels, measures, max_grade, confidence, interval
+        As for `evaluate_together`.
+    joined : Pool
+        As for `evaluate_with_later_runs`.
+
+    Returns
+    -------
+    Evaluation
+        Of the runs of `joined`.
+
+    Raises
+    ------
+    ValueError
+        As `evaluate_together`; or if `joined` does not go with `pool`.
+    """
+    place = _place_of_pairs(pool, joined)
+    asked: _Asked = {"measures": measures, "max_grade": max_grade, "confidence": confidence}
+    alone = evaluate_together(pool, parts, labels=labels, interval=interval, **asked)
+    together = evaluate_together(
+        joined,
+        [_carried(part, joined, place) for part in parts],
+        labels=LabelRows(place[labels.pair], labels.grade),
+        interval=interval,
+        **asked,
+    )
+    eligible = np.zeros(len(joined), dtype=np.bool_)
+    eligible[place] = np.any([part.design.eligible for part in parts], axis=0)
+    return _News.of(pool, joined, eligible, place).merged(alone, together, max_grade)
+
+
+def evaluate_topics_with_later_runs(
+    pool: Pool,
+    drawn: TopicRound,
+    *,
+    joined: Pool,
+    labels: LabelRows,
+    measures: Sequence[Measure],
+    max_grade: int,
+    batches: int | None = None,
+    confidence: float = 0.95,
+) -> Evaluation:
+    """Estimate the runs of a design of whole topics and later ones from the topics that were drawn.
+
+    Within reach are the documents that are judged where their topic is drawn, topic by topic;
+    which these are was known before the draw. A later run is estimated as any other run, its
+    other documents being taken for useless: the value is a lower bound for sums of gains and for
+    ERR, and the support is the share of the run's weight within reach. See the module's text.
+
+    Parameters
+    ----------
+    pool, labels, measures, max_grade, batches, confidence
+        As for `TopicRound.evaluate`.
+    drawn : TopicRound
+    joined : Pool
+        As for `evaluate_with_later_runs`.
+
+    Returns
+    -------
+    Evaluation
+        Of the runs of the design and those that only `joined` has, in the order of `joined`.
+
+    Raises
+    ------
+    ValueError
+        As `evaluate_queries`; or if `joined` does not go with `pool`.
+    """
+    place = _place_of_pairs(pool, joined)
+    asked: _Asked = {"measures": measures, "max_grade": max_grade, "confidence": confidence}
+    alone = drawn.evaluate(pool, labels=labels, batches=batches, **asked)
+    design = drawn.design
+    judged = np.zeros(len(joined), dtype=np.bool_)
+    judged[place] = labelled_pairs(pool, runs=design.runs, depth=design.depth)
+    outside = set(pool.runs) - set(design.runs)
+    carried = TopicRound(
+        replace(
+            design,
+            runs=tuple(tag for tag in joined.runs if tag not in outside),
+            pool_digest=joined.digest,
+        ),
+        replace(drawn.sample, pool_digest=joined.digest),
+    )
+    together = carried.evaluate(
+        joined,
+        labels=LabelRows(place[labels.pair], labels.grade),
+        batches=batches,
+        judged=judged,
+        **asked,
+    )
+    return _News.of(pool, joined, judged, place).merged(alone, together, max_grade)
+
+
+class _Asked(TypedDict):
+    """What two evaluations are asked alike."""
+
+    measures: Sequence[Measure]
+    max_grade: int
+    confidence: float
+
+
+def _carried(part: Part, joined: Pool, place: IntArray) -> Part:
+    none = LabelRows(*np.zeros((2, 0), dtype=np.int64))
+    design, sample, _ = carry_over(part.design, part.sample, none, pool=joined, place=place)
+    return replace(part, design=design, sample=sample)
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
-    """Which runs are those of the pool, and how much of every run the sample reaches.
+class _News:
+    """What the sample reaches of every run of a joined pool.
 
-    ``own``: share of eligible pairs among those of the pool and of the run itself, shape (k,).
+    ``place``: where the pairs of the pool stand among all. ``own``: share of eligible pairs among
+    those of the pool and of the run itself, shape (k,).
     """
 
-    before: IntArray
+    place: IntArray
     reach: Reach
     own: FloatArray
 
     @classmethod
-    def of(cls, pool: Pool, joined: Pool, carried: Design, place: IntArray) -> "_Parts":
-        place_of = {tag: index for index, tag in enumerate(joined.runs)}
+    def of(cls, pool: Pool, joined: Pool, eligible: BoolArray, place: IntArray) -> "_News":
         is_new = np.ones(len(joined), dtype=np.bool_)
         is_new[place] = False
         added = np.bincount(joined.run[is_new[joined.entry_pair]], minlength=len(joined.runs))
-        pairs = len(place) + added
-        return cls(
-            before=np.array([place_of[tag] for tag in pool.runs], dtype=np.int64),
-            reach=Reach.of_design(joined, carried.size > 0.0),
-            own=1.0 - (pairs - np.count_nonzero(carried.size)) / pairs,
-        )
+        pairs = len(pool) + added
+        own = 1.0 - (pairs - np.count_nonzero(eligible)) / pairs
+        return cls(place, Reach.of_design(joined, eligible), own)
 
-    def merged(
+    def of_all_pairs(self, predictions: FloatArray) -> FloatArray:
+        """Predictions of the pool's pairs; NaN for those that only later runs have."""
+        every = np.full(len(self.reach.pool), np.nan)
+        every[self.place] = predictions
+        return every
+
+    def merged(self, alone: Evaluation, together: Evaluation, max_grade: int) -> Evaluation:
+        """The joint evaluation, with what was said of each run of the pool alone at its place."""
+        results = tuple(
+            self._merged(first, second, max_grade, alone.confidence)
+            for first, second in zip(alone.results, together.results, strict=True)
+        )
+        return replace(alone, results=results)
+
+    def _merged(
         self, alone: MeasureResult, together: MeasureResult, max_grade: int, confidence: float
     ) -> MeasureResult:
-        measure = together.measure
+        measure, before = together.measure, _positions(alone.runs, among=together.runs)
+        columns = _positions(together.runs, among=self.reach.pool.runs)
         if measure.family == "ratio":
-            support = np.minimum(self.reach.share(measure), self.own)
+            support = np.minimum(self.reach.share(measure), self.own)[columns]
             together = replace(together, support=support)
-        open_part = self.reach.unreached(measure, max_grade)
-        open_part[self.before] = 0.0
-        return _ranked(_with_numbers_of(alone, together, self.before), open_part, confidence)
+        open_part = self.reach.unreached(measure, max_grade)[columns]
+        open_part[before] = 0.0
+        return _ranked(_with_numbers_of(alone, together, before), open_part, confidence)
+
+
+def _positions(tags: Sequence[str], *, among: Sequence[str]) -> IntArray:
+    place_of = {tag: index for index, tag in enumerate(among)}
+    return np.array([place_of[tag] for tag in tags], dtype=np.int64)
 
 
 def _place_of_pairs(pool: Pool, joined: Pool) -> IntArray:
@@ -163,8 +317,10 @@ def _with_numbers_of(alone: MeasureResult, together: MeasureResult, at: IntArray
 
     def estimator(name: str, now: EstimatorResult) -> EstimatorResult:
         before = alone.estimators[name]
-        numbers = {each: kept(getattr(before, each), getattr(now, each)) for each in OF_ONE_RUN}
-        return replace(now, **numbers)
+        value, se, df, low, high = (
+            kept(getattr(before, each), getattr(now, each)) for each in OF_ONE_RUN
+        )
+        return replace(now, value=value, se=se, df=df, low=low, high=high)
 
     return replace(
         together,

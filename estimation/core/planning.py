@@ -104,7 +104,8 @@ def half_width_curve(
     *,
     measure: Measure,
     prior: Prior,
-    budgets: Sequence[int],
+    budgets: Sequence[float],
+    costs: FloatArray | None = None,
     max_grade: int | None = None,
     confidence: float = 0.95,
 ) -> FloatArray:
@@ -112,8 +113,11 @@ def half_width_curve(
 
     Parameters
     ----------
-    budgets : sequence of int
-        Numbers of draws with replacement, or expected numbers of pairs, each at least 1.
+    budgets : sequence of float
+        Numbers of draws with replacement, or expected numbers of pairs, each at least 1; with
+        costs what they cost, as in `make_design`.
+    costs : ndarray of float64, shape (N,), optional
+        Those that the design was made with.
 
     Other parameters are those of `expected_half_widths`.
 
@@ -127,9 +131,11 @@ def half_width_curve(
         raise ValueError(f"budgets must be a vector, not of the shape {targets.shape}")
     wrong = ~(np.isfinite(targets) & (targets >= 1))
     refuse(wrong, targets, name="budgets", rule="be finite and at least 1")
-    steps = targets / design.strata
-    if not design.with_replacement:
-        steps = poisson_thresholds(design.size, targets=targets)
+    _check_costs(pool, design, costs)
+    if design.with_replacement:
+        steps = targets / (design.strata if costs is None else float(np.sum(design.size * costs)))
+    else:
+        steps = poisson_thresholds(design.size, targets=targets, costs=costs)
     out_of_reach = support(pool, measure, design.eligible) < 1.0
     quantile = special.ndtri(0.5 + confidence / 2.0)
     moves = _Moves.of(pool, measure, prior, max_grade)
@@ -148,6 +154,16 @@ def _check_planning(pool: Pool, design: Design, prior: Prior, confidence: float)
         described = f"it describes {len(prior.expected)} pairs, the pool has {len(pool)}"
         raise ValueError(f"the prior belongs to another pool: {described}")
     check_confidence(confidence)
+
+
+def _check_costs(pool: Pool, design: Design, costs: FloatArray | None) -> None:
+    if costs is None:
+        return
+    if design.method in ("priority", "per-query"):
+        raise ValueError(f"costs must be None: a design by {design.method!r} is made without")
+    if costs.shape != (len(pool),):
+        raise ValueError(f"costs must hold one number per pair, {len(pool)}, not {costs.shape}")
+    refuse(~(np.isfinite(costs) & (costs > 0.0)), costs, name="costs", rule="be positive")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Which run is better, and which ranks are possible."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from estimation.core.arrays import FloatArray, IntArray, check_confidence, refuse
-from estimation.core.intervals import ROUNDING, difference_variances, student_quantile
+from estimation.core.intervals import ROUNDING, Bound, difference_variances, student_quantile
+
+# Guaranteed p-values: the smallest one, and halvings of its logarithm on the way to each.
+LEAST_P = 1e-12
+HALVINGS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +33,8 @@ class Ranking:
     difference, difference_se, difference_df : ndarray of float64, shape (k, k)
         Row's value less column's value, its standard error and degrees of freedom.
     margin : ndarray of float64, shape (k, k)
-        Half width of the interval of each difference taken alone, at the confidence.
+        Half width of the interval of each difference taken alone, at the confidence; of a
+        guaranteed one that is not symmetric, the wider half.
     adjusted_p : ndarray of float64, shape (k, k)
         Two-sided p-values of "no difference", adjusted by Holm over all pairs of runs; 1 on the
         diagonal.
@@ -54,13 +60,14 @@ def rank_runs(
     tags: tuple[str, ...],
     confidence: float = 0.95,
     slack: FloatArray | None = None,
+    bound: Bound | None = None,
 ) -> Ranking:
     """Compare every two runs and rank them all.
 
     A run is surely better than another if their difference is significant in a two-sided t test,
-    by Holm's procedure over all k (k - 1) / 2 pairs: the probability of any false verdict is at
-    most 1 - confidence. Run j's rank is then at least 1 + #(surely better than j) and at most
-    k - #(surely worse than j).
+    or by a guaranteed bound, by Holm's procedure over all k (k - 1) / 2 pairs: the probability of
+    any false verdict is at most 1 - confidence. Run j's rank is then at least
+    1 + #(surely better than j) and at most k - #(surely worse than j).
 
     Parameters
     ----------
@@ -68,7 +75,7 @@ def rank_runs(
     covariance : ndarray of float64, shape (k, k)
         Of the values.
     df : ndarray of float64, shape (k, k)
-        Degrees of freedom of each difference, >= 1.
+        Degrees of freedom of each difference, >= 1; symmetric.
     tags : tuple of str
         Run tags: equal values are ordered by them.
     confidence : float
@@ -77,6 +84,8 @@ def rank_runs(
         By how much the true difference, row less column, may be smaller than what is estimated,
         because part of a run was out of the sample's reach; >= 0, by default 0. Only what a
         difference has beyond it counts as evidence, so that verdicts hold whatever the rest is.
+    bound : Bound, optional
+        A guarantee for the differences: p-values and margins are then by it, not by t.
 
     Raises
     ------
@@ -88,8 +97,13 @@ def rank_runs(
     order = np.array(sorted(range(len(tags)), key=lambda j: (-value[j], tags[j])), dtype=np.int64)
     difference = np.subtract.outer(value, value)
     se = np.sqrt(difference_variances(covariance))
-    certain = difference if slack is None else _beyond(difference, slack)
-    adjusted = holm(_p_values(certain, se, df, value))
+    certain = _without_rounding(difference if slack is None else _beyond(difference, slack), value)
+    if bound is None:
+        single, margin = _by_student(certain, se, df, confidence)
+    else:
+        single = guaranteed_p_values(certain, bound)
+        margin = np.maximum(bound.below(confidence), bound.above(confidence))
+    adjusted = holm(single)
     verdicts = np.where(adjusted <= 1.0 - confidence, np.sign(difference), 0.0).astype(np.int8)
     rank = np.empty(len(tags), dtype=np.int64)
     rank[order] = np.arange(1, len(tags) + 1)
@@ -102,9 +116,33 @@ def rank_runs(
         difference=difference,
         difference_se=se,
         difference_df=df,
-        margin=student_quantile(df, confidence=confidence) * se,
+        margin=margin,
         adjusted_p=adjusted,
     )
+
+
+def guaranteed_p_values(difference: FloatArray, bound: Bound) -> FloatArray:
+    """Return the smallest errors at which a guarantee excludes that there is no difference.
+
+    Parameters
+    ----------
+    difference : ndarray of float64, shape (k, k)
+        Antisymmetric.
+    bound : Bound
+        For the differences.
+
+    Returns
+    -------
+    ndarray of float64, shape (k, k)
+        Symmetric, from `LEAST_P` to 1; never below the exact p-value.
+    """
+    excluded, open_ = np.zeros_like(difference), np.full(difference.shape, math.log(LEAST_P))
+    for _ in range(HALVINGS):
+        middle = (excluded + open_) / 2.0
+        holds = bound.below(-np.expm1(middle)) < difference
+        excluded, open_ = np.where(holds, middle, excluded), np.where(holds, open_, middle)
+    single = np.exp(excluded)
+    return np.minimum(single, single.T)
 
 
 def holm(p_values: FloatArray) -> FloatArray:
@@ -155,11 +193,27 @@ def _beyond(difference: FloatArray, slack: FloatArray) -> FloatArray:
     return np.asarray(ahead - ahead.T, dtype=np.float64)
 
 
-def _p_values(
-    difference: FloatArray, se: FloatArray, df: FloatArray, value: FloatArray
-) -> FloatArray:
+def _without_rounding(difference: FloatArray, value: FloatArray) -> FloatArray:
     size = np.abs(value)
-    differs = np.abs(difference) > ROUNDING * np.add.outer(size, size)
+    return np.where(np.abs(difference) > ROUNDING * np.add.outer(size, size), difference, 0.0)
+
+
+def _by_student(
+    difference: FloatArray, se: FloatArray, df: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """P-values and margins. Both are symmetric and Student's distribution takes its time."""
+    above = np.triu_indices(len(df), k=1)
+    difference, se, df = np.abs(difference[above]), se[above], df[above]
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(differs, np.abs(difference) / se, 0.0)
-    return np.asarray(2.0 * special.stdtr(df, -ratio), dtype=np.float64)
+        ratio = np.where(difference != 0.0, difference / se, 0.0)
+    margin = student_quantile(df, confidence=confidence) * se
+    return _mirrored(2.0 * special.stdtr(df, -ratio), above, 1.0), _mirrored(margin, above, 0.0)
+
+
+def _mirrored(numbers: FloatArray, above: tuple[IntArray, IntArray], diagonal: float) -> FloatArray:
+    """The symmetric matrix of numbers above the diagonal."""
+    runs = above[1].max(initial=0) + 1
+    matrix = np.full((runs, runs), diagonal)
+    matrix[above] = numbers
+    matrix.T[above] = numbers
+    return matrix

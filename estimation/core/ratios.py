@@ -78,7 +78,7 @@ from estimation.core.estimators import (
 from estimation.core.labels import LabelRows, PairLabels, singles_per_repeated
 from estimation.core.measures import MAX_GRADE, Measure
 from estimation.core.pool import Pool
-from estimation.core.ratio_lines import Draws, Frame, Gains, Line, Numerator, denominator, divided
+from estimation.core.ratio_lines import Draws, Frame, Gains, Line
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +154,60 @@ def estimate_ratios(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class JudgedRatios:
+    """Ratios of topics whose pairs are all judged.
+
+    Attributes
+    ----------
+    value : ndarray of float64, shape (T, k)
+        Of every topic and run; 0 for topics without a judgment. Where assessors of a pair
+        disagree, the function of its mean utility that stands in the module's text.
+    deviation : ndarray of float64, shape (m, k)
+        Disagreement between assessors: sum over a topic's rows of d_j d_l estimates, by the delta
+        method, the covariance that it gives the topic's values of runs j and l.
+    topic : ndarray of int64, shape (m,)
+        The topic of each row, ascending.
+    """
+
+    value: FloatArray
+    deviation: FloatArray
+    topic: IntArray
+
+
+def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRatios:
+    """Return the ratio of every topic and run from judgments of all pairs of some topics.
+
+    Parameters
+    ----------
+    pool, measure : Pool, Measure
+        The measure of the family ratio.
+    rows : LabelRows
+        Sorted by (pair, grade); `pair` counts positions in the pool. Pairs without a row are
+        taken for useless.
+
+    Raises
+    ------
+    MeasureError
+        If the pool lacks what the measure is about.
+    """
+    pool.check_measure(measure)
+    judged, place = np.unique(rows.pair, return_inverse=True)
+    placed = LabelRows(place, rows.grade)
+    labels = _Labels.of(placed, len(judged), measure)
+    useful = np.flatnonzero(labels.reach.any(axis=0))
+    pairs = judged[useful]
+    gains = Gains(labels.gain, labels.reach[:, useful], pairs, np.ones(len(pairs)))
+    line = Line.of(Frame.of(pool, measure, gains, None), measure)
+    found = _Deviations.of(line, labels, placed, useful)
+    topics = len(pool.topics)
+    return JudgedRatios(
+        value=line.by_topic * topics,
+        deviation=found.moved * (topics * np.sqrt(found.scale))[:, None],
+        topic=line.frame.topic[found.place],
+    )
+
+
 def true_ratios(pool: Pool, measure: Measure, *, grades: IntArray) -> FloatArray:
     """Return the ratio of every topic and run when the grade of every pair is known.
 
@@ -166,13 +220,7 @@ def true_ratios(pool: Pool, measure: Measure, *, grades: IntArray) -> FloatArray
     -------
     ndarray of float64, shape (T, k)
     """
-    pool.check_measure(measure)
-    labels = _Labels.of(LabelRows(np.arange(len(pool)), grades), len(pool), measure)
-    pairs = np.flatnonzero(labels.reach.any(axis=0))
-    gains = Gains(labels.gain, labels.reach[:, pairs], pairs, np.ones(len(pairs)))
-    frame = Frame.of(pool, measure, gains, None)
-    numerator = Numerator.of(frame, measure)
-    return divided(numerator.total, denominator(frame, measure).value[:, None])
+    return judged_ratios(pool, measure, rows=LabelRows(np.arange(len(pool)), grades)).value
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,19 +336,36 @@ def _dependence(overlap: FloatArray, expanded: FloatArray) -> FloatArray:
 
 
 def _noise(line: Line, labels: _Labels, rows: LabelRows, useful: IntArray) -> FloatArray:
-    """What disagreement between assessors adds to the covariance of the values.
+    """What disagreement between assessors adds to the covariance of the values."""
+    found = _Deviations.of(line, labels, rows, useful)
+    scale = found.scale / line.frame.gains.inclusion[found.place]
+    return cross_product(_stored(found.moved), scale)
 
-    Estimated from the pairs with two judgments or more, which stand for the others as well: which
-    pairs get two was decided at random.
+
+@dataclass(frozen=True, eq=False)
+class _Deviations:
+    """By how much single judgments deviate from the mean of their pair, through the derivatives.
+
+    Sums over a pair's rows of scale moved_j moved_l estimate what disagreement adds to the
+    covariance of the values, from the pairs with two judgments or more, which stand for the
+    others as well: which pairs get two was decided at random.
     """
-    repeated, runs = labels.number >= 2, line.frame.runs
-    if not repeated.any():
-        return np.zeros((runs, runs))
-    others = singles_per_repeated(labels.number)
-    place = np.full(len(repeated), -1)
-    place[useful] = np.arange(len(useful))
-    deviation = (rows.grade >= labels.grade[:, None]) - labels.reach[:, rows.pair]
-    kept = repeated[rows.pair] & deviation.any(axis=0)  # none of a pair without any utility
-    places, number = place[rows.pair[kept]], labels.number[rows.pair[kept]]
-    scale = (1.0 / number + others) / (number - 1) / line.frame.gains.inclusion[places]
-    return cross_product(_stored(line.moved(places, deviation[:, kept])), scale)
+
+    moved: FloatArray  # (m, k)
+    scale: FloatArray  # (m,)
+    place: IntArray  # (m,) positions among the pairs with any utility, ascending
+
+    @classmethod
+    def of(cls, line: Line, labels: _Labels, rows: LabelRows, useful: IntArray) -> "_Deviations":
+        repeated = labels.number >= 2
+        if not repeated.any():
+            none = np.zeros(0, dtype=np.int64)
+            return cls(np.zeros((0, line.frame.runs)), np.zeros(0), none)
+        others = singles_per_repeated(labels.number)
+        place = np.full(len(repeated), -1)
+        place[useful] = np.arange(len(useful))
+        deviation = (rows.grade >= labels.grade[:, None]) - labels.reach[:, rows.pair]
+        kept = repeated[rows.pair] & deviation.any(axis=0)  # none of a pair without any utility
+        places, number = place[rows.pair[kept]], labels.number[rows.pair[kept]]
+        scale = (1.0 / number + others) / (number - 1)
+        return cls(line.moved(places, deviation[:, kept]), scale, places)

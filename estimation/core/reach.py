@@ -5,7 +5,7 @@ millions where runs are deep, so that sums over entries are taken once for all m
 adds up what pairs have by run and rank, and a measure's weight of a rank is multiplied in later.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -20,6 +20,8 @@ from estimation.core.pool import Pool
 
 # Sums by run and rank are taken where lists fill at least this share of topics, runs and ranks.
 LEAST_FILLED = 0.1
+SHALLOW = 0.05  # share of the ranks down to which it pays to look at their entries alone
+MANY_OUT_OF_REACH = 0.3  # share of the entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +90,13 @@ class Reach:
     def unreached(self, measure: Measure, max_grade: int) -> FloatArray:
         """Return what the pairs that are never sampled can add to each run's value, shape (k,).
 
-        Their gain at the best grades; under a ratio measure the share of topics that have such
-        a pair with a weight, because a topic's value is at most 1 whatever else is relevant.
+        Their gain at the best grades; under a ratio measure and ERR the share of topics that have
+        such a pair with a weight, because a topic's value is at most 1 whatever else is relevant.
         """
         pool, topics = self.pool, len(self.pool.topics)
         entries = np.flatnonzero(self.inclusion[pool.entry_pair] <= 0.0)
         terms = pool.entry_weights(measure)[entries]
-        if measure.family != "ratio":
+        if measure.family not in ("ratio", "query"):
             terms = terms * _largest_utilities(pool, measure, max_grade)[entries]
             return column_sums(pool.run[entries], terms, number=len(pool.runs))
         cells = pool.run[entries].astype(np.int64) * topics + pool.topic[pool.entry_pair[entries]]
@@ -110,8 +112,10 @@ class Reach:
         pool, weights = self.pool, _by_rank(self.pool, measure)
         if weights is not None and measure.family == "gain":
             best = measure.max_utility(max_grade)
-            ratios = (self._all_entries.largest * (weights * best)).max(axis=1)
-            return ratios, self._total_weights(measure) * best
+            number, largest = self._entries_down_to(int(np.max(np.flatnonzero(weights), initial=0)))
+            ranks = slice(number.shape[1])
+            ratios = (largest * (weights[ranks] * best)).max(axis=1)
+            return ratios, _run_sums(number * weights[ranks]) * best
         terms = pool.entry_weights(measure) * _largest_utilities(pool, measure, max_grade)
         ratios = np.zeros(len(pool.runs))
         np.maximum.at(ratios, pool.run, terms * self._inverse_expected[pool.entry_pair])
@@ -121,11 +125,21 @@ class Reach:
         weights = _by_rank(self.pool, measure)
         if weights is None:
             return self.pool.total_weights(measure)
-        return _run_sums(self._all_entries.number * weights)
+        return _run_sums(self._number_by_rank * weights)
+
+    def _entries_down_to(self, rank: int) -> tuple[FloatArray, FloatArray]:
+        """`number_by_rank`, and of 1 / expected `largest_by_rank`, of all ranks or of these."""
+        if rank > SHALLOW * self.pool.depth:
+            return self._number_by_rank, self._largest_by_rank
+        return top_of_lists(self.pool, self._inverse_expected, rank)
 
     @cached_property
-    def _all_entries(self) -> "_ByRank":
-        return _ByRank.of(self.pool, self._inverse_expected)
+    def _number_by_rank(self) -> FloatArray:
+        return number_by_rank(self.pool)
+
+    @cached_property
+    def _largest_by_rank(self) -> FloatArray:
+        return largest_by_rank(self.pool, self._inverse_expected)
 
     @cached_property
     def _inverse_expected(self) -> FloatArray:
@@ -139,36 +153,81 @@ class Reach:
 
     @cached_property
     def _out_of_reach_by_rank(self) -> FloatArray:
-        (number,) = rank_sums(self.pool, self._out_of_reach, [np.ones(len(self._out_of_reach))])
-        return np.asarray(number, dtype=np.float64)
+        """How many pairs out of reach each run has at each rank: counted where there are fewer."""
+        if not self._few_are_reached:
+            ones = np.ones(len(self._out_of_reach))
+            (number,) = rank_sums(self.pool, self._out_of_reach, [ones])
+            return np.asarray(number, dtype=np.float64)
+        return np.asarray(self._number_by_rank - self._reached[0], dtype=np.float64)
 
     @cached_property
     def _inverse_chances(self) -> FloatArray:
+        if self._few_are_reached:
+            return self._reached[1:]
         inverse = 1.0 / self.inclusion[self.pair]
         return rank_sums(self.pool, self.pair, [inverse, inverse**2])
 
+    @cached_property
+    def _few_are_reached(self) -> bool:
+        """Whether to look at all of them, in the same pass as at the sampled ones."""
+        entries = int(np.diff(self.pool.indptr)[self._out_of_reach].sum())
+        return entries > MANY_OUT_OF_REACH * len(self.pool.run)
 
-@dataclass(frozen=True, eq=False)
-class _ByRank:
-    """What the entries of all pairs come to at each run and rank, shape (k, depth + 1)."""
+    @cached_property
+    def _reached(self) -> FloatArray:
+        """By run and rank, in one pass: number of pairs within reach, 1/pi and 1/pi^2 of the
+        sampled ones among them."""
+        pairs, inverse = np.flatnonzero(self.inclusion > 0.0), np.zeros(len(self.pool))
+        inverse[self.pair] = 1.0 / self.inclusion[self.pair]
+        inverse = inverse[pairs]
+        return rank_sums(self.pool, pairs, [np.ones(len(pairs)), inverse, inverse**2])
 
-    number: FloatArray  # of topics whose list reaches the rank
-    largest: FloatArray  # largest number that a pair there has
 
-    @classmethod
-    def of(cls, pool: Pool, values: FloatArray) -> "_ByRank":
-        """Work topic by topic, where a run has one pair at a rank, so that nothing is sorted."""
-        shape, lengths = (len(pool.runs), pool.depth + 1), np.diff(pool.indptr)
-        number, largest = np.zeros((2, *shape))
-        for first, last in pairwise(np.searchsorted(pool.topic, np.arange(len(pool.topics) + 1))):
-            entries = slice(pool.indptr[first], pool.indptr[last])
-            here = np.full(shape, -1.0)
-            here[pool.run[entries], pool.rank[entries]] = np.repeat(
-                values[first:last], lengths[first:last]
-            )
-            np.maximum(largest, here, out=largest)
-            number += here >= 0.0
-        return cls(number, largest)
+def number_by_rank(pool: Pool) -> FloatArray:
+    """Return how many topics' lists of each run reach each rank, shape (k, depth + 1)."""
+    runs = np.arange(len(pool.runs))
+    lists = np.zeros((len(runs), pool.depth + 1))
+    for _, entries in _topic_slices(pool):
+        lists[runs, np.bincount(pool.run[entries], minlength=len(runs))] += 1.0
+    number = np.cumsum(lists[:, ::-1], axis=1)[:, ::-1]
+    number[:, 0] = 0.0
+    return np.asarray(number, dtype=np.float64)
+
+
+def largest_by_rank(pool: Pool, values: FloatArray) -> FloatArray:
+    """Return the largest number that a pair at each run and rank has, shape (k, depth + 1).
+
+    Numbers are >= 0; where there is no pair it is 0. Works topic by topic, where a run has one
+    pair at a rank, so that nothing is sorted.
+    """
+    ranks, lengths = pool.depth + 1, np.diff(pool.indptr)
+    largest = np.zeros(len(pool.runs) * ranks)
+    for pairs, entries in _topic_slices(pool):
+        here = np.zeros_like(largest)
+        cells = pool.run[entries].astype(np.int64) * ranks + pool.rank[entries]
+        here[cells] = np.repeat(values[pairs], lengths[pairs])
+        np.maximum(largest, here, out=largest)
+    return largest.reshape(-1, ranks)
+
+
+def top_of_lists(pool: Pool, values: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
+    """Return `number_by_rank` and `largest_by_rank` of the first ranks only, (k, rank + 1) each.
+
+    Takes much less time where these are a small share of all ranks.
+    """
+    entries = np.flatnonzero(pool.rank <= rank)
+    pairs = np.searchsorted(pool.indptr, entries, side="right") - 1
+    cells = pool.run[entries].astype(np.int64) * (rank + 1) + pool.rank[entries]
+    number = np.bincount(cells, minlength=len(pool.runs) * (rank + 1)).astype(np.float64)
+    largest = np.zeros_like(number)
+    np.maximum.at(largest, cells, values[pairs])
+    return number.reshape(-1, rank + 1), largest.reshape(-1, rank + 1)
+
+
+def _topic_slices(pool: Pool) -> Iterator[tuple[slice, slice]]:
+    """The pairs and the entries of each topic."""
+    for first, last in pairwise(np.searchsorted(pool.topic, np.arange(len(pool.topics) + 1))):
+        yield slice(first, last), slice(pool.indptr[first], pool.indptr[last])
 
 
 def rank_sums(pool: Pool, pairs: IntArray, values: Sequence[FloatArray]) -> FloatArray:

@@ -19,16 +19,19 @@ import numpy as np
 from estimation.core.active.rounds import PLAN_FORMAT, ActivePlan, ActiveRound
 from estimation.core.active.sampling import ActiveState
 from estimation.core.archives import ArchiveFile, form_of
+from estimation.core.arrays import BoolArray, FloatArray
 from estimation.core.designs import FORMAT as PAIR_FORMAT
 from estimation.core.designs import Design
 from estimation.core.draws import Sample, Served, draw
 from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult, evaluate
+from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import QueryDesign, QuerySample, draw_queries, labelled_pairs
 from estimation.core.queries.estimates import QueryResult, evaluate_queries
 from estimation.core.ranks import rank_runs
+from estimation.core.reach import Reach
 
 CODES = {"ratio": "sn", "unbiased": "is"}
 """Short names of the query estimators: self-normalized, importance sampling."""
@@ -63,6 +66,8 @@ class PairRound:
         max_grade: int,
         batches: int | None = None,
         confidence: float = 0.95,
+        interval: IntervalKind = "student",
+        predictions: FloatArray | None = None,
     ) -> Evaluation:
         """Estimate every measure for every run; see `evaluation.evaluate`."""
         return evaluate(
@@ -74,6 +79,8 @@ class PairRound:
             max_grade=max_grade,
             batches=batches,
             confidence=confidence,
+            interval=interval,
+            predictions=predictions,
         )
 
 
@@ -110,8 +117,13 @@ class TopicRound:
         max_grade: int,
         batches: int | None = None,
         confidence: float = 0.95,
+        judged: BoolArray | None = None,
     ) -> Evaluation:
-        """Estimate every measure for the runs of the design; see `evaluate_queries`."""
+        """Estimate every measure for the runs of the design; see `evaluate_queries`.
+
+        If `judged` says which pairs alone are judged where their topic is drawn, the support of a
+        run is the share of its weight on these.
+        """
         used = self.batches if batches is None else batches
         found = evaluate_queries(
             pool,
@@ -122,16 +134,26 @@ class TopicRound:
             max_grade=max_grade,
             batches=used,
             confidence=confidence,
+            judged=judged,
         )
-        served = self.served(pool)
+        everything = np.ones(len(pool), dtype=np.bool_)
+        served, counted = self.served(pool), everything if judged is None else judged
+        pairs = served.pair[(served.batch <= used) & counted[served.pair]]
+        reach = Reach.of_design(pool, counted)
+        columns = [pool.run_index(tag) for tag in self.design.runs]
         return Evaluation(
             batches=used,
             judged_pairs=found.judged_pairs,
-            judgments=int(np.isin(labels.pair, served.pair[served.batch <= used]).sum()),
+            judgments=int(np.isin(labels.pair, pairs).sum()),
             draws=found.draws,
             confidence=confidence,
             results=tuple(
-                _measure_result(result, found.effective_sample_size, confidence)
+                _measure_result(
+                    result,
+                    reach.support(result.measure)[columns],
+                    found.effective_sample_size,
+                    confidence,
+                )
                 for result in found.results
             ),
         )
@@ -166,8 +188,9 @@ def load_round(design: ArchiveFile, sample: ArchiveFile) -> Round:
     return TopicRound(QueryDesign.load(design), QuerySample.load(sample))
 
 
-def _measure_result(result: QueryResult, sample_size: float, confidence: float) -> MeasureResult:
-    runs = len(result.runs)
+def _measure_result(
+    result: QueryResult, support: FloatArray, sample_size: float, confidence: float
+) -> MeasureResult:
     code = CODES[result.estimator]
     estimator = EstimatorResult(
         value=result.value,
@@ -190,8 +213,8 @@ def _measure_result(result: QueryResult, sample_size: float, confidence: float) 
             tags=result.runs,
             confidence=confidence,
         ),
-        support=np.ones(runs),
-        effective_sample_size=np.full(runs, sample_size),
-        label_noise_measured=False,  # no term of its own; see `queries.estimates`
+        support=support,
+        effective_sample_size=np.full(len(result.runs), sample_size),
+        label_noise_measured=result.noise_measured,
         by_topic=result.by_topic,
     )

@@ -124,7 +124,7 @@ def read_predicted(path: Path, *, max_grade: int) -> dict[PairKey, float]:
     def reader(file: BinaryFile, problems: Problems) -> dict[PairKey, float]:
         return _predicted(file, problems, max_grade)
 
-    return _read(path, "--prior scores:", reader)
+    return _read(path, "predicted grades", reader)
 
 
 def _read(path: Path, argument: str, reader: Callable[[BinaryFile, Problems], Read | None]) -> Read:

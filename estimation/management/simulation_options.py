@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 
 from estimation.core import goals
 from estimation.core.designs import Rule
+from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind, interval_kinds
 from estimation.core.measures import KINDS, Measure, MeasureError, parse_measure
 from estimation.core.priors import NAMES
 from estimation.core.trials.methods import METHODS, methods_for
@@ -22,6 +23,7 @@ RULES = ("first", "second")
 PRIORS = (*(name for name in NAMES if name != "scores"), "scores:FILE")
 ALL = "all"
 DEFAULT_METHODS = ("poisson", "iid", "uniform")
+HELPED_METHOD = "difference"
 DEFAULT_DEPTH = 100
 
 
@@ -47,6 +49,7 @@ class Plan:
     seed: str
     depth: int
     assessors: Assessors
+    interval: IntervalKind
 
 
 def read_plan(options: Mapping[str, Any]) -> Plan:
@@ -55,15 +58,16 @@ def read_plan(options: Mapping[str, Any]) -> Plan:
     kinds = _names("--goal", options["goal"], goals.KINDS)
     if options["baseline"] and "baseline" not in kinds:
         raise CommandError(f"--baseline {options['baseline']} is for --goal baseline only.")
-    prior, predicted = _prior(str(options["prior"]))
+    prior, predicted = _prior(str(options["prior"]), options["predictions"])
     rule = options["prior_rule"] and _name("--prior-rule", options["prior_rule"], RULES)
     labels = _whole("--labels-per-pair", options["labels_per_pair"])
+    interval = _interval(options["interval"], measure)
     return Plan(
         measure=measure,
         goals=kinds,
         systems=options["systems"] and _split("--systems", options["systems"]),
         baseline=options["baseline"],
-        methods=_methods(options["method"], measure),
+        methods=_methods(options["method"], measure, interval, has_grades=predicted is not None),
         takes_what_works=options["method"] == ALL,
         prior=prior,
         predicted=predicted,
@@ -74,6 +78,7 @@ def read_plan(options: Mapping[str, Any]) -> Plan:
         seed=str(options["seed"]),
         depth=_depth(options["depth"], measure),
         assessors=Assessors(labels, _noise(options["assessor_noise"], measure)),
+        interval=interval,
     )
 
 
@@ -176,27 +181,52 @@ def _depth(text: object, measure: Measure) -> int:
 # ------------------------------------------------------------------------------ the other options
 
 
-def _methods(text: object, measure: Measure) -> tuple[str, ...]:
-    able = methods_for(measure)
+def _interval(text: object, measure: Measure) -> IntervalKind:
+    kind = cast(IntervalKind, _name("--interval", text, INTERVAL_KINDS))
+    if kind != "student" and not methods_for(measure, interval=kind):
+        raise CommandError(f"--interval must be student for {measure}, not {kind!r}.")
+    return kind
+
+
+def _methods(
+    text: object, measure: Measure, interval: IntervalKind, *, has_grades: bool
+) -> tuple[str, ...]:
+    able = [
+        name
+        for name in methods_for(measure, interval=interval)
+        if has_grades or name != HELPED_METHOD
+    ]
     if text is None:
-        return tuple(name for name in DEFAULT_METHODS if name in able) or able
+        return tuple(name for name in DEFAULT_METHODS if name in able) or tuple(able)
     if text == ALL:
-        return able
+        return tuple(able)
     methods = _names("--method", text, (*METHODS, ALL))
     for name in methods:
         if name not in able:
-            listed = ", ".join(able)
-            raise CommandError(f"--method {name} does not estimate {measure}; {listed} can.")
+            raise CommandError(_unable(name, measure, interval, able))
     return methods
 
 
-def _prior(text: str) -> tuple[str, Path | None]:
+def _unable(name: str, measure: Measure, interval: IntervalKind, able: Sequence[str]) -> str:
+    listed = ", ".join(able)
+    if name not in methods_for(measure):
+        return f"--method {name} does not estimate {measure}; {listed} can."
+    if interval not in interval_kinds(name):
+        allowed = ", ".join(interval_kinds(name))
+        return f"--method {name} has the intervals {allowed}, not {interval!r}; {listed} can."
+    return f"--method {name} needs predicted grades: --predictions FILE or --prior scores:FILE."
+
+
+def _prior(text: str, predictions: str | None) -> tuple[str, Path | None]:
+    """The name of the prior, and the file of predicted grades, for the prior or the estimate."""
     kind, separator, path = text.partition(":")
     if kind == "scores" and path:
+        if predictions is not None:
+            raise CommandError(f"--predictions {predictions} is for other priors than {text}.")
         return kind, Path(path)
     if separator or kind not in PRIORS:
         raise CommandError(f"--prior must be one of {', '.join(PRIORS)}, not {text!r}.")
-    return kind, None
+    return kind, None if predictions is None else Path(predictions)
 
 
 def _noise(text: object, measure: Measure) -> float:

@@ -28,8 +28,9 @@ from estimation.core.measures import parse_measure
 from estimation.core.pool import Pool
 from estimation.core.priors import Prior, make_prior
 from estimation.core.queries.designs import QueryDesign, make_query_design
-from estimation.core.queries.estimates import ratio_estimate, topic_values
+from estimation.core.queries.estimators import ratio_estimate
 from estimation.core.queries.grade_models import uniform_grades
+from estimation.core.queries.values import topic_values
 from estimation.core.ranks import rank_runs
 from estimation.core.simulation import simulate
 from estimation.core.trials.settings import Setting

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from estimation.core import goals
-from estimation.core.bounds import BoundError, hoeffding_half_widths
+from estimation.core.bound_parts import BoundError
+from estimation.core.bounds import hoeffding_half_widths
 from estimation.core.combining import CombiningError
 from estimation.core.designs import DesignError
 from estimation.core.draws import (

@@ -12,20 +12,19 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
+from estimation.core.bound_parts import BoundError
 from estimation.core.bounds import (
-    BoundError,
-    chernoff_limits,
     difference_ranges,
     draw_covariance,
     draw_ranges,
     empirical_bernstein_half_widths,
     hoeffding_half_widths,
     label_noise_half_widths,
-    poisson_bernstein_half_widths,
 )
 from estimation.core.estimators import BLOCK_ROWS
 from estimation.core.intervals import difference_variances, zero_limit
 from estimation.core.labels import PairLabels
+from estimation.core.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
 
 WEIGHTS = np.array([[0.5, 0.2, 0.0], [0.3, 0.3, 0.1], [0.0, 0.4, 0.4], [0.2, 0.0, 0.7]])
 CHANCE = np.array([0.05, 0.45, 0.3, 0.2])  # of one draw

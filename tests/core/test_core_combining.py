@@ -146,18 +146,37 @@ def test_rounds_with_the_same_numbers_are_one_larger_sample(tiny_pool: Pool) -> 
         design_of(tiny_pool, "poisson", "beta", 3),
     )
     parts = [Part(each, draw(tiny_pool, each, seed="one")) for each in (small, large)]
-    drawn = drawn_together(tiny_pool, parts, same_numbers=True)
+    drawn = drawn_together(tiny_pool, [replace(part, numbers="one") for part in parts])
     most = np.maximum(small.inclusion(), large.inclusion())
     assert np.array_equal(drawn.inclusion, most)
     hits = np.zeros(len(tiny_pool))
     for number in range(4000):
         again = [Part(each, draw(tiny_pool, each, seed=f"s{number}")) for each in (small, large)]
-        hits[drawn_together(tiny_pool, again, same_numbers=True).pair] += 1
+        hits[drawn_together(tiny_pool, again).pair] += 1
     z = (hits / 4000 - most) / np.sqrt(np.maximum(most * (1 - most), 1e-9) / 4000)
     assert np.abs(z[most < 1]).max() < 4
     apart = drawn_together(tiny_pool, parts).inclusion
     wrong = (hits / 4000 - apart) / np.sqrt(np.maximum(apart * (1 - apart), 1e-9) / 4000)
     assert np.abs(wrong[apart < 1]).max() > 4
+
+
+def test_some_rounds_share_their_numbers_and_others_do_not(tiny_pool: Pool) -> None:
+    small, large = (design_of(tiny_pool, "poisson", "alpha", budget) for budget in (1, 2))
+    other = design_of(tiny_pool, "poisson", "beta", 2)
+    parts = [
+        Part(each, draw(tiny_pool, each, seed=seed), numbers=seed)
+        for each, seed in ((small, "one"), (other, "two"), (large, "one"))
+    ]
+    expected = 1.0 - (1.0 - large.inclusion()) * (1.0 - other.inclusion())
+    assert drawn_together(tiny_pool, parts).inclusion == pytest.approx(expected, **EXACT)
+    assert not np.allclose(drawn_together(tiny_pool, parts[1:]).inclusion, large.inclusion())
+
+
+def test_draws_of_one_seed_are_not_two_samples(tiny_pool: Pool) -> None:
+    first, second = designs(tiny_pool, "iid")
+    parts = [Part(each, draw(tiny_pool, each, seed="s"), numbers="s") for each in (first, second)]
+    with pytest.raises(CombiningError, match=r"parts\[1\] has the same draws .* one seed"):
+        drawn_together(tiny_pool, parts)
 
 
 def test_one_round_alone_is_what_it_is(tiny_pool: Pool) -> None:

@@ -171,6 +171,16 @@ def test_a_budget_for_everything_is_a_census(tiny_pool: Pool) -> None:
     assert not design_of(tiny_pool, budget=4).is_census
 
 
+def test_the_cost_of_everything_is_a_census_in_whatever_order_it_is_summed() -> None:
+    rng = np.random.default_rng(1)
+    for pairs in rng.integers(5, 3000, size=100).tolist():
+        size, costs = rng.random(pairs), rng.random(pairs) * 3 + 0.1
+        costs /= costs.mean()
+        whole = float(costs.sum())
+        found = poisson_thresholds(size, targets=np.array([0.999 * whole, whole]), costs=costs)
+        assert np.isinf(found).tolist() == [False, True], pairs
+
+
 def test_iid_inclusion_is_that_of_any_draw(tiny_pool: Pool) -> None:
     design = design_of(tiny_pool, method="iid", budget=3, batch_size=2)
     assert design.inclusion(1) == pytest.approx(1 - (1 - design.size) ** 2)
@@ -302,6 +312,45 @@ def test_curve_agrees_with_single_predictions_and_falls(tiny_pool: Pool, method:
         single = expected_half_widths(tiny_pool, design, measure=DCG, prior=prior)
         assert row == pytest.approx(single.half_width)
     assert np.all(np.diff(curve, axis=0) < 0)
+
+
+COSTS = np.array([0.5, 2.0, 1.0, 0.25, 3.0])
+
+
+@pytest.mark.parametrize("method", ["iid", "poisson"])
+def test_curve_with_costs_agrees_with_single_predictions(tiny_pool: Pool, method: str) -> None:
+    goal = goals.absolute(*RUNS)
+    prior = make_prior(tiny_pool, name="rank", goal=goal, measure=DCG, max_grade=1)
+    made = {"method": method, "costs": COSTS, "floor": 0.0}
+    first = design_of(tiny_pool, budget=3.0, batch_size=3.0, **made)
+    one_draw = float(first.size @ COSTS)
+    budgets = [n * one_draw for n in (2, 3, 5)] if method == "iid" else [2.0, 3.5, 6.75]
+    curve = half_width_curve(
+        tiny_pool, first, measure=DCG, prior=prior, budgets=budgets, costs=COSTS
+    )
+    for row, budget in zip(curve, budgets, strict=True):
+        design = design_of(tiny_pool, budget=budget, batch_size=budget, **made)
+        single = expected_half_widths(tiny_pool, design, measure=DCG, prior=prior)
+        assert row == pytest.approx(single.half_width)
+    if method == "poisson":
+        assert curve[-1].tolist() == [0.0] * 3
+    without = half_width_curve(tiny_pool, first, measure=DCG, prior=prior, budgets=budgets)
+    assert without[0] != pytest.approx(curve[0]), "the same budget buys another number of pairs"
+
+
+@pytest.mark.parametrize(
+    ("method", "costs", "message"),
+    [
+        ("priority", COSTS, "costs must be None: a design by 'priority' is made without"),
+        ("poisson", COSTS[:4], r"costs must hold one number per pair, 5, not \(4,\)"),
+        ("iid", COSTS - 0.5, r"costs must be positive, not 0\.0 \(item 0\)"),
+    ],
+)
+def test_curves_refuse_costs_that_do_not_fit(tiny_pool: Pool, method, costs, message) -> None:
+    prior = make_prior(tiny_pool, name="rank", goal=ALL, measure=DCG, max_grade=1)
+    design = design_of(tiny_pool, method=method)
+    with pytest.raises(ValueError, match=message):
+        half_width_curve(tiny_pool, design, measure=DCG, prior=prior, budgets=[2], costs=costs)
 
 
 def test_runs_out_of_reach_have_no_finite_half_width(tiny_pool: Pool) -> None:

@@ -161,7 +161,7 @@ def test_joint_terms_do_not_depend_on_the_block_size(monkeypatch) -> None:
     pairs = np.arange(4)
     arguments = {"probability": CHANCE, "draws": 5}
     whole = horvitz_thompson_iid(rows(pairs), noiseless(UTILITY), **arguments)
-    monkeypatch.setattr("estimation.core.estimators.BLOCK_CELLS", 5)
+    monkeypatch.setattr("estimation.core.joint.BLOCK_CELLS", 5)
     blocks = horvitz_thompson_iid(rows(pairs), noiseless(UTILITY), **arguments)
     assert blocks.covariance == pytest.approx(whole.covariance, rel=1e-14)
 

@@ -10,6 +10,8 @@ from estimation.core.collection import JudgedCollection, carry_over, evaluate_ru
 from estimation.core.designs import METHODS, Design, make_design
 from estimation.core.draws import Sample, draw
 from estimation.core.evaluation import MeasureResult, evaluate
+from estimation.core.guarantees import _Bernstein
+from estimation.core.intervals import Bound
 from estimation.core.labels import LabelRows
 from estimation.core.later_runs import OF_ONE_RUN, evaluate_with_later_runs
 from estimation.core.measures import Measure, parse_measure
@@ -93,9 +95,15 @@ def plain(
     return evaluate(joined, carried, moved, **asked | {"labels": rows}).results
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_runs_of_the_pool_keep_their_numbers_to_the_last_bit(method: str) -> None:
+USUAL = [(method, "student") for method in METHODS]
+GUARANTEED = [("iid", "hoeffding"), ("iid", "empirical-bernstein"), ("poisson", "bernstein"),
+              ("poisson", "chernoff")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "interval"), [*USUAL, *GUARANTEED])
+def test_runs_of_the_pool_keep_their_numbers_to_the_last_bit(method: str, interval: str) -> None:
     case = Case(method)
+    case.asked["interval"] = interval
     for before, now in zip(case.alone(), case.together(), strict=True):
         at = [now.runs.index(tag) for tag in before.runs]
         for name, estimator in before.estimators.items():
@@ -107,6 +115,7 @@ def test_runs_of_the_pool_keep_their_numbers_to_the_last_bit(method: str) -> Non
         assert now.support[at].tolist() == before.support.tolist()
         assert now.effective_sample_size[at].tolist() == before.effective_sample_size.tolist()
         assert now.by_topic[:, at].tolist() == before.by_topic.tolist()
+        assert now.interval == before.interval
 
 
 def test_plainly_the_support_under_a_ratio_measure_would_not_stay() -> None:
@@ -238,13 +247,14 @@ def test_what_is_out_of_reach_is_counted_by_hand(ranked) -> None:
 # -------------------------------------------------------------------------------- ranks, slack
 
 
-def ranking(slack: list[list[float]] | None) -> list[list[int]]:
+def ranking(slack: list[list[float]] | None, *, bound: Bound | None = None) -> list[list[int]]:
     found = rank_runs(
         np.array([2.0, 1.0]),
         covariance=np.eye(2) * 0.005,
         df=np.full((2, 2), 1e6),
         tags=("a", "b"),
         slack=None if slack is None else np.array(slack),
+        bound=bound,
     )
     assert found.difference[0, 1] == 1.0
     return found.verdicts.tolist()
@@ -258,6 +268,19 @@ def test_only_what_a_difference_has_beyond_the_slack_counts() -> None:
     assert ranking([[0.0, 0.9], [0.0, 0.0]]) == open_
     assert ranking([[0.0, 5.0], [0.0, 0.0]]) == open_
     assert ranking([[0.0, 0.0], [5.0, 0.0]]) == told
+
+
+def test_a_guarantee_has_to_hold_beyond_the_slack() -> None:
+    """A guaranteed half width of 0.3, and standard errors that would decide otherwise."""
+    told, open_ = [[0, 1], [-1, 0]], [[0, 0], [0, 0]]
+    apart = 1.0 - np.eye(2)
+    variance = 0.3**2 / (2.0 * np.log(2.0 / 0.05))
+    bound = _Bernstein(largest=0.0 * apart, variance=variance * apart)
+    assert bound.below(0.95) == pytest.approx(0.3 * apart)
+    assert ranking(None, bound=bound) == told
+    assert ranking([[0.0, 0.69], [0.0, 0.0]], bound=bound) == told
+    assert ranking([[0.0, 0.71], [0.0, 0.0]], bound=bound) == open_
+    assert ranking([[0.0, 0.0], [5.0, 0.0]], bound=bound) == told
 
 
 @pytest.mark.parametrize("slack", [[[0.0, -0.1], [0.0, 0.0]], [[0.0]], [[0.0, np.nan], [0.0, 0.0]]])

@@ -23,9 +23,11 @@ from estimation.core.queries.designs import (
     labelling_costs,
     make_query_design,
 )
-from estimation.core.queries.estimates import evaluate_queries, topic_values
+from estimation.core.queries.distributions import proportional
+from estimation.core.queries.estimates import evaluate_queries
 from estimation.core.queries.grade_models import GradeModel, uniform_grades
-from estimation.core.queries.moments import expected_squares
+from estimation.core.queries.moments import expected_squares, goal_moments
+from estimation.core.queries.values import topic_values
 from estimation.core.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
@@ -95,6 +97,31 @@ def test_no_other_distribution_has_a_smaller_error_for_its_cost(goal: Goal) -> N
     for rule in ("uniC", "uniform"):  # twins
         twin = make_query_design(pool, rule=rule, **options)
         assert variance_times_cost(twin.probability, squares, twin.cost) > least * 1.001
+
+
+@pytest.mark.parametrize("goal", [goals.single("beta"), goals.absolute(*RUNS)])
+@pytest.mark.parametrize("text", ["ERR", "DCG", "AP"])
+def test_no_other_distribution_is_better_for_the_unnormalized_mean(text: str, goal: Goal) -> None:
+    """Of which the square of the mean is taken away; twins: Theorem 1, and costs left out."""
+    pool, _, model = synthetic(30, seed=1)
+    measure, cost = parse_measure(text), np.linspace(1.0, 9.0, 30)
+    options = {"goal": goal, "measure": measure, "model": model}
+    told = goal_moments(pool, **options)
+    squares, every = told.squares("unbiased"), np.ones(30, dtype=bool)
+
+    def error(q: np.ndarray) -> float:
+        return (float(np.sum(squares / q)) / 30**2 - told.level(every)) * float(cost @ q)
+
+    best = make_query_design(
+        pool, costs=cost, budget=60, floor=0.0, estimator="unbiased", **options
+    ).probability
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        other = best * np.exp(0.1 * rng.normal(size=30))
+        assert error(other / other.sum()) > error(best)
+    for paid in (cost, np.ones(30)):
+        twin = proportional(squares, paid, eligible=every, floor=0.0)
+        assert error(twin) > error(best) * 1.001
 
 
 def test_names_have_no_influence(pool: Pool, ranked: Lists) -> None:

@@ -11,7 +11,7 @@ from benchmarks import query_sampling
 from estimation.core import goals
 from estimation.core.goals import Goal
 from estimation.core.measures import parse_measure
-from estimation.core.queries.estimates import topic_values
+from estimation.core.queries.values import topic_values
 
 _JUDGED: dict[Path, query_sampling.JudgedCollection] = {}
 
@@ -57,6 +57,7 @@ def test_err_agrees_with_gdeval(data_dir: Path) -> None:
         (goals.pair(*query_sampling.PAIR), "DCG(dcg='exp-log2')", "active", 0.10, 0.40),
         (goals.single(query_sampling.SINGLE), "ERR", "active", -0.05, 0.20),
         (goals.single(query_sampling.SINGLE), "ERR", "unbiased", 0.35, 0.60),
+        (goals.single(query_sampling.SINGLE), "AP", "unbiased", 0.04, 0.26),
     ],
 )
 def test_choosing_topics_saves_labels(

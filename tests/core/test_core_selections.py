@@ -26,6 +26,7 @@ from estimation.core.baselines.selections import BudgetError, Selection
 from estimation.core.baselines.stratified import Strata, stratified_selection, stratify, take
 from estimation.core.measures import MeasureError, parse_measure
 from estimation.core.pool import Pool, build_pool
+from estimation.core.simulation import true_topic_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 LINEAR = [parse_measure("P@2"), parse_measure("DCG@3")]
@@ -193,6 +194,36 @@ def test_numerator_of_average_precision_and_r_are_unbiased(small, name: str) -> 
     assert counted == pytest.approx(relevant, **EXACT)
     assert mean_of(weighted, numerator) == pytest.approx(truth, **EXACT)
     assert mean_of(weighted, as_if_independent) != pytest.approx(truth, rel=1e-3)
+
+
+def test_ratios_are_relevant_from_the_grade_that_the_measure_names(small) -> None:
+    pool, grades = small
+    high = (grades >= 2).astype(np.int64)
+    assert 0 < high.sum() < np.count_nonzero(grades)
+    for _, selection in SAMPLING["uniform"](pool):
+        for name in ("AP", "AP@2", "Rprec"):
+            asked = name.replace("AP", "AP(rel=2)").replace("Rprec", "Rprec(rel=2)")
+            found = topic_estimates(pool, selection, grades=grades, measure=asked)
+            expected = topic_estimates(pool, selection, grades=high, measure=name)
+            assert found == pytest.approx(expected, **EXACT)
+        with pytest.raises(MeasureError, match="nDCG@2 is not estimated from a sample"):
+            topic_estimates(pool, selection, grades=grades, measure="nDCG@2")
+        with pytest.raises(MeasureError, match="AP has no covariance"):
+            covariance(pool, selection, grades=grades, measure="AP")
+
+
+def test_what_is_certain_is_the_measure_with_unjudged_pairs_at_grade_0(small) -> None:
+    pool, grades = small
+    pairs = np.arange(1, len(pool), 2)
+    known = np.zeros(len(pool), dtype=np.int64)
+    known[pairs] = grades[pairs]
+    selection = Selection.certain(pool, "known", pairs)
+    for name in ("AP", "Rprec", "nDCG", "nDCG(dcg='exp-log2')@2", "P(rel=2)@2"):
+        found = topic_estimates(pool, selection, grades=grades, measure=name)
+        truth = true_topic_values(pool, grades=known, measure=parse_measure(name))
+        assert np.array_equal(found, truth)
+        whole = values_from_grades(pool, grades=grades, measure=name)
+        assert not np.array_equal(found, whole)
 
 
 @pytest.mark.parametrize("topic", [0, 1])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core import estimators, goals, reach
+from estimation.core import estimators, goals, joint, products, reach
 from estimation.core.arrays import column_sums
 from estimation.core.designs import Design, make_design
 from estimation.core.draws import Sample, draw
@@ -65,42 +65,49 @@ def evaluated(
 
 
 @pytest.fixture
-def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Rows that went into products of runs, one number for every pass over them."""
     found: list[int] = []
-    blocks = estimators._blocks
+    blocks = products._blocks
 
-    def counting(rows: sparse.csr_array) -> Iterator[sparse.csr_array]:
+    def counting(rows: sparse.csr_array) -> Iterator[object]:
         found.append(rows.shape[0])
         return blocks(rows)
 
-    monkeypatch.setattr(estimators, "_blocks", counting)
+    monkeypatch.setattr(products, "_blocks", counting)
     return found
 
 
-def test_one_pass_over_the_relevant_pairs_makes_a_covariance(
-    pool: Pool, products: list[int]
-) -> None:
+def test_one_pass_over_the_relevant_pairs_makes_a_covariance(pool: Pool, passes: list[int]) -> None:
     design = design_of(pool)
     sample = draw(pool, design, seed="speed")
     evaluated(pool, design)
-    uncertain = design.inclusion()[sample.pair] < 1.0
-    relevant = int(np.count_nonzero(uncertain & (sample.pair % 5 == 0)))
-    assert 0 < relevant < len(sample.pair) / 2
-    assert products == [relevant] * len(MEASURES)
+    uncertain = (design.inclusion()[sample.pair] < 1.0) & (sample.pair % 5 == 0)
+    returned = [np.diff(pool.weights(each, sample.pair).indptr) > 0 for each in MEASURES]
+    assert 0 < np.count_nonzero(uncertain) < len(sample.pair) / 2
+    assert passes == [np.count_nonzero(uncertain & each) for each in returned]
+    assert passes[1] < passes[0]  # P@5 looks at fewer pairs than DCG
+
+
+def test_one_pass_of_each_estimator_of_draws(pool: Pool, passes: list[int]) -> None:
+    design = design_of(pool, "iid")
+    sample = draw(pool, design, seed="speed")
+    evaluated(pool, design, measures=MEASURES[:1])
+    relevant = int(np.count_nonzero(sample.pair % 5 == 0))
+    assert passes == [relevant, 0, relevant]  # is, its disagreement, of which there is none, ht
 
 
 def test_disagreement_brings_in_no_pair_but_those_that_disagree(
-    pool: Pool, products: list[int]
+    pool: Pool, passes: list[int]
 ) -> None:
     design = design_of(pool)
     evaluated(pool, design)
-    agreed = products.copy()
-    products.clear()
+    agreed = passes.copy()
+    passes.clear()
     evaluated(pool, design, twice=10)
-    assert len(products) == len(agreed)
-    assert all(few <= many <= few + 10 for few, many in zip(agreed, products, strict=True))
-    assert products != agreed
+    assert len(passes) == len(agreed)
+    assert all(few <= many <= few + 10 for few, many in zip(agreed, passes, strict=True))
+    assert passes != agreed
 
 
 def test_rows_without_gain_are_empty_and_the_others_whole(pool: Pool) -> None:
@@ -115,15 +122,22 @@ def test_rows_without_gain_are_empty_and_the_others_whole(pool: Pool) -> None:
 
 def test_tiny_entries_that_are_left_out_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
-    dense = rng.random((300, 5)) * 0.5 ** rng.integers(0, 300, size=(300, 5))
-    weights, scale = sparse.csr_array(dense), rng.random(300)
-    short = estimators._power_sums(weights, scale)
-    monkeypatch.setattr(estimators, "NEGLIGIBLE", 0.0)
-    whole = estimators._power_sums(weights, scale)
+    rows = sparse.csr_array(rng.random((300, 5)) * 0.5 ** rng.integers(0, 300, size=(300, 5)))
+    whole, short, shorter = products.power_sums(rows), rows.copy(), rows.copy()
+    products.leave_out_negligible(short)
+    assert np.count_nonzero(short.data) < rows.nnz
     for name in ("squares", "thirds", "fourths"):
-        assert getattr(short, name) == pytest.approx(getattr(whole, name), rel=1e-14)
-    monkeypatch.setattr(estimators, "NEGLIGIBLE", 1e-3)
-    assert estimators._power_sums(weights, scale).squares != pytest.approx(whole.squares, rel=1e-14)
+        found = getattr(products.power_sums(short), name)
+        assert found == pytest.approx(getattr(whole, name), rel=1e-14)
+    monkeypatch.setattr(products, "NEGLIGIBLE", 1e-3)
+    products.leave_out_negligible(shorter)
+    assert products.power_sums(shorter).squares != pytest.approx(whole.squares, rel=1e-14)
+
+
+def test_entries_that_matter_to_a_run_of_small_weights_stay() -> None:
+    rows = sparse.csr_array(np.array([[1.0, 0.0], [1e-30, 1e-30], [1e-60, 1e-50]]))
+    products.leave_out_negligible(rows)
+    assert rows.toarray().tolist() == [[1.0, 0.0], [1e-30, 1e-30], [0.0, 0.0]]
 
 
 # ---------------------------------------------------------- joint probabilities of draws
@@ -137,13 +151,23 @@ def couples(draws: int, limit: float) -> tuple[sparse.csr_array, np.ndarray]:
     return sparse.csr_array(rng.random((200, 4)) * (rng.random((200, 4)) < 0.6)), chances
 
 
+def by_series(values: sparse.csr_array, chances: np.ndarray, draws: int) -> np.ndarray:
+    series = joint._Series.of(np.ones(200), chances, np.arange(200), draws)
+    _, weighted = products.weighted_power_sums(values, factors=series.same, columns=series.factors)
+    return series.total(weighted)
+
+
+def coupled(values: sparse.csr_array, chances: np.ndarray, draws: int) -> np.ndarray:
+    return joint.coupled_sums(values, np.ones(200), chances, draws)[1]
+
+
 @pytest.mark.parametrize("draws", [1000, 20_000, 1_000_000])
 @pytest.mark.parametrize("limit", [1e-4, 0.05, 0.499])
 def test_series_agrees_with_all_couples(draws: int, limit: float) -> None:
     values, chances = couples(draws, limit)
-    blocks = estimators._joint_terms_by_blocks(values, chances, draws)
-    series = estimators._joint_terms_by_series(values, chances, draws)
-    assert series == pytest.approx(blocks, rel=1e-12)
+    expected = joint._by_blocks(values, chances, draws)
+    assert by_series(values, chances, draws) == pytest.approx(expected, rel=1e-12)
+    assert coupled(values, chances, draws) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("name", "less"), [("SERIES_DEGREE", 0), ("SERIES_POWER", 1)])
@@ -151,41 +175,48 @@ def test_twin_that_ends_the_series_early_is_caught(
     name: str, less: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values, chances = couples(1000, 0.499)
-    blocks = estimators._joint_terms_by_blocks(values, chances, 1000)
-    monkeypatch.setattr(estimators, name, less)
-    series = estimators._joint_terms_by_series(values, chances, 1000)
-    assert series != pytest.approx(blocks, rel=1e-12)
+    expected = joint._by_blocks(values, chances, 1000)
+    monkeypatch.setattr(joint, name, less)
+    assert by_series(values, chances, 1000) != pytest.approx(expected, rel=1e-12)
 
 
 def test_pairs_that_are_sure_to_be_drawn_may_stay_out(monkeypatch: pytest.MonkeyPatch) -> None:
     values, chances = couples(20_000, 0.05)
     chances[:20] = 70 / 20_000
-    arguments = (values, np.ones(200), chances, 20_000)
-    short = estimators._joint_terms(*arguments)
+    short = coupled(values, chances, 20_000)
     inclusion = -np.expm1(20_000 * np.log1p(-chances))
     variance = np.diag(estimators.cross_product(values, (1.0 - inclusion) / inclusion**2))
     allowed = 1e-14 * np.sqrt(np.multiply.outer(variance, variance))
-    monkeypatch.setattr(estimators, "SURE_DRAWS", np.inf)
-    assert np.all(np.abs(short - estimators._joint_terms(*arguments)) <= allowed)
-    monkeypatch.setattr(estimators, "SURE_DRAWS", 4.0)
-    assert np.any(np.abs(short - estimators._joint_terms(*arguments)) > allowed)
+    monkeypatch.setattr(joint, "SURE_DRAWS", np.inf)
+    assert np.all(np.abs(short - coupled(values, chances, 20_000)) <= allowed)
+    monkeypatch.setattr(joint, "SURE_DRAWS", 4.0)
+    assert np.any(np.abs(short - coupled(values, chances, 20_000)) > allowed)
+
+
+def test_labels_scale_the_couples_and_nothing_else() -> None:
+    values, chances = couples(20_000, 0.05)
+    label = np.random.default_rng(3).random(200) * (np.arange(200) % 3 > 0)
+    scaled = sparse.csr_array(values.toarray() * label[:, None])
+    for draws in (900, 20_000):
+        sums, found = joint.coupled_sums(values, label, chances, draws)
+        assert found == pytest.approx(coupled(scaled, chances, draws), rel=1e-12)
+        assert (sums.squares == products.power_sums(values).squares).all()
 
 
 def test_series_looks_at_every_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:
     cells: list[int] = []
-    dependence = estimators._dependence
+    dependence = joint._dependence
 
     def counting(odds: np.ndarray, *rest: object) -> np.ndarray:
         cells.append(odds.size)
         return dependence(odds, *rest)
 
-    monkeypatch.setattr(estimators, "_dependence", counting)
+    monkeypatch.setattr(joint, "_dependence", counting)
     values, chances = couples(1000, 0.4)
-    number = np.count_nonzero(np.diff(values.indptr))
-    estimators._joint_terms(values, np.ones(200), chances, 1000)
-    assert cells == [number]
-    estimators._joint_terms(values, np.ones(200), chances * 2, 1000)  # too large for the series
-    assert cells == [number, number**2]
+    coupled(values, chances, 1000)
+    assert cells == [200]
+    coupled(values, chances * 2, 1000)  # too large for the series
+    assert cells == [200, 200**2]
 
 
 # --------------------------------------------------------------------- sums over all entries
@@ -225,11 +256,56 @@ def test_support_by_hand(pool: Pool) -> None:
     assert support(pool, MEASURES[0], eligible) == pytest.approx(within / whole, rel=1e-13)
 
 
+def by_rank_one_by_one(pool: Pool, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    number, largest = np.zeros((2, len(pool.runs), pool.depth + 1))
+    for pair, run, rank in zip(pool.entry_pair, pool.run, pool.rank, strict=True):
+        number[run, rank] += 1
+        largest[run, rank] = max(largest[run, rank], values[pair])
+    return number, largest
+
+
+def test_entries_by_rank_are_those_counted_one_by_one(pool: Pool) -> None:
+    values = np.random.default_rng(9).random(len(pool))
+    number, largest = by_rank_one_by_one(pool, values)
+    assert 0 < np.count_nonzero(number == 0) < number.size / 2  # short lists
+    assert (reach.number_by_rank(pool) == number).all()
+    assert (reach.largest_by_rank(pool, values) == largest).all()
+    for rank in (1, 5, pool.depth):
+        top = slice(rank + 1)
+        found = reach.top_of_lists(pool, values, rank)
+        assert (found[0] == number[:, top]).all()
+        assert (found[1] == largest[:, top]).all()
+
+
+def test_limits_of_the_top_ranks_look_at_these_alone(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    design, measure = design_of(pool), parse_measure("P@5")
+    whole, short = every_entry(pool, design), every_entry(pool, design)
+    expected = whole.largest_terms(measure, 2)
+    monkeypatch.setattr(reach, "SHALLOW", 0.1)
+    found = short.largest_terms(measure, 2)
+    assert "_largest_by_rank" in vars(whole)
+    assert "_largest_by_rank" not in vars(short)
+    assert found[0].tolist() == expected[0].tolist()
+    assert found[1] == pytest.approx(expected[1], rel=1e-14)
+
+
+def test_pairs_out_of_reach_are_counted_from_either_side(pool: Pool) -> None:
+    one = np.ones(len(pool))
+    for share in (3, 40):  # most of the entries are out of reach, or few
+        eligible = np.arange(len(pool)) % share == 0
+        for reached in (eligible, ~eligible):
+            found = reach.Reach.of_design(pool, reached)._out_of_reach_by_rank
+            (expected,) = reach.rank_sums(pool, np.flatnonzero(~reached), [one[~reached]])
+            assert (found == expected).all()
+
+
 def test_measures_share_their_passes_over_entries(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes: list[str] = []
-    sums, everything = reach.rank_sums, reach._ByRank.of
+    sums, everything = reach.rank_sums, reach.largest_by_rank
 
     def counting(*arguments: object) -> np.ndarray:
         passes.append("sums")
@@ -240,7 +316,7 @@ def test_measures_share_their_passes_over_entries(
         return everything(*arguments)
 
     monkeypatch.setattr(reach, "rank_sums", counting)
-    monkeypatch.setattr(reach._ByRank, "of", counting_all)
+    monkeypatch.setattr(reach, "largest_by_rank", counting_all)
     deep = [parse_measure(text) for text in ("DCG", "DCG@30", "RBP(p=0.9)")]
     found = evaluated(pool, design_of(pool), measures=deep)
     assert all(np.all(result.estimate.se > 0.0) for result in found.results)

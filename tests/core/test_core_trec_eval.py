@@ -5,7 +5,7 @@ collection, all its runs. Documents that are not in the qrels have grade 0 on bo
 """
 
 import lzma
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,10 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import parse_measure
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
-from estimation.core.queries.estimates import topic_values
+from estimation.core.queries.designs import make_query_design
+from estimation.core.queries.grade_models import uniform_grades
+from estimation.core.queries.values import topic_values
+from estimation.core.rounds import draw_round
 from estimation.core.simulation import true_topic_values
 from tests.core.conftest import Collection, read_grades
 
@@ -104,10 +107,30 @@ def census(pool: Pool, grades: np.ndarray, texts: list[str]) -> Evaluation:
     return evaluate(pool, design, sample, labels=labels, measures=measures, max_grade=best)
 
 
-def assert_census_is_trec_eval(collection: Collection, measures: Mapping[str, str]) -> None:
+def census_of_topics(pool: Pool, grades: np.ndarray, texts: list[str]) -> Evaluation:
+    """Every topic is drawn, and all documents of its pool are judged."""
+    measures, best = [parse_measure(text) for text in texts], int(grades.max())
+    design = make_query_design(
+        pool, goal=goals.absolute(*pool.runs), measure=measures[0], measures=measures,
+        model=uniform_grades(pool, max_grade=best), rule="uniform", budget=len(pool),
+    )  # fmt: skip
+    assert design.is_census
+    drawn = draw_round(pool, design, seed="census")
+    pairs = drawn.served(pool).pair
+    assert len(pairs) == len(pool)
+    labels = LabelRows(pairs, grades[pairs])
+    return drawn.evaluate(pool, labels=labels, measures=measures, max_grade=best)
+
+
+def assert_census_is_trec_eval(
+    collection: Collection,
+    measures: Mapping[str, str],
+    *,
+    judged: Callable[[Pool, np.ndarray, list[str]], Evaluation] = census,
+) -> None:
     pool = collection.pool(depth=100)
     grades = collection.grades(pool)
-    results = census(pool, grades, list(measures)).results
+    results = judged(pool, grades, list(measures)).results
     found = np.stack([each.by_topic for each in results]) * len(pool.topics)
     evaluator = pytrec_eval.RelevanceEvaluator(qrels_of(pool, grades), names_for(measures))
     for place, tag in enumerate(pool.runs):
@@ -120,6 +143,10 @@ def test_a_census_of_trec8_is_trec_eval_for_all_129_runs(trec8: Collection) -> N
     assert_census_is_trec_eval(trec8, BINARY)
 
 
+def test_whole_topics_of_trec8_are_trec_eval_for_all_129_runs(trec8: Collection) -> None:
+    assert_census_is_trec_eval(trec8, BINARY, judged=census_of_topics)
+
+
 @pytest.fixture(scope="module")
 def dl2019(data_dir: Path) -> Collection:
     return Collection(data_dir / "dl2019")
@@ -127,6 +154,10 @@ def dl2019(data_dir: Path) -> Collection:
 
 def test_a_census_of_graded_passages_is_trec_eval_for_all_runs(dl2019: Collection) -> None:
     assert_census_is_trec_eval(dl2019, GRADED)
+
+
+def test_whole_topics_of_graded_passages_are_trec_eval_for_all_runs(dl2019: Collection) -> None:
+    assert_census_is_trec_eval(dl2019, GRADED, judged=census_of_topics)
 
 
 def test_relevance_from_grade_two_is_that_of_trec_eval(dl2019: Collection) -> None:

@@ -14,7 +14,15 @@ from estimation.core.goals import Goal
 from estimation.core.measures import parse_measure
 from estimation.core.pool import Pool, PoolError, build_pool
 from estimation.core.priors import make_prior
-from estimation.core.trials.methods import METHODS, Outcome, Player, Spread, _calibrated, prepare
+from estimation.core.trials.methods import (
+    METHODS,
+    Outcome,
+    Player,
+    Spread,
+    _calibrated,
+    methods_for,
+    prepare,
+)
 from estimation.core.trials.reports import Report, kendall_tau, play_trials
 from estimation.core.trials.settings import Assessors, Setting, TrialError
 
@@ -40,7 +48,8 @@ def setting(ranked) -> Setting:
     pool = build_pool([f"t{t}" for t in range(4)], runs, depth=10)
     grades = rng.choice(3, size=len(pool), p=[0.5, 0.3, 0.2])
     goal, measure = goals.absolute(*TAGS), parse_measure("DCG@10")
-    return Setting(pool, grades, 2, goal, measure, budget=40)
+    predicted = np.clip(grades + rng.uniform(-0.5, 0.5, len(grades)), 0, 2)
+    return Setting(pool, grades, 2, goal, measure, budget=40, predicted=predicted)
 
 
 def report(setting: Setting, method: str, trials: int = 3, seed: str = "7") -> Report:
@@ -197,7 +206,17 @@ def test_assessors_without_noise_tell_the_truth(setting: Setting) -> None:
 
 # ----------------------------------------------------------------------------------- the methods
 
-UNBIASED = ("poisson", "priority", "iid", "per-query", "active", "uniform", "stratified", "deep")
+UNBIASED = (
+    "poisson",
+    "difference",
+    "priority",
+    "iid",
+    "per-query",
+    "active",
+    "uniform",
+    "stratified",
+    "deep",
+)
 
 
 def z_scores(setting: Setting, method: str, truth: FloatArray, trials: int) -> FloatArray:
@@ -220,6 +239,88 @@ def test_whole_topics_are_right_on_average_about_noisy_assessors(setting: Settin
     noisy = replace(census(setting, "ERR@5"), assessors=Assessors(labels=2, noise=0.3))
     assert np.abs(z_scores(noisy, "query", noisy.truth(), 150)).max() < 4.0
     assert np.abs(z_scores(noisy, "query", census(setting, "ERR@5").truth(), 150)).max() > 6.0
+
+
+def test_good_predictions_help_and_misleading_ones_do_little_harm(setting: Setting) -> None:
+    """The design is the same for both estimators, and bad for misleading predictions."""
+    helped, plain = (report(setting, method, trials=100) for method in ("difference", "poisson"))
+    assert helped.rmse < 0.9 * plain.rmse
+    assert helped.judged_pairs == plain.judged_pairs
+    assert helped.bias < 4 * helped.sd / 10
+    misled = replace(setting, predicted=2.0 - setting.grades)
+    helped, plain = (report(misled, method, trials=100) for method in ("difference", "poisson"))
+    assert helped.rmse < 1.1 * plain.rmse
+    assert helped.bias < 4 * helped.sd / 10
+
+
+def test_unfounded_predictions_are_refused(setting: Setting) -> None:
+    with pytest.raises(TrialError, match="predicted grades for the method difference"):
+        prepare(replace(setting, predicted=None), "difference")
+
+
+# ------------------------------------------------------------------------- guaranteed intervals
+
+GUARANTEED = [
+    ("iid", "hoeffding"),
+    ("iid", "empirical-bernstein"),
+    ("poisson", "bernstein"),
+    ("poisson", "chernoff"),
+]
+
+
+@pytest.mark.parametrize(("method", "kind"), GUARANTEED)
+@pytest.mark.parametrize("goal", EVERY_GOAL, ids=lambda goal: goal.kind)
+def test_guaranteed_intervals_are_wider_and_cover(
+    setting: Setting, goal: Goal, method: str, kind: str
+) -> None:
+    usual = replace(setting, goal=goal)
+    plain, found = (
+        report(each, method, trials=8) for each in (usual, replace(usual, interval=kind))
+    )
+    assert (found.rmse, found.bias, found.kendall_tau) == (
+        plain.rmse, plain.bias, plain.kendall_tau
+    )  # fmt: skip
+    assert found.half_width > plain.half_width
+    assert found.coverage == 1.0
+
+
+def test_limits_of_differences_are_the_sums_of_their_bounds(setting: Setting) -> None:
+    """Against the mean of four runs: the three differences, over four, at a third of the error."""
+    wide = replace(setting, goal=goals.ranking(*TAGS), interval="bernstein")
+    outcome = prepare(wide, "poisson")("7/0")
+    assert outcome.spread is not None
+    bound = outcome.spread.differences
+    assert bound is not None
+    expected = bound.below(1.0 - 0.05 / 3.0).sum(axis=1) / 4.0
+    found = report(wide, "poisson", trials=1)
+    assert found.half_width == pytest.approx(expected.mean())
+    pair = replace(setting, goal=goals.pair("r2", "r0"), interval="bernstein")
+    assert report(pair, "poisson", trials=1).half_width == pytest.approx(
+        prepare(pair, "poisson")("7/0").spread.differences.below(0.95)[2, 0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "message"),
+    [
+        ("iid", "chernoff", "interval must be one of student, hoeffding, .* method iid, not 'cher"),
+        ("poisson", "hoeffding", "one of student, bernstein, chernoff for the method poisson"),
+        ("difference", "chernoff", "one of student for the method difference, not 'chernoff'"),
+        ("top", "bernstein", "one of student for the method top, not 'bernstein'"),
+    ],
+)
+def test_intervals_that_a_method_lacks_are_refused(
+    setting: Setting, method: str, kind: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        prepare(replace(setting, interval=kind), method)
+
+
+def test_methods_for_a_kind_of_intervals() -> None:
+    dcg, average = parse_measure("DCG@10"), parse_measure("AP")
+    assert methods_for(dcg, interval="hoeffding") == ("iid",)
+    assert methods_for(dcg, interval="chernoff") == ("poisson",)
+    assert methods_for(average, interval="chernoff") == ()
 
 
 @pytest.mark.parametrize("method", ["top", "mtf", "mab"])
@@ -307,6 +408,11 @@ def test_a_longer_series_begins_with_the_shorter(setting: Setting) -> None:
         ({"max_grade": 1}, r"grades must lie between 0 and 1, not 2 \(item \d+\)"),
         ({"max_grade": 0}, "max_grade must be a whole number between 1 and 50, not 0"),
         ({"grades": np.zeros(3, dtype=np.int64)}, "grades must hold one grade per pair"),
+        ({"interval": "wide"}, "interval must be one of student, .*, chernoff, not 'wide'"),
+        (
+            {"measure": parse_measure("AP"), "interval": "chernoff"},
+            "interval must be student for AP, not 'chernoff'",
+        ),
         (
             {"measure": parse_measure("AP"), "assessors": Assessors(noise=0.1)},
             "noise must be 0 for AP",
@@ -337,11 +443,11 @@ def test_bad_arguments(setting: Setting) -> None:
     ("measure", "method", "able"),
     [
         ("ERR@5", "iid", "query"),
-        ("AP@5", "active", "poisson, priority, iid, per-query, uniform"),
-        ("nDCG@5", "uniform", "poisson, priority, iid, per-query, top, deep, mtf, mab"),
-        ("nDCG", "top", "poisson, priority, iid, per-query"),
-        ("AP(rel=2)", "mtf", "poisson, priority, iid, per-query, active"),
-        ("Mean", "query", "poisson, priority, iid, per-query, active, uniform"),
+        ("AP@5", "active", "poisson, priority, iid, per-query, query, uniform"),
+        ("nDCG@5", "uniform", "poisson, priority, iid, per-query, query, top, deep, mtf, mab"),
+        ("nDCG", "stratified", "poisson, priority, iid, per-query, query, top, deep, mtf, mab"),
+        ("AP", "difference", "poisson, priority, iid, per-query, query, active, uniform"),
+        ("Mean", "query", "poisson, difference, priority, iid, per-query, active, uniform"),
     ],
 )
 def test_a_method_without_an_estimator(

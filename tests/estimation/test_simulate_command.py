@@ -234,6 +234,46 @@ def test_a_good_prediction_helps(folder: Path, simulate: Simulate) -> None:
     assert scores["rmse"] < 0.5 * usual["rmse"]
 
 
+def graded(folder: Path) -> str:
+    """The option with a file of the true grades as predictions."""
+    predicted = folder / "predicted.txt"
+    predicted.write_text((folder / "qrels.txt").read_text())
+    return f"scores:{predicted}"
+
+
+def test_predicted_grades_help_the_estimate(simulate: Simulate, folder: Path) -> None:
+    options = ("--budget", "20", "--trials", "30", "--prior", graded(folder))
+    plain, helped = rows(simulate, *options, "--method", "poisson,difference")
+    assert (plain["method"], helped["method"]) == ("poisson", "difference")
+    assert helped["rmse"] < 0.5 * plain["rmse"]
+    assert list(helped) == [key for key in KEYS if key != "seconds_per_trial"]
+    elsewhere = (*options[:4], "--method", "difference", "--predictions", graded(folder)[7:])
+    (apart,) = rows(simulate, *elsewhere)
+    (usual,) = rows(simulate, *options[:4], "--method", "poisson")
+    assert apart["rmse"] < 0.5 * usual["rmse"]
+    assert apart["judged_pairs"] == usual["judged_pairs"] != helped["judged_pairs"]
+    every = {row["method"] for row in rows(simulate, *options[:4], "--method", "all")}
+    assert "difference" not in every
+    assert "difference" in {row["method"] for row in rows(simulate, *options, "--method", "all")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"), [("empirical-bernstein", "iid"), ("chernoff", "poisson")]
+)
+def test_guaranteed_intervals(simulate: Simulate, kind: str, method: str) -> None:
+    """The methods that have them are the default, and are all that can work."""
+    (usual,) = rows(simulate, "--method", method, "--budget", "20")
+    for choice in ((), ("--method", "all")):
+        (found,) = rows(simulate, "--interval", kind, "--budget", "20", *choice)
+        assert found["method"] == method
+        assert found["half_width"] > usual["half_width"]
+        assert {**found, "half_width": None, "coverage": None} == {
+            **usual, "half_width": None, "coverage": None
+        }  # fmt: skip
+    heading = simulate("--interval", kind, "--budget", "20").splitlines()[0]
+    assert heading == f"DCG@8, 3 runs, 3 topics, depth 8, 3 trials, {kind} intervals"
+
+
 def test_budgets_in_pairs(simulate: Simulate) -> None:
     options = ("--method", "iid", "--budget", "20", "--trials", "100")
     assert rows(simulate, *options)[0]["judged_pairs"] < 17
@@ -242,7 +282,9 @@ def test_budgets_in_pairs(simulate: Simulate) -> None:
     assert pairs["budget"] == 20
 
 
-METHOD_NAMES = "poisson, priority, iid, per-query, query, active, uniform, stratified, top, deep"
+METHOD_NAMES = (
+    "poisson, difference, priority, iid, per-query, query, active, uniform, stratified, top, deep"
+)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +299,23 @@ METHOD_NAMES = "poisson, priority, iid, per-query, query, active, uniform, strat
         (["--method", "iid,,top"], "--method must be parts with commas between them, not 'iid,,"),
         (["--method", "iid,iid"], "--method has 'iid' twice"),
         (["--measure", "ERR@5", "--method", "iid"], "--method iid does not .* ERR@5; query can"),
-        (["--measure", "AP", "--method", "query"], "--method query .* AP; poisson, priority, iid"),
+        (["--measure", "Mean", "--method", "query"], "--method query .* Mean; poisson"),
+        (
+            ["--prior", "scores:a", "--predictions", "b"],
+            "--predictions b is for other priors than scores:a",
+        ),
+        (["--predictions", "/nowhere"], "predicted grades /nowhere cannot be read: No such file"),
+        (["--method", "iid,difference"], "--method difference needs .* or --prior scores:FILE"),
+        (["--measure", "AP", "--method", "difference"], "--method difference does not estimate AP"),
+        (["--interval", "wide"], "--interval must be one of student, .*, chernoff, not 'wide'"),
+        (
+            ["--interval", "chernoff", "--method", "poisson,iid"],
+            "--method iid has the intervals student, .*-bernstein, not 'chernoff'; poisson can",
+        ),
+        (
+            ["--interval", "chernoff", "--measure", "AP"],
+            "--interval must be student for AP, not 'c",
+        ),
         (["--log-base", "10"], "--log-base must be one of e, 2, not '10'"),
         (["--gain", "log"], "--gain must be one of linear, exp, not 'log'"),
         (["--measure", "P@5", "--log-base", "2"], "--log-base 2: P@5 has no such choice"),
@@ -270,7 +328,7 @@ METHOD_NAMES = "poisson, priority, iid, per-query, query, active, uniform, strat
         (["--prior", "magic"], "--prior must be one of constant, .*, scores:FILE, not 'magic'"),
         (["--prior", "scores"], "--prior must be one of .* not 'scores'"),
         (["--prior", "rank:x"], "--prior must be one of .* not 'rank:x'"),
-        (["--prior", "scores:/nowhere"], "--prior scores: /nowhere cannot be read: No such file"),
+        (["--prior", "scores:/nowhere"], "predicted grades /nowhere cannot be read: No such file"),
         (["--prior-rule", "third"], "--prior-rule must be one of first, second, not 'third'"),
         (["--budget", "0"], "--budget must be a whole number of at least 1, not '0'"),
         (["--budget", "ten"], "--budget must be a whole number of at least 1, not 'ten'"),

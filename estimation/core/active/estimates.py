@@ -17,39 +17,69 @@ order. The bias that AP and Rprec keep falls with the size of the sample.
 
 Variance
 --------
-An estimator that is a function of totals is replaced by the total of its linearized values z_i
-(delta method), and the covariance of two totals is a quadratic form sum_S V_il z_i z_l'. For
-inclusion probabilities V_il = (pi_il - pi_i pi_l)/(pi_il pi_i pi_l), which can come out negative.
-With 1[r_l <= r_i]/r_i + 1[r_i <= r_l]/r_l = min(1/r_i, 1/r_l) for i != l, and 1/r = 0 where a run
-does not return the document, AP needs no sorting: all runs share one loop over the *relevant*
-judged documents, the only ones with z_i != 0. The variance is about the choice of documents only:
-disagreement between assessors is not in it.
+An estimator that is a function of totals is replaced by the total of its linearized values z_i y_i
+(delta method), and the covariance of two totals is a quadratic form sum_S V_il z_i y_i z_l' y_l.
+For inclusion probabilities V_il = (pi_il - pi_i pi_l)/(pi_il pi_i pi_l), which can come out
+negative. With 1[r_l <= r_i]/r_i + 1[r_i <= r_l]/r_l = min(1/r_i, 1/r_l) for i != l, and 1/r = 0
+where a run does not return the document, AP needs no sorting: all runs share one loop over the
+*relevant* judged documents, the only ones with y_i != 0.
+
+The variance of ``sequential`` is the mean of two: V, which is unbiased for totals but low exactly
+when the estimate is, because both wait for the same few documents with large weights; and the
+one that is to be expected from all documents (`active.expected`), which is steady but trusts a
+model. V alone covers 91 % instead of 95 % (TREC-8, linear measures), by too small values only.
+
+The bias of a ratio, -Cov(z, R^) / R to second order, is taken off AP, and not off Rprec. As much
+again is left of AP in samples of some 30 relevant documents per topic. So its square is added to
+the variance of both (of means over topics, because biases of topics add up).
+
+Rprec is a step function of the cutoff R^. Between R and R^ a run finds relevant documents with some
+density d, of which R^ d is in the linearization; that their number is about binomial around it adds
+E|R^ - R| (d_jj' - d_j d_j') / R^2, with d_jj' the density of those that both runs return there.
+
+Disagreement between assessors
+------------------------------
+With independent noise of variance n_i in y_i, the error of a total is a sum of martingale
+differences, also when the plan depends on noisy labels: in its step document i brings c_s (z_i
+E[y_i] / q_s - what was unknown) + w_i z_i (y_i - E[y_i]), both of which have expectation 0 given
+all before. The variance of the second is E[w_i^2] z_i^2 n_i; in V its labels already put E[V_ii]
+z_i^2 n_i. sum_S (w_i^2 - V_ii) z_i^2 n_i is missing, and is added with the n_i measured on pairs
+with several judgments (`PairLabels.noise`). For inclusion probabilities w_i^2 - V_ii = 1/pi_i, as
+everywhere.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from estimation.core.active.expected import (
+    Line,
+    Moments,
+    expected_covariance,
+    expected_moments,
+)
 from estimation.core.active.lists import ActiveError, ActiveFrame, TopicLists
 from estimation.core.active.sampling import ActiveState
-from estimation.core.active.weights import (
-    Weights,
-    inclusion_weights,
-    joint_inclusion,
-    sequential_weights,
+from estimation.core.active.steps import History, Steps, grouped
+from estimation.core.active.values import (
+    FORMS,
+    Form,
+    TopicResult,
+    TopicSample,
+    added_products,
+    quadratic_form,
+    topic_line,
+    topic_result,
 )
+from estimation.core.active.weights import Weights, inclusion_weights, joint_inclusion
 from estimation.core.arrays import FloatArray, IntArray
-from estimation.core.labels import LabelRows, pair_labels, select_rows
+from estimation.core.labels import LabelRows, PairLabels, pair_labels, select_rows
 from estimation.core.measures import MAX_GRADE, Measure, parse_measure
 
-Form: TypeAlias = Literal["corrected", "paper", "sequential"]
 RATIOS = ("AP", "Rprec")
-FORMS = get_args(Form)
+LEAST_STEPS = 3  # fewer show no variance, see `weights.sequential_weights`
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +92,16 @@ class ActiveEstimate:
     value : ndarray of float64, shape (k,)
         Mean over the |X| topics of the pool; a topic without a relevant judged document has 0.
     covariance : ndarray of float64, shape (k, k)
-        Of the values; symmetric, the diagonal may be negative (rarely).
+        Of the values; symmetric. Sequential: with the square of the bias of ratios. The diagonal
+        may be negative (rarely).
     topic_value, topic_variance : ndarray of float64, shape (|X|, k)
     relevant, relevant_variance : ndarray of float64, shape (|X|,)
-        R^, for grades from the state's `relevant_from` on, and its estimated variance.
+        R^, for grades from the state's `relevant_from` on, and the unbiased estimate of its
+        variance (0 with fewer than three documents).
     judged, found : ndarray of int64, shape (|X|,)
         Sampled documents, and how many of them an assessor found relevant.
+    noise_measured : bool
+        Whether any pair has two judgments or more, so that disagreement is in the variances.
     """
 
     measure: str
@@ -79,102 +113,12 @@ class ActiveEstimate:
     relevant_variance: FloatArray
     judged: IntArray
     found: IntArray
+    noise_measured: bool
 
     @property
     def se(self) -> FloatArray:
         """Standard errors, shape (k,); 0 where the variance came out negative."""
         return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
-
-
-# ------------------------------------------------------------------------------------ one topic
-
-
-@dataclass(frozen=True, eq=False)
-class _TopicSample:
-    """The m judged documents of a topic that have any positive grade."""
-
-    rank: FloatArray  # (m, k), infinite where a run does not return the document
-    lengths: IntArray  # (k,) documents that each run returns
-    weights: Weights
-
-
-@dataclass(frozen=True, eq=False)
-class _TopicResult:
-    value: FloatArray  # (k,)
-    covariance: FloatArray  # (k, k)
-
-
-def _linear(sample: _TopicSample, measure: Measure, utility: FloatArray) -> _TopicResult:
-    returned = np.isfinite(sample.rank)
-    lengths = np.maximum(sample.lengths, 1)[None, :]
-    weights = measure.weights(np.where(returned, sample.rank, 1.0), lengths=lengths)
-    z = np.where(returned, weights, 0.0) * utility[:, None]
-    return _TopicResult(_added(sample.weights.single, z), _covariance(z, sample.weights))
-
-
-def _average_precision(sample: _TopicSample, y: FloatArray, form: Form) -> _TopicResult:
-    single, pair = sample.weights.single, sample.weights.pair
-    if form == "paper":
-        pair = np.multiply.outer(single, single)
-    reciprocal = 1.0 / sample.rank
-    shares = np.multiply.outer(y, y) * pair
-    np.fill_diagonal(shares, 0.0)
-    alone = (y * np.diag(pair))[:, None] * reciprocal  # documents as pairs with themselves
-    paired = np.empty_like(reciprocal)
-    for i, row in enumerate(reciprocal):
-        paired[i] = _added(shares[i], np.minimum(row, reciprocal))
-    numerator = paired.sum(axis=0) / 2.0 + alone.sum(axis=0)
-    z = (paired + alone) / single[:, None]
-    return _ratio(sample.weights, y, numerator, z, unbiased=form == "sequential")
-
-
-def _r_precision(sample: _TopicSample, y: FloatArray) -> _TopicResult:
-    """The cutoff is estimated too, so the linearization needs the share of relevant documents
-    around rank R^, taken from the ranks between R^/2 and 3 R^/2."""
-    share = y * sample.weights.single
-    relevant = float(share.sum())
-    inside = (sample.rank <= relevant) * y[:, None]
-    near = np.abs(sample.rank - relevant) <= relevant / 2.0
-    density = np.minimum(_added(share, near.astype(np.float64)) / max(relevant, 1.0), 1.0)
-    numerator = _added(sample.weights.single, inside)
-    return _ratio(sample.weights, y, numerator, inside + np.multiply.outer(y, density))
-
-
-def _ratio(
-    weights: Weights,
-    y: FloatArray,
-    numerator: FloatArray,
-    z: FloatArray,
-    *,
-    unbiased: bool = False,
-) -> _TopicResult:
-    """The numerator over R^, linearized; 0 if no relevant document was found.
-
-    With `unbiased`, less the bias of a ratio to second order, - Cov(z - value y, R^) / R^2.
-    """
-    relevant = float((y * weights.single).sum())
-    if relevant == 0.0:
-        runs = len(numerator)
-        return _TopicResult(np.zeros(runs), np.zeros((runs, runs)))
-    value = numerator / relevant
-    linearized = (z - np.multiply.outer(y, value)) / relevant
-    if unbiased:
-        value = value + _added(_added(y, weights.quadratic), linearized) / relevant
-    return _TopicResult(value, _covariance(linearized, weights))
-
-
-def _added(factors: FloatArray, rows: FloatArray) -> FloatArray:
-    """Sum of factors times rows."""
-    return np.asarray(np.einsum("l,lj->j", factors, rows))
-
-
-def _covariance(z: FloatArray, weights: Weights) -> FloatArray:
-    # A sparse array times a dense one adds in a fixed order, on every machine and core.
-    product = sparse.csr_array(z.T) @ (sparse.csr_array(weights.quadratic) @ z)
-    return np.asarray((product + product.T) / 2.0)
-
-
-# ----------------------------------------------------------------------------------- all topics
 
 
 def estimate(
@@ -214,22 +158,21 @@ def estimate(
         raise ActiveError("the state belongs to another pool")
     _check_form(state, form)
     parsed = [_supported(name) for name in measures]
-    pairs = np.sort(state.pair)
-    rows = select_rows(labels, sampled=pairs, prefix=pairs, max_grade=MAX_GRADE, pool=frame.pool)
-    wanted = [parse_measure(f"P(rel={state.relevant_from})@1"), *parsed]
-    utilities = [pair_labels(rows, pairs=len(pairs), measure=each).mean for each in wanted]
-    utility = np.stack(utilities, axis=1)
+    judged = _Judged.of(frame, state, labels, parsed)
+    topics = _topics(frame, state, judged, form)
     tables = _Tables.empty(len(frame.pool.topics), len(frame.pool.runs), len(measures))
-    spans = _grouped(frame.pool.topic[pairs], len(tables.judged))[1]
-    history = _History.of(frame, state)
-    for topic in np.unique(frame.pool.topic[pairs]).tolist():
-        span = spans[topic]
-        tables.judged[topic] = span.stop - span.start
-        useful = span.start + np.flatnonzero((utility[span] > 0.0).any(axis=1))
-        if len(useful):
-            sample = _topic_sample(frame.lists(topic), history, topic, pairs[useful], form)
-            tables.add(topic, sample, parsed, utility[useful], form)
-    return tuple(tables.estimate(place, name) for place, name in enumerate(measures))
+    for number, topic in topics.items():
+        tables.count(number, topic, judged)
+    for place, measure in enumerate(parsed):
+        column = place + 1
+        moments = _moments(topics, judged, column)
+        for number, topic in topics.items():
+            utility, noise = judged.of_column(column, topic.rows)
+            result = topic_result(topic.sample, measure, utility, form)
+            covariance = topic.covariance(measure, result, utility, noise, moments.get(number))
+            tables.add(place, number, topic, result, covariance)
+    noisy = judged.labels[0].noise_measured
+    return tuple(tables.estimate(place, name, noisy) for place, name in enumerate(measures))
 
 
 def _supported(name: str) -> Measure:
@@ -249,64 +192,137 @@ def _check_form(state: ActiveState, form: str) -> None:
         raise ActiveError(f"the form {form!r} {needed}, not {state.uniform_share!r}")
 
 
-def _grouped(topic: NDArray[np.integer], number: int) -> tuple[IntArray, list[slice]]:
-    """Order by topic, otherwise as it was, and the slice of each topic."""
-    order = np.argsort(topic, kind="stable")
-    bounds = np.searchsorted(topic[order], np.arange(number + 1)).tolist()
-    return order, [slice(first, last) for first, last in pairwise(bounds)]
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """The n sampled pairs, ascending, and their labels: relevance, then each measure."""
+
+    pairs: IntArray
+    spans: list[slice]  # of each topic
+    labels: list[PairLabels]
+
+    @classmethod
+    def of(
+        cls,
+        frame: ActiveFrame,
+        state: ActiveState,
+        labels: LabelRows,
+        measures: Sequence[Measure],
+    ) -> "_Judged":
+        pool, pairs = frame.pool, np.sort(state.pair)
+        rows = select_rows(labels, sampled=pairs, prefix=pairs, max_grade=MAX_GRADE, pool=pool)
+        wanted = [parse_measure(f"P(rel={state.relevant_from})@1"), *measures]
+        found = [pair_labels(rows, pairs=len(pairs), measure=each) for each in wanted]
+        return cls(pairs, grouped(pool.topic[pairs], len(pool.topics))[1], found)
+
+    def of_column(self, column: int, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The mean utility of some pairs, and its variance by disagreement."""
+        labels = self.labels[column]
+        return labels.mean[rows], labels.noise[rows]
+
+    def useful(self, span: slice) -> IntArray:
+        """The pairs of a span with any utility."""
+        positive = [each.mean[span] > 0.0 for each in self.labels]
+        return np.asarray(span.start + np.flatnonzero(np.any(positive, axis=0)))
 
 
 @dataclass(frozen=True, eq=False)
-class _History:
-    """A state, by topic: its rounds, and its sampled pairs in the order of drawing."""
+class _Topic:
+    """One topic: ``rows`` are the places of its useful pairs among the sampled ones."""
 
-    state: ActiveState
-    rounds: list[IntArray]
-    drawn: list[IntArray]
+    span: slice
+    rows: IntArray
+    sample: TopicSample
+    steps: Steps | None
+    spreads: dict[float, FloatArray]  # by limit: measures share them
 
-    @classmethod
-    def of(cls, frame: ActiveFrame, state: ActiveState) -> "_History":
-        number = len(frame.pool.topics)
-        rounds, round_spans = _grouped(state.round_topic, number)
-        drawn, drawn_spans = _grouped(frame.pool.topic[state.pair], number)
-        return cls(state, [rounds[s] for s in round_spans], [drawn[s] for s in drawn_spans])
+    def _spread(self, steps: Steps, limit: float) -> FloatArray:
+        if limit not in self.spreads:
+            self.spreads[limit] = steps.spread(limit)
+        return self.spreads[limit]
+
+    def covariance(
+        self,
+        measure: Measure,
+        result: TopicResult,
+        utility: FloatArray,
+        noise: FloatArray,
+        moments: Moments | None,
+    ) -> FloatArray:
+        """The covariance of the values; that of a ratio of nothing is 0."""
+        weights = self.sample.weights
+        covariance = result.design_covariance(weights)
+        if result.scale == 0.0 or (moments is None and not noise.any()):
+            return covariance
+        line = topic_line(self.sample, measure, utility, result)
+        if self.steps is not None and moments is not None:
+            limit = np.inf if measure.is_linear else result.scale
+            spread = self._spread(self.steps, limit)
+            expected = expected_covariance(self.steps, line, moments, spread=spread)
+            covariance = _mean_of(covariance, expected, self.steps)
+            if result.density is not None:
+                design = quadratic_form(utility[:, None], weights)
+                relevant = _relevant_variance(self.steps, design, moments, spread)
+                away = np.sqrt(2.0 / np.pi * max(relevant, 0.0))  # E|R^ - R|, if it is normal
+                covariance = covariance + result.density * away / result.scale**2
+        rows = line.rows(self.sample.documents)
+        return covariance + added_products(rows, _missing(weights) * noise)
 
 
-def _topic_sample(
-    lists: TopicLists, history: _History, topic: int, pairs: IntArray, form: Form
-) -> _TopicSample:
-    documents = pairs - lists.start
-    place = np.full(len(lists), -1)
-    place[documents] = np.arange(len(documents))
-    entries = np.flatnonzero(place[lists.document] >= 0)
-    rank = np.full((len(documents), lists.chances.shape[1]), np.inf)
-    rank[place[lists.document[entries]], lists.run[entries]] = lists.rank[entries]
-    make = _by_step if form == "sequential" else _by_inclusion
-    weights = make(lists, history, topic, documents)
-    return _TopicSample(rank, np.diff(lists.run_start), weights)
+def _relevant_variance(
+    steps: Steps, design: FloatArray, moments: Moments, spread: FloatArray
+) -> float:
+    """The variance of R^."""
+    nothing = sparse.csr_array((len(spread), 1))
+    line = Line(nothing, np.array([-1.0]), 1.0)
+    expected = expected_covariance(steps, line, moments, spread=spread)
+    return float(_mean_of(design, expected, steps)[0, 0])
 
 
-def _by_inclusion(lists: TopicLists, history: _History, topic: int, documents: IntArray) -> Weights:
+def _missing(weights: Weights) -> FloatArray:
+    """What the quadratic form lacks per unit of the variance of a label."""
+    return np.asarray(weights.single**2 - np.diag(weights.quadratic))
+
+
+def _mean_of(design: FloatArray, expected: FloatArray, steps: Steps) -> FloatArray:
+    return expected if len(steps) < LEAST_STEPS else (design + expected) / 2.0
+
+
+def _topics(
+    frame: ActiveFrame, state: ActiveState, judged: _Judged, form: Form
+) -> dict[int, _Topic]:
+    """All sampled topics, by their position in the pool."""
+    history = History.of(frame, state)
+    found = {}
+    for topic in np.unique(frame.pool.topic[judged.pairs]).tolist():
+        lists, span = frame.lists(topic), judged.spans[topic]
+        rows = judged.useful(span)
+        documents = judged.pairs[rows] - lists.start
+        steps = Steps.of(lists, history, topic) if form == "sequential" else None
+        weights = (
+            _by_inclusion(lists, history, topic, documents)
+            if steps is None
+            else steps.weights(documents)
+        )
+        found[topic] = _Topic(span, rows, TopicSample.of(lists, documents, weights), steps, {})
+    return found
+
+
+def _moments(topics: dict[int, _Topic], judged: _Judged, column: int) -> dict[int, Moments]:
+    """What the labels of a measure lead to expect in every topic, for sequential weights."""
+    steps = {number: each.steps for number, each in topics.items() if each.steps is not None}
+    utility = {}
+    for number, each in steps.items():
+        span = topics[number].span
+        places = np.searchsorted(judged.pairs[span] - each.lists.start, each.document)
+        utility[number] = judged.labels[column].mean[span][places]
+    return expected_moments(steps, utility) if steps else {}
+
+
+def _by_inclusion(lists: TopicLists, history: History, topic: int, documents: IntArray) -> Weights:
     state, rounds = history.state, history.rounds[topic]
     chances = lists.chances[documents] @ state.run_probability[rounds].T
     probability = np.minimum(np.ascontiguousarray(chances.T), 1.0)
     return inclusion_weights(joint_inclusion(probability, draws=state.round_draws[rounds]))
-
-
-def _by_step(lists: TopicLists, history: _History, topic: int, documents: IntArray) -> Weights:
-    state, drawn = history.state, history.drawn[topic]
-    order = state.pair[drawn] - lists.start
-    conditional = np.empty(len(drawn))
-    unknown = np.ones(len(lists), dtype=np.bool_)
-    for row in history.rounds[topic]:
-        chance = lists.document_probability(state.run_probability[row])
-        for step in np.flatnonzero(state.pair_round[drawn] == row).tolist():
-            conditional[step] = chance[order[step]] / chance[unknown].sum()
-            unknown[order[step]] = False
-    place = np.argsort(order)
-    steps = place[np.searchsorted(order[place], documents)]
-    conditional = np.minimum(conditional, 1.0)  # a last document may come out above by rounding
-    return sequential_weights(conditional, documents=len(lists), steps=steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,6 +332,7 @@ class _Tables:
     value: FloatArray  # (measures, |X|, k)
     variance: FloatArray  # (measures, |X|, k)
     covariance: FloatArray  # (measures, k, k), summed over topics
+    bias: FloatArray  # (measures, k), summed over topics
     relevant: FloatArray  # (|X|, 2): R^ and its variance
     judged: IntArray
     found: IntArray
@@ -326,52 +343,43 @@ class _Tables:
             value=np.zeros((measures, topics, runs)),
             variance=np.zeros((measures, topics, runs)),
             covariance=np.zeros((measures, runs, runs)),
+            bias=np.zeros((measures, runs)),
             relevant=np.zeros((topics, 2)),
             judged=np.zeros(topics, dtype=np.int64),
             found=np.zeros(topics, dtype=np.int64),
         )
 
-    def add(
-        self,
-        topic: int,
-        sample: _TopicSample,
-        measures: Sequence[Measure],
-        utility: FloatArray,
-        form: Form,
-    ) -> None:
-        """Fill in a topic; `utility` is the relevance, then one column for each measure."""
-        relevance = utility[:, :1]
-        self.found[topic] = np.count_nonzero(relevance)
-        self.relevant[topic] = (
-            _added(sample.weights.single, relevance)[0],
-            _covariance(relevance, sample.weights)[0, 0],
-        )
-        for place, measure in enumerate(measures):
-            result = _topic_result(sample, measure, utility[:, place + 1], form)
-            self.value[place, topic] = result.value
-            self.variance[place, topic] = np.diag(result.covariance)
-            self.covariance[place] += result.covariance
+    def count(self, number: int, topic: _Topic, judged: _Judged) -> None:
+        """Fill in what was found in a topic."""
+        relevance, noise = judged.of_column(0, topic.rows)
+        weights = topic.sample.weights
+        self.judged[number] = topic.span.stop - topic.span.start
+        self.found[number] = np.count_nonzero(relevance)
+        variance = quadratic_form(relevance[:, None], weights)[0, 0]
+        disagreement = float((_missing(weights) * noise).sum())
+        self.relevant[number] = (weights.single * relevance).sum(), variance + disagreement
 
-    def estimate(self, place: int, name: str) -> ActiveEstimate:
-        topics = len(self.judged)
+    def add(
+        self, place: int, number: int, topic: _Topic, result: TopicResult, covariance: FloatArray
+    ) -> None:
+        """Fill in one measure in one topic."""
+        self.value[place, number] = result.value
+        if topic.steps is not None:
+            self.bias[place] += result.bias
+        self.variance[place, number] = np.diag(covariance)
+        self.covariance[place] += covariance
+
+    def estimate(self, place: int, name: str, noise_measured: bool) -> ActiveEstimate:
+        topics, bias = len(self.judged), self.bias[place]
         return ActiveEstimate(
             measure=name,
             value=self.value[place].sum(axis=0) / topics,
-            covariance=self.covariance[place] / topics**2,
+            covariance=(self.covariance[place] + np.multiply.outer(bias, bias)) / topics**2,
             topic_value=self.value[place],
             topic_variance=self.variance[place],
             relevant=self.relevant[:, 0],
             relevant_variance=self.relevant[:, 1],
             judged=self.judged,
             found=self.found,
+            noise_measured=noise_measured,
         )
-
-
-def _topic_result(
-    sample: _TopicSample, measure: Measure, utility: FloatArray, form: Form
-) -> _TopicResult:
-    if measure.name == "AP":
-        return _average_precision(sample, utility, form)
-    if measure.name == "Rprec":
-        return _r_precision(sample, utility)
-    return _linear(sample, measure, utility)

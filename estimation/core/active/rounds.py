@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from estimation.core.active.estimates import ActiveEstimate, Form, estimate
+from estimation.core.active.estimates import ActiveEstimate, estimate
 from estimation.core.active.lists import ActiveError, make_frame
 from estimation.core.active.sampling import ActiveState, plan_batch, start
+from estimation.core.active.values import Form
 from estimation.core.archives import ArchiveFile, read_archive, write_archive
 from estimation.core.arrays import FloatArray, IntArray, check_whole, column_sums, frozen
 from estimation.core.baselines.selections import topic_budgets
@@ -156,7 +157,12 @@ class ActiveRound:
         return self if state is self.sample else replace(self, sample=state)
 
     def served(self, pool: Pool) -> Served:
-        """Return what is to be judged in the batches that are planned."""
+        """Return what is to be judged in the batches that are planned.
+
+        `Served.probability` is the product formula of `active.sampling` over the rounds so far: it
+        grows with every batch and depends on the judgments. The estimators ``co`` and ``pa`` use
+        it; ``sq`` does not. For the state before a later batch, take `prefix`.
+        """
         order = np.argsort(self.sample.pair)
         pair = self.sample.pair[order]
         batch = self.sample.round_batch[self.sample.pair_round][order]
@@ -202,7 +208,8 @@ class ActiveRound:
         """Estimate every measure for every run from the first batches.
 
         The form ``sq`` (`active.estimates`, sequential) is unbiased and ranks the runs; ``co`` and
-        ``pa`` are the published ones. Disagreement between assessors is not in the errors.
+        ``pa`` are the published ones. Disagreement between assessors is in the errors as soon as
+        some pairs have two judgments.
 
         Parameters
         ----------
@@ -266,7 +273,7 @@ def _result(
         effective_sample_size=effective_sample_size(
             pool.weights(measure, pairs), probability=part.sample.inclusion(pairs)
         ),
-        label_noise_measured=False,
+        label_noise_measured=found[primary].noise_measured,
         by_topic=found[primary].topic_value / len(pool.topics),
         relevant_found=None if measure.is_linear else found[primary].found,
     )
@@ -275,9 +282,9 @@ def _result(
 def _with_intervals(
     found: ActiveEstimate, largest: FloatArray, confidence: float
 ) -> EstimatorResult:
-    """Student intervals; topics are sampled apart, so those with a find are the degrees."""
+    """Student intervals; what is known of the variance comes from the relevant documents."""
     runs = len(found.value)
-    degrees = max(1.0, float(np.count_nonzero(found.found)) - 1.0)
+    degrees = max(1.0, float(found.found.sum()) - 1.0)
     variance = np.diag(found.covariance)
     student = student_intervals(
         found.value, variance=variance, df=np.full(runs, degrees), confidence=confidence

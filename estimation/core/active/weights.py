@@ -126,8 +126,12 @@ def sequential_weights(conditional: FloatArray, *, documents: int, steps: IntArr
     N documents in the topic, since later T_s are better; with n = N only T_N counts and is exact.
 
     In w_il = w_i w_l (1 + sum of c_s^2 while both are unknown) the bracket makes up, to first
-    order, for E[w_i w_l] being short of 1 by so much in expectation. V is sum_s c_s^2 (T_s - T)
-    (T_s - T)' as a form in y: never negative.
+    order, for E[w_i w_l] being short of 1 by so much in expectation.
+
+    E[(T_s - T_t)^2] is the sum of the variances of T_s and T_t. So V, the form in y of sum_(s<t)
+    b_st (T_s - T_t)^2 with sum_t b_st = c_s^2 for every s, is exactly unbiased; here b_st =
+    (c_s^2 + c_t^2) / (n - 2) - sum c^2 / ((n - 1) (n - 2)). In samples of a few documents it may
+    come out a little below 0. Fewer than three documents show no variance: V is 0.
 
     Parameters
     ----------
@@ -146,38 +150,48 @@ def sequential_weights(conditional: FloatArray, *, documents: int, steps: IntArr
     number = len(conditional)
     wrong = ~((conditional > 0.0) & (conditional <= 1.0))
     refuse(wrong, conditional, name="conditional", rule="lie in (0, 1]", error=ActiveError)
-    share = _shares(number, documents)
+    share = step_shares(number, documents)
     scaled = 1.0 / conditional[steps]
-    single = share[steps] * scaled + _tails(share)[steps]
+    single = share[steps] * scaled + tails(share)[steps]
     both_unknown = np.cumsum(share**2)[np.minimum.outer(steps, steps)]
     pair = np.multiply.outer(single, single) * (1.0 + both_unknown)
     np.fill_diagonal(pair, single)
-    return Weights(single, pair, _step_form(share, steps, scaled, single))
+    return Weights(single, pair, _step_form(share, steps, scaled))
 
 
-def _tails(values: FloatArray) -> FloatArray:
+def tails(values: FloatArray) -> FloatArray:
     """Sums over all later elements."""
     return np.append(np.cumsum(values[::-1])[::-1][1:], 0.0)
 
 
-def _step_form(
-    share: FloatArray, steps: IntArray, scaled: FloatArray, single: FloatArray
-) -> FloatArray:
-    """sum_s c_s^2 (b_si - w_i)(b_sl - w_l), with b_si the weight of document i in T_s.
+def _step_form(share: FloatArray, steps: IntArray, scaled: FloatArray) -> FloatArray:
+    """sum_(s<t) b_st (T_s - T_t)^2 as a form in y; b as in `sequential_weights`."""
+    number, squares = len(share), share**2
+    if number < 3 or share[-1] == 1.0:
+        return np.zeros((len(steps), len(steps)))
+    slope = 1.0 / (number - 2)
+    level = -squares.sum() * slope / (number - 1)
+    weighted, total = squares[steps] * scaled + tails(squares)[steps], scaled + number - 1.0 - steps
+    each = _products(squares, steps, scaled) * (1.0 + 2.0 * slope)
+    plain = _products(np.ones(number), steps, scaled) - np.multiply.outer(total, total)
+    cross = np.multiply.outer(weighted, total) * slope
+    return np.asarray(each + plain * level - cross - cross.T)
+
+
+def _products(factors: FloatArray, steps: IntArray, scaled: FloatArray) -> FloatArray:
+    """sum_s f_s b_si b_sl, with b_si the weight of document i in T_s.
 
     It is 0 before the step of the document, 1/q_s in it, and 1 later.
     """
-    squares = share**2
-    own, later = squares[steps] * scaled, _tails(squares)[steps]
+    own, later = factors[steps] * scaled, tails(factors)[steps]
     is_later = np.greater_equal.outer(steps, steps)
     products = np.where(is_later, (own + later)[:, None], (own + later)[None, :])
     np.fill_diagonal(products, own * scaled + later)
-    cross = np.multiply.outer(single, own + later)
-    total = squares.sum() * np.multiply.outer(single, single)
-    return np.asarray(products - cross - cross.T + total)
+    return np.asarray(products)
 
 
-def _shares(number: int, documents: int) -> FloatArray:
+def step_shares(number: int, documents: int) -> FloatArray:
+    """Return c_s of n of N documents, which add up to 1."""
     if number == documents:
         return np.concatenate([np.zeros(number - 1), [1.0]])
     step = np.arange(1.0, number + 1.0)

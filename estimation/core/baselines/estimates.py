@@ -1,20 +1,21 @@
 """Values of runs from the pairs that a baseline judged.
 
-One Horvitz-Thompson estimator serves every method: where unjudged pairs count as grade 0, all
-probabilities are 1 and it is the measure itself.
+Where unjudged pairs count as grade 0 nothing is estimated: it is the measure of the grades that are
+known. Where pairs were sampled, Horvitz-Thompson estimators serve sums of gains, AP and Rprec.
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from estimation.core.arrays import FloatArray, Int32Array, IntArray, column_sums
+from estimation.core.arrays import BoolArray, FloatArray, Int32Array, IntArray, column_sums
 from estimation.core.baselines.selections import Selection
 from estimation.core.labels import check_grades
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import Pool
+from estimation.core.ratio_lines import divided
+from estimation.core.simulation import true_topic_values
 
 # Rounding of R^, a sum of 1/pi, must not lose the rank that equals it.
 ROUNDING = 1e-9
@@ -38,11 +39,11 @@ def topic_estimates(
 ) -> FloatArray:
     """Estimate the value of every run for every topic of a selection.
 
-    Linear measures: sum over judged i of lambda v_i / pi_i. With y_i = 1 for grades from 1 on and
+    If all probabilities are 1, unjudged pairs count as grade 0: `true_topic_values`. Otherwise,
+    linear measures: sum over judged i of lambda v_i / pi_i. With y_i = 1 for relevant pairs and
     R^ = sum y_i / pi_i (Li and Kanoulas 2017, section 3.2): ``AP`` is the sum over judged i, l
     with rank(l) <= rank(i) of y_i y_l / (pi_il rank(i)), pi_ii = pi_i, over R^; ``Rprec`` the sum
-    of y_i / pi_i over ranks up to R^, over R^. Both are 0 where R^ is 0. ``nDCG`` divides by the
-    gain of the best ranking of the judged pairs.
+    of y_i / pi_i over ranks up to R^, over R^. Both are 0 where R^ is 0.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def topic_estimates(
     grades : ndarray of int64, shape (N,)
         Grade of every pair; only those of judged pairs matter.
     measure : Measure or str
-        A linear measure, ``AP``, ``AP@k``, ``Rprec``, ``nDCG`` or ``nDCG@k``.
+        Of the family gain or ratio.
 
     Returns
     -------
@@ -65,15 +66,12 @@ def topic_estimates(
         If the selection or the grades do not fit the pool.
     """
     grade = _judged_grades(pool, selection, grades)
-    name = str(measure)
-    ratio = _RATIO.fullmatch(name)
-    if ratio is None:
-        values = _linear(pool, selection, grade, _linear_measure(measure))
-    else:
-        cutoff = int(ratio["cutoff"] or pool.depth)
-        family = (ratio["family"] or "Rprec").lower()
-        values = _RATIOS[family](pool, selection, grade, cutoff)
-    return values[selection.topics]
+    asked = _measure_of(measure)
+    if selection.is_certain:
+        known = np.zeros(len(pool), dtype=np.int64)
+        known[selection.pair] = grade
+        return true_topic_values(pool, grades=known, measure=asked)[selection.topics]
+    return _sampled(pool, selection, grade, asked)[selection.topics]
 
 
 def values_from_grades(pool: Pool, *, grades: IntArray, measure: Measure | str) -> FloatArray:
@@ -86,8 +84,7 @@ def values_from_grades(pool: Pool, *, grades: IntArray, measure: Measure | str) 
     -------
     ndarray of float64, shape (T, k)
     """
-    known = Selection.certain(pool, "known", np.arange(len(pool)))
-    return topic_estimates(pool, known, grades=grades, measure=measure)
+    return true_topic_values(pool, grades=grades, measure=_measure_of(measure))
 
 
 def relevant_estimates(pool: Pool, selection: Selection, *, grades: IntArray) -> FloatArray:
@@ -97,8 +94,8 @@ def relevant_estimates(pool: Pool, selection: Selection, *, grades: IntArray) ->
     -------
     ndarray of float64, shape (topics of the selection,)
     """
-    grade = _judged_grades(pool, selection, grades)
-    return _relevant(pool, selection, grade)[selection.topics]
+    relevant = _judged_grades(pool, selection, grades) >= 1
+    return _relevant(pool, selection, relevant)[selection.topics]
 
 
 def covariance(
@@ -133,13 +130,15 @@ def covariance(
         return np.asarray(spread * (1.0 - many / number) / many, dtype=np.float64)
     if selection.is_certain:
         return np.zeros((k, k))
-    grade = _judged_grades(pool, selection, grades)
-    return _sampling_covariance(pool, selection, grade, _linear_measure(measure))
+    grade, asked = _judged_grades(pool, selection, grades), _measure_of(measure)
+    if asked.family != "gain":
+        raise MeasureError(f"{asked} has no covariance from pairs that a baseline samples")
+    return _sampling_covariance(pool, selection, grade, asked)
 
 
-def _linear_measure(measure: Measure | str) -> Measure:
+def _measure_of(measure: Measure | str) -> Measure:
     found = parse_measure(measure) if isinstance(measure, str) else measure
-    if found.family != "gain":
+    if found.family not in ("gain", "ratio"):
         judged = "the pairs that a baseline judges"
         raise MeasureError(f"{found} is not estimated from {judged}; sums of gains are")
     return found
@@ -185,6 +184,17 @@ class _Entries:
         return column_sums(self.cell, values, number=shape[0] * shape[1]).reshape(shape)
 
 
+def _sampled(pool: Pool, selection: Selection, grade: IntArray, measure: Measure) -> FloatArray:
+    if measure.family == "gain":
+        return _linear(pool, selection, grade, measure)
+    if measure.name not in ("AP", "Rprec"):
+        raise MeasureError(f"{measure} is not estimated from a sample: the best ranking is unknown")
+    relevant = measure.utilities(grade) > 0.0
+    if measure.name == "Rprec":
+        return _r_precision(pool, selection, relevant)
+    return _average_precision(pool, selection, relevant, measure.cutoff or pool.depth)
+
+
 def _linear(pool: Pool, selection: Selection, grade: IntArray, measure: Measure) -> FloatArray:
     utility = measure.utilities(grade)
     entries = _Entries.of(pool, selection, np.flatnonzero(utility))
@@ -192,25 +202,18 @@ def _linear(pool: Pool, selection: Selection, grade: IntArray, measure: Measure)
     return entries.sums(pool, weights * (utility / selection.inclusion)[entries.at])
 
 
-def _relevant(pool: Pool, selection: Selection, grade: IntArray) -> FloatArray:
-    kept = np.flatnonzero(grade >= 1)
-    topics = pool.topic[selection.pair[kept]]
-    return column_sums(topics, 1.0 / selection.inclusion[kept], number=len(pool.topics))
-
-
-def _divided(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """numerator[t, j] / denominator[t], 0 where that is 0."""
-    bottom = np.broadcast_to(denominator[:, None], numerator.shape)
-    return np.divide(numerator, bottom, out=np.zeros_like(numerator), where=bottom > 0.0)
+def _relevant(pool: Pool, selection: Selection, relevant: BoolArray) -> FloatArray:
+    topics = pool.topic[selection.pair[relevant]]
+    return column_sums(topics, 1.0 / selection.inclusion[relevant], number=len(pool.topics))
 
 
 # ------------------------------------------------------------------------------------ ratios
 
 
 def _average_precision(
-    pool: Pool, selection: Selection, grade: IntArray, cutoff: int
+    pool: Pool, selection: Selection, relevant: BoolArray, cutoff: int
 ) -> FloatArray:
-    entries = _Entries.of(pool, selection, np.flatnonzero(grade >= 1)).sorted()
+    entries = _Entries.of(pool, selection, np.flatnonzero(relevant)).sorted()
     above = np.zeros(len(entries.at))
     bounds = np.searchsorted(entries.cell, np.arange(len(pool.topics) + 1) * len(pool.runs))
     for topic, block in enumerate(selection.block):
@@ -219,7 +222,7 @@ def _average_precision(
         above[rows] = _above(entries.cell[rows], group, selection.joint[block])
     share = (1.0 / selection.inclusion[entries.at] + above) / entries.rank
     share[entries.rank > cutoff] = 0.0
-    return _divided(entries.sums(pool, share), _relevant(pool, selection, grade))
+    return divided(entries.sums(pool, share), _relevant(pool, selection, relevant)[:, None])
 
 
 def _above(cell: IntArray, group: IntArray, joint: FloatArray) -> FloatArray:
@@ -235,34 +238,12 @@ def _above(cell: IntArray, group: IntArray, joint: FloatArray) -> FloatArray:
     return np.asarray(((before - before[first]) * inverse[group]).sum(axis=1))
 
 
-def _r_precision(pool: Pool, selection: Selection, grade: IntArray, cutoff: int) -> FloatArray:
-    entries = _Entries.of(pool, selection, np.flatnonzero(grade >= 1))
-    relevant = _relevant(pool, selection, grade)
-    inside = entries.rank <= relevant[entries.cell // len(pool.runs)] + ROUNDING
+def _r_precision(pool: Pool, selection: Selection, relevant: BoolArray) -> FloatArray:
+    entries = _Entries.of(pool, selection, np.flatnonzero(relevant))
+    number = _relevant(pool, selection, relevant)
+    inside = entries.rank <= number[entries.cell // len(pool.runs)] + ROUNDING
     share = np.where(inside, 1.0 / selection.inclusion[entries.at], 0.0)
-    return _divided(entries.sums(pool, share), relevant)
-
-
-def _normalized_dcg(pool: Pool, selection: Selection, grade: IntArray, cutoff: int) -> FloatArray:
-    if not selection.is_certain:
-        raise MeasureError("nDCG is not estimated from a sample: the best ranking is not known")
-    entries = _Entries.of(pool, selection, np.flatnonzero(grade))
-    gain = grade[entries.at] / np.log2(1.0 + entries.rank)
-    gain[entries.rank > cutoff] = 0.0
-    return _divided(entries.sums(pool, gain), _ideal(pool, selection, grade, cutoff))
-
-
-def _ideal(pool: Pool, selection: Selection, grade: IntArray, cutoff: int) -> FloatArray:
-    topic = pool.topic[selection.pair]
-    order = np.lexsort((-grade, topic))
-    starts = np.searchsorted(topic[order], np.arange(len(pool.topics)))
-    rank = np.arange(1, len(order) + 1) - starts[topic[order]]
-    gain = np.where(rank <= cutoff, grade[order] / np.log2(1.0 + rank), 0.0)
-    return column_sums(topic[order], gain, number=len(pool.topics))
-
-
-_RATIO = re.compile(r"(?:(?P<family>AP|nDCG)(?:@(?P<cutoff>[1-9][0-9]*))?|Rprec)", re.IGNORECASE)
-_RATIOS = {"ap": _average_precision, "rprec": _r_precision, "ndcg": _normalized_dcg}
+    return divided(entries.sums(pool, share), number[:, None])
 
 
 # -------------------------------------------------------------------------------- covariance

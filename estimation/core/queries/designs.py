@@ -1,8 +1,9 @@
 """Choosing whole topics to judge, under labelling costs (Sawade et al. 2013).
 
 Topics are drawn with replacement from q; all documents that the runs return for a drawn topic are
-judged, which serves measures that are no sums over documents, such as ERR. A topic that is drawn
-again costs nothing more.
+judged, which serves measures that are no sums over documents: ERR, and the ratios AP, nDCG and
+Rprec. Ratios depend on every document of the topic's pool, so that for them the whole pool of the
+topic is judged, whatever the cutoff. A topic that is drawn again costs nothing more.
 
 When to stop
 ------------
@@ -41,10 +42,11 @@ from estimation.core.arrays import (
 )
 from estimation.core.draws import uniform_numbers
 from estimation.core.goals import Goal, check_goal
-from estimation.core.measures import Measure, check_is_measure, parse_measure
+from estimation.core.measures import Measure, check_is_measure, check_measures, parse_measure
 from estimation.core.pool import Pool
+from estimation.core.queries.distributions import least_error
 from estimation.core.queries.grade_models import GradeModel, check_grade_model
-from estimation.core.queries.moments import Estimator, expected_squares
+from estimation.core.queries.moments import Estimator, goal_moments
 
 Rule = Literal["active", "uniC", "uniform"]
 RULES: tuple[Rule, ...] = ("active", "uniC", "uniform")
@@ -76,8 +78,8 @@ class QueryDesign:
         What the probabilities are optimized for.
     runs : tuple of str
         Runs whose documents are judged, and which can be evaluated.
-    depth : int
-        Ranks that are judged.
+    depth : int or None
+        Ranks that are judged; None: every pair of the pool, as ratio measures need.
     rule, model, estimator, floor
         As given to `make_query_design`; the model's name.
     pool_digest : str
@@ -90,7 +92,7 @@ class QueryDesign:
     goal: Goal
     measure: Measure
     runs: tuple[str, ...]
-    depth: int
+    depth: int | None
     rule: Rule
     model: str
     estimator: Estimator
@@ -198,8 +200,17 @@ class QuerySample:
 _SAMPLE_COLUMNS = ("topic", "batch", "draws", "draw_batch")
 
 
-def labelled_pairs(pool: Pool, *, runs: Sequence[str], depth: int) -> BoolArray:
+def judged_depth(pool: Pool, measures: Sequence[Measure]) -> int | None:
+    """Return how many ranks must be judged for some measures; None: every pair of the pool."""
+    if any(measure.family == "ratio" for measure in measures):
+        return None
+    return min(pool.depth, max(measure.cutoff or pool.depth for measure in measures))
+
+
+def labelled_pairs(pool: Pool, *, runs: Sequence[str], depth: int | None) -> BoolArray:
     """Return which pairs must be judged: those in the top `depth` of any of the runs.
+
+    With the depth None it is every pair of the pool, whoever returned it.
 
     Returns
     -------
@@ -212,13 +223,15 @@ def labelled_pairs(pool: Pool, *, runs: Sequence[str], depth: int) -> BoolArray:
     """
     wanted = np.zeros(len(pool.runs), dtype=bool)
     wanted[[pool.run_index(tag) for tag in runs]] = True
+    if depth is None:
+        return np.ones(len(pool), dtype=bool)
     needed = np.zeros(len(pool), dtype=bool)
     needed[pool.entry_pair[wanted[pool.run] & (pool.rank <= depth)]] = True
     return needed
 
 
-def labelling_costs(pool: Pool, *, runs: Sequence[str], depth: int) -> FloatArray:
-    """Return the number of documents to judge for each topic, shape (T,)."""
+def labelling_costs(pool: Pool, *, runs: Sequence[str], depth: int | None) -> FloatArray:
+    """Return the number of documents to judge for each topic, shape (T,); see `labelled_pairs`."""
     needed = labelled_pairs(pool, runs=runs, depth=depth)
     return column_sums(pool.topic, needed.astype(np.float64), number=len(pool.topics))
 
@@ -234,17 +247,19 @@ def make_query_design(
     costs: ArrayLike | None = None,
     rule: Rule = "active",
     reported: Sequence[str] = (),
+    measures: Sequence[Measure] = (),
     depth: int | None = None,
     floor: float = 0.1,
     estimator: Estimator = "ratio",
 ) -> QueryDesign:
     """Compute the probabilities of topics that serve a goal best.
 
-    Rule "active": q proportional to p/sqrt(cost) * sqrt(`expected_squares`), which is Theorem 1
-    for the goals "single" and "absolute" and Theorem 2 for "pair", with an expectation under the
-    grade model instead of the truth (Corollary 1). Several runs or differences count by the sum
-    of their asymptotic variances, our generalization. Rule "uniC": costs are not considered in q
-    (but still paid). Rule "uniform": q = p, the passive sample. Then q is mixed with p.
+    Rule "active": for the estimator "ratio" q proportional to p/sqrt(cost) * sqrt(
+    `expected_squares`), which is Theorem 1 for the goals "single" and "absolute" and Theorem 2 for
+    "pair", with an expectation under the grade model instead of the truth (Corollary 1); for
+    "unbiased" as `queries.distributions` says. Several runs or differences count by the sum of
+    their variances, our generalization. Rule "uniC": costs are not considered in q (but still
+    paid). Rule "uniform": q = p, the passive sample. Then q is mixed with p.
 
     Parameters
     ----------
@@ -262,8 +277,11 @@ def make_query_design(
     rule : {"active", "uniC", "uniform"}
     reported : sequence of str
         Further runs whose documents are judged, so that they can be evaluated as well.
+    measures : sequence of Measure
+        Further measures that shall be estimated.
     depth : int, optional
-        Ranks to judge; by default those that the measure looks at.
+        Ranks to judge; by default what the measures need, `judged_depth`. Ratio measures need
+        every pair of the pool and leave no choice.
     floor : float
         Share of q that is spread evenly over the topics: p/q is at most 1/floor.
     estimator : {"ratio", "unbiased"}
@@ -279,27 +297,25 @@ def make_query_design(
     """
     _check_choices(rule, estimator, floor)
     check_is_measure(measure)
+    check_measures(measures, name="measures")
     check_goal(goal, pool.runs)
-    deepest = min(measure.cutoff or pool.depth, pool.depth)
-    ranks = deepest if depth is None else depth
-    check_whole(ranks, name="depth", least=deepest, error=QueryError)
+    ranks = _checked_depth(pool, (measure, *measures), depth)
     tags = {*goal.all_runs, *reported}
     runs = tuple(tag for tag in pool.runs if tag in tags)
     needed = labelling_costs(pool, runs=(*goal.all_runs, *reported), depth=ranks)
     cost = _checked_costs(pool, needed, costs)
     check_grade_model(pool, model)
-    probability = (cost > 0.0) / np.count_nonzero(cost)
+    eligible = cost > 0.0
+    probability = eligible / np.count_nonzero(eligible)
     if rule != "uniform":
-        squares = expected_squares(
-            pool,
-            goal=goal,
-            measure=measure,
-            model=model,
-            estimator=estimator,
-            topics=cost > 0.0,
-        )
-        paid = cost if rule == "active" else np.ones_like(cost)
-        probability = _probabilities(pool, np.sqrt(squares), paid, probability, floor)
+        told = goal_moments(pool, goal=goal, measure=measure, model=model)
+        squares = np.where(eligible, told.squares(estimator, eligible), 0.0)
+        if not squares.any():
+            raise QueryError("under the grade model no topic tells anything about the goal")
+        paid = cost if rule == "active" else eligible.astype(np.float64)
+        level = told.level(eligible) if estimator == "unbiased" and rule == "active" else 0.0
+        probability = least_error(squares, paid, level=level, eligible=eligible, floor=floor)
+        _check_drawable(pool, eligible & (probability <= 0.0))
     return QueryDesign(
         probability=frozen(probability),
         cost=frozen(cost),
@@ -324,6 +340,17 @@ def _check_choices(rule: str, estimator: str, floor: float) -> None:
     check_fraction(floor, name="floor", error=QueryError)
 
 
+def _checked_depth(pool: Pool, measures: Sequence[Measure], depth: int | None) -> int | None:
+    deepest = judged_depth(pool, measures)
+    if depth is None:
+        return deepest
+    if deepest is None:
+        ratio = next(measure for measure in measures if measure.family == "ratio")
+        raise QueryError(f"depth must be left out: {ratio} needs every document judged")
+    check_whole(depth, name="depth", least=deepest, error=QueryError)
+    return depth
+
+
 def _checked_costs(pool: Pool, needed: FloatArray, costs: ArrayLike | None) -> FloatArray:
     """Costs of the topics that have documents to judge, 0 for the others."""
     if not needed.any():
@@ -341,20 +368,10 @@ def _checked_costs(pool: Pool, needed: FloatArray, costs: ArrayLike | None) -> F
     return np.where(needed > 0.0, given, 0.0)
 
 
-def _probabilities(
-    pool: Pool, spread: FloatArray, cost: FloatArray, even: FloatArray, floor: float
-) -> FloatArray:
-    """Lemma 2, mixed with the passive distribution `even`."""
-    eligible = even > 0.0
-    size = np.where(eligible, spread / np.sqrt(np.where(eligible, cost, 1.0)), 0.0)
-    if not size.any():
-        raise QueryError("under the grade model no topic tells anything about the goal")
-    mixed = (1.0 - floor) * size / size.sum() + floor * even
-    never = eligible & (mixed <= 0.0)
+def _check_drawable(pool: Pool, never: BoolArray) -> None:
     if never.any():
         name = pool.topics[int(np.argmax(never))]
         raise QueryError(f"topic {name!r} would never be drawn; floor must be above 0")
-    return np.asarray(mixed / mixed.sum())
 
 
 def _affordable(cost: float, budget: float) -> bool:

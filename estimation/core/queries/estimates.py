@@ -1,13 +1,8 @@
-"""Estimates from topics that were drawn and judged whole (Sawade et al. 2013, eq. 6).
+"""Estimates of all runs from topics that were drawn and judged whole (Sawade et al. 2013, eq. 6).
 
-Notation: x a drawn topic, L_j(x) the value of run j on it, p(x) = 1/m over the m topics that have
-documents to judge, q(x) the design's probability, w(x) = p(x)/q(x), c(x) how often x was drawn,
-n = sum c. The m topics are a known share m/T of the campaign's T; the other topics have the value
-0 for every run, so that every estimate is the estimate over the m topics times m/T.
-
-Intervals are for the campaign's own topics. The labels of a topic are taken as they are: where
-assessors disagree, the estimates are unbiased for the mean over assessors, but a topic that is
-drawn repeatedly brings the same labels again, and that part of their noise is not in the errors.
+The m topics that have documents to judge are a known share m/T of the campaign's T; the other
+topics have the value 0 for every run, so that every estimate is the estimate over the m topics
+(`queries.estimators`) times m/T. Intervals are for the campaign's own topics.
 """
 
 from collections.abc import Sequence
@@ -15,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums, index_array, refuse
+from estimation.core.arrays import BoolArray, FloatArray, IntArray
 from estimation.core.intervals import (
     degrees_of_freedom,
     student_intervals,
@@ -29,29 +24,17 @@ from estimation.core.queries.designs import (
     QueryDesign,
     QueryError,
     QuerySample,
-    labelled_pairs,
+    judged_depth,
 )
-from estimation.core.queries.grade_models import document_gains
-from estimation.core.queries.moments import Estimator, err_values, ranked_pairs
-
-
-@dataclass(frozen=True, eq=False)
-class QueryEstimate:
-    """Estimated values of k runs.
-
-    Attributes
-    ----------
-    value : ndarray of float64, shape (k,)
-    covariance : ndarray of float64, shape (k, k)
-        Estimated covariance of the values.
-    contributions : ndarray of float64, shape (k, k)
-        How many topics carry the variance of a difference, and on the diagonal that of a value
-        (Kish); 0 if none.
-    """
-
-    value: FloatArray
-    covariance: FloatArray
-    contributions: FloatArray
+from estimation.core.queries.estimators import (
+    Disagreement,
+    QueryEstimate,
+    census_estimate,
+    ratio_estimate,
+    unbiased_estimate,
+)
+from estimation.core.queries.moments import Estimator
+from estimation.core.queries.values import JudgedTopics, judged_topics, needed_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +55,9 @@ class QueryResult:
         Covariance of the values; degrees of freedom of the differences between runs.
     by_topic : ndarray of float64, shape (T, k)
         What each topic of the pool contributes to the values.
+    noise_measured : bool
+        Whether any document has two judgments, so that disagreement between assessors is part of
+        the standard errors beyond what shows between draws.
     """
 
     measure: Measure
@@ -85,6 +71,7 @@ class QueryResult:
     covariance: FloatArray
     difference_df: FloatArray
     by_topic: FloatArray
+    noise_measured: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,57 +106,6 @@ class QueryEvaluation:
     results: tuple[QueryResult, ...]
 
 
-def topic_values(
-    pool: Pool,
-    *,
-    labels: LabelRows,
-    measure: Measure,
-    max_grade: int,
-    topics: IntArray | None = None,
-    runs: Sequence[str] | None = None,
-) -> FloatArray:
-    """Return the value of every run on topics whose documents are all judged.
-
-    The gain of a pair with several judgments is the mean of its gains, never of its grades. ERR
-    is then the expectation over assessors who judge documents independently.
-
-    Parameters
-    ----------
-    pool : Pool
-    labels : LabelRows
-        Rows of any pairs in any order; those that no value depends on are left out.
-    measure : Measure
-    max_grade : int
-        The best grade of the scale.
-    topics : ndarray of int64, shape (u,), optional
-        Positions in the pool's topics, each once; by default all.
-    runs : sequence of str, optional
-        By default all runs of the pool.
-
-    Returns
-    -------
-    ndarray of float64, shape (u, k)
-
-    Raises
-    ------
-    QueryError
-        If a grade is off the scale, a pair is not in the pool, or a document within the
-        measure's reach has no judgment; the message names the first.
-    """
-    chosen = np.arange(len(pool.topics)) if topics is None else _checked_topics(pool, topics)
-    tags = pool.runs if runs is None else tuple(runs)
-    gain = _mean_gains(pool, labels, measure, max_grade)
-    wanted = np.isin(pool.topic, chosen)
-    needed = labelled_pairs(pool, runs=tags, depth=measure.cutoff or pool.depth) & wanted
-    _check_complete(pool, needed & np.isnan(gain[:-1]))
-    gain[np.isnan(gain)] = 0.0
-    if measure.family == "query":
-        slots = (ranked_pairs(pool, tag, depth=measure.cutoff)[chosen] for tag in tags)
-        return np.stack([err_values(each, gain) for each in slots], axis=1)
-    values = [_linear_values(pool, tag, measure, gain) for tag in tags]
-    return np.stack(values, axis=1)[chosen]
-
-
 def evaluate_queries(
     pool: Pool,
     design: QueryDesign,
@@ -181,6 +117,7 @@ def evaluate_queries(
     batches: int | None = None,
     estimator: Estimator | None = None,
     confidence: float = 0.95,
+    judged: BoolArray | None = None,
 ) -> QueryEvaluation:
     """Estimate the values of the design's runs from its first batches.
 
@@ -190,7 +127,8 @@ def evaluate_queries(
     labels : LabelRows
         Judgments of all documents of the topics of these batches; others are left out.
     measures : sequence of Measure
-        None may look deeper than the design's depth.
+        None may look deeper than the design's depth; for a ratio measure the design must have
+        every pair of the pool judged.
     max_grade : int
         The best grade of the scale.
     batches : int, optional
@@ -198,116 +136,53 @@ def evaluate_queries(
     estimator : {"ratio", "unbiased"}, optional
         By default the one that the design is made for.
     confidence : float
+    judged : ndarray of bool, shape (N,), optional
+        Which pairs are judged where their topic is drawn; by default all that the design's runs
+        need. The others count as useless, so that values are lower bounds but for ratio measures.
 
     Raises
     ------
     QueryError
         If design or sample belong to another pool, a measure looks too deep, or as
-        `topic_values`.
+        `judged_topics`.
+    MeasureError
+        If topics that are judged whole do not tell a measure.
     """
     method = design.estimator if estimator is None else estimator
-    _check_evaluation(pool, design, sample, measures, method)
+    _check_evaluation(pool, design, sample, measures, method, judged)
     used = design.batches if batches is None else batches
     design.step(used)
     drawn = _Drawn.of(design, sample, used)
     results = []
     for measure in measures:
-        values = topic_values(
+        judged_values = judged_topics(
             pool,
             labels=labels,
             measure=measure,
             max_grade=max_grade,
             topics=drawn.topic,
             runs=design.runs,
+            judged=judged,
         )
-        largest = _largest_value(measure, max_grade, design.depth)
+        largest = _largest_value(measure, max_grade, design.depth or pool.depth)
         by_topic = np.zeros((len(pool.topics), len(design.runs)))
-        by_topic[drawn.topic] = drawn.shares(method)[:, None] * values
+        by_topic[drawn.topic] = drawn.shares(method)[:, None] * judged_values.value
         results.append(
-            _result(measure, design.runs, method, values, by_topic, drawn, largest, confidence)
+            _result(
+                measure, design.runs, method, judged_values, by_topic, drawn, largest, confidence
+            )
         )
-    judged = labelled_pairs(pool, runs=design.runs, depth=design.depth)
+    needed = needed_pairs(pool, runs=design.runs, depth=design.depth, judged=judged)
     return QueryEvaluation(
         batches=used,
         topics=len(drawn.topic),
         draws=drawn.draws,
-        judged_pairs=int(np.count_nonzero(judged & np.isin(pool.topic, drawn.topic))),
+        judged_pairs=int(np.count_nonzero(needed & np.isin(pool.topic, drawn.topic))),
         cost=float(design.cost[drawn.topic].sum()),
         effective_sample_size=drawn.effective_sample_size,
         confidence=confidence,
         results=tuple(results),
     )
-
-
-def ratio_estimate(values: FloatArray, *, weight: FloatArray, counts: IntArray) -> QueryEstimate:
-    """Estimate means by the self-normalized estimator (Sawade et al. 2013, eq. 6).
-
-    R^_j = sum c w L_j / sum c w. Consistent, with a bias of order 1/n. By the delta method (Lemma
-    1), with residuals e_j = w (L_j - R^_j):
-    Cov^ = n/(n - 1) sum c e_j e_l / (sum c w)^2.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (u, k)
-        L_j(x) of the distinct drawn topics.
-    weight : ndarray of float64, shape (u,)
-        p/q > 0, up to a common factor.
-    counts : ndarray of int64, shape (u,)
-        How often each topic was drawn, at least once; at least two draws in all.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, a weight is not positive, or there are fewer than two draws.
-    """
-    draws = _check_draws(values, weight, counts)
-    total = float(np.sum(counts * weight))
-    value = np.sum((counts * weight)[:, None] * values, axis=0) / total
-    residual = weight[:, None] * (values - value)
-    return _spread_of(value, residual, counts, draws / ((draws - 1.0) * total**2))
-
-
-def unbiased_estimate(values: FloatArray, *, weight: FloatArray, counts: IntArray) -> QueryEstimate:
-    """Estimate means by importance sampling without normalization.
-
-    R^_j = (1/n) sum c w L_j: exactly unbiased, also for draws to a budget (see
-    `queries.designs`), and so is Cov^ = sum c (w L_j - R^_j)(w L_l - R^_l) / (n (n - 1)). The
-    better the grade model predicts the values of a design made for it, the more exact it is;
-    otherwise the weights' own variation stays in it, which `ratio_estimate` takes out.
-
-    Parameters
-    ----------
-    values, weight, counts
-        As in `ratio_estimate`, but weight is exactly p/q.
-
-    Raises
-    ------
-    ValueError
-        As `ratio_estimate`.
-    """
-    draws = _check_draws(values, weight, counts)
-    terms = weight[:, None] * values
-    value = np.sum(counts[:, None] * terms, axis=0) / draws
-    return _spread_of(value, terms - value, counts, 1.0 / (draws * (draws - 1.0)))
-
-
-def _spread_of(
-    value: FloatArray, residual: FloatArray, counts: IntArray, factor: float
-) -> QueryEstimate:
-    scaled = residual * np.sqrt(counts)[:, None]
-    covariance = factor * np.einsum("uj,ul->jl", scaled, scaled)
-    contributions = np.stack([_kish(scaled - each[:, None]) for each in scaled.T])
-    np.fill_diagonal(contributions, _kish(scaled))
-    return QueryEstimate(value, covariance, contributions)
-
-
-def _kish(terms: FloatArray) -> FloatArray:
-    """(sum t^2)^2 / sum t^4 of every column; 0 for columns of zeros."""
-    squares = terms**2
-    fourths = np.sum(squares**2, axis=0)
-    total = np.sum(squares, axis=0) ** 2
-    shares = np.divide(total, fourths, out=np.zeros_like(total), where=fourths > 0.0)
-    return np.asarray(shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,6 +194,7 @@ class _Drawn:
     counts: IntArray
     draws: int | None
     share: float
+    eligible: int
     rarest: float  # the largest p/q of all topics, drawn or not
 
     @classmethod
@@ -327,11 +203,12 @@ class _Drawn:
         share = eligible / len(design.probability)
         if design.is_census and used == design.batches:
             topic, ones = sample.prefix(used), np.ones(eligible, dtype=np.int64)
-            return cls(topic, ones.astype(np.float64), ones, None, share, 0.0)
+            return cls(topic, ones.astype(np.float64), ones, None, share, eligible, 0.0)
         topic, counts = np.unique(sample.drawn(used), return_counts=True)
         ratio = 1.0 / (eligible * design.probability[design.eligible].min())
         weight = 1.0 / (eligible * design.probability[topic])
-        return cls(topic, weight, counts.astype(np.int64), int(counts.sum()), share, ratio)
+        counts = counts.astype(np.int64)
+        return cls(topic, weight, counts, int(counts.sum()), share, eligible, ratio)
 
     @property
     def effective_sample_size(self) -> float:
@@ -352,13 +229,15 @@ class _Drawn:
         limit = zero_limit(ratio, max_utility=largest, confidence=confidence)[0]
         return self.share * min(float(limit), largest)
 
-    def estimate(self, values: FloatArray, method: Estimator) -> QueryEstimate:
-        runs = values.shape[1]
+    def estimate(self, judged: JudgedTopics, method: Estimator) -> QueryEstimate:
+        noise = Disagreement(judged.deviation, judged.topic, 1.0 / self.eligible)
         if self.draws is None:
-            exact = np.full((runs, runs), float(len(self.topic)))
-            return QueryEstimate(values.mean(axis=0) * self.share, np.zeros((runs, runs)), exact)
-        function = ratio_estimate if method == "ratio" else unbiased_estimate
-        found = function(values, weight=self.weight, counts=self.counts)
+            found = census_estimate(judged.value, disagreement=noise)
+        else:
+            function = ratio_estimate if method == "ratio" else unbiased_estimate
+            found = function(
+                judged.value, weight=self.weight, counts=self.counts, disagreement=noise
+            )
         covariance = found.covariance * self.share**2
         return QueryEstimate(found.value * self.share, covariance, found.contributions)
 
@@ -367,18 +246,19 @@ def _result(
     measure: Measure,
     runs: tuple[str, ...],
     method: Estimator,
-    values: FloatArray,
+    judged: JudgedTopics,
     by_topic: FloatArray,
     drawn: _Drawn,
     largest: float,
     confidence: float,
 ) -> QueryResult:
-    estimate = drawn.estimate(values, method)
+    estimate = drawn.estimate(judged, method)
     limit = drawn.limit(largest, confidence)
     difference_df = degrees_of_freedom(estimate.contributions, draws=drawn.draws)
     df = np.diag(difference_df).copy()
     variance = np.diag(estimate.covariance)
     student = student_intervals(estimate.value, variance=variance, df=df, confidence=confidence)
+    high = np.where(estimate.value > 0.0, student.high, limit)
     return QueryResult(
         measure=measure,
         runs=runs,
@@ -387,71 +267,19 @@ def _result(
         se=student.se,
         df=df,
         low=np.maximum(student.low, 0.0),
-        high=np.where(estimate.value > 0.0, student.high, limit),
+        high=np.minimum(high, np.maximum(estimate.value, drawn.share * largest)),
         covariance=estimate.covariance,
         difference_df=difference_df,
         by_topic=by_topic,
+        noise_measured=judged.noise_measured,
     )
 
 
 def _largest_value(measure: Measure, max_grade: int, depth: int) -> float:
-    if measure.family == "query":
+    if measure.family in ("ratio", "query"):
         return 1.0
     weights = measure.weights(np.arange(1, depth + 1), lengths=depth)
     return float(weights.sum()) * measure.max_utility(max_grade)
-
-
-def _linear_values(pool: Pool, tag: str, measure: Measure, gain: FloatArray) -> FloatArray:
-    kept = pool.run == pool.run_index(tag)
-    pairs = pool.entry_pair[kept]
-    gained = pool.entry_weights(measure)[kept] * len(pool.topics) * gain[pairs]
-    return column_sums(pool.topic[pairs], gained, number=len(pool.topics))
-
-
-def _mean_gains(pool: Pool, labels: LabelRows, measure: Measure, max_grade: int) -> FloatArray:
-    """Mean gain of every pair, nan without a judgment; 0 as the last entry, for no document."""
-    try:
-        pair = index_array(labels.pair, below=len(pool), name="pair")
-        grade = index_array(labels.grade, below=max_grade + 1, name="grade")
-    except ValueError as error:
-        raise QueryError(f"labels: {error}") from error
-    order = np.lexsort((grade, pair))
-    pair, grade = pair[order], grade[order]
-    number = np.bincount(pair, minlength=len(pool))
-    gains = document_gains(measure, max_grade=max_grade)[grade]
-    total = np.bincount(pair, weights=gains, minlength=len(pool))
-    mean = np.where(number > 0, total / np.maximum(number, 1), np.nan)
-    return np.asarray(np.concatenate([mean, [0.0]]), dtype=np.float64)
-
-
-def _checked_topics(pool: Pool, topics: IntArray) -> IntArray:
-    try:
-        return index_array(topics, below=len(pool.topics), name="topics")
-    except ValueError as error:
-        raise QueryError(str(error)) from error
-
-
-def _check_complete(pool: Pool, missing: BoolArray) -> None:
-    if missing.any():
-        pair = int(np.argmax(missing))
-        topic, docno = pool.topics[pool.topic[pair]], pool.docno[pair].decode()
-        raise QueryError(
-            f"topic {topic!r}, docno {docno!r} has no judgment"
-            f" ({np.count_nonzero(missing)} are missing)"
-        )
-
-
-def _check_draws(values: FloatArray, weight: FloatArray, counts: IntArray) -> int:
-    if values.ndim != 2 or not len(values) == len(weight) == len(counts):
-        found = f"not {values.shape}, {weight.shape} and {counts.shape}"
-        raise ValueError(f"values, weight and counts must be of the same topics, {found}")
-    refuse(~np.isfinite(values), values, name="values", rule="be finite")
-    unlikely = ~((weight > 0.0) & np.isfinite(weight))
-    refuse(unlikely, weight, name="weight", rule="be finite and above 0")
-    refuse(~(counts >= 1), counts, name="counts", rule="be at least 1")
-    if counts.sum() < 2:
-        raise ValueError(f"counts must add up to at least 2 draws, not {counts.sum()}")
-    return int(counts.sum())
 
 
 def _check_evaluation(
@@ -460,12 +288,19 @@ def _check_evaluation(
     sample: QuerySample,
     measures: Sequence[Measure],
     method: str,
+    judged: BoolArray | None,
 ) -> None:
     if not design.pool_digest == sample.pool_digest == pool.digest:
         raise QueryError("the design or the sample belongs to another pool")
     if method not in ESTIMATORS:
         raise QueryError(f"the estimator is one of {', '.join(ESTIMATORS)}, not {method!r}")
     check_measures(measures, name="measures")
+    known = needed_pairs(pool, runs=design.runs, depth=design.depth, judged=judged)
+    unknown = np.count_nonzero(~known if judged is None else judged & ~known)
     for measure in measures:
-        if min(measure.cutoff or pool.depth, pool.depth) > design.depth:
+        deepest = judged_depth(pool, [measure])
+        if deepest is None and unknown:
+            rest = f"{unknown} documents of the pool are not"
+            raise QueryError(f"{measure} needs every document of a topic judged; here {rest}")
+        if deepest is not None and design.depth is not None and deepest > design.depth:
             raise QueryError(f"{measure} looks deeper than the {design.depth} judged ranks")

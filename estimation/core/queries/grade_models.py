@@ -30,10 +30,10 @@ def document_gains(measure: Measure, *, max_grade: int) -> FloatArray:
     Raises
     ------
     MeasureError
-        If no grade of the scale counts under the measure, or it is neither linear in the gains
-        of documents nor ERR.
+        If no grade of the scale counts under the measure, or it is about predictions or
+        preferences.
     """
-    if measure.family not in ("gain", "query"):
+    if measure.family not in ("gain", "ratio", "query"):
         raise MeasureError(f"{measure} cannot be computed from topics that are judged whole")
     measure.max_utility(max_grade)
     gains = measure.utilities(np.arange(max_grade + 1))

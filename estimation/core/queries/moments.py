@@ -2,9 +2,12 @@
 
 For every topic of a campaign: the expectation and the variance of a linear measure or of ERR, for
 one run, for the difference between two, and summed over what a goal compares. No function runs
-through the exponentially many label vectors of a topic.
+through the exponentially many label vectors of a topic. Ratio measures have no closed form; theirs
+are to first order (`queries.ratio_moments`), which costs precision of the design, never
+correctness of an estimate.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +18,7 @@ from estimation.core.goals import Goal, effective_weights
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 from estimation.core.queries.grade_models import GradeModel, check_grade_model, document_gains
+from estimation.core.queries.ratio_moments import GradeLine
 
 Estimator = Literal["ratio", "unbiased"]
 NEGLIGIBLE = 1e-12  # variances below this share of the second moments are rounding
@@ -56,6 +60,8 @@ def value_moments(pool: Pool, *, run: str, measure: Measure, model: GradeModel) 
     MeasureError
         If no grade of the model's scale counts under the measure.
     """
+    if measure.family == "ratio":
+        return moments_of_runs(pool, runs=[run], measure=measure, model=model)[0]
     gain = GainMoments.of(pool, measure, model)
     if measure.is_linear:
         weight = _topic_weights(pool, run, measure)
@@ -64,6 +70,19 @@ def value_moments(pool: Pool, *, run: str, measure: Measure, model: GradeModel) 
         return Moments(mean, variance + mean**2, variance)
     mean, second = err_moments(ranked_pairs(pool, run, depth=measure.cutoff), gain)
     return Moments(mean, second, np.maximum(second - mean**2, 0.0))
+
+
+def moments_of_runs(
+    pool: Pool, *, runs: Sequence[str], measure: Measure, model: GradeModel
+) -> tuple[Moments, ...]:
+    """Return `value_moments` of several runs; what ratio measures have in common is done once."""
+    if measure.family != "ratio":
+        return tuple(value_moments(pool, run=run, measure=measure, model=model) for run in runs)
+    columns = [pool.run_index(run) for run in runs]
+    line = GradeLine.of(pool, measure, model)
+    mean, variance = line.mean[:, columns], line.variance(lambda values: values[:, columns])
+    second = variance + mean**2
+    return tuple(map(Moments, mean.T, second.T, variance.T))
 
 
 def product_moments(
@@ -83,6 +102,10 @@ def product_moments(
     ValueError
         As `value_moments`.
     """
+    if measure.family == "ratio":  # E (a + b)^2 - E (a - b)^2 = 4 E ab
+        halves = [[(runs[0], 0.5), (runs[1], sign)] for sign in (0.5, -0.5)]
+        squares = [_ratio_moments(pool, each, measure, model).second for each in halves]
+        return squares[0] - squares[1]
     gain = GainMoments.of(pool, measure, model)
     if measure.is_linear:
         weights = [_topic_weights(pool, run, measure) for run in runs]
@@ -106,6 +129,8 @@ def difference_moments(
     ValueError
         As `value_moments`.
     """
+    if measure.family == "ratio":
+        return _ratio_moments(pool, [(runs[0], 1.0), (runs[1], -1.0)], measure, model)
     if measure.is_linear:
         gain = GainMoments.of(pool, measure, model)
         weight = _topic_weights(pool, runs[0], measure) - _topic_weights(pool, runs[1], measure)
@@ -154,6 +179,60 @@ class GainMoments:
         return cls(first, expected(gains**2), spread, *moments)
 
 
+@dataclass(frozen=True, eq=False)
+class GoalMoments:
+    """What the topics tell about a goal, under the model.
+
+    The goal compares c things: values of runs, or differences D of them.
+
+    ======== ==================================
+    goal     compared
+    ======== ==================================
+    single   L
+    absolute L_j of every run
+    pair     L_1 - L_2
+    baseline L_j - L_0 of every run
+    ranking  L_j - mean_j L_j of every run
+    ======== ==================================
+
+    Attributes
+    ----------
+    mean : ndarray of float64, shape (T, c)
+        E D.
+    variance : ndarray of float64, shape (T,)
+        sum Var D.
+    """
+
+    mean: FloatArray
+    variance: FloatArray
+
+    def squares(self, estimator: Estimator, topics: BoolArray | None = None) -> FloatArray:
+        """Return `expected_squares`."""
+        mean = self.mean
+        if estimator == "ratio":
+            mean = mean - mean[... if topics is None else topics].mean(axis=0)
+        return np.asarray(self.variance + np.sum(mean**2, axis=1), dtype=np.float64)
+
+    def level(self, topics: BoolArray) -> float:
+        """Return the sum of the squared means of D over some topics."""
+        return float(np.sum(self.mean[topics].mean(axis=0) ** 2))
+
+
+def goal_moments(pool: Pool, *, goal: Goal, measure: Measure, model: GradeModel) -> GoalMoments:
+    """Return the moments of what a goal compares, topic by topic.
+
+    ERR needs E[L_j L_l] for every two runs of the goal "ranking", in time quadratic in them.
+    """
+    if measure.family == "ratio":
+        mean, variance = _ratio_goal_moments(pool, goal, measure, model)
+    elif measure.is_linear:
+        mean, variance = _linear_moments(pool, goal, measure, GainMoments.of(pool, measure, model))
+    else:
+        gain = GainMoments.of(pool, measure, model)
+        mean, variance = _err_goal_moments(pool, goal, measure, gain)
+    return GoalMoments(_contrasts(goal, mean), variance)
+
+
 def expected_squares(
     pool: Pool,
     *,
@@ -165,29 +244,12 @@ def expected_squares(
 ) -> FloatArray:
     """Return what a topic contributes to the variance, under the model, shape (T,).
 
-    With D_j = L_j - R_j for "ratio" (the asymptotic variance of Lemma 1; R_j is the model's mean
-    over `topics`, a mask of those that can be drawn, by default all) and D_j = L_j for "unbiased":
-
-    ======== ==================================
-    goal     expected square
-    ======== ==================================
-    single   E D^2
-    absolute sum_j E D_j^2
-    pair     E (D_1 - D_2)^2
-    baseline sum_j E (D_j - D_0)^2
-    ranking  sum_j E (D_j - mean_j D_j)^2
-    ======== ==================================
-
-    ERR needs E[L_j L_l] for every two runs of the goal "ranking", in time quadratic in them.
+    sum E (D - E D)^2 for "ratio", the asymptotic variance of Lemma 1 (E D: the model's mean over
+    `topics`, a mask of those that can be drawn, by default all), sum E D^2 for "unbiased"; D what
+    the goal compares, see `GoalMoments`.
     """
-    gain = GainMoments.of(pool, measure, model)
-    if measure.is_linear:
-        mean, variance = _linear_moments(pool, goal, measure, gain)
-    else:
-        mean, variance = _err_goal_moments(pool, goal, measure, gain)
-    if estimator == "ratio":
-        mean = mean - mean[... if topics is None else topics].mean(axis=0)
-    return np.asarray(variance + np.sum(_contrasts(goal, mean) ** 2, axis=1))
+    told = goal_moments(pool, goal=goal, measure=measure, model=model)
+    return told.squares(estimator, topics)
 
 
 def _contrasts(goal: Goal, values: FloatArray) -> FloatArray:
@@ -230,6 +292,30 @@ def _err_goal_moments(
     return mean, np.where(variance > NEGLIGIBLE * scale, variance, 0.0)
 
 
+def _ratio_goal_moments(
+    pool: Pool, goal: Goal, measure: Measure, model: GradeModel
+) -> tuple[FloatArray, FloatArray]:
+    columns = [pool.run_index(tag) for tag in goal.all_runs]
+    line = GradeLine.of(pool, measure, model)
+    variance = line.variance(lambda values: _contrasts(goal, values[:, columns]))
+    return line.mean[:, columns], variance.sum(axis=1)
+
+
+def _ratio_moments(
+    pool: Pool, runs: Sequence[tuple[str, float]], measure: Measure, model: GradeModel
+) -> Moments:
+    """Moments of a weighted sum of runs."""
+    terms = [(pool.run_index(tag), weight) for tag, weight in runs]
+
+    def combined(values: FloatArray) -> FloatArray:
+        columns = [weight * values[:, [run]] for run, weight in terms]
+        return np.asarray(sum(columns), dtype=np.float64)
+
+    line = GradeLine.of(pool, measure, model)
+    mean, variance = combined(line.mean)[:, 0], line.variance(combined)[:, 0]
+    return Moments(mean, variance + mean**2, variance)
+
+
 # --------------------------------------------------------------- ranked lists and their moments
 
 
@@ -258,6 +344,18 @@ def err_values(slots: IntArray, gain: FloatArray) -> FloatArray:
     return np.asarray((_before(1.0 - gains) * gains / ranks).sum(axis=1))
 
 
+def err_slopes(slots: IntArray, gain: FloatArray) -> FloatArray:
+    """Return the derivative of ERR by the gain of each document, shape (T, L).
+
+    prod_{l<i} (1 - g_l) (1/i - sum_{l>i} g_l/l prod_{i<m<l} (1 - g_m)); `slots` and `gain` as for
+    `err_values`.
+    """
+    gains = gain[slots]
+    ranks = np.arange(1, slots.shape[1] + 1)
+    later = _later(gains / ranks, 1.0 - gains)
+    return np.asarray(_before(1.0 - gains) * (1.0 / ranks - later))
+
+
 def _topic_weights(pool: Pool, run: str, measure: Measure) -> FloatArray:
     """lambda of every pair in one run, shape (N,)."""
     kept = pool.run == pool.run_index(run)
@@ -278,16 +376,21 @@ def _before(factors: FloatArray) -> FloatArray:
     return products
 
 
-def err_moments(slots: IntArray, gain: GainMoments) -> tuple[FloatArray, FloatArray]:
-    """Return E ERR and E ERR^2 of ranked lists, each of shape (T,); see `value_moments`."""
-    length = slots.shape[1]
-    ranks = np.arange(1, length + 1)
-    stopped, missed = gain.first[slots] / ranks, gain.missed[slots]
-    mean = (_before(missed) * stopped).sum(axis=1)
+def _later(stopped: FloatArray, missed: FloatArray) -> FloatArray:
+    """T_i = sum_{l>i} stopped_l prod_{i<m<l} missed_m of every rank i."""
     later = np.zeros_like(stopped)
-    for place in range(length - 2, -1, -1):
+    for place in range(stopped.shape[1] - 2, -1, -1):
         following = missed[:, place + 1] * later[:, place + 1]
         later[:, place] = stopped[:, place + 1] + following
+    return later
+
+
+def err_moments(slots: IntArray, gain: GainMoments) -> tuple[FloatArray, FloatArray]:
+    """Return E ERR and E ERR^2 of ranked lists, each of shape (T,); see `value_moments`."""
+    ranks = np.arange(1, slots.shape[1] + 1)
+    stopped, missed = gain.first[slots] / ranks, gain.missed[slots]
+    mean = (_before(missed) * stopped).sum(axis=1)
+    later = _later(stopped, missed)
     terms = gain.second[slots] / ranks**2 + 2.0 * gain.mixed[slots] / ranks * later
     return mean, (_before(gain.missed_twice[slots]) * terms).sum(axis=1)
 

@@ -10,7 +10,7 @@ from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import QueryDesign
 from estimation.core.queries.grade_models import GradeModel
-from estimation.core.queries.moments import value_moments
+from estimation.core.queries.moments import moments_of_runs
 
 
 def expected_query_half_widths(
@@ -52,8 +52,7 @@ def expected_query_half_widths(
     number = int(np.count_nonzero(eligible))
     share = number / len(eligible)
     spread = []
-    for run in design.runs:
-        moments = value_moments(pool, run=run, measure=measure, model=model)
+    for moments in moments_of_runs(pool, runs=design.runs, measure=measure, model=model):
         second = moments.second[eligible] / design.probability[eligible]
         spread.append(second.sum() / number**2 - moments.mean[eligible].mean() ** 2)
     draws = given / float(design.cost @ design.probability)

@@ -24,11 +24,13 @@ from estimation.core.designs import WITH_REPLACEMENT, Design, make_design
 from estimation.core.designs import Method as Drawing
 from estimation.core.draws import draw
 from estimation.core.evaluation import evaluate
-from estimation.core.intervals import student_intervals
+from estimation.core.interval_kinds import IntervalKind, check_interval, interval_kinds
+from estimation.core.intervals import Bound, student_intervals
 from estimation.core.measures import KINDS, Measure
 from estimation.core.priors import make_prior
 from estimation.core.queries.designs import (
     draw_queries,
+    judged_depth,
     labelled_pairs,
     labelling_costs,
     make_query_design,
@@ -43,12 +45,16 @@ UNIFORM_SHARE = 0.1  # of active sampling: its unbiased estimator needs some
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Estimated errors of k values: covariance and df of differences (k, k), intervals (k,)."""
+    """Estimated errors of k values: covariance and df of differences (k, k), intervals (k,).
+
+    ``differences``: with a guaranteed kind of intervals, the guarantee for the differences.
+    """
 
     covariance: FloatArray
     df: FloatArray
     low: FloatArray
     high: FloatArray
+    differences: Bound | None = None
 
     @classmethod
     def of(cls, value: FloatArray, covariance: FloatArray, *, df: float) -> "Spread | None":
@@ -90,7 +96,7 @@ class Method:
     estimates: Callable[[Measure], bool]
 
 
-def _designed(name: Drawing, setting: Setting) -> Player:
+def _designed(name: Drawing, setting: Setting, *, predictions: FloatArray | None = None) -> Player:
     """Draws and Poisson samples, by a design that is optimized for the goal."""
     pool, design = setting.pool, _design(name, setting)
 
@@ -103,12 +109,23 @@ def _designed(name: Drawing, setting: Setting) -> Player:
             labels=setting.rows(seed, sample.pair),
             measures=[setting.measure],
             max_grade=setting.max_grade,
+            interval=setting.interval,
+            predictions=predictions,
         )
         found = evaluation.results[0].estimate
-        spread = Spread(found.covariance, found.difference_df, found.low, found.high)
+        spread = Spread(
+            found.covariance, found.difference_df, found.low, found.high, found.difference_bound
+        )
         return Outcome(found.value, evaluation.judged_pairs, spread)
 
     return play
+
+
+def _helped(setting: Setting) -> Player:
+    """The samples of ``poisson``, but estimated with the help of predicted grades."""
+    if setting.predicted is None:
+        raise TrialError("predicted must hold predicted grades for the method difference")
+    return _designed("poisson", setting, predictions=setting.predicted)
 
 
 def _design(name: Drawing, setting: Setting) -> Design:
@@ -159,7 +176,7 @@ def _calibrated(design: Design, pairs: int) -> Design:
 def _queried(setting: Setting) -> Player:
     """Whole topics by cost, every grade believed equally likely."""
     pool, measure = setting.pool, setting.measure
-    depth = min(measure.cutoff or pool.depth, pool.depth)
+    depth = judged_depth(pool, [measure])
     costs = labelling_costs(pool, runs=pool.runs, depth=depth)
     design = make_query_design(
         pool,
@@ -249,8 +266,13 @@ def _by_design(measure: Measure) -> bool:
     return measure.family in ("gain", "ratio")
 
 
+def _of_gains(measure: Measure) -> bool:
+    return measure.family == "gain"
+
+
 def _by_topic(measure: Measure) -> bool:
-    return measure.family == "query" or (measure.family == "gain" and KINDS[measure.name].by_rank)
+    by_rank = measure.family == "gain" and KINDS[measure.name].by_rank
+    return by_rank or measure.family in ("query", "ratio")
 
 
 def _actively(measure: Measure) -> bool:
@@ -259,22 +281,19 @@ def _actively(measure: Measure) -> bool:
 
 
 def _by_sample(measure: Measure) -> bool:
-    """Ratios as the baselines define them: relevant from grade 1 on, and no ideal ranking."""
-    defaults = KINDS[measure.name].parameters
-    usual = all(value == defaults[key].default for key, value in measure.params)
-    return measure.family == "gain" or (measure.name in ("AP", "Rprec") and usual)
+    return measure.family == "gain" or measure.name in ("AP", "Rprec")
 
 
 def _from_judged(measure: Measure) -> bool:
-    """The same, and an ideal ranking of what was judged, down to a cutoff."""
-    usual = measure.name == "nDCG" and measure["dcg"] == "log2" and measure.cutoff is not None
-    return _by_sample(measure) or usual
+    """The same, and an ideal ranking of what was judged."""
+    return measure.family in ("gain", "ratio")
 
 
 METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
         Method("poisson", partial(_designed, "poisson"), _by_design),
+        Method("difference", _helped, _of_gains),
         Method("priority", partial(_designed, "priority"), _by_design),
         Method("iid", partial(_designed, "iid"), _by_design),
         Method("per-query", partial(_designed, "per-query"), _by_design),
@@ -290,9 +309,14 @@ METHODS: Mapping[str, Method] = {
 }
 
 
-def methods_for(measure: Measure) -> tuple[str, ...]:
-    """Return the names of the methods that have an estimator for a measure."""
-    return tuple(name for name, method in METHODS.items() if method.estimates(measure))
+def methods_for(measure: Measure, *, interval: IntervalKind = "student") -> tuple[str, ...]:
+    """Return the names of the methods that have an estimator and intervals for a measure."""
+    has_kind = interval == "student" or measure.family == "gain"
+    return tuple(
+        name
+        for name, method in METHODS.items()
+        if has_kind and method.estimates(measure) and interval in interval_kinds(name)
+    )
 
 
 def prepare(setting: Setting, method: str) -> Player:
@@ -304,7 +328,7 @@ def prepare(setting: Setting, method: str) -> Player:
         If there is no such method, or it has no estimator for the measure; the message lists
         those that have.
     ValueError
-        If the method cannot work with the goal, the budget or the prior.
+        If the method cannot work with the goal, the budget, the prior or the kind of intervals.
     """
     if method not in METHODS:
         raise TrialError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
@@ -312,4 +336,5 @@ def prepare(setting: Setting, method: str) -> Player:
         others = methods_for(setting.measure)
         able = f"these do: {', '.join(others)}" if others else "and neither does any other"
         raise TrialError(f"method {method} does not estimate {setting.measure}; {able}")
+    check_interval(setting.interval, method=method)
     return METHODS[method].prepare(setting)

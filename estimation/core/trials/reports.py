@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, check_whole
+from estimation.core.arrays import FloatArray, IntArray, check_whole
 from estimation.core.goals import Goal
-from estimation.core.intervals import difference_variances, student_intervals
+from estimation.core.intervals import Bound, difference_variances, student_intervals
 from estimation.core.trials.methods import Outcome, Player, Spread
 from estimation.core.trials.settings import Setting, TrialError
 
+CONFIDENCE = 0.95
 TIED = 1e-12  # of the largest value: differences below it are rounding
 
 
@@ -155,6 +156,8 @@ def _limits(setting: Setting, value: FloatArray, spread: Spread) -> tuple[FloatA
     goal, runs = setting.goal, setting.runs
     if goal.kind in ("single", "absolute"):
         return spread.low[runs], spread.high[runs]
+    if spread.differences is not None:
+        return _guaranteed_limits(goal, compared(goal, value[runs]), spread.differences, runs)
     covariance, df = spread.covariance[np.ix_(runs, runs)], spread.df[np.ix_(runs, runs)]
     if goal.kind == "ranking":
         contrasts = compared(goal, np.eye(len(runs)))
@@ -165,6 +168,28 @@ def _limits(setting: Setting, value: FloatArray, spread: Spread) -> tuple[FloatA
         variance, freedom = difference_variances(covariance)[:-1, -1], df[:-1, -1]
     found = student_intervals(compared(goal, value[runs]), variance=variance, df=freedom)
     return found.low, found.high
+
+
+def _guaranteed_limits(
+    goal: Goal, wanted: FloatArray, bound: Bound, runs: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same by a guarantee for differences.
+
+    The difference from the mean of k runs is off by at most the sum of what its k - 1 differences
+    are off by, over k, each at 1 / (k - 1) of the error.
+    """
+    if goal.kind != "ranking":
+        below, above = (
+            each(CONFIDENCE)[runs[:-1], runs[-1]] for each in (bound.below, bound.above)
+        )
+        return wanted - below, wanted + above
+    number = len(runs)
+    each_alone = 1.0 - (1.0 - CONFIDENCE) / max(1, number - 1)
+    below, above = (
+        each(each_alone)[np.ix_(runs, runs)].sum(axis=1) / number
+        for each in (bound.below, bound.above)
+    )
+    return wanted - below, wanted + above
 
 
 def _report(setting: Setting, method: str, played: list[_Trial], seconds: float) -> Report:

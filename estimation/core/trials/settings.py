@@ -22,6 +22,7 @@ from estimation.core.arrays import FloatArray, IntArray, check_fraction, check_w
 from estimation.core.designs import Rule
 from estimation.core.draws import permanent_random_numbers
 from estimation.core.goals import Goal, check_goal
+from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind
 from estimation.core.labels import LabelRows, check_grades
 from estimation.core.measures import MAX_GRADE, Measure, check_is_measure
 from estimation.core.pool import Pool
@@ -100,16 +101,18 @@ class Setting:
     prior : str
         Name of a prior, for designs that have one.
     predicted : ndarray of float64, shape (N,), optional
-        Predicted grades for the prior "scores".
+        Predicted grades, for the prior "scores" and the method "difference".
     rule : {"first", "second"}, optional
         By default the one of the design.
     assessors : Assessors
+    interval : IntervalKind
+        The kind of the intervals; not every method and measure has each.
 
     Raises
     ------
     TrialError
-        If the grades do not fit the pool, the budget is out of range, or the value of the measure
-        under noisy judgments is no expected utility.
+        If the grades do not fit the pool, the budget is out of range, the value of the measure
+        under noisy judgments is no expected utility, or the measure has no such intervals.
     PoolError
         If the pool lacks a run of the goal.
     """
@@ -125,6 +128,7 @@ class Setting:
     predicted: FloatArray | None = None
     rule: Rule | None = None
     assessors: Assessors = Assessors()
+    interval: IntervalKind = "student"
 
     def __post_init__(self) -> None:
         pairs = len(self.pool)
@@ -141,6 +145,11 @@ class Setting:
             given = f"not {self.assessors.noise!r}"
             what = f"{self.measure}, which is no expected utility"
             raise TrialError(f"noise must be 0 for {what}, {given}")
+        if self.interval not in INTERVAL_KINDS:
+            kinds = ", ".join(INTERVAL_KINDS)
+            raise TrialError(f"interval must be one of {kinds}, not {self.interval!r}")
+        if self.interval != "student" and self.measure.family != "gain":
+            raise TrialError(f"interval must be student for {self.measure}, not {self.interval!r}")
 
     @property
     def runs(self) -> IntArray:

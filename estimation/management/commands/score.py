@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from estimation.core.collection import JudgedCollection, evaluate_runs
 from estimation.core.evaluation import Evaluation, MeasureResult
+from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind, interval_kinds
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import PoolError, RankedLists
 from estimation.formats.collections import read_collection
@@ -40,6 +41,11 @@ class Command(BaseCommand):
         parser.add_argument("--format", choices=FORMATS, default=FORMATS[0])
         parser.add_argument("--confidence", type=float, default=0.95, help="of the intervals")
         parser.add_argument(
+            "--interval", choices=INTERVAL_KINDS, default=INTERVAL_KINDS[0], metavar="KIND",
+            help=f"one of {', '.join(INTERVAL_KINDS)}; the guaranteed ones are for draws with "
+            "replacement (iid) or Poisson samples, and for measures that are sums of gains",
+        )  # fmt: skip
+        parser.add_argument(
             "--per-topic", action="store_true", help="also the estimated value of every topic"
         )
 
@@ -50,12 +56,19 @@ class Command(BaseCommand):
         chosen = [_measure(text) for text in options["measure"] or ()]
         collection = self._read(options["collection"], read_collection)
         measures = tuple(dict.fromkeys(chosen)) or collection.measures
+        interval = options["interval"]
+        allowed = interval_kinds(collection.design.method)
+        if interval not in allowed:
+            drawn = f"{', '.join(allowed)} for a sample drawn by {collection.design.method}"
+            raise CommandError(f"--interval must be one of {drawn}, not {interval!r}.")
         runs = self._runs(options["run"], collection)
         try:
-            evaluation = evaluate_runs(collection, runs, measures=measures, confidence=confidence)
+            evaluation = evaluate_runs(
+                collection, runs, measures=measures, confidence=confidence, interval=interval
+            )
         except (MeasureError, PoolError) as error:
             raise CommandError(str(error)) from None
-        for warning in _warnings(evaluation, collection):
+        for warning in _warnings(evaluation, collection, interval):
             self.stderr.write(f"warning: {warning}", self.style.WARNING)
         topics = collection.topics if options["per_topic"] else ()
         if options["format"] == "json":
@@ -111,10 +124,14 @@ def _errors(problems: Problems) -> Iterator[str]:
         yield f"… and {problems.error_count - len(shown)} more errors"
 
 
-def _warnings(evaluation: Evaluation, collection: JudgedCollection) -> Iterator[str]:
+def _warnings(
+    evaluation: Evaluation, collection: JudgedCollection, interval: IntervalKind
+) -> Iterator[str]:
     """What keeps a number from being an unbiased estimate of what its name says."""
     for result in evaluation.results:
         measure, depth = result.measure, collection.depth
+        if result.interval != interval:
+            yield f"{measure} has no {interval} intervals; they are {result.interval} ones"
         if measure.cutoff is not None and measure.cutoff > depth:
             yield f"{measure} is cut at rank {depth}, the depth of the collection's pool"
         for tag, support in zip(result.runs, result.support.tolist(), strict=True):
@@ -180,6 +197,7 @@ def _records(
             record |= {name: _known(v) for name, v in _numbers(result, place).items()}
             bounded = result.support[place] < 1.0 and result.measure.family != "ratio"
             record |= {"lower_bound": bool(bounded), "confidence": evaluation.confidence}
+            record["interval"] = result.interval
             if len(tags) > 1:
                 record["differences"] = [
                     _difference(result, place, other)

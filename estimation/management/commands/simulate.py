@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from estimation.core import goals
 from estimation.core.goals import Goal, GoalError
+from estimation.core.interval_kinds import INTERVAL_KINDS
 from estimation.core.measures import MeasureError
 from estimation.core.pool import Pool
 from estimation.core.trials.methods import METHODS, Player, prepare
@@ -50,8 +51,17 @@ UNIT_HELP = (
     "draws fixed beforehand is expected to give (default %(default)s)"
 )
 METHOD_HELP = (
-    f"any of {', '.join(METHODS)}; or {ALL} that can work (default: those of "
+    f"any of {', '.join(METHODS)} (difference: poisson, estimated with the help of predicted "
+    f"grades); or {ALL} that can work (default: those of "
     f"{', '.join(DEFAULT_METHODS)} that have an estimator, else all that have one)"
+)
+PREDICTIONS_HELP = (
+    "predicted grades for the method difference, columns as for scores:FILE (default: those of the "
+    "prior)"
+)
+INTERVAL_HELP = (
+    f"one of {', '.join(INTERVAL_KINDS)}; the guaranteed ones are for the methods iid or poisson "
+    "(default %(default)s)"
 )
 PRIOR_HELP = (
     f"one of {', '.join(PRIORS)}, FILE holding topic, iteration, docno, predicted grade "
@@ -80,6 +90,7 @@ class Command(BaseCommand):
         add("--baseline", metavar="TAG", help="of the goal baseline (default: the first system)")
         add("--method", metavar="NAME,NAME", help=METHOD_HELP)
         add("--prior", default="rank", help=PRIOR_HELP)
+        add("--predictions", metavar="FILE", help=PREDICTIONS_HELP)
         add("--prior-rule", metavar="|".join(RULES), help="default: first for draws, else second")
         add("--budget", metavar="N,N", help="default: a tenth of the pool")
         add("--budget-unit", default=UNITS[0], metavar="|".join(UNITS), help=UNIT_HELP)
@@ -89,6 +100,7 @@ class Command(BaseCommand):
         add("--fully-judged", action="store_true", help="only runs whose top is full and judged")
         add("--labels-per-pair", default=1, metavar="R", help="assessors of each pair (1)")
         add("--assessor-noise", default=0, metavar="P", help="share of wrong judgments (0)")
+        add("--interval", default=INTERVAL_KINDS[0], metavar="KIND", help=INTERVAL_HELP)
         add("--json", action="store_true", help="one JSON list instead of a table")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -121,6 +133,8 @@ class Command(BaseCommand):
         notes: Sequence[str],
     ) -> None:
         about = f"{len(collection.topics)} topics, depth {plan.depth}, {plan.trials} trials"
+        if plan.interval != INTERVAL_KINDS[0]:
+            about += f", {plan.interval} intervals"
         self.stdout.write(f"{plan.measure}, {len(collection.runs)} runs, {about}\n\n")
         for line in _aligned([HEADER, *map(_cells, reports)]):
             self.stdout.write(line)
@@ -167,6 +181,7 @@ class _Field:
                 predicted=predicted,
                 rule=plan.rule,
                 assessors=plan.assessors,
+                interval=plan.interval,
             )
             for budget in _budgets(plan, goal, pool)
         )

@@ -1,0 +1,177 @@
+"""Products of runs by tiles: equal to the plain formulas, and the same bits in any thread."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from estimation.core import products
+from estimation.core.estimators import importance_sampling
+from estimation.core.labels import PairLabels
+
+SHAPES = [(1, 1), (95, 47), (96, 48), (97, 49), (961, 5), (2000, 130)]
+
+
+def rows_of(pairs: int, runs: int, filled: float, seed: int = 1) -> sparse.csr_array:
+    rng = np.random.default_rng([seed, pairs, runs])
+    return sparse.csr_array(rng.random((pairs, runs)) * (rng.random((pairs, runs)) < filled))
+
+
+def judged_once(mean: np.ndarray) -> PairLabels:
+    return PairLabels(mean, np.ones(len(mean), dtype=np.int64), np.zeros(len(mean)), False)
+
+
+def close(expected: np.ndarray) -> object:
+    return pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("filled", [0.02, 0.7])
+def test_sums_are_those_of_the_plain_formulas(shape: tuple[int, int], filled: float) -> None:
+    rows = rows_of(*shape, filled)
+    a, factors = rows.toarray(), np.random.default_rng(2).random(shape[0])
+    columns = np.random.default_rng(3).random((shape[0], 50))
+    sums, weighted = products.weighted_power_sums(rows, factors=factors, columns=columns)
+    alone = products.power_sums(rows)
+    assert products.gram(rows) == close(a.T @ a)
+    assert sums.squares == close(a.T @ a)
+    assert sums.fourths == close((a**2).T @ a**2)
+    assert sums.thirds == close((a**3).T @ a)
+    assert weighted.products == close((a * factors[:, None]).T @ a)
+    assert weighted.columns == close(a.T @ columns)
+    for name in ("squares", "fourths", "thirds"):
+        assert (getattr(alone, name) == getattr(sums, name)).all()
+
+
+@pytest.mark.parametrize("filled", [0.02, 0.7])
+def test_squares_are_symmetric_and_equal_runs_have_equal_sums(filled: float) -> None:
+    rows = rows_of(1500, 100, filled).toarray()
+    rows[:, 77] = rows[:, 3]
+    sums, weighted = products.weighted_power_sums(
+        sparse.csr_array(rows),
+        factors=np.random.default_rng(2).random(1500),
+        columns=np.ones((1500, 1)),
+    )
+    for total in (sums.squares, sums.fourths, weighted.products):
+        assert (total == total.T).all()
+        assert (total[77] == total[3]).all()
+    assert sums.thirds[77, 77] == sums.thirds[3, 3] == sums.thirds[3, 77]
+
+
+def test_full_and_empty_blocks_go_together() -> None:
+    pieces = [rows_of(1000, 60, 0.8), rows_of(3000, 60, 0.01), sparse.csr_array((2000, 60))]
+    rows = sparse.csr_array(sparse.vstack(pieces))
+    kinds = {type(block).__name__ for _, block in products._blocks(rows)}
+    assert kinds == {"_Filled", "_Sparse"}
+    assert products.gram(rows) == close(rows.toarray().T @ rows.toarray())
+
+
+def test_twin_that_loses_the_last_pairs_of_a_block_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows, tiles = rows_of(1000, 60, 0.8), products._tiles
+
+    def short(*arguments: object) -> np.ndarray:
+        return tiles(*arguments)[:-1]
+
+    monkeypatch.setattr(products, "_tiles", short)
+    assert products.gram(rows) != close(rows.toarray().T @ rows.toarray())
+
+
+# ---------------------------------------------------------------------------------- same bits
+
+DIGEST = """
+import hashlib
+import numpy as np
+from scipy import sparse
+from estimation.core import estimators, products
+from estimation.core.labels import PairLabels
+
+{change}
+rng = np.random.default_rng(4)
+dense = rng.random((3000, 130)) * (rng.random((3000, 130)) < 0.6)
+weights, chances = sparse.csr_array(dense), 1e-5 + 1e-3 * rng.random(3000)
+counts = 1 + rng.integers(0, 3, size=3000)
+labels = PairLabels(rng.random(3000), np.ones(3000, dtype=int), np.zeros(3000), False)
+given = dict(probability=chances)
+found = [
+    estimators.importance_sampling(weights, labels, counts=counts, **given),
+    estimators.horvitz_thompson_iid(weights, labels, draws=int(counts.sum()), **given),
+    estimators.horvitz_thompson_poisson(weights, labels, **given),
+]
+digest = hashlib.sha256()
+for each in found:
+    for array in (each.value, each.covariance, each.contributions):
+        digest.update(np.ascontiguousarray(array).tobytes())
+print(digest.hexdigest())
+"""
+
+
+def digest(threads: int, change: str = "") -> str:
+    number = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL")}
+    found = subprocess.run(
+        [sys.executable, "-c", DIGEST.format(change=change)],
+        env=os.environ | number,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return found.stdout
+
+
+def test_number_of_threads_changes_no_bit() -> None:
+    assert len(digest(1)) == 65
+    assert digest(1) == digest(2)
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor has no threads to split to")
+def test_twin_with_tiles_that_are_split_is_caught() -> None:
+    large = "products.TILE_RUNS, products.TILE_PAIRS, products.BLOCK_PAIRS = 130, 960, 960"
+    assert digest(1, large) != digest(2, large)
+
+
+def test_tiles_are_too_small_to_be_split() -> None:
+    assert products.TILE_RUNS**2 * products.TILE_PAIRS <= 2**18
+
+
+# -------------------------------------------------------------- contributions of strata
+
+
+def stratified(sizes: list[int]) -> tuple[np.ndarray, ...]:
+    """One row per draw, in strata of these sizes: weights, labels, probabilities, strata."""
+    rng, draws = np.random.default_rng(6), sum(sizes)
+    weights = rng.random((draws, 3)) * (rng.random((draws, 3)) < 0.8)
+    return weights, rng.random(draws), 0.1 + rng.random(draws) / 2, np.repeat([0, 1, 2], sizes)
+
+
+def contributions(sizes: list[int], *, with_strata: bool = True) -> np.ndarray:
+    weights, mean, probability, stratum = stratified(sizes)
+    return importance_sampling(
+        sparse.csr_array(weights),
+        judged_once(mean),
+        probability=probability,
+        counts=np.ones(len(mean), dtype=np.int64),
+        stratum=stratum if with_strata else None,
+    ).contributions
+
+
+def test_strata_of_equal_sizes_leave_the_number_of_contributions_as_it_is() -> None:
+    plain = contributions([2, 2, 2], with_strata=False)
+    assert plain.max() <= 6.0
+    assert contributions([2, 2, 2]) == close(plain)
+
+
+def test_contributions_of_strata_are_those_to_the_variance() -> None:
+    sizes = [2, 5, 9]
+    weights, mean, probability, stratum = stratified(sizes)
+    factor = (np.array(sizes) / (np.array(sizes) - 1.0))[stratum]
+    parts = weights * (np.sqrt(factor) * mean / probability)[:, None]
+    difference = (parts[:, :, None] - parts[:, None, :]) ** 2
+    single = np.eye(3, dtype=bool)
+    shares = np.where(single, parts[:, :, None] ** 2, difference)
+    expected = shares.sum(axis=0) ** 2 / (shares**2).sum(axis=0)
+    assert contributions(sizes) == pytest.approx(expected, rel=1e-10)
+    assert expected.max() <= sum(sizes)

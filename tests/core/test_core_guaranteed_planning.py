@@ -1,0 +1,108 @@
+"""What guaranteed intervals promise before judging is what they are afterwards."""
+
+import numpy as np
+import pytest
+
+from estimation.core import goals
+from estimation.core.designs import make_design
+from estimation.core.draws import draw
+from estimation.core.evaluation import evaluate
+from estimation.core.guaranteed_planning import guaranteed_half_widths
+from estimation.core.labels import LabelRows
+from estimation.core.measures import parse_measure
+from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.priors import make_prior
+
+MEASURE = parse_measure("DCG@10")
+METHODS = {
+    "hoeffding": "iid",
+    "hoeffding-paper": "iid",
+    "empirical-bernstein": "iid",
+    "bernstein": "poisson",
+    "chernoff": "poisson",
+}
+KNOWN = ("hoeffding", "hoeffding-paper", "bernstein")
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    rng = np.random.default_rng(4)
+    topics = tuple(f"t{n}" for n in range(30))
+    runs = {}
+    for tag in ("one", "two", "three"):
+        docnos = [f"d{n}".encode() for _ in topics for n in rng.permutation(40)[:20]]
+        runs[tag] = RankedLists(topics, np.arange(0, 601, 20), np.array(docnos))
+    return build_pool(topics, runs, depth=20)
+
+
+def parts(pool: Pool, method: str, **options):
+    goal = goals.absolute(*pool.runs)
+    prior = make_prior(pool, name="rank", goal=goal, measure=MEASURE, max_grade=3)
+    settings = {"budget": 300, "batch_size": 100, "method": method, "eps": 0.1} | options
+    design = make_design(pool, goal=goal, measure=MEASURE, prior=prior, **settings)
+    return prior, design
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_the_promise_is_what_the_intervals_are(pool: Pool, kind: str) -> None:
+    """Exactly where nothing depends on the labels, else on average when the prior is true."""
+    prior, design = parts(pool, METHODS[kind])
+    options = {"kind": kind, "measure": MEASURE, "prior": prior, "max_grade": 3}
+    promised = guaranteed_half_widths(pool, design, **options)
+    rng = np.random.default_rng(8)
+    chance = prior.expected / MEASURE.max_utility(3)
+    above = []
+    for seed in range(3 if kind in KNOWN else 25):
+        truth = np.where(rng.random(len(pool)) < chance, 3, 0)
+        sample = draw(pool, design, seed=str(seed))
+        found = evaluate(
+            pool, design, sample, labels=LabelRows(sample.pair, truth[sample.pair]),
+            measures=[MEASURE], max_grade=3, interval=kind,
+        ).results[0].estimate  # fmt: skip
+        lowest = found.value - found.low if kind == "chernoff" else found.high - found.value
+        above.append((found.high - found.value + lowest) / 2)
+    tolerance = 1e-12 if kind in KNOWN else 0.05
+    assert np.mean(above, axis=0) == pytest.approx(promised, rel=tolerance)
+    twice = np.mean(above, axis=0) * 1.12
+    assert twice != pytest.approx(promised, rel=tolerance), "the check must be able to fail"
+
+
+def test_a_larger_budget_promises_narrower_intervals(pool: Pool) -> None:
+    for kind, method in METHODS.items():
+        widths = []
+        for budget in (200, 400):
+            prior, design = parts(pool, method, budget=budget)
+            widths.append(
+                guaranteed_half_widths(
+                    pool, design, kind=kind, measure=MEASURE, prior=prior, max_grade=3
+                )
+            )
+        assert np.all(widths[1] < widths[0]), kind
+
+
+def test_runs_out_of_reach_are_promised_nothing(pool: Pool) -> None:
+    goal = goals.single("one")
+    prior = make_prior(pool, name="rank", goal=goal, measure=MEASURE, max_grade=3)
+    design = make_design(
+        pool, goal=goal, measure=MEASURE, prior=prior, budget=50, batch_size=50, method="iid"
+    )
+    widths = guaranteed_half_widths(
+        pool, design, kind="hoeffding", measure=MEASURE, prior=prior, max_grade=3
+    )
+    assert np.isfinite(widths).tolist() == [tag == "one" for tag in pool.runs]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "student"}, "kind must be one of guaranteed intervals, not 'student'"),
+        ({"kind": "hoeffding"}, "interval must be one of student, bernstein, chernoff"),
+        ({"measure": parse_measure("AP")}, "measure must be a sum of gains, not AP"),
+        ({"confidence": 1.0}, "confidence"),
+    ],
+)
+def test_what_does_not_fit_is_refused(pool: Pool, options, message: str) -> None:
+    prior, design = parts(pool, "poisson")
+    given = {"kind": "chernoff", "measure": MEASURE, "prior": prior, "max_grade": 3} | options
+    with pytest.raises(ValueError, match=message):
+        guaranteed_half_widths(pool, design, **given)
