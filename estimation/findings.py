@@ -1,7 +1,8 @@
 """What may be concluded from a ranking, in words.
 
-Everything said as sure is a verdict: Holm's procedure over all pairs of runs keeps the probability
-of any false one at 5 %. Everything else is called open.
+Everything said as sure is a verdict: Holm's procedure over all pairs of runs, or bounds that hold
+for all of them at once, keep the probability of any false one at 5 %. Everything else is called
+open.
 """
 
 import math
@@ -17,13 +18,11 @@ from estimation.selectors import Pairwise, RankedRun, RankingTable
 SURE, OPEN, LIMIT, NOTE = "sure", "open", "limit", "note"
 NAMED = 4
 """So many runs are named in a sentence; of more, the number is given."""
-ENOUGH_RELEVANT = 30
+ENOUGH_RELEVANT, ENOUGH_FOR_ACTIVE_RPREC = 30, 45
 """Relevant documents found per topic, from which on the intervals of ratio measures hold."""
-NOT_TAKEN = {
-    Round.Method.QUERY: "it judges the documents of the runs that were there, topic by topic",
-    Round.Method.ACTIVE: "its batches are planned for the lists of the runs that were there",
-}
-"""Why a round cannot take later runs; if it is of preferences, see `_left_out`."""
+OF_ACTIVE = "its batches are planned for the lists of the runs that were there"
+OF_PREFERENCES = "its pairs of documents were made from the lists of the runs that were there"
+"""Why a round cannot take later runs."""
 FARTHEST = 10
 """Extrapolations beyond this multiple of the labels there are not made."""
 
@@ -43,32 +42,52 @@ def findings(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     found = [*_limits(table), *_of_goal(table, pairs), *_of_lead(table, pairs)]
     if len(table.rows) > 1:
         found.append(_decided(pairs))
-    return [*found, *_later_runs(table)]
+    return [*found, *_later_runs(table), *_kind_of_interval(table), *_earlier_rounds(table)]
 
 
-def _limits(table: RankingTable) -> list[Finding]:
-    return [*_out_of_reach(table), *_few_relevant(table), *_short_intervals(table)]
-
-
-def _short_intervals(table: RankingTable) -> list[Finding]:
-    if table.round.method != Round.Method.ACTIVE:
+def _kind_of_interval(table: RankingTable) -> list[Finding]:
+    """Said where the round asked for a guarantee."""
+    if table.guaranteed:
+        text = (
+            f"Intervals and verdicts are guaranteed ({table.interval_name}): they hold for samples "
+            "of any size, and are wider for it."
+        )
+        return [Finding(NOTE, text)]
+    if table.round.interval == Round.Interval.STUDENT:
         return []
-    text = (
-        "Intervals of active sampling are somewhat too short: in simulations those of 95 % held "
-        "the truth in 85 to 90 of 100 cases."
-    )
+    text = f"For {table.measure} there are no guaranteed intervals: these are Student's."
     return [Finding(LIMIT, text)]
 
 
+def _earlier_rounds(table: RankingTable) -> list[Finding]:
+    earlier = table.estimate_set.earlier
+    if not earlier:
+        return []
+    rounds = [
+        f"round {number} ({batches} batch{'' if batches == 1 else 'es'})"
+        for number, batches in earlier.items()
+    ]
+    text = (
+        f"The judgments of {_listed(rounds)} count as well. That is right as long as this round "
+        "was not planned because of what they had shown."
+    )
+    return [Finding(NOTE, text)]
+
+
+def _limits(table: RankingTable) -> list[Finding]:
+    return [*_out_of_reach(table), *_few_relevant(table)]
+
+
 def _few_relevant(table: RankingTable) -> list[Finding]:
-    """The bias of a ratio falls with the relevant documents found; below some 30 it shows."""
-    found = table.estimate_set.relevant_found
-    ratio = parse_measure(table.measure).family == "ratio"
-    if not ratio or found is None or found >= ENOUGH_RELEVANT:
+    """The bias of a ratio falls with the relevant documents found."""
+    found, measure = table.estimate_set.relevant_found, parse_measure(table.measure)
+    active_rprec = table.round.method == Round.Method.ACTIVE and measure.name == "Rprec"
+    enough = ENOUGH_FOR_ACTIVE_RPREC if active_rprec else ENOUGH_RELEVANT
+    if measure.family != "ratio" or found is None or found >= enough:
         return []
     text = (
         f"{table.measure} rests on {found:g} relevant documents found per topic; below about "
-        f"{ENOUGH_RELEVANT} its intervals can be too short."
+        f"{enough} its intervals can be too short."
     )
     return [Finding(LIMIT, text)]
 
@@ -94,9 +113,12 @@ def _later_runs(table: RankingTable) -> list[Finding]:
 
 
 def _joined(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
+    reached = "could be drawn"
+    if table.round.method == Round.Method.QUERY:
+        reached = "is judged where its topic is drawn"
     text = (
         f"{_named([row.tag for row in rows])} joined after the sample was drawn; all that "
-        f"{table.measure} counts for {_them(rows)} could be drawn ({_sizes(rows)})."
+        f"{table.measure} counts for {_them(rows)} {reached} ({_sizes(rows)})."
     )
     return Finding(NOTE, text)
 
@@ -121,14 +143,14 @@ def _joined_in_part(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
 
 
 def _left_out(table: RankingTable) -> list[Finding]:
-    """Later runs that the round's method cannot take, and why."""
+    """Later runs that the round cannot take, and why."""
     tags, row = table.estimate_set.left_out, table.round
     if not tags:
         return []
-    of_preferences = "its pairs of documents were made from the lists of the runs that were there"
+    reason = OF_ACTIVE if row.method == Round.Method.ACTIVE else OF_PREFERENCES
     text = (
         f"{_named(tags)} joined after the round was drawn and {'is' if len(tags) == 1 else 'are'} "
-        f"not in this round: {NOT_TAKEN.get(Round.Method(row.method), of_preferences)}. "
+        f"not in this round: {reason}. "
         f"A new round takes {'it' if len(tags) == 1 else 'them'} in and keeps all judgments."
     )
     return [Finding(LIMIT, text)]
@@ -217,6 +239,8 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     """
     first, second = table.rows[:2]
     if first.open_part or second.open_part:  # no judgment of this round says more of the rest
+        return None
+    if table.guaranteed:  # bounds do not shrink with the root alone
         return None
     difference = abs(first.value - second.value)
     i, j = pairs.runs.index(first.tag), pairs.runs.index(second.tag)

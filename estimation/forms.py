@@ -5,13 +5,36 @@ from typing import Any
 
 from django import forms
 
+from estimation.core.interval_kinds import interval_kinds
 from estimation.core.measures import KINDS
-from estimation.models import Round
+from estimation.models import Prediction, Round
 from estimation.services.rounds import Plan
 from judging.models import Campaign
 
 BETWEEN_MEASURES = re.compile(r"[,;\s]+(?![^()]*\))")
 """Commas and white space, but not those within parentheses: RBP(p=0.8,rel=2)."""
+AS_STORED = (
+    "goal", "measure", "budget", "batch_size", "labels", "extra_share", "depth", "prior", "method",
+    "eps", "rule", "floor", "costs", "interval", "estimator", "with_earlier",
+)  # fmt: skip
+"""Fields whose values are those of the round's row."""
+MORE = (
+    "prior", "predictions", "method", "depth", "rule", "floor", "eps", "seed", "costs",
+    "cost_table", "estimator", "interval", "with_earlier",
+)  # fmt: skip
+"""Fields that are folded away."""
+
+
+def _kinds(method: str) -> list[tuple[str, str]]:
+    own = map(Round.Interval, interval_kinds(method))
+    return [(kind.value, str(kind.label)) for kind in own if kind != Round.Interval.STUDENT]
+
+
+INTERVALS = [
+    (Round.Interval.STUDENT.value, str(Round.Interval.STUDENT.label)),
+    ("With Poisson", _kinds(Round.Method.POISSON)),
+    ("With independent draws", _kinds(Round.Method.IID)),
+]
 
 
 class RoundForm(forms.Form):
@@ -73,12 +96,12 @@ class RoundForm(forms.Form):
         choices=Round.Method.choices,
         initial=Round.Method.POISSON,
         help_text="Poisson never draws a pair twice. Independent draws are simpler to describe. "
-        "Whole topics serve ERR; active sampling serves AP, R-precision and P.",
+        "Whole topics serve ERR as well; active sampling serves AP, R-precision and P.",
     )
     predictions = forms.ChoiceField(
         label="Predicted grades",
         required=False,
-        help_text="For the prior of that name, and to choose whole topics by.",
+        help_text="For the prior of that name, to choose whole topics by, or to estimate with.",
     )
     depth = forms.IntegerField(
         required=False,
@@ -94,6 +117,56 @@ class RoundForm(forms.Form):
         widget=forms.NumberInput(attrs={"step": "any"}),
         help_text="Added to every pair's share of the draws, so that none is left out.",
     )
+    rule = forms.ChoiceField(
+        label="Chance of a pair",
+        required=False,
+        choices=[("", "The method's own"), *Round.Rule.choices],
+        help_text="How the prior becomes the chance to be drawn. The root is better when the prior "
+        "is unsure, and what Poisson and priority do by themselves.",
+    )
+    floor = forms.FloatField(
+        label="Spread evenly",
+        required=False,
+        min_value=0,
+        max_value=1,
+        initial=0.1,
+        widget=forms.NumberInput(attrs={"step": "0.05"}),
+        help_text="From 0 to 1: this share of the chances goes to all pairs alike, whatever the "
+        "prior says, so that surprises are found.",
+    )
+    costs = forms.ChoiceField(
+        label="Cost of a pair",
+        required=False,
+        choices=Round.Costs.choices,
+        initial=Round.Costs.EQUAL,
+        help_text="Unequal costs buy more of the cheap pairs and fewer of the dear ones. Budget "
+        "and batch size are then counted in costs.",
+    )
+    cost_table = forms.ChoiceField(
+        label="Table of costs",
+        required=False,
+        help_text="Every pair of the pool needs a line: topic, docno, cost.",
+    )
+    estimator = forms.ChoiceField(
+        required=False,
+        choices=[("", "The method's own"), *Round.Estimator.choices],
+        help_text="Good predicted grades narrow the intervals, bad ones cost nothing; both leave "
+        "the estimates unbiased.",
+    )
+    interval = forms.ChoiceField(
+        label="Intervals",
+        required=False,
+        choices=INTERVALS,
+        initial=Round.Interval.STUDENT,
+        help_text="Student's hold if enough pairs carry each estimate. Guaranteed ones hold for "
+        "any sample and are far wider.",
+    )
+    with_earlier = forms.BooleanField(
+        label="Estimate together with the earlier rounds",
+        required=False,
+        help_text="Uses the judgments of all earlier rounds with the same pool and method. Valid "
+        "if this round was not planned because of what earlier rounds found.",
+    )
     seed = forms.CharField(
         required=False,
         max_length=100,
@@ -102,8 +175,11 @@ class RoundForm(forms.Form):
 
     def __init__(self, campaign: Campaign, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        named = [(name, name) for name in campaign.predictions.values_list("name", flat=True)]
+        brought = campaign.predictions.values_list("name", "form")
+        tables = [(name, name) for name, form in brought if form == Prediction.Form.COSTS]
+        named = [(name, name) for name, form in brought if form != Prediction.Form.COSTS]
         self.fields["predictions"].choices = [("", "None"), *named]  # type: ignore[attr-defined]
+        self.fields["cost_table"].choices = [("", "None"), *tables]  # type: ignore[attr-defined]
         tags = list(campaign.runs.values_list("tag", flat=True))
         for name, default in zip(("run", "baseline"), (tags[:1], tags[1:2]), strict=True):
             self.fields[name].choices = [(tag, tag) for tag in tags]  # type: ignore[attr-defined]
@@ -114,21 +190,28 @@ class RoundForm(forms.Form):
         """Examples to choose from."""
         return [*(kind.example for kind in KINDS.values()), "P@5", "DCG@10", "RBP(p=0.95)"]
 
+    @property
+    def is_unfolded(self) -> bool:
+        """Whether something is wrong with a field that is folded away."""
+        return any(name in self.errors for name in MORE)
+
     def plan(self) -> Plan:
         """What was chosen; call when the form is valid."""
         chosen = dict(self.cleaned_data)
-        reported = [name for name in BETWEEN_MEASURES.split(chosen.pop("reported")) if name]
-        return Plan(**chosen | {"reported": reported, "eps": chosen["eps"] or 0.0})
+        chosen["reported"] = [name for name in BETWEEN_MEASURES.split(chosen["reported"]) if name]
+        return Plan(**{name: value for name, value in chosen.items() if value not in (None, "")})
 
 
 def values_of(row: Round, *, same_seed: bool) -> dict[str, Any]:
     """The round's choices as initial values of the form."""
-    names = ("goal", "measure", "budget", "batch_size", "labels", "extra_share", "depth")
-    values = {name: getattr(row, name) for name in (*names, "prior", "method", "eps")}
+    values = {name: getattr(row, name) for name in AS_STORED}
     runs = {"run": row.run, "baseline": row.baseline}
     values |= {name: run.tag for name, run in runs.items() if run is not None}
+    if not same_seed:  # whether rounds may be estimated together is a question of each
+        values["with_earlier"] = False
     return values | {
         "reported": ", ".join(row.reported),
         "predictions": row.predictions.name if row.predictions else "",
+        "cost_table": row.cost_table.name if row.cost_table else "",
         "seed": row.seed if same_seed else "",
     }

@@ -32,14 +32,15 @@ class Run(models.Model):
 
 
 class Prediction(models.Model):
-    """Grades that somebody predicted, as prior or grade model of rounds; rows are in ``file``.
+    """What somebody says of pairs beforehand: their grades, or their costs; rows are in ``file``.
 
-    ``max_grade`` is the best grade of the scale that the file was read for.
+    ``max_grade`` is the best grade of the scale that the file was read for; 0 for costs.
     """
 
     class Form(models.TextChoices):
         GRADES = "grades"
         PROBABILITIES = "probabilities"
+        COSTS = "costs"
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="predictions")
     upload = models.OneToOneField(Upload, models.CASCADE, related_name="prediction")
@@ -112,6 +113,27 @@ class Round(models.Model):
         SCORES = "scores", "Predicted grades that were uploaded"
         CONSTANT = "constant", "Constant"
 
+    class Rule(models.TextChoices):
+        FIRST = "first", "By expected utility, as in the papers"
+        SECOND = "second", "By the root of the expected squared utility"
+        UNIFORM = "uniform", "The same for all pairs, to compare with"
+
+    class Costs(models.TextChoices):
+        EQUAL = "equal", "Every pair costs the same"
+        LENGTH = "length", "Reading time, by the length of the documents"
+        UPLOADED = "uploaded", "A table of costs that was uploaded"
+
+    class Interval(models.TextChoices):
+        STUDENT = "student", "Student t: about right, narrow"
+        HOEFFDING = "hoeffding", "Hoeffding: guaranteed, widest"
+        HOEFFDING_PAPER = "hoeffding-paper", "Hoeffding as published: wider still"
+        EMPIRICAL_BERNSTEIN = "empirical-bernstein", "Empirical Bernstein: guaranteed, wide"
+        BERNSTEIN = "bernstein", "Bernstein: guaranteed, widest"
+        CHERNOFF = "chernoff", "Chernoff: guaranteed, wide"
+
+    class Estimator(models.TextChoices):
+        DIFFERENCE = "difference", "Predicted grades, corrected by the judgments"
+
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="rounds")
     number = models.PositiveIntegerField()
     goal = models.CharField(max_length=10, choices=Goal, default=Goal.ABSOLUTE)
@@ -128,6 +150,27 @@ class Round(models.Model):
         null=True, blank=True, help_text="ranks that are looked at; empty: the campaign's depth"
     )
     eps = models.FloatField(default=0.0)
+    rule = models.CharField(
+        max_length=10, choices=Rule, blank=True, default="", help_text="empty: the method's own"
+    )
+    floor = models.FloatField(
+        default=0.1, help_text="share of the sizes that is spread evenly, without replacement"
+    )
+    costs = models.CharField(max_length=10, choices=Costs, default=Costs.EQUAL)
+    cost_table = models.ForeignKey(
+        Prediction, models.PROTECT, null=True, blank=True, related_name="rounds_at_cost"
+    )
+    interval = models.CharField(max_length=20, choices=Interval, default=Interval.STUDENT)
+    estimator = models.CharField(
+        max_length=10,
+        choices=Estimator,
+        blank=True,
+        default="",
+        help_text="empty: the method's own",
+    )
+    with_earlier = models.BooleanField(
+        default=False, help_text="estimated together with the earlier rounds"
+    )
     labels = models.PositiveSmallIntegerField(default=1)
     extra_share = models.FloatField(default=0.0)
     budget = models.PositiveIntegerField()
@@ -159,15 +202,43 @@ class Round(models.Model):
                 condition=Q(state="drafted") | Q(pool__isnull=False, drawn__isnull=False),
                 name="round_drawn_has_pool",
             ),
+            CheckConstraint(condition=Q(floor__gte=0, floor__lte=1), name="round_floor_is_share"),
+            CheckConstraint(
+                condition=Q(costs="uploaded", cost_table__isnull=False)
+                | (~Q(costs="uploaded") & Q(cost_table__isnull=True)),
+                name="round_costs_have_table",
+            ),
+            CheckConstraint(
+                condition=Q(estimator="") | Q(method="poisson", predictions__isnull=False),
+                name="round_difference_has_predictions",
+            ),
+            CheckConstraint(
+                condition=Q(with_earlier=False) | Q(method__in=["poisson", "iid"]),
+                name="round_with_earlier_can_be",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"round {self.number}"
 
     @property
-    def counts_disagreement(self) -> bool:
-        """Whether what assessors disagree on is a term of the intervals."""
-        return self.method not in (self.Method.QUERY, self.Method.ACTIVE)
+    def draws_again(self) -> bool:
+        """Whether pairs are drawn with replacement."""
+        return self.method in (self.Method.IID, self.Method.PER_QUERY)
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether a share of the sizes is spread evenly."""
+        return self.method in (self.Method.POISSON, self.Method.PRIORITY)
+
+    @property
+    def unit(self) -> str:
+        """What budget and batches are counted in."""
+        if self.costs == self.Costs.LENGTH:
+            return "documents of average length"
+        if self.costs == self.Costs.UPLOADED:
+            return "units of cost"
+        return "draws" if self.draws_again else "pairs"
 
 
 class RoundBatch(models.Model):
@@ -218,6 +289,11 @@ class EstimateSet(models.Model):
     round = models.ForeignKey(Round, models.CASCADE, related_name="estimate_sets")
     number = models.PositiveIntegerField()
     batches = models.PositiveIntegerField(help_text="complete batches in a row, from the first")
+    earlier = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="complete batches of the rounds estimated together with this one, by number",
+    )
     pair_count = models.PositiveIntegerField()
     label_count = models.PositiveIntegerField()
     decided_count = models.PositiveIntegerField(default=0)
@@ -233,6 +309,9 @@ class EstimateSet(models.Model):
     left_out = models.JSONField(
         default=list, blank=True, help_text="tags of later runs that the round's method cannot take"
     )
+    intervals = models.JSONField(
+        default=dict, blank=True, help_text="kind of the intervals of each measure"
+    )
     provenance = models.JSONField(default=dict)
     seconds = models.FloatField()
     created = models.DateTimeField(db_default=Now())
@@ -243,6 +322,12 @@ class EstimateSet(models.Model):
 
     def __str__(self) -> str:
         return f"estimates {self.number} of round {self.round_id}"
+
+    @property
+    def all_batches(self) -> dict[int, int]:
+        """Complete batches that it rests on, by the number of their round, in its order."""
+        earlier = {int(number): batches for number, batches in self.earlier.items()}
+        return dict(sorted({**earlier, self.round.number: self.batches}.items()))
 
 
 class Estimate(models.Model):
@@ -260,6 +345,7 @@ class Estimate(models.Model):
         SQ = "sq", "active sampling, sequential weights"
         CO = "co", "active sampling, product formula"
         PA = "pa", "active sampling, as published"
+        DI = "di", "difference (prediction-powered)"
 
     estimate_set = models.ForeignKey(EstimateSet, models.CASCADE, related_name="estimates")
     run = models.ForeignKey(Run, models.PROTECT, related_name="estimates")

@@ -132,13 +132,15 @@ def _budget(facts: Facts) -> Card:
     if row is None:
         action = Action("round-list", "Rounds")
         return Card("Budget", "later", "–", "How many pairs are worth judging.", action)
-    number = _plural(row.budget, "pair")
+    number, unit = _plural(row.budget, "pair"), ""
+    if row.costs != Round.Costs.EQUAL:
+        number, unit = f"{row.budget:,}", f"{row.unit.capitalize()}. "
     if not facts.drawn:
         action = Action("round-detail", "See what it buys and draw", (row.number,))
-        return Card("Budget", "now", number, "Planned, not drawn yet.", action)
+        return Card("Budget", "now", number, f"{unit}Planned, not drawn yet.", action)
     pairs = facts.progress.pairs if facts.progress else 0
     batches = len(facts.progress.batches) if facts.progress else 0
-    detail = f"{_plural(pairs, 'pair')} drawn, in {_plural(batches, 'batch', 'batches')}"
+    detail = f"{unit}{_plural(pairs, 'pair')} drawn, in {_plural(batches, 'batch', 'batches')}"
     return Card(
         "Budget", "done", number, detail, Action("round-detail", "See the design", (row.number,))
     )

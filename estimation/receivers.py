@@ -24,11 +24,15 @@ def recompute_after_correction(pair: int, **_kwargs: Any) -> None:
 
 
 def _request(rounds: QuerySet[Round]) -> None:
-    """Asks for a recompute of each; one without news ends at once.
+    """Asks for a recompute of each, and of rounds estimated together with it.
+
+    One without news ends at once.
 
     Whether a round has complete batches is left to the recompute: one may complete just now. The
     order is the same everywhere, so that two transactions never wait in a circle.
     """
-    found = rounds.order_by("pk").values_list("pk", "campaign").distinct()
+    followers = Q(with_earlier=True, pool__in=rounds.values("pool"))
+    due = Round.objects.filter(Q(pk__in=rounds.values("pk")) | followers)
+    found = due.order_by("pk").values_list("pk", "campaign").distinct()
     for round_id, campaign_id in found:
         jobs.request("recompute", round_id, campaign=campaign_id)

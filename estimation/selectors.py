@@ -1,10 +1,8 @@
 """Reads of rounds and their numbers, as plain data: one shape for page, REST answer and report."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,9 @@ from django.db.models import Count, Q, QuerySet, Sum
 from numpy.typing import NDArray
 
 from estimation.core.archives import read_archive
-from estimation.core.measures import parse_measure
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch, Run
 from judging import selectors as judging
-from judging.models import Batch, Campaign, Decision, Job, Pair, preference_scale
+from judging.models import Batch, Campaign, Job
 
 MATRICES_FORMAT = "evalsite-matrices-1"
 
@@ -31,6 +28,22 @@ def complete_batches(row: Round) -> int:
             break
         count += 1
     return count
+
+
+def draws_of(campaign: Campaign, batches: Mapping[int, int]) -> QuerySet[Draw]:
+    """What was drawn in the first batches of rounds, by their numbers.
+
+    A pair that several of the rounds drew is there several times.
+    """
+    wanted = Q(pk__in=[])
+    for number, last in batches.items():
+        wanted |= Q(round__number=number, batch_number__lte=last)
+    return Draw.objects.filter(wanted, round__campaign=campaign)
+
+
+def draws_behind(shown: EstimateSet) -> QuerySet[Draw]:
+    """What was drawn in the batches that estimates rest on."""
+    return draws_of(shown.round.campaign, shown.all_batches)
 
 
 def rounds_of(campaign: Campaign) -> QuerySet[Round]:
@@ -136,6 +149,22 @@ class RankingTable:
     def supported(self) -> bool:
         """Whether the sample covers all weight of all runs: if not, values are lower bounds."""
         return all(row.support >= 1.0 for row in self.rows)
+
+    @property
+    def interval(self) -> str:
+        """The kind of the intervals, verdicts and possible ranks."""
+        kind: str = self.estimate_set.intervals.get(self.measure, Round.Interval.STUDENT)
+        return kind
+
+    @property
+    def interval_name(self) -> str:
+        """Who it is called after."""
+        return str(Round.Interval(self.interval).label).partition(":")[0]
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether they hold for any sample, and not only about."""
+        return self.interval != Round.Interval.STUDENT
 
     @property
     def late(self) -> list[RankedRun]:
@@ -390,109 +419,3 @@ def reports_of(row: Round) -> QuerySet[Report]:
     """The round's report files, those of the latest estimates first."""
     reports = Report.objects.filter(estimate_set__round=row).select_related("estimate_set")
     return reports.order_by("-estimate_set__number", "name")
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How often two assessors of one pair gave the same grade, and how far apart they were."""
-
-    pairs: int
-    same: float
-    mean_distance: float
-
-
-@dataclass(frozen=True)
-class ReportData:
-    """What the report says, from one estimate set."""
-
-    round: Round
-    campaign: Campaign
-    estimate_set: EstimateSet
-    tables: list[RankingTable]
-    pairwise: list[Pairwise]
-    progress: RoundProgress
-    pool_pairs: int
-    assessors: dict[str, int]
-    grades: list[int]
-    agreement: Agreement | None
-    decisions: list[Decision]
-
-    @property
-    def scale(self) -> list[dict[str, str]]:
-        return scale_of(self.round)
-
-    @property
-    def is_of_preferences(self) -> bool:
-        return parse_measure(self.round.measure).family == "preference"
-
-
-@dataclass(frozen=True)
-class LabelFacts:
-    """What assessors said of the pairs that estimates rest on; ``decided`` by the organizer."""
-
-    assessors: dict[str, int]
-    grades: list[int]
-    agreement: Agreement | None
-    decided: int
-    scale: list[dict[str, str]]
-
-
-def label_facts(row: Round, shown: EstimateSet) -> LabelFacts:
-    pairs = _pairs_behind(row, shown)
-    said = [label for label in judging.labels(pairs) if not label.decided]
-    counts = Counter(label.grade for label in said)
-    return LabelFacts(
-        assessors=dict(sorted(Counter(label.assessor for label in said).items())),
-        grades=[counts[grade] for grade in range(len(scale_of(row)))],
-        agreement=agreement(said),
-        decided=judging.decisions(row.campaign).filter(pair__in=pairs).count(),
-        scale=scale_of(row),
-    )
-
-
-def scale_of(row: Round) -> list[dict[str, str]]:
-    """What the grades of the round's judgments mean, from 0 upwards."""
-    if parse_measure(row.measure).family == "preference":
-        return preference_scale("first", "second")
-    grades: list[dict[str, str]] = row.campaign.grades
-    return grades
-
-
-def _pairs_behind(row: Round, shown: EstimateSet) -> QuerySet[Pair, int]:
-    """Row ids of the pairs in the batches that the estimates rest on."""
-    draws = Draw.objects.filter(round=row, batch_number__lte=shown.batches)
-    return Pair.objects.filter(pk__in=draws.values("pair")).values_list("pk", flat=True)
-
-
-def report(row: Round, shown: EstimateSet) -> ReportData:
-    tables = [ranking_table(row, measure, shown) for measure in measures_of(row)]
-    facts = label_facts(row, shown)
-    pairs = _pairs_behind(row, shown)
-    return ReportData(
-        round=row,
-        campaign=row.campaign,
-        estimate_set=shown,
-        tables=[table for table in tables if table is not None],
-        pairwise=[pairwise(shown, measure) for measure in measures_of(row)],
-        progress=round_progress(row),
-        pool_pairs=row.pool.pair_count if row.pool else 0,
-        assessors=facts.assessors,
-        grades=facts.grades,
-        agreement=facts.agreement,
-        decisions=list(judging.decisions(row.campaign).filter(pair__in=pairs)),
-    )
-
-
-def agreement(labels: Sequence[judging.LabelRow]) -> Agreement | None:
-    """Over all pairs of assessors of the same (topic, document) pair; None without any."""
-    grades: dict[int, list[int]] = {}
-    for label in labels:
-        grades.setdefault(label.pair, []).append(label.grade)
-    distances = [abs(a - b) for given in grades.values() for a, b in combinations(given, 2)]
-    if not distances:
-        return None
-    return Agreement(
-        pairs=sum(len(given) > 1 for given in grades.values()),
-        same=distances.count(0) / len(distances),
-        mean_distance=sum(distances) / len(distances),
-    )

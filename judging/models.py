@@ -126,7 +126,7 @@ class Upload(models.Model):
         DOCUMENTS = "documents"
         RUN = "run"
         QRELS = "qrels"
-        PREDICTIONS = "predictions", "Predicted grades"
+        PREDICTIONS = "predictions", "Predicted grades or costs"
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="uploads")
     kind = models.CharField(max_length=20, choices=Kind)

@@ -22,7 +22,7 @@ JOBS = ("preview", "draw", "recompute", "report")
 TAG = 255
 MAX_MEASURES = 10
 MEASURE_HELP = "As ir-measures writes it: P@10, DCG@10, AP, nDCG@10, ERR@20, #ofSwaps …"
-BUDGET_HELP = "Pairs to draw, in expectation."
+BUDGET_HELP = "Pairs to draw, in expectation; with costs what they cost together."
 
 
 class Runs(CampaignView):
@@ -56,10 +56,39 @@ class RoundChange(Body):
     method = serializers.ChoiceField(Round.Method.choices, required=False)
     predictions = Text(
         max_length=TAG, required=False, allow_blank=True,
-        help_text="Name of uploaded predicted grades: for the prior scores and the method query.",
+        help_text="Name of uploaded predicted grades: for the prior scores, the method query and "
+        "the estimator difference.",
     )  # fmt: skip
     depth = Whole(required=False, allow_null=True, help_text="Ranks that are looked at.")
     eps = Number(required=False, help_text="Share of the uniform distribution mixed in.")
+    rule = serializers.ChoiceField(
+        Round.Rule.choices, required=False, allow_blank=True,
+        help_text="How priors become sizes; empty: the method's own.",
+    )  # fmt: skip
+    floor = Number(
+        required=False, help_text="Share of the sizes spread evenly, by poisson and priority."
+    )
+    costs = serializers.ChoiceField(
+        Round.Costs.choices, required=False,
+        help_text="Of judging a pair, for poisson, iid and query. Budget and batch size are "
+        "counted in their unit: length: documents of average length; uploaded: that of the table.",
+    )  # fmt: skip
+    cost_table = Text(
+        max_length=TAG, required=False, allow_blank=True,
+        help_text="Name of an uploaded table of costs: for the costs uploaded.",
+    )  # fmt: skip
+    interval = serializers.ChoiceField(
+        Round.Interval.choices, required=False, help_text="What the method allows; see the guide."
+    )
+    estimator = serializers.ChoiceField(
+        Round.Estimator.choices, required=False, allow_blank=True,
+        help_text="Empty: the method's own; difference: poisson, with predictions.",
+    )  # fmt: skip
+    with_earlier = serializers.BooleanField(
+        required=False,
+        help_text="Estimate together with the earlier rounds of the same pool and method: poisson "
+        "or iid.",
+    )
     labels = Whole(required=False, help_text="Judgments per pair.")
     extra_share = Number(required=False, help_text="Share of pairs that get one judgment more.")
     seed = Text(
@@ -81,7 +110,8 @@ class Rounds(CampaignView):
     def get(self, request: Request, slug: str) -> Response:
         """The rounds of a campaign."""
         pages = Pages()
-        rows = pages.paginate_queryset(selectors.rounds_of(self.campaign), request) or []
+        found = selectors.rounds_of(self.campaign).select_related("predictions", "cost_table")
+        rows = pages.paginate_queryset(found, request) or []
         return pages.get_paginated_response(_shown(rows, RoundRow))
 
     @extend_schema(request=RoundBody, responses={201: RoundDetailRow})
@@ -146,14 +176,15 @@ class RoundBatches(RoundView):
 
 
 def round_of(campaign: Campaign, number: int) -> Round:
-    rows = selectors.rounds_of(campaign).select_related("campaign", "run", "baseline", "pool")
+    rows = selectors.rounds_of(campaign).select_related("campaign", "predictions", "cost_table")
     return get_object_or_404(rows, number=number)
 
 
 def _plan(row: Round) -> rounds.Plan:
+    named = ("run", "baseline", "predictions", "cost_table")
     same = {name: getattr(row, name) for name in asdict(rounds.Plan("", 0, 0))}
-    tags = {name: same[name].tag if same[name] else "" for name in ("run", "baseline")}
-    return rounds.Plan(**{**same, **tags})
+    names = {name: str(same[name]) if same[name] else "" for name in named}
+    return rounds.Plan(**{**same, **names})
 
 
 def _shown(rows: list[Round], kind: type[RoundRow]) -> list[dict[str, Any]]:

@@ -46,9 +46,20 @@ class RoundRow(Row):
     depth = IntegerField(allow_null=True, help_text="Null: the campaign's.")
     method = serializers.ChoiceField(Round.Method.choices)
     eps = Number()
+    rule = serializers.ChoiceField(
+        Round.Rule.choices, allow_blank=True, help_text="Empty: the method's own."
+    )
+    floor = Number()
+    costs = serializers.ChoiceField(Round.Costs.choices)
+    cost_table = CharField(source="cost_table.name", default=None, allow_null=True)
+    interval = serializers.ChoiceField(Round.Interval.choices)
+    estimator = serializers.ChoiceField(
+        Round.Estimator.choices, allow_blank=True, help_text="Empty: the method's own."
+    )
+    with_earlier = serializers.BooleanField()
     labels = IntegerField()
     extra_share = Number()
-    budget = IntegerField()
+    budget = IntegerField(help_text="In the unit of the costs; batch_size as well.")
     batch_size = IntegerField()
     seed = CharField()
     pool = CharField(
@@ -85,6 +96,14 @@ class RoundProgressRow(Row):
 class EstimateSetRow(Row):
     number = IntegerField()
     batches = IntegerField(help_text="Complete batches that it rests on.")
+    earlier = serializers.DictField(
+        child=IntegerField(),
+        help_text="Complete batches of rounds that are estimated together with it, by number.",
+    )
+    intervals = serializers.DictField(
+        child=serializers.ChoiceField(Round.Interval.choices),
+        help_text="Kind of each measure's intervals, verdicts and possible ranks.",
+    )
     pairs = IntegerField(source="pair_count")
     labels = IntegerField(source="label_count")
     decided = IntegerField(source="decided_count")

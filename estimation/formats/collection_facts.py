@@ -88,8 +88,8 @@ _FIELDS: Mapping[str, _Field] = {
     "reported": _list_of("a list of names of measures", _is_text, 0, 100),
     "prior": _Field("a short text", _is_text),
     "rule": _one_of(*RULES),
-    "budget": _whole(1, 10**12),
-    "batch_size": _whole(1, 10**12),
+    "budget": _real("a number from 1 to 1e12", 1.0, 1e12),
+    "batch_size": _real("a number from 1 to 1e12", 1.0, 1e12),
     "eps": _real("a number of at least 0", 0.0, math.inf),
     "floor": _real("a number from 0 to 1", 0.0, 1.0),
 }  # fmt: skip

@@ -1,7 +1,8 @@
 """Predicted grades: topic, docno, and a grade or the probabilities of all grades.
 
 Written by whoever judged before: a language model, a classifier, scores that were mapped to
-grades. A file has one of the two forms; there is no header.
+grades. A file has one of the two forms; there is no header. Under the header ``topic docno cost``
+it has a third: what it costs to judge the pair.
 """
 
 import re
@@ -32,8 +33,12 @@ from judging.formats.problems import Problems, id_problem, show
 FORMAT = "evalsite-predictions-1"
 SUM_TOLERANCE = 1e-3  # probabilities are written with few decimals
 
+LEAST_COST, LARGEST_COST = 1e-6, 1e6
+COST_HEADER = ["topic", "docno", "cost"]
+
 _ROUNDING = 1e-9  # so that 0.333 three times is within the tolerance
 _GRADE_COLUMNS = 3
+FORMS = ("grades", "probabilities", "costs")
 _BLANKS = re.compile(r"[ \t]+")
 
 
@@ -41,12 +46,14 @@ _BLANKS = re.compile(r"[ \t]+")
 class PredictionFile:
     """Predicted grades as read, in the order of a pool: by topic, then by docno, as UTF-8 bytes.
 
+    It has one of grades, probabilities and costs.
+
     Attributes
     ----------
     max_grade : int
-        G, the best grade of the scale that the file was read for.
+        G, the best grade of the scale that the file was read for; 0 for costs.
     topics : tuple of str
-        The T topics with a prediction.
+        The T topics with a prediction, or a cost.
     indptr : ndarray of int64, shape (T + 1,)
         Rows ``indptr[t]:indptr[t + 1]`` belong to topic t.
     docnos : ndarray of bytes, shape (m,)
@@ -56,7 +63,9 @@ class PredictionFile:
     probabilities : ndarray of float64, shape (m, G + 1), or None
         Probabilities of the grades 0..G as written, if the file has them: sums are nearly 1.
     lines : int
-        Lines read, without empty ones.
+        Lines read, without empty ones and the header.
+    costs : ndarray of float64, shape (m,), or None
+        Costs, if the file has them.
     """
 
     max_grade: int
@@ -66,20 +75,31 @@ class PredictionFile:
     grades: FloatArray | None
     probabilities: FloatArray | None
     lines: int
+    costs: FloatArray | None = None
 
     def __post_init__(self) -> None:
         rows, bounds = len(self.docnos), self.indptr
         shape = (rows,) if self.probabilities is None else (rows, self.max_grade + 1)
-        if (self.grades is None) == (self.probabilities is None) or self.values.shape != shape:
-            raise ArchiveError("there must be a grade, or probabilities of all grades, per docno")
+        if len(self._columns) != 1 or self.values.shape != shape:
+            wanted = "a grade, probabilities of all grades, or a cost"
+            raise ArchiveError(f"there must be {wanted} per docno")
         if len(bounds) != len(self.topics) + 1 or bounds[0] != 0 or bounds[-1] != rows:
             raise ArchiveError("indptr does not fit the topics and docnos")
 
     @property
+    def _columns(self) -> dict[str, FloatArray]:
+        found = {name: getattr(self, name) for name in FORMS}
+        return {name: values for name, values in found.items() if values is not None}
+
+    @property
+    def form(self) -> str:
+        """What the file has: grades, probabilities or costs."""
+        return next(iter(self._columns))
+
+    @property
     def values(self) -> FloatArray:
-        """The grades or the probabilities, whichever the file has."""
-        found = self.grades if self.probabilities is None else self.probabilities
-        return np.zeros(0) if found is None else found
+        """The grades, the probabilities or the costs, whichever the file has."""
+        return next(iter(self._columns.values()))
 
     @property
     def dropped(self) -> int:
@@ -95,6 +115,7 @@ class PredictionFile:
 
     def expected_grades(self) -> FloatArray:
         """Return the mean of each row's distribution, shape (m,)."""
+        self._refuse_costs()
         if self.grades is not None:
             return self.grades
         means = (self.distributions() * np.arange(self.max_grade + 1.0)).sum(axis=1)
@@ -105,6 +126,7 @@ class PredictionFile:
 
         A grade between two whole ones becomes those two, so that its mean stays.
         """
+        self._refuse_costs()
         if self.probabilities is not None:
             return np.asarray(self.probabilities / self.probabilities.sum(axis=1, keepdims=True))
         grades = self.values
@@ -114,6 +136,10 @@ class PredictionFile:
         result[rows, lower + 1] = grades - lower
         result[rows, lower] = 1.0 - result[rows, lower + 1]
         return result
+
+    def _refuse_costs(self) -> None:
+        if self.costs is not None:
+            raise ValueError("costs are no predicted grades")
 
 
 def read_predictions(
@@ -127,7 +153,8 @@ def read_predictions(
 ) -> PredictionFile | None:
     """Read predicted grades, plain or gzip, and return them, or None when there is an error.
 
-    Grades lie between 0 and `max_grade`, at least 1. `topics` are the topics that are known:
+    Grades lie between 0 and `max_grade`, at least 1; costs between `LEAST_COST` and
+    `LARGEST_COST`. `topics` are the topics that are known:
     lines of others are dropped with a warning, and so is told which have no line. Raises
     `UnreadableError`, its problem recorded, when reading cannot go on.
     """
@@ -136,15 +163,15 @@ def read_predictions(
         reader.read(first, chunk)
     lines, names = reader.lines(), reader.topics
     if not len(lines.number) and problems.ok:
-        problems.error(None, "", "expected lines of predicted grades, found none in the file")
+        problems.error(None, "", f"expected lines of {reader.what}s, found none in the file")
     report_duplicates(lines.topic, lines.docno, lines.number, names, problems)
     known = known_topics(
-        lines.topic, lines.number, names, topics, problems, missing="without any predicted grade"
+        lines.topic, lines.number, names, topics, problems, missing=f"without any {reader.what}"
     )
     if not problems.ok:
         return None
     kept = _Lines(lines.topic[known], lines.docno[known], lines.number[known], lines.value[known])
-    return _arranged(kept, names, max_grade, len(lines.number))
+    return _arranged(kept, names, 0 if reader.has_costs else max_grade, len(lines.number))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +197,7 @@ class _Reader:
             whole: f"{whole} columns (topic, docno, probabilities of the grades 0 to {max_grade})",
         }
         self._columns, self._form_line = 0, 0  # how many columns lines have, as of which line
+        self.has_costs = False
         self._parts: list[_Lines] = []
         self._count, self._width = 0, 1
 
@@ -179,7 +207,9 @@ class _Reader:
         for number, raw in enumerate(chunk.removesuffix(b"\n").split(b"\n"), first):
             text = decode_line(raw, number, self._problems)
             cells = _BLANKS.split(text.strip(" \t")) if text else [""]
-            if cells == [""] or not self._has_columns(len(cells), number):
+            if cells == [""] or self._is_header(cells, number):
+                continue
+            if not self._has_columns(len(cells), number):
                 continue
             topic, docno, *texts = cells
             values = [parsed_number(text) + 0.0 for text in texts]  # no negative zeros
@@ -187,6 +217,19 @@ class _Reader:
                 rows.append((self._code(topic, number), docno.encode(), number, values))
         if rows:
             self._add(rows)
+
+    @property
+    def what(self) -> str:
+        """What a line tells of a pair."""
+        return "cost" if self.has_costs else "predicted grade"
+
+    def _is_header(self, cells: Sequence[str], line: int) -> bool:
+        if self._columns or [cell.lower() for cell in cells] != COST_HEADER:
+            return False
+        self.has_costs = True
+        self._columns, self._form_line = len(COST_HEADER), line
+        self._forms = {self._columns: f"{self._columns} columns (topic, docno, cost)"}
+        return True
 
     def lines(self) -> _Lines:
         """Return all good lines in the order of the file."""
@@ -221,6 +264,10 @@ class _Reader:
     def _value_faults(
         self, texts: Sequence[str], values: Sequence[float]
     ) -> list[tuple[str, str | None]]:
+        if self.has_costs:
+            wanted = f"expected a number from {LEAST_COST:.6f} to {LARGEST_COST:.0f}"
+            good = LEAST_COST <= values[0] <= LARGEST_COST
+            return [("cost", None if good else f"{wanted}, found {show(texts[0])}")]
         if len(values) == 1:
             wanted = f"expected a number from 0 to {self._max_grade}, found {show(texts[0])}"
             return [("grade", None if 0.0 <= values[0] <= self._max_grade else wanted)]
@@ -277,31 +324,29 @@ def _arranged(lines: _Lines, names: Sequence[str], max_grade: int, total: int) -
     topic = places[lines.topic]
     order = np.lexsort((lines.docno, topic))
     width = max(1, int(np.char.str_len(lines.docno).max(initial=1)))
-    value = frozen(lines.value[order])
-    are_grades = value.shape[1] == 1
+    value = lines.value[order]
+    form = "probabilities" if value.shape[1] > 1 else "grades" if max_grade else "costs"
+    found = frozen(value if form == "probabilities" else value[:, 0])
     return PredictionFile(
         max_grade=max_grade,
         topics=tuple(names[code] for code in used),
         indptr=frozen(np.searchsorted(topic[order], np.arange(len(used) + 1)).astype(np.int64)),
         docnos=frozen(lines.docno[order].astype(f"S{width}")),
-        grades=frozen(value[:, 0]) if are_grades else None,
-        probabilities=None if are_grades else value,
         lines=total,
+        **dict.fromkeys(FORMS) | {form: found},
     )
 
 
 def save_predictions(file: ArchiveFile, found: PredictionFile) -> None:
     """Write predicted grades to a path or binary file as npz, without pickles."""
     facts = {"max_grade": found.max_grade, "topics": found.topics, "lines": found.lines}
-    name = "grades" if found.probabilities is None else "probabilities"
-    arrays = {"indptr": found.indptr, "docnos": found.docnos, name: found.values}
+    arrays = {"indptr": found.indptr, "docnos": found.docnos, found.form: found.values}
     write_archive(file, FORMAT, facts, arrays)
 
 
 def load_predictions(file: ArchiveFile) -> PredictionFile:
     """Read what `save_predictions` wrote; ValueError if it is damaged or something else."""
-    values = ("grades", "probabilities")
-    facts, arrays = read_archive(file, FORMAT, ("indptr", "docnos"), optional=values)
+    facts, arrays = read_archive(file, FORMAT, ("indptr", "docnos"), optional=FORMS)
     columns = {name: frozen(array) for name, array in arrays.items()}
     return PredictionFile(
         max_grade=facts["max_grade"],
@@ -311,4 +356,5 @@ def load_predictions(file: ArchiveFile) -> PredictionFile:
         grades=columns.get("grades"),
         probabilities=columns.get("probabilities"),
         lines=facts["lines"],
+        costs=columns.get("costs"),
     )

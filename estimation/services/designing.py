@@ -2,20 +2,29 @@
 
 from typing import cast
 
+import numpy as np
+
 from estimation.core import goals
 from estimation.core.active.lists import ActiveError
 from estimation.core.active.rounds import make_plan
-from estimation.core.designs import WITH_REPLACEMENT, DesignError, Method, make_design
+from estimation.core.arrays import FloatArray, column_sums
+from estimation.core.designs import WITH_REPLACEMENT, DesignError, Method, Rule, make_design
 from estimation.core.goals import Goal, GoalError
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import Pool, PoolError
 from estimation.core.priors import Prior, PriorError, make_prior
-from estimation.core.queries.designs import QueryError, labelling_costs, make_query_design
+from estimation.core.queries.designs import (
+    QueryError,
+    judged_depth,
+    labelled_pairs,
+    make_query_design,
+)
 from estimation.core.queries.grade_models import GradeModel, GradeModelError, uniform_grades
 from estimation.core.rounds import AnyDesign
 from estimation.models import Pool as PoolRow
 from estimation.models import Round
 from estimation.services import pools, predictions
+from estimation.services.costs import costs_of
 from judging.errors import UserError
 
 PREFERENCE_DEPTH = 10
@@ -79,14 +88,19 @@ def design_of(row: Round, pool: Pool) -> AnyDesign:
 
     Raises UserError ``design_impossible`` (409) with the core's sentence.
     """
+    return design_at(row, pool, costs_of(row, pool))
+
+
+def design_at(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
+    """The same, with the costs of the round (`costs_of`) at hand."""
     try:
         if row.method == Round.Method.QUERY:
-            return _of_topics(row, pool)
+            return _of_topics(row, pool, costs)
         if row.method == Round.Method.ACTIVE:
             return make_plan(
                 pool, measures=measures_of(row), budget=row.budget, batch_size=row.batch_size
             )
-        return _of_pairs(row, pool)
+        return _of_pairs(row, pool, costs)
     except (
         ActiveError, DesignError, GoalError, GradeModelError, MeasureError, PoolError, PriorError,
         QueryError,
@@ -94,9 +108,10 @@ def design_of(row: Round, pool: Pool) -> AnyDesign:
         raise UserError("design_impossible", str(error), status=409) from None
 
 
-def _of_pairs(row: Round, pool: Pool) -> AnyDesign:
+def _of_pairs(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
     """Without replacement, a budget above the pool buys the pool: everything is judged."""
-    budget = row.budget if row.method in WITH_REPLACEMENT else min(row.budget, len(pool))
+    whole = len(pool) if costs is None else float(costs.sum())
+    budget = row.budget if row.method in WITH_REPLACEMENT else min(row.budget, whole)
     return make_design(
         pool,
         goal=goal_of(row, pool),
@@ -104,21 +119,27 @@ def _of_pairs(row: Round, pool: Pool) -> AnyDesign:
         reported=measures_of(row)[1:],
         prior=prior_of(row, pool),
         method=cast(Method, row.method),
+        rule=cast(Rule, row.rule) if row.rule else None,
         budget=budget,
         batch_size=min(row.batch_size, budget),
         eps=row.eps,
+        floor=row.floor,
+        costs=costs,
         max_grade=row.campaign.max_grade,
     )
 
 
-def _of_topics(row: Round, pool: Pool) -> AnyDesign:
+def _of_topics(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
     """Documents of all runs are judged, as deep as the measures look, so that all have values.
 
-    A budget above what all topics cost buys all topics.
+    Ratio measures look at the whole pool. A topic costs what its documents cost. A budget above
+    what all topics cost buys all topics.
     """
-    cutoffs = [measure.cutoff or pool.depth for measure in measures_of(row)]
-    depth = min(pool.depth, max(cutoffs))
-    budget = min(row.budget, int(labelling_costs(pool, runs=pool.runs, depth=depth).sum()))
+    depth = judged_depth(pool, measures_of(row))
+    needed = labelled_pairs(pool, runs=pool.runs, depth=depth)
+    paid = np.where(needed, 1.0 if costs is None else costs, 0.0)
+    by_topic = column_sums(pool.topic, paid, number=len(pool.topics))
+    budget = min(row.budget, float(by_topic.sum()))
     return make_query_design(
         pool,
         goal=goal_of(row, pool),
@@ -126,7 +147,8 @@ def _of_topics(row: Round, pool: Pool) -> AnyDesign:
         model=grade_model_of(row, pool),
         budget=budget,
         batch_budget=min(row.batch_size, budget),
+        costs=by_topic,
         reported=pool.runs,
-        depth=depth,
+        measures=measures_of(row)[1:],
         estimator="unbiased",
     )

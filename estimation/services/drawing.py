@@ -41,7 +41,8 @@ def draw_round(job: jobs.Running) -> None:
 
 
 def _row(pk: int) -> Round:
-    return Round.objects.select_related("campaign", "run", "baseline", "predictions").get(pk=pk)
+    named = ("campaign", "run", "baseline", "predictions", "cost_table")
+    return Round.objects.select_related(*named).get(pk=pk)
 
 
 def _refuse_while_uploads_pend(campaign: Campaign) -> None:

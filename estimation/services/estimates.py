@@ -7,7 +7,7 @@ was known. The same rows give the same bits, in whatever order they come.
 
 Runs that were accepted after the draw are estimated from the same labels and take part in the
 ranking (see `estimation.core.later_runs`), where the method knows the probability of every pair
-beforehand. Rounds of whole topics, active rounds and preferences leave them out, and say so.
+beforehand. Active rounds and preferences leave them out, and say so.
 """
 
 import hashlib
@@ -15,21 +15,37 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from django.db import transaction
 from django.db.models import Max
 
+from estimation.core.active.rounds import ActiveRound
 from estimation.core.archives import write_archive
+from estimation.core.combining import evaluate_together
 from estimation.core.evaluation import Evaluation, MeasureResult
 from estimation.core.labels import LabelRows
-from estimation.core.later_runs import evaluate_with_later_runs
+from estimation.core.later_runs import (
+    evaluate_together_with_later_runs,
+    evaluate_topics_with_later_runs,
+    evaluate_with_later_runs,
+)
 from estimation.core.pool import Pool as Columns
-from estimation.core.rounds import PairRound, load_round
+from estimation.core.rounds import PairRound, TopicRound, load_round
 from estimation.core.rounds import Round as Drawn
-from estimation.models import Draw, Estimate, EstimateSet, Round
-from estimation.selectors import MATRICES_FORMAT, complete_batches
-from estimation.services import designing, drawing, files, label_advice, pools
+from estimation.models import Estimate, EstimateSet, Round
+from estimation.selectors import MATRICES_FORMAT, complete_batches, draws_of
+from estimation.services import (
+    designing,
+    drawing,
+    files,
+    label_advice,
+    pools,
+    predictions,
+    together,
+)
+from estimation.services.together import Counted
 from judging import selectors
 from judging.services import jobs
 
@@ -39,7 +55,8 @@ class Inputs:
     """What a recompute rests on.
 
     ``joined`` is the pool with the runs that came after the draw; ``late`` and ``left_out`` are
-    the tags of those that are estimated, and of those that cannot be.
+    the tags of those that are estimated, and of those that cannot be. ``earlier`` are the rounds
+    that are estimated together with this one.
     """
 
     pool: Columns
@@ -47,9 +64,22 @@ class Inputs:
     left_out: list[str]
     drawn: Drawn
     batches: int
+    earlier: list[Counted]
     labels: LabelRows
     label_digest: str
     decided: int
+
+    @property
+    def earlier_batches(self) -> dict[str, int]:
+        """Complete batches of the earlier rounds, by the number of the round."""
+        return {str(each.row.number): each.batches for each in self.earlier}
+
+    @property
+    def own_labels(self) -> LabelRows:
+        """The labels of the pairs that this round has drawn itself."""
+        served = self.drawn.served(self.pool)
+        own = np.isin(self.labels.pair, served.pair[served.batch <= self.batches])
+        return LabelRows(self.labels.pair[own], self.labels.grade[own])
 
     @property
     def late(self) -> list[str]:
@@ -80,7 +110,7 @@ def recompute(job: jobs.Running) -> None:
     outcome = compute(row, inputs)
     facts, arrays = _matrices(outcome)
     facts["labels"] = label_advice.compared(
-        row, pool=inputs.pool, drawn=inputs.drawn, labels=inputs.labels, batches=inputs.batches
+        row, pool=inputs.pool, drawn=inputs.drawn, labels=inputs.own_labels, batches=inputs.batches
     )
     matrices = files.keep_written(
         "matrices", lambda file: write_archive(file, MATRICES_FORMAT, facts, arrays)
@@ -97,10 +127,9 @@ def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
     if last is None:
         return False
     late = last.estimates.filter(late=True).values_list("run__tag", flat=True).distinct()
-    known = (last.batches, last.label_digest, set(late), set(last.left_out))
-    return known == (
-        inputs.batches, inputs.label_digest, set(inputs.late), set(inputs.left_out)
-    )  # fmt: skip
+    known = (last.batches, last.earlier, last.label_digest, set(late), set(last.left_out))
+    now = (inputs.batches, inputs.earlier_batches, inputs.label_digest)
+    return known == (*now, set(inputs.late), set(inputs.left_out))
 
 
 def from_scratch(row: Round) -> Outcome | None:
@@ -111,7 +140,9 @@ def from_scratch(row: Round) -> Outcome | None:
 def gather(row: Round) -> Inputs:
     pool, drawn = columns_of(row)
     batches = complete_batches(row)
-    draws = Draw.objects.filter(round=row, batch_number__lte=batches)
+    earlier = together.before(row)
+    counted = {each.row.number: each.batches for each in (*earlier, Counted(row, batches))}
+    draws = draws_of(row.campaign, counted)
     positions = dict(draws.values_list("pair_id", "position"))
     labels = [
         (positions[label.pair], label.assessor, label.grade, label.decided)
@@ -126,6 +157,7 @@ def gather(row: Round) -> Inputs:
         left_out=left_out,
         drawn=drawn,
         batches=batches,
+        earlier=earlier,
         labels=LabelRows(
             pair=np.array([label[0] for label in labels], dtype=np.int64),
             grade=np.array([label[2] for label in labels], dtype=np.int64),
@@ -146,9 +178,11 @@ def columns_of(row: Round) -> tuple[Columns, Drawn]:
 def _with_later_runs(row: Round, pool: Columns, drawn: Drawn) -> tuple[Columns, list[str]]:
     """The pool with the runs that came after the draw, and the tags of those that it cannot take.
 
-    A probability sample of documents can take any; see `estimation.core.later_runs`.
+    A sample of documents or topics whose probabilities were known beforehand can take any; see
+    `estimation.core.later_runs`.
     """
-    if isinstance(drawn, PairRound) and not pool.is_of_preferences and row.pool:
+    planned = not isinstance(drawn, ActiveRound)
+    if planned and not pool.is_of_preferences and row.pool:
         return pools.joined(row.pool, pool), []
     return pool, sorted(set(row.campaign.runs.values_list("tag", flat=True)) - set(pool.runs))
 
@@ -161,25 +195,37 @@ def compute(row: Round, inputs: Inputs) -> Outcome:
 
 
 def _evaluate(row: Round, inputs: Inputs) -> Evaluation:
-    drawn, measures = inputs.drawn, designing.measures_of(row)
-    if inputs.joined is inputs.pool or not isinstance(drawn, PairRound):
-        return drawn.evaluate(
-            inputs.pool,
-            labels=inputs.labels,
-            measures=measures,
-            max_grade=row.campaign.max_grade,
-            batches=inputs.batches,
-        )
-    return evaluate_with_later_runs(
-        inputs.pool,
-        drawn.design,
-        drawn.sample,
-        joined=inputs.joined,
-        labels=inputs.labels,
-        measures=measures,
-        max_grade=row.campaign.max_grade,
-        batches=inputs.batches,
-    )
+    drawn, asked = inputs.drawn, _asked(row, inputs)
+    if inputs.earlier:
+        return _evaluate_together(row, inputs, asked)
+    asked["batches"] = inputs.batches
+    if inputs.joined is inputs.pool or isinstance(drawn, ActiveRound):
+        return drawn.evaluate(inputs.pool, **asked)
+    asked["joined"] = inputs.joined
+    if isinstance(drawn, TopicRound):
+        return evaluate_topics_with_later_runs(inputs.pool, drawn, **asked)
+    return evaluate_with_later_runs(inputs.pool, drawn.design, drawn.sample, **asked)
+
+
+def _asked(row: Round, inputs: Inputs) -> dict[str, Any]:
+    """What is asked of a round, whatever it counts besides its own runs and judgments."""
+    asked: dict[str, Any] = {
+        "labels": inputs.labels,
+        "measures": designing.measures_of(row),
+        "max_grade": row.campaign.max_grade,
+    }
+    if isinstance(inputs.drawn, PairRound):
+        asked["interval"] = row.interval
+        if row.estimator == Round.Estimator.DIFFERENCE and row.predictions and not inputs.earlier:
+            asked["predictions"] = predictions.grades_for(row.predictions, inputs.pool)
+    return asked
+
+
+def _evaluate_together(row: Round, inputs: Inputs, asked: dict[str, Any]) -> Evaluation:
+    parts = [each.part for each in (*inputs.earlier, Counted(row, inputs.batches))]
+    if inputs.joined is inputs.pool:
+        return evaluate_together(inputs.pool, parts, **asked)
+    return evaluate_together_with_later_runs(inputs.pool, parts, joined=inputs.joined, **asked)
 
 
 def _digest(evaluation: Evaluation) -> str:
@@ -225,6 +271,7 @@ def _store(row: Round, outcome: Outcome, matrices: str) -> None:
         round=row,
         number=last + 1,
         batches=inputs.batches,
+        earlier=inputs.earlier_batches,
         pair_count=evaluation.judged_pairs,
         label_count=evaluation.judgments,
         decided_count=inputs.decided,
@@ -232,6 +279,7 @@ def _store(row: Round, outcome: Outcome, matrices: str) -> None:
         label_digest=inputs.label_digest,
         digest=outcome.digest,
         left_out=inputs.left_out,
+        intervals={str(each.measure): each.interval for each in evaluation.results},
         provenance=_provenance(inputs),
         noise_measured=evaluation.results[0].label_noise_measured,
         relevant_found=_relevant_found(evaluation),

@@ -1,4 +1,7 @@
-"""Predicted grades: the loader of their files (a kind of upload), and what rounds make of them."""
+"""Predicted grades: the loader of their files (a kind of upload), and what rounds make of them.
+
+Tables of costs are files of the same kind, told by their header.
+"""
 
 from pathlib import PurePosixPath
 
@@ -37,9 +40,10 @@ def load(reading: Reading) -> Load:
         return lambda: None
     name = _name(reading.upload)
     if reading.campaign.predictions.filter(name=name).exists():
-        message = f"The campaign has predicted grades “{name}” already: rename the file."
+        message = f"The campaign has predicted grades or costs “{name}” already: rename the file."
         reading.problems.error(None, "", message)
-    reading.summary = {"predictions": len(found.docnos), "pairs_left_out": found.dropped}
+    what = "predictions" if found.costs is None else "costs"
+    reading.summary = {what: len(found.docnos), "pairs_left_out": found.dropped}
     return lambda: _create(reading, name, found)
 
 
@@ -49,14 +53,11 @@ def _name(upload: Upload) -> str:
 
 
 def _create(reading: Reading, name: str, found: PredictionFile) -> None:
-    form = Prediction.Form.GRADES
-    if found.probabilities is not None:
-        form = Prediction.Form.PROBABILITIES
     Prediction.objects.create(
         campaign=reading.campaign,
         upload=reading.upload,
         name=name,
-        form=form,
+        form=Prediction.Form(found.form),
         max_grade=found.max_grade,
         file=files.keep_written("predictions", lambda file: save_predictions(file, found)),
         digest=found.digest,
@@ -77,7 +78,7 @@ def grades_for(prediction: Prediction, pool: Pool) -> FloatArray:
     """
     _check(prediction, pool, prediction.campaign.max_grade)
     found = read_back(prediction)
-    rows = _rows(found, pool)
+    rows = rows_in(found, pool)
     grades = np.full(len(pool), np.nan)
     grades[rows >= 0] = found.expected_grades()[rows[rows >= 0]]
     return grades
@@ -91,7 +92,7 @@ def model_for(prediction: Prediction, pool: Pool, max_grade: int) -> GradeModel:
     """
     _check(prediction, pool, max_grade)
     found = read_back(prediction)
-    rows = _rows(found, pool)
+    rows = rows_in(found, pool)
     probability = np.array(uniform_grades(pool, max_grade=max_grade).probability)
     probability[rows >= 0] = found.distributions()[rows[rows >= 0]]
     model = GradeModel("predicted", frozen(probability), frozen(rows >= 0))
@@ -110,7 +111,7 @@ def _check(prediction: Prediction, pool: Pool, max_grade: int) -> None:
         raise UserError("scale_changed", message, status=409)
 
 
-def _rows(found: PredictionFile, pool: Pool) -> IntArray:
+def rows_in(found: PredictionFile, pool: Pool) -> IntArray:
     """The row of every pair of the pool, -1 where there is none.
 
     Both are sorted by topic, then docno, so that each topic is one search; a search over all

@@ -1,14 +1,18 @@
 """What a drafted round would buy, worked out by the worker before anything is drawn."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from django.db import transaction
 
 from estimation.core.active.rounds import ActivePlan
+from estimation.core.arrays import FloatArray
 from estimation.core.designs import Design
+from estimation.core.guaranteed_planning import guaranteed_half_widths
+from estimation.core.interval_kinds import IntervalKind
 from estimation.core.measures import Measure
 from estimation.core.planning import expected_half_widths, half_width_curve
 from estimation.core.pool import Pool
@@ -17,6 +21,7 @@ from estimation.core.queries.planning import expected_query_half_widths
 from estimation.core.rounds import AnyDesign
 from estimation.models import Round
 from estimation.services import designing
+from estimation.services.costs import costs_of
 from judging.errors import UserError
 from judging.selectors import documents
 from judging.services import jobs
@@ -27,8 +32,8 @@ CURVE_POINTS = 12
 
 def preview(job: jobs.Running) -> None:
     """The job: fills in the round's preview; a design that cannot be made says why."""
-    rows = Round.objects.select_related("campaign", "run", "baseline", "predictions")
-    row = rows.filter(pk=job.target).first()
+    named = ("campaign", "run", "baseline", "predictions", "cost_table")
+    row = Round.objects.select_related(*named).filter(pk=job.target).first()
     if row is None or row.state != Round.State.DRAFTED:
         return
     try:
@@ -42,13 +47,14 @@ def preview(job: jobs.Running) -> None:
 
 def _preview(row: Round) -> dict[str, Any]:
     _, pool = designing.pool_for(row)
-    design = designing.design_of(row, pool)
+    costs = costs_of(row, pool)
+    design = designing.design_at(row, pool, costs)
     if isinstance(design, QueryDesign):
-        promised = _of_topics(row, pool, design)
+        promised = _of_topics(row, pool, design, costs)
     elif isinstance(design, ActivePlan):
         promised = _of_active(pool, design)
     else:
-        promised = _of_pairs(row, pool, design)
+        promised = _of_pairs(row, pool, design, costs)
     labels = promised["expected_pairs"] * (row.labels + row.extra_share)
     return {
         "error": None,
@@ -56,7 +62,7 @@ def _preview(row: Round) -> dict[str, Any]:
         "runs": len(pool.runs),
         "pool_pairs": len(pool),
         "expected_labels": labels,
-        "hours": labels * SECONDS_PER_LABEL / 3600,
+        "hours": _hours(row, promised),
         "batches": design.batches,
         "is_census": _is_census(pool, design),
         "without_text": _without_text(row, pool),
@@ -64,25 +70,36 @@ def _preview(row: Round) -> dict[str, Any]:
     }
 
 
+def _hours(row: Round, promised: dict[str, Any]) -> float:
+    """Documents of average length take `SECONDS_PER_LABEL`; costs that were uploaded may be no
+    times, so that every pair is taken for one of these."""
+    by_length = row.costs == Round.Costs.LENGTH
+    documents = promised["expected_cost"] if by_length else promised["expected_pairs"]
+    return float(documents * (row.labels + row.extra_share) * SECONDS_PER_LABEL / 3600)
+
+
 def _is_census(pool: Pool, design: AnyDesign) -> bool:
     """Whether everything that can be sampled will be judged."""
     return design.budget >= len(pool) if isinstance(design, ActivePlan) else design.is_census
 
 
-def _of_pairs(row: Round, pool: Pool, design: Design) -> dict[str, Any]:
+def _of_pairs(row: Round, pool: Pool, design: Design, costs: FloatArray | None) -> dict[str, Any]:
     inclusion = design.inclusion()
     return {
         "eligible_pairs": int(design.eligible.sum()),
         "expected_pairs": float(inclusion.sum()),
+        "expected_cost": None if costs is None else float(np.sum(inclusion * costs)),
         "pairs_per_topic": _per_topic(pool, inclusion),
         "measures": [_measure(row, pool, design, m) for m in designing.measures_of(row)],
-        "curve": _curve(row, pool, design),
+        "curve": _curve(row, pool, design, costs),
+        "guaranteed": _guaranteed(row, pool, design),
         "largest": _largest(row, pool, design),
     }
 
 
-def _of_topics(row: Round, pool: Pool, design: QueryDesign) -> dict[str, Any]:
-    """Costs are documents to judge, so that the expected cost is the expected number of pairs."""
+def _of_topics(
+    row: Round, pool: Pool, design: QueryDesign, costs: FloatArray | None
+) -> dict[str, Any]:
     draws = design.planned_draws()
     inclusion = np.where(design.eligible, -np.expm1(draws * np.log1p(-design.probability)), 0.0)
     if design.is_census:
@@ -91,12 +108,14 @@ def _of_topics(row: Round, pool: Pool, design: QueryDesign) -> dict[str, Any]:
     predict = partial(
         expected_query_half_widths, pool, design, model=designing.grade_model_of(row, pool)
     )
+    judged = np.where(needed, inclusion[pool.topic], 0.0)
     budgets = _budgets(row, float(design.cost.sum()))
     curve = predict(measure=design.measure, budgets=budgets)
     return {
         "eligible_pairs": int(needed.sum()),
-        "expected_pairs": float(inclusion @ design.cost),
-        "pairs_per_topic": _per_topic(pool, np.where(needed, inclusion[pool.topic], 0.0)),
+        "expected_pairs": float(judged.sum()),
+        "expected_cost": None if costs is None else float(np.sum(inclusion * design.cost)),
+        "pairs_per_topic": _per_topic(pool, judged),
         "measures": [
             _widths(measure, design.runs, predict(measure=measure, budgets=[row.budget])[0])
             for measure in designing.measures_of(row)
@@ -112,6 +131,7 @@ def _of_active(pool: Pool, plan: ActivePlan) -> dict[str, Any]:
     return {
         "eligible_pairs": len(pool),
         "expected_pairs": float(plan.budget),
+        "expected_cost": None,
         "pairs_per_topic": _per_topic(pool, share[pool.topic]),
         "measures": [],
         "curve": [],
@@ -164,9 +184,13 @@ def _widths(
     }
 
 
-def _curve(row: Round, pool: Pool, design: Design) -> list[dict[str, Any]]:
+def _curve(
+    row: Round, pool: Pool, design: Design, costs: FloatArray | None
+) -> list[dict[str, Any]]:
     """Mean expected half width of the runs against the budget, around the chosen one."""
-    most = np.inf if design.with_replacement else float(design.eligible.sum())
+    most = np.inf
+    if not design.with_replacement:
+        most = float(np.sum(design.eligible if costs is None else costs[design.eligible]))
     budgets = _budgets(row, most)
     widths = half_width_curve(
         pool,
@@ -174,14 +198,15 @@ def _curve(row: Round, pool: Pool, design: Design) -> list[dict[str, Any]]:
         measure=design.measure,
         prior=designing.prior_of(row, pool),
         budgets=budgets,
+        costs=costs,
         max_grade=row.campaign.max_grade,
     )
     return _points(budgets, widths)
 
 
 def _budgets(row: Round, most: float) -> list[int]:
-    """Budgets around the chosen one, which is among them."""
-    highest = int(min(row.budget * 4, most))
+    """Budgets around the chosen one, which is among them; the last may be for everything."""
+    highest = math.ceil(min(row.budget * 4, most))
     least = max(1, min(row.budget // 8, highest))
     points = np.unique(np.geomspace(least, highest, CURVE_POINTS).astype(int)).tolist()
     return sorted({*points, min(row.budget, highest)})
@@ -192,6 +217,21 @@ def _points(budgets: Sequence[int], widths: np.ndarray) -> list[dict[str, Any]]:
         {"budget": budget, "half_width": _finite(float(np.mean(line)))}
         for budget, line in zip(budgets, widths, strict=True)
     ]
+
+
+def _guaranteed(row: Round, pool: Pool, design: Design) -> float | None:
+    """The middle run's half width by the kind of interval chosen; None for Student's."""
+    if row.interval == Round.Interval.STUDENT:
+        return None
+    widths = guaranteed_half_widths(
+        pool,
+        design,
+        kind=cast(IntervalKind, row.interval),
+        measure=design.measure,
+        prior=designing.prior_of(row, pool),
+        max_grade=row.campaign.max_grade,
+    )
+    return _finite(float(np.median(widths)))
 
 
 def _largest(row: Round, pool: Pool, design: Design) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.template.loader import render_to_string
 
-from estimation import selectors
+from estimation import report_data, selectors
 from estimation.core.measures import parse_measure
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round
 from estimation.services import files
@@ -45,7 +45,7 @@ def make(job: jobs.Running) -> None:
     if shown is None:
         return
     there = set(shown.reports.values_list("name", flat=True))
-    missing = [name for name in MAKERS if name not in there and _is_offered(name, row)]
+    missing = [name for name in MAKERS if name not in there and _is_offered(name, shown)]
     for count, name in enumerate(missing):
         job.report(count / len(missing), name)
         made = MAKERS[name](row, shown)
@@ -67,10 +67,12 @@ COLLECTED = (
 )  # fmt: skip
 
 
-def _is_offered(name: str, row: Round) -> bool:
-    """A judged collection is of documents, drawn with probabilities that were fixed beforehand."""
+def _is_offered(name: str, shown: EstimateSet) -> bool:
+    """A judged collection is of documents, of one draw with probabilities fixed beforehand."""
+    row = shown.round
     of_documents = parse_measure(row.measure).family != "preference"
-    return name != Report.Name.COLLECTION or (of_documents and row.method in COLLECTED)
+    collected = of_documents and row.method in COLLECTED and not shown.earlier
+    return name != Report.Name.COLLECTION or collected
 
 
 ESTIMATE_COLUMNS = (
@@ -99,6 +101,8 @@ def estimates_json(row: Round, shown: EstimateSet) -> str:
         "round": row.number,
         "design": design_facts(row),
         "batches": shown.batches,
+        "earlier_rounds": shown.earlier,
+        "intervals": shown.intervals,
         "pairs": shown.pair_count,
         "labels": shown.label_count,
         "decided_by_organizer": shown.decided_count,
@@ -140,8 +144,16 @@ def design_facts(row: Round) -> dict[str, Any]:
         "measure": row.measure,
         "reported": row.reported,
         "prior": row.prior,
+        "predictions": row.predictions.name if row.predictions else None,
         "method": row.method,
         "eps": row.eps,
+        "rule": row.rule,
+        "floor": row.floor,
+        "costs": row.costs,
+        "cost_table": row.cost_table.name if row.cost_table else None,
+        "estimator": row.estimator,
+        "interval": row.interval,
+        "with_earlier": row.with_earlier,
         "labels": row.labels,
         "extra_share": row.extra_share,
         "budget": row.budget,
@@ -159,7 +171,7 @@ def qrels_txt(row: Round, shown: EstimateSet) -> str:
     not an estimate. judgments.csv has the probabilities.
     """
     grades: dict[tuple[str, str], list[int]] = {}
-    for line in _label_lines(row, shown):
+    for line in _label_lines(shown):
         if line["other"]:  # a preference is no grade of a document
             continue
         grades.setdefault((line["topic"], line["docno"]), []).append(line["grade"])
@@ -171,42 +183,44 @@ def qrels_txt(row: Round, shown: EstimateSet) -> str:
 
 
 JUDGMENT_COLUMNS = (
-    "topic", "docno", "other", "assessor", "grade", "decided_by_organizer", "probability", "batch",
-    "draws",
+    "topic", "docno", "other", "assessor", "grade", "decided_by_organizer", "round", "probability",
+    "batch", "draws",
 )  # fmt: skip
 
 
 def judgments_csv(row: Round, shown: EstimateSet) -> str:
-    rows = [[line[c] for c in JUDGMENT_COLUMNS] for line in _label_lines(row, shown)]
+    rows = [[line[c] for c in JUDGMENT_COLUMNS] for line in _label_lines(shown)]
     return "".join(csv_lines(JUDGMENT_COLUMNS, rows))
 
 
-def _label_lines(row: Round, shown: EstimateSet) -> list[dict[str, Any]]:
-    """One line per label of the complete batches, in canonical order."""
-    draws = Draw.objects.filter(round=row, batch_number__lte=shown.batches)
-    by_pair = {draw.pair_id: draw for draw in draws.select_related("pair__topic")}
-    lines = []
-    for label in judging.labels(draws.values("pair")):
-        draw = by_pair[label.pair]
-        lines.append(
-            {
-                "topic": draw.pair.topic.topic_id,
-                "docno": draw.pair.docno,
-                "other": draw.pair.other,
-                "assessor": label.assessor,
-                "grade": label.grade,
-                "decided_by_organizer": label.decided,
-                "probability": draw.probability,
-                "batch": draw.batch_number,
-                "draws": draw.count,
-            }
-        )
-    order = ("topic", "docno", "other", "assessor")
+def _label_lines(shown: EstimateSet) -> list[dict[str, Any]]:
+    """One line per label and round that drew its pair, in canonical order."""
+    draws = selectors.draws_behind(shown)
+    by_pair: dict[int, list[Draw]] = {}
+    for draw in draws.select_related("pair__topic", "round"):
+        by_pair.setdefault(draw.pair_id, []).append(draw)
+    lines = [
+        {
+            "topic": draw.pair.topic.topic_id,
+            "docno": draw.pair.docno,
+            "other": draw.pair.other,
+            "assessor": label.assessor,
+            "grade": label.grade,
+            "decided_by_organizer": label.decided,
+            "round": draw.round.number,
+            "probability": draw.probability,
+            "batch": draw.batch_number,
+            "draws": draw.count,
+        }
+        for label in judging.labels(draws.values("pair"))
+        for draw in by_pair[label.pair]
+    ]
+    order = ("topic", "docno", "other", "assessor", "round")
     return sorted(lines, key=lambda line: [line[name] for name in order])
 
 
 def report_html(row: Round, shown: EstimateSet) -> str:
-    context = selectors.report(row, shown)
+    context = report_data.report(row, shown)
     return render_to_string("estimation/report_document.html", {"report": context})
 
 

@@ -5,11 +5,13 @@ This module is what pages and the REST interface call; the arithmetic is done by
 """
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
+from estimation.core.interval_kinds import interval_kinds
 from estimation.core.measures import KINDS, Family, Measure, MeasureError, parse_measure
 from estimation.models import Prediction, Round, Run
 from judging.errors import UserError
@@ -21,18 +23,25 @@ MAX_LABELS = 20
 MAX_BATCHES = 10_000
 PAIR_FAMILIES: tuple[Family, ...] = ("gain", "ratio", "prediction", "preference")
 FAMILIES: dict[str, tuple[Family, ...]] = {
-    Round.Method.QUERY: ("gain", "query"),
+    Round.Method.QUERY: ("gain", "ratio", "query"),
     Round.Method.ACTIVE: ("gain", "ratio"),
 }
 """Families of measures that the methods can estimate, where it is not `PAIR_FAMILIES`."""
+OF_PAIRS = (
+    Round.Method.POISSON, Round.Method.PRIORITY, Round.Method.IID, Round.Method.PER_QUERY
+)  # fmt: skip
+AT_COST = (Round.Method.POISSON, Round.Method.IID, Round.Method.QUERY)
+COMBINED = (Round.Method.POISSON, Round.Method.IID)
+"""Methods that draw pairs, that know costs, and whose rounds can be estimated together."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a round is made of.
 
-    Runs are named by their tags and predicted grades by their name; an empty seed means a fresh
-    one, and no depth that of the campaign.
+    Runs are named by their tags, predicted grades and tables of costs by their name. Empty means:
+    a fresh seed, the method's own rule and estimator; no depth means that of the campaign. With
+    costs other than equal, budget and batch size are in their unit.
     """
 
     measure: str
@@ -47,6 +56,13 @@ class Plan:
     predictions: str = ""
     depth: int | None = None
     eps: float = 0.0
+    rule: str = ""
+    floor: float = 0.1
+    costs: str = Round.Costs.EQUAL
+    cost_table: str = ""
+    interval: str = Round.Interval.STUDENT
+    estimator: str = ""
+    with_earlier: bool = False
     labels: int = 1
     extra_share: float = 0.0
     seed: str = ""
@@ -60,6 +76,7 @@ def draft(*, campaign: Campaign, by: User, plan: Plan) -> Round:
     if campaign.state == Campaign.State.CLOSED:
         raise UserError("campaign_closed", "This campaign is closed.", status=409)
     values = _checked(campaign, plan)
+    _check_seed(plan, campaign.rounds.all())
     while True:
         last = campaign.rounds.aggregate(last=Max("number"))["last"] or 0
         try:
@@ -80,6 +97,7 @@ def change(*, row: Round, by: User, plan: Plan) -> None:
     Raises UserError ``frozen`` (409) once it is drawn.
     """
     values = _checked(row.campaign, plan)
+    _check_seed(plan, row.campaign.rounds.exclude(pk=row.pk))
     with transaction.atomic():
         changed = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).update(
             preview={}, **values
@@ -126,7 +144,8 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
     _require(sizes, "batch_size", f"Expected {least} to {plan.budget:,}, the budget.")
     _require(1 <= plan.labels <= MAX_LABELS, "labels", f"Expected 1 to {MAX_LABELS}.")
     _require(0 <= plan.extra_share <= 1, "extra_share", "Expected a share from 0 to 1.")
-    _require(0 <= plan.eps < float("inf"), "eps", "Expected 0 or a small positive number.")
+    _check_drawing(plan)
+    _check_estimating(plan)
     if plan.depth is not None:
         deepest = campaign.depth
         _require(1 <= plan.depth <= deepest, "depth", f"Expected 1 to {deepest:,}.")
@@ -136,6 +155,8 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
     for text in (measure, *reported):
         _check_measure(plan, parse_measure(text), "measure" if text == measure else "reported")
     _check_alike(measure, reported)
+    _check_of_gains(plan, parse_measure(measure))
+    cost_table = _cost_table(campaign, plan, measure)
     return {
         "goal": plan.goal,
         "measure": measure,
@@ -145,6 +166,13 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
         "depth": plan.depth,
         "method": plan.method,
         "eps": plan.eps,
+        "rule": plan.rule,
+        "floor": plan.floor,
+        "costs": plan.costs,
+        "cost_table": cost_table,
+        "interval": plan.interval,
+        "estimator": plan.estimator,
+        "with_earlier": plan.with_earlier,
         "labels": plan.labels,
         "extra_share": plan.extra_share,
         "budget": plan.budget,
@@ -154,17 +182,76 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
     }
 
 
+def _check_drawing(plan: Plan) -> None:
+    _require(0 <= plan.eps < float("inf"), "eps", "Expected 0 or a small positive number.")
+    _require(0 <= plan.floor <= 1, "floor", "Expected a share from 0 to 1.")
+    rules = f"{_one_of(Round.Rule.values)[:-1]}, or nothing for the method's own."
+    _require(plan.rule in ("", *Round.Rule.values), "rule", rules)
+    message = f"{_named(plan.method)} has no rule of sizes. Methods that do: {_list(OF_PAIRS)}."
+    _require(not plan.rule or plan.method in OF_PAIRS, "rule", message)
+    _require(plan.costs in Round.Costs.values, "costs", _one_of(Round.Costs.values))
+    message = f"{_named(plan.method)} takes equal costs only. Methods that take others: "
+    costed = plan.costs == Round.Costs.EQUAL or plan.method in AT_COST
+    _require(costed, "costs", f"{message}{_list(AT_COST)}.")
+
+
+def _check_estimating(plan: Plan) -> None:
+    kinds = interval_kinds(plan.method)
+    message = f"{_one_of(kinds)[:-1]}, with the method {_named(plan.method)}."
+    _require(plan.interval in kinds, "interval", message)
+    estimators = f"{_one_of(Round.Estimator.values)[:-1]}, or nothing for the method's own."
+    _require(plan.estimator in ("", *Round.Estimator.values), "estimator", estimators)
+    if plan.estimator:
+        message = f"The difference estimator is one for {_named(Round.Method.POISSON)}."
+        _require(plan.method == Round.Method.POISSON, "estimator", message)
+        message = "The difference estimator has Student intervals only."
+        _require(plan.interval == Round.Interval.STUDENT, "interval", message)
+    if plan.with_earlier:
+        message = f"Rounds of these methods can be estimated together: {_list(COMBINED)}."
+        _require(plan.method in COMBINED, "with_earlier", message)
+        message = "Rounds are estimated together by the method's own estimator."
+        _require(not plan.estimator, "estimator", message)
+        others = [kind for kind in kinds if kind != "empirical-bernstein"]
+        message = f"{_one_of(others)[:-1]}, where rounds are estimated together."
+        _require(plan.interval in others, "interval", message)
+
+
+def _check_seed(plan: Plan, others: QuerySet[Round]) -> None:
+    """Draws with the seed of another round are its draws again, and no second sample."""
+    message = "Draws that are estimated together need a seed of their own. Leave it empty."
+    same = others.filter(method=Round.Method.IID, seed=plan.seed)
+    drawn_again = plan.with_earlier and plan.method == Round.Method.IID and same.exists()
+    _require(not drawn_again, "seed", message)
+
+
+def _check_of_gains(plan: Plan, measure: Measure) -> None:
+    """Guaranteed intervals and the difference estimator are for sums of gains."""
+    gains = [name for name, kind in KINDS.items() if kind.family == "gain"]
+    message = f"is for {', '.join(gains)}, not for {measure}."
+    is_sum = measure.family == "gain"
+    usual = plan.interval == Round.Interval.STUDENT
+    _require(usual or is_sum, "interval", f"A guaranteed interval {message}")
+    _require(not plan.estimator or is_sum, "estimator", f"The difference estimator {message}")
+
+
+def _named(method: str) -> str:
+    return f"“{Round.Method(method).label}”"
+
+
+def _list(methods: Iterable[str]) -> str:
+    return ", ".join(map(_named, methods))
+
+
 def _check_measure(plan: Plan, measure: Measure, field_name: str) -> None:
     """Whether the method can estimate the measure, and the prior says something about it."""
     allowed = _families(plan.method)
     names = [name for name, kind in KINDS.items() if kind.family in allowed]
     if plan.method == Round.Method.ACTIVE:
         names.remove("nDCG")
-    method = Round.Method(plan.method).label
-    others = [str(each.label) for each in Round.Method if measure.family in _families(each)]
+    others = [each for each in Round.Method if measure.family in _families(each)]
     message = (
-        f"“{method}” estimates {', '.join(names)}, not {measure}. Methods that do: "
-        f"{', '.join(f'“{other}”' for other in others)}."
+        f"{_named(plan.method)} estimates {', '.join(names)}, not {measure}. Methods that do: "
+        f"{_list(others)}."
     )
     _require(measure.name in names, field_name, message)
     by_run = measure.family in ("prediction", "preference")
@@ -184,14 +271,31 @@ def _check_alike(measure: str, reported: list[str]) -> None:
 
 
 def _predictions(campaign: Campaign, plan: Plan) -> Prediction | None:
-    wanted = plan.prior == Round.Prior.SCORES
+    """Kept only where they are used: as prior, to choose topics by, or to estimate with."""
     if not plan.predictions:
-        _require(not wanted, "predictions", "This prior needs predicted grades. Upload some.")
+        message = "This prior needs predicted grades. Upload some."
+        _require(plan.prior != Round.Prior.SCORES, "predictions", message)
+        message = "The difference estimator needs predicted grades. Upload some."
+        _require(not plan.estimator, "predictions", message)
         return None
-    found = campaign.predictions.filter(name=plan.predictions).first()
+    grades = campaign.predictions.exclude(form=Prediction.Form.COSTS)
+    found = grades.filter(name=plan.predictions).first()
     _require(found is not None, "predictions", "The campaign has no predicted grades of this name.")
-    used = wanted or plan.method == Round.Method.QUERY
-    return found if used else None
+    used = plan.prior == Round.Prior.SCORES or plan.method == Round.Method.QUERY
+    return found if used or plan.estimator else None
+
+
+def _cost_table(campaign: Campaign, plan: Plan, measure: str) -> Prediction | None:
+    if plan.costs != Round.Costs.UPLOADED:
+        return None
+    on_pairs = parse_measure(measure).family == "preference"
+    message = "Tables hold costs of single documents, and this measure compares two at a time."
+    _require(not on_pairs, "costs", message)
+    tables = campaign.predictions.filter(form=Prediction.Form.COSTS)
+    found = tables.filter(name=plan.cost_table).first()
+    message = "The campaign has no table of costs of this name. Upload one, or choose other costs."
+    _require(found is not None, "cost_table", message)
+    return found
 
 
 def _runs(campaign: Campaign, plan: Plan) -> dict[str, Run | None]:
@@ -229,5 +333,6 @@ def _require(condition: bool, field_name: str, message: str) -> None:
         raise UserError("round_invalid", message, field=field_name)
 
 
-def _one_of(values: list[str]) -> str:
-    return f"Expected one of {', '.join(values)}."
+def _one_of(values: Iterable[str]) -> str:
+    named = list(values)
+    return f"Expected {'one of ' if len(named) > 1 else ''}{', '.join(named)}."

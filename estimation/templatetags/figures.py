@@ -10,7 +10,8 @@ from django.utils.safestring import SafeString, mark_safe
 from estimation import charts, figures
 from estimation.findings import Finding, findings
 from estimation.models import Round
-from estimation.selectors import Pairwise, RankingTable, ReportData
+from estimation.report_data import ReportData
+from estimation.selectors import Pairwise, RankingTable
 
 register = template.Library()
 
@@ -105,7 +106,8 @@ def method_sentence(row: Round) -> str:
         return f"{drawn}."
     fixed = "they were fixed before the first judgment"
     sentence = f"{drawn}. The probabilities were made for {goal_sentence(row)}, by {row.measure}"
-    return f"{sentence}, from {_belief(row)}; {fixed}."
+    costs = "" if row.costs == Round.Costs.EQUAL else ", and lowered by the root of a pair's cost"
+    return f"{sentence}, from {_belief(row)}{costs}; {fixed}."
 
 
 def _belief(row: Round) -> str:

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 
-from estimation import selectors
+from estimation import report_data, selectors
 from estimation.figures import comparison_figure, history_figure, label_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
@@ -150,7 +150,7 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     if page == "live-labels":
         compared = selectors.label_comparison(latest, table.measure)
         return {
-            "labels": selectors.label_facts(shown.round, latest),
+            "labels": report_data.label_facts(shown.round, latest),
             "advice": label_figure(compared) if compared else None,
         }
     if page == "compare":

@@ -19,6 +19,7 @@ _TOPIC_KEYS = {
 }
 _TOPIC_NAME = re.compile(r"topic|quer", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,4}")
+_COST_HEADER = ["topic", "docno", "cost"]
 _ITERATIONS = {"0", "Q0"}  # the second column of qrels and runs
 _MOST = {3: 20.0, 4: 1.0}  # by columns: the best grade of any scale, a probability
 
@@ -68,6 +69,8 @@ def _guess_json(name: str, line: str) -> Guess:
 
 def _guess_columns(lines: list[str]) -> Guess | None:
     rows = [line.split() for line in lines]
+    if [cell.lower() for cell in rows[0]] == _COST_HEADER:
+        return Guess("predictions", "trec")
     if 2 * sum(map(_is_prediction, lines)) > len(lines):
         return Guess("predictions", "trec")
     if all(len(row) == 6 and _is_number(row[4]) for row in rows):

@@ -100,8 +100,11 @@ def test_it_is_offered_where_it_makes_sense(
 ) -> None:
     """Preferences are no judgments of documents; active probabilities depend on judgments."""
     row = Round(**{"measure": judged.measure, "method": judged.method} | changes)
-    assert reports._is_offered(Report.Name.COLLECTION, row) is offered
-    assert reports._is_offered(Report.Name.HTML, row)
+    shown = EstimateSet(round=row)
+    assert reports._is_offered(Report.Name.COLLECTION, shown) is offered
+    shown.earlier = {"1": 2}
+    assert not reports._is_offered(Report.Name.COLLECTION, shown)
+    assert reports._is_offered(Report.Name.HTML, shown)
 
 
 def test_every_file_says_what_it_is_good_for(

@@ -183,3 +183,22 @@ def test_labels_that_do_not_tell_recommend_nothing(campaign: Campaign, organizer
     said = text(organizer.get(address("live-labels", campaign, 1)))
     assert "too few, or too often not relevant" in said
     assert "narrowest" not in said
+
+
+METHODS = [
+    ("poisson", "DCG@10"),
+    ("iid", "P@5"),
+    ("query", "ERR@5"),
+    ("query", "AP"),
+    ("active", "AP"),
+]
+
+
+@pytest.mark.parametrize(("method", "measure"), METHODS)
+@pytest.mark.parametrize("labels", [1, 2])
+def test_disagreement_counts_where_pairs_have_two_labels(
+    campaign: Campaign, method: str, measure: str, labels: int
+) -> None:
+    asked = {"method": method, "measure": measure, "labels": labels, "batch_size": 60}
+    row = complete(campaign, **asked, reported=[], extra_share=0.0)
+    assert latest(row).noise_measured == (labels == 2)

@@ -10,12 +10,14 @@ from estimation.models import EstimateSet, Round
 from estimation.selectors import Pairwise, RankedRun, RankingTable
 
 
-def told(rows: list[RankedRun], measure: str = "P@10", **of_set: object) -> list[tuple[str, str]]:
+def told(
+    rows: list[RankedRun], measure: str = "P@10", *, method: str = "poisson", **of_set: object
+) -> list[tuple[str, str]]:
     """What is said of later runs, in a ranking that two runs of the pool lead."""
     known = [row_of(f"run{n}", late=False) for n in (1, 2)]
     count = len(known) + len(rows)
     table = RankingTable(
-        Round(goal="absolute", method="query", measure=measure),
+        Round(goal="absolute", method=method, measure=measure),
         EstimateSet(label_count=100, number=1, **of_set),
         measure,
         [measure],
@@ -69,13 +71,31 @@ def test_the_words_fit_the_runs(rows: list[RankedRun], measure: str, kind: str, 
     assert told(rows, measure) == [(kind, text)]
 
 
-def test_runs_that_cannot_be_taken_are_named() -> None:
-    (found,) = told([], left_out=["a", "b"])
+def test_of_whole_topics_documents_are_judged_and_not_drawn() -> None:
+    assert told([row_of("a", size=7.0)], "ERR@10", method="query") == [
+        (NOTE, "a joined after the sample was drawn; all that ERR@10 counts for it is judged where "
+               "its topic is drawn (effective sample size 7).")
+    ]  # fmt: skip
+    ((kind, text),) = told([row_of("a", support=0.5)], "ERR@10", method="query")
+    assert kind == LIMIT
+    assert "which reaches 50 % of what ERR@10 counts for it" in text
+    assert "Its value is a lower bound" in text
+    assert "drawn" not in text.removeprefix("a joined after the sample was drawn")
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        ("active", "its batches are planned for the lists of the runs that were there"),
+        ("poisson", "its pairs of documents were made from the lists of the runs that were there"),
+    ],
+)
+def test_runs_that_cannot_be_taken_are_named(method: str, reason: str) -> None:
+    (found,) = told([], method=method, left_out=["a", "b"])
     assert found == (
         LIMIT,
-        "a and b joined after the round was drawn and are not in this round: it judges the "
-        "documents of the runs that were there, topic by topic. A new round takes them in and "
-        "keeps all judgments.",
+        f"a and b joined after the round was drawn and are not in this round: {reason}. "
+        "A new round takes them in and keeps all judgments.",
     )
 
 

@@ -260,7 +260,6 @@ def test_topics_that_were_added_since_stay_outside(
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"method": "query", "measure": "ERR@5", "budget": 50, "batch_size": 50}, "topic by topic"),
         ({"method": "active", "measure": "AP"}, "planned for the lists"),
         ({"measure": "#ofSwaps", "prior": "constant", "depth": 4}, "pairs of documents were made"),
     ],

@@ -86,7 +86,25 @@ def test_probabilities_come_in(campaign: Campaign) -> None:
     assert predictions.read_back(made).values.tolist() == [[0, 0, 0.5, 0.5], [1, 0, 0, 0]]
 
 
+def test_costs_come_in_by_their_header_and_are_no_grades(campaign: Campaign) -> None:
+    content = b"topic docno cost\nt1 a 45\nt2 a 0.5\nt9 a 1\n"
+    row = upload(campaign, content, "minutes.tsv.gz", kind=None)
+
+    assert (row.state, row.kind) == (Upload.State.ACCEPTED, "predictions")
+    assert row.summary == {"costs": 2, "pairs_left_out": 1}
+    made = Prediction.objects.get()
+    assert (made.name, made.form, made.max_grade) == ("minutes", "costs", 0)
+    client = Client()
+    client.force_login(campaign.created_by)
+    page = client.get(reverse("material", args=[campaign.slug])).content.decode()
+    assert "2 costs of pairs, 1 pair of an unknown topic left out" in page
+    pool = pool_of({"t1": ["a"], "t2": ["a"]})
+    with pytest.raises(UserError, match="predicts the grades 0 to 0"):
+        predictions.grades_for(made, pool)
+
+
 HOSTILE = [
+    (b"topic docno cost\nt1 a 0\n", 2, "cost", "from 0.000001"),
     (b"t1 a 4\n", 1, "grade", "0 to 3"),
     (b"t1 a nan\n", 1, "grade", "nan"),
     (b"t1 a 0 0 0.5 0.6\n", 1, "probabilities", "sum"),
@@ -364,7 +382,7 @@ def test_the_page_says_what_they_brought(campaign: Campaign) -> None:
     page = client.get(reverse("material", args=[campaign.slug])).content.decode()
 
     assert "1,234 predicted grades, 56 pairs of unknown topics left out" in page
-    assert '<option value="predictions">Predicted grades</option>' in page
+    assert '<option value="predictions">Predicted grades or costs</option>' in page
     assert "Predicted grades: topic, docno, grade or probabilities" in page
     assert "&lt;judge&gt;.tsv" in page
 

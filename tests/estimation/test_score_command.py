@@ -168,6 +168,24 @@ def test_confidence_widens_the_interval(folder: Path) -> None:
     assert wide["high"] > narrow["high"]
 
 
+def test_guaranteed_intervals_where_a_measure_has_them(folder: Path) -> None:
+    arguments = [
+        folder / "collection.zip", folder / "run1.run", folder / "run2.run", "--format", "json",
+        "--measure", "DCG@10", "--measure", "AP",
+    ]  # fmt: skip
+    usual = json.loads(score(*arguments).out)
+    said = score(*arguments, "--interval", "chernoff")
+    found = json.loads(said.out)
+    assert [row["interval"] for row in usual] == ["student"] * 4
+    assert [row["interval"] for row in found] == ["chernoff", "student"] * 2
+    assert "warning: AP has no chernoff intervals; they are student ones" in said.err
+    assert "DCG@10 has no" not in said.err
+    for before, now in zip(usual, found, strict=True):
+        assert now["value"] == before["value"]
+        assert (now["high"] == before["high"]) == (now["interval"] == "student")
+    assert found[0]["differences"][0]["high"] != usual[0]["differences"][0]["high"]
+
+
 def test_a_cut_measure_is_told(folder: Path) -> None:
     said = score(folder / "collection.zip", folder / "run1.run", "--measure", "DCG@100")
     assert "DCG@100 is cut at rank 12, the depth of the collection's pool" in said.err
@@ -191,6 +209,10 @@ def test_what_is_odd_about_a_run_is_told(folder: Path, tmp_path: Path) -> None:
         (["collection.zip", "run1.run", "run1.run"], "another file has the run run1 already"),
         (["collection.zip", "run1.run", "--measure", "Fancy@3"], "--measure Fancy@3: .*DCG"),
         (["collection.zip", "run1.run", "--measure", "#ofSwaps"], "judged on pairs of documents"),
+        (
+            ["collection.zip", "run1.run", "--interval", "hoeffding"],
+            "--interval must be one of student, bernstein, chernoff for a sample drawn by poisson",
+        ),
         (["collection.zip", "run1.run", "--confidence", "1"], "between 0 and 1, not 1.0"),
         (["collection.zip", "run1.run", "--confidence", "nan"], "between 0 and 1, not nan"),
     ],

@@ -37,6 +37,8 @@ CASES = [
         "trec",
     ),
     ("x", "401 a 10 20 70 0\n401 b 100 0 0 0\n", "predictions", "trec"),
+    ("x", "topic docno cost\n401 a 45\n401 b 300.5\n", "predictions", "trec"),
+    ("x", "Topic\tDocno\tCost\n401\ta\t45\n401\tb\t300.5\n", "predictions", "trec"),
     ("judge", "401 q0 1 1 0.5 7\n401 q0 2 2 0.25 7\n", "run", "trec"),
     ("judge", "401 1 8123456 1 12.5 tag\n401 1 8123457 2 12.1 tag\n", "run", "trec"),
     ("judge", "401 1 8123456 1\n401 1 8123457 0\n", "qrels", "trec"),

@@ -106,6 +106,63 @@ def test_a_bad_line_of_grades_is_told_by_line_and_field(
     assert message in found[0][2]
 
 
+COSTS = "topic docno cost\n402 b 2.5\n401 x 0.25\n402 a 1e3\n"
+BAD_COSTS = [
+    ("1 a 0", "cost", "from 0.000001 to 1000000, found '0'"),
+    ("1 a -1", "cost", "found '-1'"),
+    ("1 a 1e7", "cost", "found '1e7'"),
+    ("1 a nan", "cost", "'nan'"),
+    ("1 a high", "cost", "'high'"),
+    ("1 a 1 2", "columns", "expected 3 columns (topic, docno, cost) as on line 1, found 4"),
+    ("topic docno cost", "cost", "found 'cost'"),
+    ("1 ../a 1", "docno", "no path"),
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [COSTS, "\ufeff" + COSTS, COSTS.rstrip(), "\n" + COSTS.replace(" ", " \t"), COSTS.title()],
+)
+def test_costs_are_told_by_their_header(text: str) -> None:
+    found = accepted(text)
+    names = [(topic, docno.lower()) for topic, docno in pairs(found)]
+    assert names == [("401", "x"), ("402", "a"), ("402", "b")]
+    assert (found.form, found.values.tolist()) == ("costs", [0.25, 1000.0, 2.5])
+    assert (found.max_grade, found.grades, found.probabilities, found.lines) == (0, None, None, 3)
+    for use in (found.expected_grades, found.distributions):
+        with pytest.raises(ValueError, match="costs are no predicted grades"):
+            use()
+
+
+@pytest.mark.parametrize(("line", "field", "message"), BAD_COSTS)
+def test_a_bad_line_of_costs_is_told_by_line_and_field(line: str, field: str, message: str) -> None:
+    found = errors(f"topic\tdocno\tcost\n{line}\n1 last 2\n")
+    assert [(number, name) for number, name, _ in found] == [(2, field)]
+    assert message in found[0][2]
+
+
+def test_costs_are_stored_and_are_not_the_same_as_grades() -> None:
+    found, grades = accepted(COSTS), accepted("402 b 2.5\n401 x 0.25\n402 a 3\n")
+    stored = io.BytesIO()
+    save_predictions(stored, found)
+    stored.seek(0)
+    again = load_predictions(stored)
+    assert (again.form, again.digest, as_dict(again)) == ("costs", found.digest, as_dict(found))
+    like = accepted("topic docno cost\n402 b 2.5\n401 x 0.25\n402 a 3\n")
+    assert like.values.tolist() == grades.values.tolist()
+    assert like.digest != grades.digest
+
+
+def test_costs_alone_are_no_file_and_other_headers_are_no_lines() -> None:
+    assert errors("topic docno cost\n") == [
+        (None, "", "expected lines of costs, found none in the file")
+    ]
+    found, problems = read("topic docno cost\n1 a 1\n2 b 1\n", topics=["1", "3"])
+    assert found is not None
+    assert any("without any cost" in each.message for each in problems.warnings)
+    assert errors("topic docno grade\n1 a 1\n")[0][:2] == (1, "grade")
+
+
 BAD_PROBABILITIES = [
     ("1 a 0.5 0.6 0 0", "probabilities", "sum to 1, found a sum of 1.1"),
     ("1 a 0 0 0 0", "probabilities", "found a sum of 0"),
@@ -251,7 +308,7 @@ def test_grades_are_stored_too_and_damage_is_noticed() -> None:
     facts = {"topics": found.topics, "indptr": found.indptr, "docnos": found.docnos, "lines": 5}
     for values in itertools.product((None, found.values), (None, np.ones((5, 4)))):
         if (values[0] is None) == (values[1] is None):
-            with pytest.raises(ValueError, match="a grade, or probabilities"):
+            with pytest.raises(ValueError, match="a grade, probabilities of all grades, or a cost"):
                 PredictionFile(max_grade=3, grades=values[0], probabilities=values[1], **facts)
 
 

@@ -1,0 +1,202 @@
+"""Rounds that are estimated together with the earlier ones over the same pool."""
+
+import csv
+import io
+import json
+
+import pytest
+from django.test import Client
+
+from estimation import selectors
+from estimation.core.combining import Part, evaluate_together
+from estimation.core.later_runs import evaluate_together_with_later_runs
+from estimation.core.measures import parse_measure
+from estimation.core.rounds import PairRound
+from estimation.findings import findings
+from estimation.models import Draw, EstimateSet, Round
+from estimation.services import estimates, rounds
+from judging.errors import UserError
+from judging.models import Campaign, Job
+from tests.estimation.test_corrections import correct, judgment_of_batch
+from tests.estimation.test_later_runs import join, lines_of, numbers, of_run, with_news
+from tests.support import evaluation
+from tests.support.pages import address, text
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+
+def two_rounds(campaign: Campaign, *, method: str = "poisson", **second: object) -> list[Round]:
+    """Both drawn before anything is judged, then judged completely."""
+    asked = {"extra_share": 0.0, "method": method}
+    first = evaluation.drawn(campaign, budget=30, batch_size=10, seed="s", **asked)
+    chosen = {"budget": 40, "batch_size": 20, "seed": "t", "with_earlier": True}
+    other = evaluation.drawn(campaign, **asked | chosen | second)
+    evaluation.judge(campaign, 1000)
+    for row in (first, other):
+        row.refresh_from_db()
+        assert row.state == Round.State.COMPLETE
+    return [first, other]
+
+
+def latest(row: Round) -> EstimateSet:
+    shown = selectors.latest_estimates(row)
+    assert shown is not None
+    return shown
+
+
+def values(shown: EstimateSet) -> dict[str, float]:
+    rows = shown.estimates.filter(measure="DCG@10", primary=True)
+    return {each.run.tag: each.value for each in rows.select_related("run")}
+
+
+def parts_of(rows: list[Round]) -> list[Part]:
+    parts = []
+    for row in rows:
+        drawn = estimates.columns_of(row)[1]
+        assert isinstance(drawn, PairRound)
+        parts.append(Part(drawn.design, drawn.sample, numbers=row.seed))
+    return parts
+
+
+@pytest.mark.parametrize("method", ["poisson", "iid"])
+def test_the_numbers_are_those_of_all_judgments(campaign: Campaign, method: str) -> None:
+    first, second = two_rounds(campaign, method=method)
+    shown = latest(second)
+    assert shown.earlier == {"1": 3}
+    pool = estimates.columns_of(second)[0]
+    expected = evaluate_together(
+        pool,
+        parts_of([first, second]),
+        labels=estimates.gather(second).labels,
+        measures=[parse_measure("DCG@10")],
+        max_grade=campaign.max_grade,
+    )
+    named = zip(pool.runs, expected.results[0].estimate.value.tolist(), strict=True)
+    assert values(shown) == dict(named)
+    drawn = Draw.objects.filter(round__in=[first, second]).values("pair").distinct().count()
+    assert shown.pair_count == expected.judged_pairs == drawn
+    outcome = estimates.from_scratch(second)
+    assert outcome is not None
+    assert outcome.digest == shown.digest
+
+
+def test_the_first_round_stays_as_it_is(campaign: Campaign) -> None:
+    first, second = two_rounds(campaign)
+    assert latest(first).earlier == {}
+    assert latest(first).pair_count == first.draws.count()
+    alone = estimates.compute(second, estimates.gather(Round(**_without_earlier(second))))
+    result = alone.evaluation.results[0]
+    assert alone.evaluation.judged_pairs == second.draws.count()
+    assert dict(zip(result.runs, result.estimate.value, strict=True)) != values(latest(second))
+
+
+def _without_earlier(row: Round) -> dict[str, object]:
+    fields = {each.attname: getattr(row, each.attname) for each in Round._meta.concrete_fields}
+    return fields | {"with_earlier": False}
+
+
+def test_one_seed_and_a_larger_budget_is_one_larger_sample(campaign: Campaign) -> None:
+    first, second = two_rounds(campaign, seed="s", budget=45)
+    drawn = [set(each.draws.values_list("pair", flat=True)) for each in (first, second)]
+    assert drawn[0] < drawn[1]
+    alone = estimates.compute(second, estimates.gather(Round(**_without_earlier(second))))
+    result = alone.evaluation.results[0]
+    assert values(latest(second)) == pytest.approx(
+        dict(zip(result.runs, result.estimate.value.tolist(), strict=True)), rel=1e-12
+    )
+
+
+def test_news_of_the_earlier_round_are_news_of_the_later(campaign: Campaign) -> None:
+    first, second = two_rounds(campaign)
+    own = set(second.draws.values_list("pair", flat=True))
+    judgment = next(
+        each
+        for number in (1, 2, 3)
+        if (each := judgment_of_batch(first, number)).assignment.pair_id not in own
+    )
+    before = latest(second).number
+    correct(judgment, 0)
+    due = Job.objects.filter(kind="recompute", state=Job.State.QUEUED)
+    assert set(due.values_list("target", flat=True)) == {first.pk, second.pk}
+    evaluation.judge(campaign, 0)
+    assert latest(second).number == before + 1
+
+
+@pytest.mark.parametrize("method", ["poisson", "iid"])
+def test_a_run_that_joins_is_estimated_from_all_judgments(
+    campaign: Campaign, organizer: Client, method: str
+) -> None:
+    rows = two_rounds(campaign, method=method)
+    before = latest(rows[1])
+    kept = numbers(before)
+    for tag, content in (("copy", lines_of("run2", "copy")), ("late", with_news("late"))):
+        join(campaign, content, f"{tag}.run")
+
+    shown = latest(rows[1])
+    assert (shown.left_out, shown.earlier) == ([], {"1": 3})
+    assert (shown.pair_count, shown.label_count) == (before.pair_count, before.label_count)
+    assert {key: each for key, each in numbers(shown).items() if key in kept} == kept
+    pool = estimates.columns_of(rows[1])[0]
+    assert shown.provenance["joined_pool"] != pool.digest
+    outcome = estimates.from_scratch(rows[1])
+    assert outcome is not None
+    assert outcome.digest == shown.digest
+    (expected, *_) = evaluate_together_with_later_runs(
+        pool,
+        parts_of(rows),
+        joined=outcome.inputs.joined,
+        labels=outcome.inputs.labels,
+        measures=[parse_measure("DCG@10")],
+        max_grade=campaign.max_grade,
+    ).results
+    named = zip(expected.runs, expected.estimate.value.tolist(), strict=True)
+    assert values(shown) == dict(named)
+    twin, copy, late = (of_run(shown, tag) for tag in ("run2", "copy", "late"))
+    assert (copy.value, copy.se, copy.support) == (twin.value, twin.se, 1.0)
+    assert 0.0 < late.support < 1.0
+    alone = of_run(latest(rows[0]), "copy")
+    assert alone.late
+    assert copy.sample_size > alone.sample_size
+
+    said = text(organizer.get(address("live", campaign, 2)))
+    assert "copy joined after the sample was drawn; all that DCG@10 counts for it could be" in said
+    assert "late joined after the sample was drawn, which reaches 64.7 % of what DCG@10" in said
+    assert "The judgments of round 1 (3 batches) count as well." in said
+    assert "not in this round" not in said
+
+
+def test_draws_need_a_seed_of_their_own(campaign: Campaign) -> None:
+    evaluation.drafted(campaign, method="iid", seed="s")
+    with pytest.raises(UserError, match="seed of their own") as caught:
+        evaluation.drafted(campaign, method="iid", seed="s", with_earlier=True)
+    assert caught.value.field == "seed"
+    row = evaluation.drafted(campaign, method="iid", seed="t", with_earlier=True)
+    plan = evaluation.plan(method="iid", seed="s", with_earlier=True)
+    with pytest.raises(UserError, match="seed of their own"):
+        rounds.change(row=row, by=campaign.created_by, plan=plan)
+    for values in ({"seed": "s"}, {"seed": "t", "method": "poisson", "with_earlier": True}):
+        evaluation.drafted(campaign, **{"method": "iid"} | values)
+
+
+def test_reports_say_what_counts(campaign: Campaign) -> None:
+    first, second = two_rounds(campaign)
+    shown = latest(second)
+    made = {each.name: each for each in evaluation.made_reports(second)}
+    assert "collection.zip" not in made
+    assert "collection.zip" in {each.name for each in evaluation.made_reports(first)}
+    rows = list(csv.DictReader(io.StringIO(_content(made["judgments.csv"].file))))
+    by_round = {number: sum(row["round"] == number for row in rows) for number in ("1", "2")}
+    assert by_round == {"1": first.draws.count(), "2": second.draws.count()}
+    facts = json.loads(_content(made["estimates.json"].file))
+    assert facts["earlier_rounds"] == {"1": 3}
+    said = _content(made["report.html"].file)
+    assert "Among them are the pairs of round 1 (3 batches): all of these rounds" in said
+    table = selectors.ranking_table(second)
+    assert table is not None
+    pairs = selectors.pairwise(shown, "DCG@10")
+    told = [each.text for each in findings(table, pairs)]
+    assert any("The judgments of round 1 (3 batches) count as well." in each for each in told)
+
+
+def _content(name: str) -> str:
+    return estimates.files.path_of(name).read_text()
