@@ -302,7 +302,8 @@ def _evaluate_measure(
     }
     shown = estimators[found.primary]
     if found.guarantee is not None:
-        shown = _guaranteed(shown, found.guarantee, confidence)
+        most = reach.largest_values(measure, question.max_grade)
+        shown = _guaranteed(shown, found.guarantee, confidence, most)
         estimators[found.primary] = shown
     return MeasureResult(
         measure=measure,
@@ -391,13 +392,17 @@ class _Unseen:
 
 
 def _guaranteed(
-    student: EstimatorResult, guarantee: Guarantee, confidence: float
+    student: EstimatorResult, guarantee: Guarantee, confidence: float, most: FloatArray
 ) -> EstimatorResult:
+    """The same with the guarantee's intervals, as far as values can lie: between 0 and `most`.
+
+    An estimate can come out above `most`; its interval then ends at the estimate.
+    """
     values = guarantee.values
     return replace(
         student,
         low=np.maximum(student.value - values.below(confidence), 0.0),
-        high=student.value + values.above(confidence),
+        high=np.minimum(student.value + values.above(confidence), np.maximum(student.value, most)),
         difference_bound=guarantee.differences,
     )
 

@@ -121,6 +121,10 @@ class Reach:
         np.maximum.at(ratios, pool.run, terms * self._inverse_expected[pool.entry_pair])
         return ratios, column_sums(pool.run, terms, number=len(pool.runs))
 
+    def largest_values(self, measure: Measure, max_grade: int) -> FloatArray:
+        """Return the value of every run, (k,), under a measure of gains, at the best grades."""
+        return self._total_weights(measure) * measure.max_utility(max_grade)
+
     def _total_weights(self, measure: Measure) -> FloatArray:
         weights = _by_rank(self.pool, measure)
         if weights is None:

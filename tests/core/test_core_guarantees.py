@@ -25,6 +25,7 @@ from estimation.core.poisson_bounds import chernoff_limits, poisson_bernstein_ha
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
 from estimation.core.ranks import guaranteed_p_values
+from estimation.core.reach import Reach
 from estimation.core.simulation import true_values
 
 DCG = parse_measure("DCG@2")
@@ -151,7 +152,8 @@ def test_measures_without_a_bound_keep_student_and_say_so(
 # -------------------------------------------------------------------- what the ends are, by formula
 
 
-def test_ends_are_those_of_the_bounds(tiny_pool: Pool) -> None:
+def test_ends_are_those_of_the_bounds(tiny_pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Reach, "largest_values", lambda *_: np.full(3, np.inf))
     grades, weights = np.array([3, 0, 1, 2, 1]), tiny_pool.weights(DCG)
     design = design_of(tiny_pool, "iid", 6)
     sample = draw(tiny_pool, design, seed="s")
@@ -174,6 +176,22 @@ def test_ends_are_those_of_the_bounds(tiny_pool: Pool) -> None:
     found = asked(tiny_pool, design, sample, grades, "chernoff", confidence=0.9).estimate
     low, high = chernoff_limits(found.value, scale=scale, confidence=0.9)
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+
+
+@EVERY_KIND
+def test_no_interval_goes_beyond_what_a_value_can_be(
+    tiny_pool: Pool, method: str, kind: str
+) -> None:
+    design, grades = design_of(tiny_pool, method, 2), np.array([3, 0, 1, 2, 1])
+    largest = tiny_pool.weights(DCG).sum(axis=0) * BEST
+    beyond = []
+    for number in range(20):
+        sample = draw(tiny_pool, design, seed=f"s{number}")
+        found = asked(tiny_pool, design, sample, grades, kind).estimate
+        assert np.all(found.low <= found.value)
+        assert np.all(found.high <= np.maximum(found.value, largest) * (1 + 1e-12))
+        beyond.append(found.value > largest)
+    assert np.any(beyond)  # then the estimate is the end
 
 
 @EVERY_KIND
