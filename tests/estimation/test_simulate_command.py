@@ -262,9 +262,10 @@ def test_predicted_grades_help_the_estimate(simulate: Simulate, folder: Path) ->
 )
 def test_guaranteed_intervals(simulate: Simulate, kind: str, method: str) -> None:
     """The methods that have them are the default, and are all that can work."""
-    (usual,) = rows(simulate, "--method", method, "--budget", "20")
+    options = ("--goal", "ranking", "--budget", "20")
+    (usual,) = rows(simulate, "--method", method, *options)
     for choice in ((), ("--method", "all")):
-        (found,) = rows(simulate, "--interval", kind, "--budget", "20", *choice)
+        (found,) = rows(simulate, "--interval", kind, *options, *choice)
         assert found["method"] == method
         assert found["half_width"] > usual["half_width"]
         assert {**found, "half_width": None, "coverage": None} == {
