@@ -177,7 +177,7 @@ def without_certainty(design: Design) -> Design:
     return replace(design, size=chance / chance.sum(), steps=np.array([chance.sum()]))
 
 
-LABELLINGS = {"one judgment": one_judgment, "20 % two": two_judgments}
+LABELINGS = {"one judgment": one_judgment, "20 % two": two_judgments}
 
 
 def reports(pool: Pool, grades: IntArray, repetitions: int) -> Iterator[tuple[str, float]]:
@@ -203,8 +203,8 @@ def recomputes(
 ) -> Iterator[tuple[str, float]]:
     sample = draw(pool, design, seed="benchmark")
     share = np.count_nonzero(grades[sample.pair]) / len(sample.pair)
-    for judged, labelling in LABELLINGS.items():
-        labels = labelling(sample, grades)
+    for judged, labeling in LABELINGS.items():
+        labels = labeling(sample, grades)
         work = partial(evaluate, pool, design, sample, labels=labels, measures=measures)
         seconds = median_seconds(partial(work, max_grade=MAX_GRADE), repetitions)
         yield f"{judged} ({len(sample.pair):,} pairs, {100 * share:.1f} % relevant)", seconds

@@ -58,7 +58,7 @@ def nice_values(low: float, high: float, most: int) -> list[float]:
 
 @dataclass(frozen=True)
 class Tick:
-    """A labelled position: percent across, or pixels down."""
+    """A labeled position: percent across, or pixels down."""
 
     at: float
     label: str
@@ -83,12 +83,12 @@ class Scale:
     def ticks(self, most: int = 5) -> tuple[Tick, ...]:
         """Ticks whose labels do not touch at ``NARROW`` pixels."""
         for fewer in range(most, 0, -1):
-            ticks = self.labelled(fewer)
+            ticks = self.labeled(fewer)
             if not _touch(ticks):
                 return ticks
         return ticks[:1]
 
-    def labelled(self, most: int) -> tuple[Tick, ...]:
+    def labeled(self, most: int) -> tuple[Tick, ...]:
         values = self._decades(most) if self.logarithmic else nice_values(self.low, self.high, most)
         step = values[1] - values[0] if len(values) > 1 else abs(values[0])
         digits = 0 if self.logarithmic or not step else -math.floor(math.log10(step) + 1e-9)
@@ -140,7 +140,7 @@ def from_zero(values: Iterable[float | None]) -> Scale:
 
 def levels(scale: Scale, height: float, most: int = 4) -> tuple[Tick, ...]:
     """Ticks of an upright axis, in pixels from the top."""
-    ticks = scale.labelled(most)
+    ticks = scale.labeled(most)
     return tuple(Tick(round(height * (1 - tick.at / 100), 2), tick.label) for tick in ticks)
 
 

@@ -69,7 +69,7 @@ def test_the_page_notices_script_errors_and_csp_violations(
     assert page.inner_text("p") == "text"
     assert any("CSP violation: script-src" in error for error in console_errors)
     console_errors.clear()
-    page.evaluate("setTimeout(() => { throw new Error('seen') })")
-    page.wait_for_function("true")
+    with page.expect_event("pageerror"):
+        page.evaluate("setTimeout(() => { throw new Error('seen') })")
     assert any("seen" in error for error in console_errors)
     console_errors.clear()

@@ -42,7 +42,7 @@ from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
-from estimation.core.queries.designs import labelled_pairs
+from estimation.core.queries.designs import labeled_pairs
 from estimation.core.reach import Reach
 from estimation.core.rounds import TopicRound
 
@@ -204,7 +204,7 @@ def evaluate_topics_with_later_runs(
     alone = drawn.evaluate(pool, labels=labels, batches=batches, **asked)
     design = drawn.design
     judged = np.zeros(len(joined), dtype=np.bool_)
-    judged[place] = labelled_pairs(pool, runs=design.runs, depth=design.depth)
+    judged[place] = labeled_pairs(pool, runs=design.runs, depth=design.depth)
     outside = set(pool.runs) - set(design.runs)
     carried = TopicRound(
         replace(

@@ -28,7 +28,7 @@ from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
-from estimation.core.queries.designs import QueryDesign, QuerySample, draw_queries, labelled_pairs
+from estimation.core.queries.designs import QueryDesign, QuerySample, draw_queries, labeled_pairs
 from estimation.core.queries.estimates import QueryResult, evaluate_queries
 from estimation.core.ranks import rank_runs
 from estimation.core.reach import Reach
@@ -99,7 +99,7 @@ class TopicRound:
     def served(self, pool: Pool) -> Served:
         """Return what is to be judged: all documents of the drawn topics."""
         design, sample = self.design, self.sample
-        needed = labelled_pairs(pool, runs=design.runs, depth=design.depth)
+        needed = labeled_pairs(pool, runs=design.runs, depth=design.depth)
         pair = np.flatnonzero(needed & np.isin(pool.topic, sample.topic))
         topic = np.searchsorted(sample.topic, pool.topic[pair])
         counts = np.bincount(sample.draws, minlength=len(pool.topics))[sample.topic]

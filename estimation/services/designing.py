@@ -16,7 +16,7 @@ from estimation.core.priors import Prior, PriorError, make_prior
 from estimation.core.queries.designs import (
     QueryError,
     judged_depth,
-    labelled_pairs,
+    labeled_pairs,
     make_query_design,
 )
 from estimation.core.queries.grade_models import GradeModel, GradeModelError, uniform_grades
@@ -136,7 +136,7 @@ def _of_topics(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
     what all topics cost buys all topics.
     """
     depth = judged_depth(pool, measures_of(row))
-    needed = labelled_pairs(pool, runs=pool.runs, depth=depth)
+    needed = labeled_pairs(pool, runs=pool.runs, depth=depth)
     paid = np.where(needed, 1.0 if costs is None else costs, 0.0)
     by_topic = column_sums(pool.topic, paid, number=len(pool.topics))
     budget = min(row.budget, float(by_topic.sum()))

@@ -16,7 +16,7 @@ from estimation.core.interval_kinds import IntervalKind
 from estimation.core.measures import Measure
 from estimation.core.planning import expected_half_widths, half_width_curve
 from estimation.core.pool import Pool
-from estimation.core.queries.designs import QueryDesign, labelled_pairs
+from estimation.core.queries.designs import QueryDesign, labeled_pairs
 from estimation.core.queries.planning import expected_query_half_widths
 from estimation.core.rounds import AnyDesign
 from estimation.models import Round
@@ -104,7 +104,7 @@ def _of_topics(
     inclusion = np.where(design.eligible, -np.expm1(draws * np.log1p(-design.probability)), 0.0)
     if design.is_census:
         inclusion = design.eligible.astype(np.float64)
-    needed = labelled_pairs(pool, runs=design.runs, depth=design.depth)
+    needed = labeled_pairs(pool, runs=design.runs, depth=design.depth)
     predict = partial(
         expected_query_half_widths, pool, design, model=designing.grade_model_of(row, pool)
     )

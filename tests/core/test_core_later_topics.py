@@ -18,7 +18,7 @@ from estimation.core.queries.designs import (
     QueryError,
     QuerySample,
     draw_queries,
-    labelled_pairs,
+    labeled_pairs,
     make_query_design,
 )
 from estimation.core.queries.estimates import evaluate_queries
@@ -88,7 +88,7 @@ def grades_for(pool: Pool, *, rest: int) -> np.ndarray:
 
 def worthless_out_of_reach(pool: Pool, joined: Pool, design: QueryDesign) -> np.ndarray:
     """The true grades, but 0 for every document that no drawn topic has judged."""
-    judged = labelled_pairs(pool, runs=design.runs, depth=design.depth)
+    judged = labeled_pairs(pool, runs=design.runs, depth=design.depth)
     topics, docnos = pool.topic[judged].tolist(), pool.docno[judged].tolist()
     reached = set(zip(topics, docnos, strict=True))
     pairs = zip(joined.topic.tolist(), joined.docno.tolist(), strict=True)
@@ -316,7 +316,7 @@ def test_judgments_of_documents_that_are_not_judged_in_every_topic_do_not_count(
     case = case_of("shallow")
     before = case.together()
     drawn = np.isin(case.pool.topic, case.drawn.sample.topic)
-    judged = labelled_pairs(case.pool, runs=case.design.runs, depth=case.design.depth)
+    judged = labeled_pairs(case.pool, runs=case.design.runs, depth=case.design.depth)
     more = np.flatnonzero(drawn & ~judged)
     assert len(more)
     labels = case.asked["labels"]

@@ -1,4 +1,4 @@
-"""Whole topics under labelling costs: sampling distributions, draws and estimates.
+"""Whole topics under labeling costs: sampling distributions, draws and estimates.
 
 Each statistical statement comes with a broken twin that the same check must catch.
 """
@@ -20,7 +20,7 @@ from estimation.core.queries.designs import (
     QueryError,
     QuerySample,
     draw_queries,
-    labelling_costs,
+    labeling_costs,
     make_query_design,
 )
 from estimation.core.queries.distributions import proportional
@@ -151,8 +151,8 @@ def test_names_have_no_influence(pool: Pool, ranked: Lists) -> None:
 
 
 def test_costs_are_the_documents_of_the_compared_runs(pool: Pool, model: GradeModel) -> None:
-    assert labelling_costs(pool, runs=["alpha", "beta"], depth=2).tolist() == [3, 3, 0, 0]
-    assert labelling_costs(pool, runs=RUNS, depth=4).tolist() == [5, 3, 1, 0]
+    assert labeling_costs(pool, runs=["alpha", "beta"], depth=2).tolist() == [3, 3, 0, 0]
+    assert labeling_costs(pool, runs=RUNS, depth=4).tolist() == [5, 3, 1, 0]
     design = make_query_design(
         pool,
         goal=goals.pair("alpha", "beta"),
@@ -271,7 +271,7 @@ def test_a_budget_for_everything_is_a_census() -> None:
     pool, grades, model = synthetic(12, seed=5)
     measure = parse_measure("ERR")
     goal = goals.absolute(*RUNS)
-    total = labelling_costs(pool, runs=RUNS, depth=12).sum()
+    total = labeling_costs(pool, runs=RUNS, depth=12).sum()
     design = make_query_design(
         pool, goal=goal, measure=measure, model=model, budget=total, batch_budget=40
     )

@@ -23,8 +23,8 @@ from estimation.core.queries.designs import (
     QuerySample,
     draw_queries,
     judged_depth,
-    labelled_pairs,
-    labelling_costs,
+    labeled_pairs,
+    labeling_costs,
     make_query_design,
 )
 from estimation.core.queries.estimates import evaluate_queries
@@ -77,9 +77,9 @@ def test_every_document_of_the_pool_is_judged_for_a_ratio(pool: Pool) -> None:
     top, ap = parse_measure("P@1"), parse_measure("AP@1")
     assert judged_depth(pool, [top, parse_measure("DCG@2")]) == 2
     assert judged_depth(pool, [top, ap]) is None
-    assert labelling_costs(pool, runs=["beta"], depth=1).tolist() == [1, 1, 1, 0]
-    assert labelling_costs(pool, runs=["beta"], depth=None).tolist() == [5, 4, 4, 0]
-    assert labelled_pairs(pool, runs=["beta"], depth=None).all()
+    assert labeling_costs(pool, runs=["beta"], depth=1).tolist() == [1, 1, 1, 0]
+    assert labeling_costs(pool, runs=["beta"], depth=None).tolist() == [5, 4, 4, 0]
+    assert labeled_pairs(pool, runs=["beta"], depth=None).all()
     for design in (
         design_of(pool, ap, goal=goals.single("beta")),
         design_of(pool, top, goal=goals.single("beta"), measures=[ap]),

@@ -8,7 +8,7 @@ import pytest
 from estimation.core.collection import evaluate_runs
 from estimation.core.planning import expected_half_widths, half_width_curve
 from estimation.core.pool import Pool
-from estimation.core.queries.designs import QueryDesign, labelled_pairs
+from estimation.core.queries.designs import QueryDesign, labeled_pairs
 from estimation.formats.collections import read_collection
 from estimation.models import Draw, Prediction, Report, Round
 from estimation.services import costs, designing, files
@@ -176,7 +176,7 @@ def test_topics_cost_what_their_documents_cost(campaign: Campaign) -> None:
     )  # fmt: skip
 
     found = QueryDesign.load(files.path_of(row.design_file))
-    needed = labelled_pairs(pool, runs=pool.runs, depth=10)
+    needed = labeled_pairs(pool, runs=pool.runs, depth=10)
     by_topic = np.bincount(pool.topic, weights=np.where(needed, cost, 0.0))
     np.testing.assert_allclose(found.cost, by_topic)
     shown = row.preview

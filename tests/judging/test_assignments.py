@@ -222,7 +222,7 @@ def test_asking_again_offers_the_pair_to_those_who_skipped_it() -> None:
     assert again.pair == held.pair
 
 
-def test_a_half_labelled_pair_can_be_used_as_it_is() -> None:
+def test_a_half_labeled_pair_can_be_used_as_it_is() -> None:
     campaign = factories.campaign(topics=1)
     (anna,) = factories.assessors(campaign, "anna")
     batch = factories.released_batch(campaign, ["a"], labels=3)

@@ -1,4 +1,4 @@
-"""Choosing whole topics to judge, under labelling costs (Sawade et al. 2013).
+"""Choosing whole topics to judge, under labeling costs (Sawade et al. 2013).
 
 Topics are drawn with replacement from q; all documents that the runs return for a drawn topic are
 judged, which serves measures that are no sums over documents: ERR, and the ratios AP, nDCG and
@@ -207,7 +207,7 @@ def judged_depth(pool: Pool, measures: Sequence[Measure]) -> int | None:
     return min(pool.depth, max(measure.cutoff or pool.depth for measure in measures))
 
 
-def labelled_pairs(pool: Pool, *, runs: Sequence[str], depth: int | None) -> BoolArray:
+def labeled_pairs(pool: Pool, *, runs: Sequence[str], depth: int | None) -> BoolArray:
     """Return which pairs must be judged: those in the top `depth` of any of the runs.
 
     With the depth None it is every pair of the pool, whoever returned it.
@@ -230,9 +230,9 @@ def labelled_pairs(pool: Pool, *, runs: Sequence[str], depth: int | None) -> Boo
     return needed
 
 
-def labelling_costs(pool: Pool, *, runs: Sequence[str], depth: int | None) -> FloatArray:
-    """Return the number of documents to judge for each topic, shape (T,); see `labelled_pairs`."""
-    needed = labelled_pairs(pool, runs=runs, depth=depth)
+def labeling_costs(pool: Pool, *, runs: Sequence[str], depth: int | None) -> FloatArray:
+    """Return the number of documents to judge for each topic, shape (T,); see `labeled_pairs`."""
+    needed = labeled_pairs(pool, runs=runs, depth=depth)
     return column_sums(pool.topic, needed.astype(np.float64), number=len(pool.topics))
 
 
@@ -302,7 +302,7 @@ def make_query_design(
     ranks = _checked_depth(pool, (measure, *measures), depth)
     tags = {*goal.all_runs, *reported}
     runs = tuple(tag for tag in pool.runs if tag in tags)
-    needed = labelling_costs(pool, runs=(*goal.all_runs, *reported), depth=ranks)
+    needed = labeling_costs(pool, runs=(*goal.all_runs, *reported), depth=ranks)
     cost = _checked_costs(pool, needed, costs)
     check_grade_model(pool, model)
     eligible = cost > 0.0

@@ -27,7 +27,7 @@ from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums,
 from estimation.core.labels import LabelRows, pair_labels
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
-from estimation.core.queries.designs import QueryError, judged_depth, labelled_pairs
+from estimation.core.queries.designs import QueryError, judged_depth, labeled_pairs
 from estimation.core.queries.grade_models import document_gains
 from estimation.core.queries.moments import err_slopes, err_values, ranked_pairs
 from estimation.core.ratios import judged_ratios
@@ -144,14 +144,14 @@ def judged_topics(
 def needed_pairs(
     pool: Pool, *, runs: Sequence[str], depth: int | None, judged: BoolArray | None
 ) -> BoolArray:
-    """Return `labelled_pairs`, of `judged` ones alone if there is such a limit, shape (N,).
+    """Return `labeled_pairs`, of `judged` ones alone if there is such a limit, shape (N,).
 
     Raises
     ------
     QueryError
         If `judged` is not one truth value per pair of the pool.
     """
-    needed = labelled_pairs(pool, runs=runs, depth=depth)
+    needed = labeled_pairs(pool, runs=runs, depth=depth)
     if judged is None:
         return needed
     if judged.shape != needed.shape or judged.dtype != np.bool_:

@@ -31,8 +31,8 @@ from estimation.core.priors import make_prior
 from estimation.core.queries.designs import (
     draw_queries,
     judged_depth,
-    labelled_pairs,
-    labelling_costs,
+    labeled_pairs,
+    labeling_costs,
     make_query_design,
 )
 from estimation.core.queries.estimates import evaluate_queries
@@ -177,7 +177,7 @@ def _queried(setting: Setting) -> Player:
     """Whole topics by cost, every grade believed equally likely."""
     pool, measure = setting.pool, setting.measure
     depth = judged_depth(pool, [measure])
-    costs = labelling_costs(pool, runs=pool.runs, depth=depth)
+    costs = labeling_costs(pool, runs=pool.runs, depth=depth)
     design = make_query_design(
         pool,
         goal=setting.goal,
@@ -186,7 +186,7 @@ def _queried(setting: Setting) -> Player:
         budget=min(float(setting.budget), float(costs.sum())),
         reported=pool.runs,
     )
-    needed = labelled_pairs(pool, runs=design.runs, depth=design.depth)
+    needed = labeled_pairs(pool, runs=design.runs, depth=design.depth)
 
     def play(seed: str) -> Outcome:
         sample = draw_queries(pool, design, seed=seed)
