@@ -26,7 +26,7 @@ from estimation.core.draws import Sample
 from estimation.core.evaluation import Evaluation, check_question, evaluate_drawn
 from estimation.core.interval_kinds import IntervalKind, check_interval, interval_kinds
 from estimation.core.labels import LabelRows, select_rows
-from estimation.core.measures import Measure
+from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
 from estimation.core.pool import Pool
 
 
@@ -105,15 +105,14 @@ def evaluate_together(
         several = "cannot be estimated from several rounds of draws"
         raise CombiningError(f"ratio measures {several}: {ratios[0]}")
     _check_kind(interval, parts[0].design.method)
-    rows = select_rows(
-        labels, sampled=drawn.pair, prefix=drawn.pair, max_grade=max_grade, pool=pool
-    )
+    best = PREFERENCE_MAX_GRADE if pool.is_of_preferences else max_grade
+    rows = select_rows(labels, sampled=drawn.pair, prefix=drawn.pair, max_grade=best, pool=pool)
     return evaluate_drawn(
         pool,
         drawn,
         rows=rows,
         measures=measures,
-        max_grade=max_grade,
+        max_grade=best,
         batches=sum(part.used for part in parts),
         confidence=confidence,
         interval=interval,

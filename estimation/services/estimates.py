@@ -75,13 +75,6 @@ class Inputs:
         return {str(each.row.number): each.batches for each in self.earlier}
 
     @property
-    def own_labels(self) -> LabelRows:
-        """The labels of the pairs that this round has drawn itself."""
-        served = self.drawn.served(self.pool)
-        own = np.isin(self.labels.pair, served.pair[served.batch <= self.batches])
-        return LabelRows(self.labels.pair[own], self.labels.grade[own])
-
-    @property
     def late(self) -> list[str]:
         return sorted(set(self.joined.runs) - set(self.pool.runs))
 
@@ -109,9 +102,10 @@ def recompute(job: jobs.Running) -> None:
         return
     outcome = compute(row, inputs)
     facts, arrays = _matrices(outcome)
-    facts["labels"] = label_advice.compared(
-        row, pool=inputs.pool, drawn=inputs.drawn, labels=inputs.own_labels, batches=inputs.batches
-    )
+    if not inputs.earlier:  # advice is about the labels of one round
+        facts["labels"] = label_advice.compared(
+            row, pool=inputs.pool, drawn=inputs.drawn, labels=inputs.labels, batches=inputs.batches
+        )
     matrices = files.keep_written(
         "matrices", lambda file: write_archive(file, MATRICES_FORMAT, facts, arrays)
     )

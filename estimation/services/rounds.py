@@ -155,6 +155,7 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
     for text in (measure, *reported):
         _check_measure(plan, parse_measure(text), "measure" if text == measure else "reported")
     _check_alike(measure, reported)
+    _check_of_several_draws(plan, [measure, *reported])
     _check_of_gains(plan, parse_measure(measure))
     cost_table = _cost_table(campaign, plan, measure)
     return {
@@ -214,6 +215,13 @@ def _check_estimating(plan: Plan) -> None:
         others = [kind for kind in kinds if kind != "empirical-bernstein"]
         message = f"{_one_of(others)[:-1]}, where rounds are estimated together."
         _require(plan.interval in others, "interval", message)
+
+
+def _check_of_several_draws(plan: Plan, measures: Iterable[str]) -> None:
+    ratios = [text for text in measures if parse_measure(text).family == "ratio"]
+    several = plan.with_earlier and plan.method == Round.Method.IID
+    message = f"Several rounds of independent draws do not estimate {', '.join(ratios)}."
+    _require(not (several and ratios), "with_earlier", message)
 
 
 def _check_seed(plan: Plan, others: QuerySet[Round]) -> None:

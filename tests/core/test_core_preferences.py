@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from estimation.core import goals
+from estimation.core.combining import Part, evaluate_together
 from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, permanent_random_numbers
+from estimation.core.draws import Sample, draw, permanent_random_numbers
 from estimation.core.evaluation import evaluate
 from estimation.core.goals import GoalError
 from estimation.core.labels import LabelRows
@@ -297,3 +298,15 @@ def test_fusion_rises_with_the_weight_that_the_runs_give(documents: Pool) -> Non
     first = documents.topic == 0
     assert np.array_equal(np.argsort(prior.expected[first]), np.argsort(weight[first]))
     assert ((prior.expected > 0) & (prior.expected < 1)).all()
+
+
+def test_rounds_of_preferences_go_together_whatever_the_scale(preferences: Pool) -> None:
+    """A preference is 2 at most, also where documents are only relevant or not."""
+    design = design_of(preferences, "#ofSwaps")
+    sample = draw(preferences, design, seed="s")
+    labels = LabelRows(sample.pair, np.full(len(sample.pair), 2))
+    asked = {"labels": labels, "measures": [parse_measure("#ofSwaps")], "max_grade": 1}
+    alone = evaluate(preferences, design, sample, **asked).results[0].estimate
+    parts = [Part(design, sample, numbers="s"), Part(design, sample, numbers="s")]
+    found = evaluate_together(preferences, parts, **asked).results[0].estimate
+    assert found.value == pytest.approx(alone.value, rel=1e-12)

@@ -165,6 +165,17 @@ def test_a_run_that_joins_is_estimated_from_all_judgments(
     assert "not in this round" not in said
 
 
+@pytest.mark.parametrize("values", [{"measure": "AP"}, {"reported": ["nDCG@10"]}])
+def test_ratios_are_refused_before_anybody_judges(
+    campaign: Campaign, values: dict[str, object]
+) -> None:
+    with pytest.raises(UserError, match="do not estimate") as caught:
+        evaluation.drafted(campaign, method="iid", with_earlier=True, **values)
+    assert caught.value.field == "with_earlier"
+    for method, earlier in (("poisson", True), ("iid", False)):
+        evaluation.drafted(campaign, method=method, with_earlier=earlier, **values)
+
+
 def test_draws_need_a_seed_of_their_own(campaign: Campaign) -> None:
     evaluation.drafted(campaign, method="iid", seed="s")
     with pytest.raises(UserError, match="seed of their own") as caught:
@@ -187,6 +198,8 @@ def test_reports_say_what_counts(campaign: Campaign) -> None:
     rows = list(csv.DictReader(io.StringIO(_content(made["judgments.csv"].file))))
     by_round = {number: sum(row["round"] == number for row in rows) for number in ("1", "2")}
     assert by_round == {"1": first.draws.count(), "2": second.draws.count()}
+    assert selectors.label_comparison(latest(first), "DCG@10")
+    assert selectors.label_comparison(shown, "DCG@10") is None
     facts = json.loads(_content(made["estimates.json"].file))
     assert facts["earlier_rounds"] == {"1": 3}
     said = _content(made["report.html"].file)
