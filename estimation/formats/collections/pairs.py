@@ -1,4 +1,4 @@
-"""Judged collections as one zip file of plain tables, for anybody to score runs with.
+"""Judged collections of pairs that were drawn.
 
 ``collection.json``
     Topics, depth, grade scale, the method of sampling and its steps, and where it all comes from.
@@ -11,14 +11,10 @@
     topic, docno, batch, count: what was drawn; more than once only with replacement.
 ``judgments.tsv.gz``
     topic, docno, grade: one row per judgment.
-
-Everything is in canonical order, and equal collections give equal bytes.
 """
 
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -29,8 +25,9 @@ from estimation.core.collection import CollectionError, JudgedCollection, find_p
 from estimation.core.designs import WITH_REPLACEMENT, Design
 from estimation.core.draws import Sample
 from estimation.core.labels import LabelRows
-from estimation.formats.collection_facts import MAX_DRAWS, Facts, facts_bytes, read_facts
-from estimation.formats.collection_tables import (
+from estimation.formats.collections.archive import FACTS, check_members, inside, write_members
+from estimation.formats.collections.pair_facts import MAX_DRAWS, Facts, facts_bytes, read_facts
+from estimation.formats.collections.tables import (
     Column,
     Table,
     read_table,
@@ -38,26 +35,16 @@ from estimation.formats.collection_tables import (
     table_bytes,
     whole,
 )
-from judging.formats.lines import MEBIBYTE
 from judging.formats.problems import Problems
 
-MAX_MEMBER = 512 * MEBIBYTE
-MAX_FACTS = 32 * MEBIBYTE
-
-FACTS = "collection.json"
 PAIRS, INELIGIBLE = "pairs.tsv.gz", "ineligible.tsv.gz"
 DRAWS, JUDGMENTS = "draws.tsv.gz", "judgments.tsv.gz"
 MEMBERS = (FACTS, PAIRS, INELIGIBLE, DRAWS, JUDGMENTS)
 
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-_MAX_DIRECTORY = 64 * 1024
-_END = b"PK\x05\x06"
-_END_SIZE = 22
 _SAME = 1e-9
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 
 
-def write_collection(file: IO[bytes], collection: JudgedCollection) -> None:
+def write_pairs(file: IO[bytes], collection: JudgedCollection) -> None:
     """Write a collection; ValueError for an id that no reader would take."""
     contents = {
         FACTS: facts_bytes(collection),
@@ -66,11 +53,7 @@ def write_collection(file: IO[bytes], collection: JudgedCollection) -> None:
         DRAWS: table_bytes(("batch", "count"), _draw_rows(collection)),
         JUDGMENTS: table_bytes(("grade",), _judgment_rows(collection)),
     }
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name in MEMBERS:
-            entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.create_system, entry.external_attr = 3, 0o644 << 16
-            archive.writestr(entry, contents[name])
+    write_members(file, contents)
 
 
 def _keys(collection: JudgedCollection, pairs: IntArray) -> Iterator[tuple[str, str]]:
@@ -114,67 +97,34 @@ def _judgment_rows(collection: JudgedCollection) -> Iterator[tuple[str, str, int
 # --------------------------------------------------------------------------------- reading
 
 
-def read_collection(file: IO[bytes], problems: Problems) -> JudgedCollection | None:
-    """Read a collection, or return None when it has an error.
+def read_pairs(
+    archive: zipfile.ZipFile, found: Mapping[str, Any], problems: Problems
+) -> JudgedCollection | None:
+    """Read the collection of an archive whose facts were `found`; None when it has an error.
 
-    Nothing in the file is trusted: names in it are compared with those expected and never used as
-    paths, sizes are bounded before anything is unpacked, and probabilities, draws and judgments
-    must fit each other. Raises `UnreadableError`, its problem recorded, when reading cannot go on.
+    Probabilities, draws and judgments must fit each other. Raises `UnreadableError`, its problem
+    recorded, when reading cannot go on.
     """
-    archive = _opened(file, problems)
-    try:
-        with archive:
-            return _read(archive, problems)
-    except _BROKEN as error:
-        problems.fatal(None, "", f"expected a sound zip file: {str(error)[:200]}")
-
-
-def _opened(file: IO[bytes], problems: Problems) -> zipfile.ZipFile:
-    _check_directory(file, problems)
-    try:
-        archive = zipfile.ZipFile(file)
-    except (*_BROKEN, ValueError) as error:
-        problems.fatal(None, "", f"expected a zip file: {str(error)[:200]}")
-    entries = archive.infolist()
-    if sorted(entry.filename for entry in entries) != sorted(MEMBERS):
-        problems.fatal(None, "", f"expected the files {', '.join(MEMBERS)} and no others")
-    for entry in entries:
-        limit = MAX_FACTS if entry.filename == FACTS else MAX_MEMBER
-        plain = entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-        if entry.flag_bits & 1 or not plain:
-            problems.fatal(
-                None, entry.filename, "expected a file stored or deflated, not encrypted"
-            )
-        if entry.header_offset < 0:
-            problems.fatal(None, entry.filename, "expected a whole zip file, found a part")
-        if entry.file_size > limit:
-            problems.fatal(None, entry.filename, f"expected at most {limit} bytes, found more")
-    return archive
-
-
-def _check_directory(file: IO[bytes], problems: Problems) -> None:
-    """Refuse a list of contents too long for a few files before it is read into memory."""
-    size = file.seek(0, 2)
-    file.seek(max(0, size - _MAX_DIRECTORY - _END_SIZE))
-    tail = file.read()
-    file.seek(0)
-    at = tail.rfind(_END)
-    if at < 0 or len(tail) - at < _END_SIZE:
-        problems.fatal(None, "", "expected a zip file")
-    length = int.from_bytes(tail[at + 12 : at + 16], "little")
-    if length > _MAX_DIRECTORY or tail[max(0, at - 20) : at].startswith(b"PK\x06\x07"):
-        problems.fatal(None, "", f"expected a zip file of {len(MEMBERS)} files")
-
-
-@contextmanager
-def _inside(problems: Problems, name: str) -> Iterator[Problems]:
-    """Problems of one member, kept with those of the file."""
-    member = Problems(f"{problems.file}/{name}", problems.errors, problems.warnings)
-    try:
-        yield member
-    finally:
-        problems.error_count += member.error_count
-        problems.warning_count += member.warning_count
+    check_members(archive, MEMBERS, problems)
+    with inside(problems, FACTS) as member:
+        facts = read_facts(found, member)
+    if facts is None:
+        return None
+    tables = _read_tables(archive, facts, problems)
+    if not len(tables.pairs):
+        problems.error(None, PAIRS, "expected pairs, found none")
+    if not problems.ok:
+        return None
+    pairs = _merged(tables, facts, problems)
+    if not problems.ok:
+        return None
+    design = _design(pairs, facts)
+    sample = _sample(tables.draws, pairs, design, facts, problems)
+    _check_probabilities(tables.pairs, pairs, design, problems)
+    labels = _labels(tables, pairs, sample, facts, problems)
+    if not problems.ok:
+        return None
+    return _collection(facts, pairs, design, sample, labels, problems)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,28 +150,6 @@ class _Pairs:
         return np.where((place >= 0) & (self.row[place] >= 0), place, -1)
 
 
-def _read(archive: zipfile.ZipFile, problems: Problems) -> JudgedCollection | None:
-    with _inside(problems, FACTS) as member:
-        facts = read_facts(archive.read(FACTS), member)
-    if facts is None:
-        return None
-    tables = _read_tables(archive, facts, problems)
-    if not len(tables.pairs):
-        problems.error(None, PAIRS, "expected pairs, found none")
-    if not problems.ok:
-        return None
-    pairs = _merged(tables, facts, problems)
-    if not problems.ok:
-        return None
-    design = _design(pairs, facts)
-    sample = _sample(tables.draws, pairs, design, facts, problems)
-    _check_probabilities(tables.pairs, pairs, design, problems)
-    labels = _labels(tables, pairs, sample, facts, problems)
-    if not problems.ok:
-        return None
-    return _collection(facts, pairs, design, sample, labels, problems)
-
-
 def _read_tables(archive: zipfile.ZipFile, facts: Facts, problems: Problems) -> _Tables:
     topics = {topic: place for place, topic in enumerate(facts.topics)}
     most = MAX_DRAWS if facts.design["method"] in WITH_REPLACEMENT else 1
@@ -233,7 +161,7 @@ def _read_tables(archive: zipfile.ZipFile, facts: Facts, problems: Problems) -> 
     }
     found = []
     for name, wanted in columns.items():
-        with _inside(problems, name) as member, archive.open(name) as file:
+        with inside(problems, name) as member, archive.open(name) as file:
             found.append(read_table(file, member, columns=wanted, topics=topics))
     return _Tables(*found)
 
@@ -264,7 +192,7 @@ def _refuse_repeats(
     names = (PAIRS, INELIGIBLE)
     for which, table in enumerate(both):
         start = which * len(both[0])
-        with _inside(problems, names[which]) as member:
+        with inside(problems, names[which]) as member:
             for at in same[(order[same + 1] >= len(both[0])) == bool(which)].tolist():
                 first, row = int(order[at]), int(order[at + 1])
                 earlier = f"on line {line[first]} of {names[first >= len(both[0])]}"
@@ -284,7 +212,7 @@ def _sample(
     draws: Table, pairs: _Pairs, design: Design, facts: Facts, problems: Problems
 ) -> Sample:
     place, batch, count = pairs.find(draws), draws.whole("batch"), draws.whole("count")
-    with _inside(problems, DRAWS) as member:
+    with inside(problems, DRAWS) as member:
         for row in np.flatnonzero(place < 0).tolist():
             found = draws.pair(row, facts.topics)
             member.error(
@@ -336,7 +264,7 @@ def _check_probabilities(table: Table, pairs: _Pairs, design: Design, problems: 
     expected = np.empty(len(table))
     expected[pairs.row[pairs.row >= 0]] = design.inclusion()[pairs.row >= 0]
     found = table.numbers["probability"]
-    with _inside(problems, PAIRS) as member:
+    with inside(problems, PAIRS) as member:
         for row in np.flatnonzero(np.abs(found - expected) > _SAME * expected).tolist():
             told, right = float(found[row]), float(expected[row])
             message = f"expected {right!r}, which follows from the size, found {told!r}"
@@ -347,12 +275,12 @@ def _labels(
     tables: _Tables, pairs: _Pairs, sample: Sample, facts: Facts, problems: Problems
 ) -> LabelRows:
     judgments, place = tables.judgments, pairs.find(tables.judgments)
-    with _inside(problems, JUDGMENTS) as member:
+    with inside(problems, JUDGMENTS) as member:
         for row in np.flatnonzero(~np.isin(place, sample.pair)).tolist():
             message = f"expected a pair of {DRAWS}, found {judgments.pair(row, facts.topics)}"
             member.error(int(judgments.line[row]), "docno", message)
     drawn = pairs.find(tables.draws)
-    with _inside(problems, DRAWS) as member:
+    with inside(problems, DRAWS) as member:
         for row in np.flatnonzero((drawn >= 0) & ~np.isin(drawn, place)).tolist():
             message = f"expected a judgment of {tables.draws.pair(row, facts.topics)}, found none"
             member.error(int(tables.draws.line[row]), "docno", message)
