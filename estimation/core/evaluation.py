@@ -43,7 +43,8 @@ class EstimatorResult:
     ----------
     value, se, df, low, high : ndarray of float64, shape (k,)
         Estimate, standard error, degrees of freedom, ends of the confidence interval. No value
-        can be negative, so `low` is cut at 0. For a run without any positive label on
+        can be negative or above `Measure.largest_value`, and intervals are cut there, unless the
+        estimate itself lies above, where they end. For a run without any positive label on
         a pair that was not certain to be sampled, `se` says nothing and `zero_limit` is added
         to the value instead. With a guaranteed kind of interval `se` and `df` have no part in
         the ends.
@@ -296,8 +297,11 @@ def _evaluate_measure(
     pool, confidence = reach.pool, question.confidence
     found = find(pool, drawn, rows, measure, question)
     limit = _zero_limit(reach, drawn, found, measure, question.max_grade, confidence)
+    highest = measure.largest_value(max_grade=question.max_grade, depth=pool.depth)
     estimators = {
-        name: _with_intervals(estimate, drawn, limit, confidence, _Unseen.under(measure, name))
+        name: _with_intervals(
+            estimate, drawn, limit, confidence, _Unseen(_goes_both_ways(measure, name), highest)
+        )
         for name, estimate in found.estimates.items()
     }
     shown = estimators[found.primary]
@@ -376,19 +380,15 @@ def _with_intervals(
 
 @dataclass(frozen=True)
 class _Unseen:
-    """What pairs that were not sampled can do to a value.
-
-    A ratio can be larger or smaller, because its denominator is open as well, up to 1. So can a
-    value that rests on predictions.
-    """
+    """What pairs that were not sampled can do to a value: move it down as well, and up to where."""
 
     goes_both_ways: bool
     highest: float
 
-    @classmethod
-    def under(cls, measure: Measure, estimator: str) -> "_Unseen":
-        is_ratio = measure.family == "ratio"
-        return cls(is_ratio or estimator == "di", 1.0 if is_ratio else np.inf)
+
+def _goes_both_ways(measure: Measure, estimator: str) -> bool:
+    """A ratio has an open denominator, and a value that rests on predictions may lose as well."""
+    return measure.family == "ratio" or estimator == "di"
 
 
 def _guaranteed(

@@ -94,3 +94,7 @@ def correct(grade: FloatArray, prediction: FloatArray) -> FloatArray:
 
 def swapped(grade: FloatArray, prediction: FloatArray) -> FloatArray:
     return np.asarray((grade - 1.0) * prediction < 0.0, dtype=np.float64)
+
+
+UNBOUNDED = (absolute_error, squared_error)
+"""Losses that may exceed 1."""

@@ -208,6 +208,22 @@ class Measure:
             raise MeasureError(f"No grade from 0 to {max_grade} counts under {self}")
         return best
 
+    def largest_value(self, *, max_grade: int, depth: int) -> float:
+        """Return a limit above which no value lies on a scale 0..max_grade, lists cut at `depth`.
+
+        For sums of gains it is the value of a full list of the best grades; infinity for errors,
+        which predictions can make as large as they like.
+
+        Raises
+        ------
+        MeasureError
+            As `max_utility`.
+        """
+        if self.family == "gain":
+            weights = self.weights(np.arange(1, depth + 1), lengths=depth)
+            return float(weights.sum()) * self.max_utility(max_grade)
+        return np.inf if KINDS[self.name].loss in functions.UNBOUNDED else 1.0
+
 
 def parse_measure(text: str) -> Measure:
     """Read a measure in ir-measures' notation, without regard to case.

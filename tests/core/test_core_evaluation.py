@@ -296,6 +296,36 @@ def test_no_interval_reaches_below_zero(pool: Pool) -> None:
     assert np.all(found.high > found.value)
 
 
+@pytest.mark.parametrize("text", ["P@1", "DCG@3", "Mean(max=3)"])
+def test_intervals_end_where_values_do(pool: Pool, text: str) -> None:
+    measure = parse_measure(text)
+    ended = 0
+    for seed in range(20):
+        design = design_of(pool, budget=12, batch_size=12)
+        sample = draw(pool, design, seed=f"end {seed}")
+        best = LabelRows(sample.pair, np.full(len(sample.pair), 3))
+        found = evaluate(pool, design, sample, labels=best, measures=[measure], max_grade=3)
+        highest = measure.largest_value(max_grade=3, depth=pool.depth)
+        shown = found.results[0].estimate
+        assert np.all(shown.high <= np.maximum(highest, shown.value))
+        student = shown.value + 2.0 * shown.se
+        ended += np.count_nonzero((student > shown.high) & (shown.high == highest))
+    assert ended > 0
+
+
+def test_values_stay_below_the_largest_one(pool: Pool) -> None:
+    """In a census of the best grades it is reached, where lists are full."""
+    for text in ("P@1", "DCG@3", "Gain(gain='exp')@2", "RBP(p=0.8)", "Mean(max=3)"):
+        measure = parse_measure(text)
+        design = design_of(pool, measure=measure, budget=len(pool), batch_size=len(pool))
+        sample = draw(pool, design, seed="census")
+        best = LabelRows(sample.pair, np.full(len(sample.pair), 3))
+        found = evaluate(pool, design, sample, labels=best, measures=[measure], max_grade=3)
+        highest = measure.largest_value(max_grade=3, depth=pool.depth)
+        assert np.all(found.results[0].estimate.value <= highest * (1.0 + 1e-12))
+        assert found.results[0].estimate.value.max() == pytest.approx(highest, rel=1e-12)
+
+
 def test_certain_pairs_alone_leave_the_rest_open(pool: Pool) -> None:
     sample = draw(pool, design_of(pool), seed="s")
     certain = (sample.probability == 1).astype(int)

@@ -164,7 +164,7 @@ def evaluate_queries(
             runs=design.runs,
             judged=judged,
         )
-        largest = _largest_value(measure, max_grade, design.depth or pool.depth)
+        largest = measure.largest_value(max_grade=max_grade, depth=design.depth or pool.depth)
         by_topic = np.zeros((len(pool.topics), len(design.runs)))
         by_topic[drawn.topic] = drawn.shares(method)[:, None] * judged_values.value
         results.append(
@@ -273,13 +273,6 @@ def _result(
         by_topic=by_topic,
         noise_measured=judged.noise_measured,
     )
-
-
-def _largest_value(measure: Measure, max_grade: int, depth: int) -> float:
-    if measure.family in ("ratio", "query"):
-        return 1.0
-    weights = measure.weights(np.arange(1, depth + 1), lengths=depth)
-    return float(weights.sum()) * measure.max_utility(max_grade)
 
 
 def _check_evaluation(
