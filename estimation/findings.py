@@ -20,7 +20,6 @@ NAMED = 4
 """So many runs are named in a sentence; of more, the number is given."""
 ENOUGH_RELEVANT, ENOUGH_FOR_ACTIVE_RPREC = 30, 45
 """Relevant documents found per topic, from which on the intervals of ratio measures hold."""
-OF_ACTIVE = "its batches are planned for the lists of the runs that were there"
 OF_PREFERENCES = "its pairs of documents were made from the lists of the runs that were there"
 """Why a round cannot take later runs."""
 FARTHEST = 10
@@ -68,7 +67,7 @@ def _earlier_rounds(table: RankingTable) -> list[Finding]:
         for number, batches in earlier.items()
     ]
     text = (
-        f"The judgments of {_listed(rounds)} count as well. That is right as long as this round "
+        f"The judgments of {listed(rounds)} count as well. That is right as long as this round "
         "was not planned because of what they had shown."
     )
     return [Finding(NOTE, text)]
@@ -144,13 +143,12 @@ def _joined_in_part(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
 
 def _left_out(table: RankingTable) -> list[Finding]:
     """Later runs that the round cannot take, and why."""
-    tags, row = table.estimate_set.left_out, table.round
+    tags = table.estimate_set.left_out
     if not tags:
         return []
-    reason = OF_ACTIVE if row.method == Round.Method.ACTIVE else OF_PREFERENCES
     text = (
         f"{_named(tags)} joined after the round was drawn and {'is' if len(tags) == 1 else 'are'} "
-        f"not in this round: {reason}. "
+        f"not in this round: {OF_PREFERENCES}. "
         f"A new round takes {'it' if len(tags) == 1 else 'them'} in and keeps all judgments."
     )
     return [Finding(LIMIT, text)]
@@ -223,7 +221,7 @@ def _of_lead(table: RankingTable, pairs: Pairwise) -> list[Finding]:
 
 def _contest(leader: RankedRun, rivals: Sequence[RankedRun]) -> str:
     if len(rivals) < NAMED:
-        together = _listed([leader.tag, *(row.tag for row in rivals)])
+        together = listed([leader.tag, *(row.tag for row in rivals)])
         return f"{together} cannot be told apart yet for the lead."
     return (
         f"{leader.tag} leads, but {len(rivals)} other runs cannot be told from it yet, "
@@ -284,9 +282,9 @@ def _verdict(pairs: Pairwise, first: str, second: str) -> int:
 
 def _named(tags: Sequence[str]) -> str:
     if len(tags) <= NAMED:
-        return _listed(tags)
+        return listed(tags)
     return f"{', '.join(tags[: NAMED - 1])} and {len(tags) - NAMED + 1} more"
 
 
-def _listed(tags: Sequence[str]) -> str:
+def listed(tags: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(tags[:-1]), tags[-1])))

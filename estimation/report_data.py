@@ -53,6 +53,10 @@ class ReportData:
         return scale_of(self.round)
 
     @property
+    def measures(self) -> list[str]:
+        return [table.measure for table in self.tables]
+
+    @property
     def guaranteed(self) -> list[str]:
         """Measures whose intervals hold for any sample; the goal's is among them if any is."""
         return [table.measure for table in self.tables if table.guaranteed]

@@ -31,8 +31,8 @@ def guaranteed_half_widths(
 ) -> FloatArray:
     """Predict half widths of a kind of guaranteed intervals, for all batches.
 
-    Those of ``hoeffding``, ``hoeffding-paper`` and ``bernstein`` are known: they follow from the
-    design. ``empirical-bernstein`` and ``chernoff`` depend on what will be found, and are given
+    Those of ``hoeffding``, ``hoeffding-paper`` and ``bernstein`` are known, but for where they are
+    cut: they follow from the design. ``empirical-bernstein`` and ``chernoff`` depend on what will be found, and are given
     for the spread of the draws, and the values, that the prior expects.
 
     Parameters
@@ -51,8 +51,8 @@ def guaranteed_half_widths(
     Returns
     -------
     ndarray of float64, shape (k,)
-        Half the length of each run's interval; infinite for a run with weight on pairs that the
-        design cannot sample.
+        Half the length of each run's interval around the value that the prior expects, as far as
+        values can lie; infinite for a run with weight on pairs that the design cannot sample.
 
     Raises
     ------
@@ -62,14 +62,17 @@ def guaranteed_half_widths(
     _check(pool, design, kind, measure, confidence)
     reached = np.flatnonzero(design.eligible)
     weights, best = pool.weights(measure, reached), measure.max_utility(max_grade)
-    expected, second = prior.expected[reached], prior.second_moment[reached]
+    second, value = prior.second_moment[reached], weights.T @ prior.expected[reached]
     if design.with_replacement:
         chance = design.size[reached]
-        spread = weights.power(2).T @ (second / chance) - (weights.T @ expected) ** 2
-        widths = _of_draws(kind, weights, chance, best, spread, design.draws() or 0, confidence)
+        spread = weights.power(2).T @ (second / chance) - value**2
+        width = _of_draws(kind, weights, chance, best, spread, design.draws() or 0, confidence)
+        low, high = value - width, value + width
     else:
         chance = design.inclusion()[reached]
-        widths = _of_poisson(kind, weights, chance, best, weights.T @ expected, confidence)
+        low, high = _of_poisson(kind, weights, chance, best, value, confidence)
+    most = np.asarray(weights.sum(axis=0)) * best
+    widths = (np.minimum(high, most) - np.maximum(low, 0.0)) / 2.0
     return np.where(support(pool, measure, design.eligible) < 1.0, np.inf, widths)
 
 
@@ -120,11 +123,11 @@ def _of_poisson(
     best: float,
     value: FloatArray,
     confidence: float,
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     if kind == "bernstein":
-        return poisson_bernstein_half_widths(
+        width = poisson_bernstein_half_widths(
             weights, probability=chance, max_utility=best, confidence=confidence
         )
+        return value - width, value + width
     scale = draw_ranges(weights, probability=chance, max_utility=best)
-    low, high = chernoff_limits(np.asarray(value), scale=scale, confidence=confidence)
-    return (high - low) / 2.0
+    return chernoff_limits(np.asarray(value), scale=scale, confidence=confidence)

@@ -2,7 +2,8 @@
 
 Why such estimates are unbiased, and when they are not, stands in `collection`. Here they take
 part in a round's ranking, from the same sample, so that differences have a covariance like all
-others. A round is one of pairs, several of pairs that are estimated together, or one of topics.
+others. A round is one of pairs, several of pairs that are estimated together, one of topics, or an
+active one.
 
 What is said of a run of the pool alone, its value, interval, support and effective sample size, is
 what is said without later runs, to the last bit. Verdicts, possible ranks and adjusted p-values
@@ -24,6 +25,8 @@ from typing import TypedDict
 
 import numpy as np
 
+from estimation.core.active.lists import Valued, make_frame
+from estimation.core.active.rounds import ActiveRound
 from estimation.core.arrays import BoolArray, FloatArray, IntArray
 from estimation.core.collection import carry_over, find_pairs
 from estimation.core.combining import Part, evaluate_together
@@ -224,6 +227,51 @@ def evaluate_topics_with_later_runs(
     return _News.of(pool, joined, judged, place).merged(alone, together, max_grade)
 
 
+def evaluate_active_with_later_runs(
+    pool: Pool,
+    drawn: ActiveRound,
+    *,
+    joined: Pool,
+    labels: LabelRows,
+    measures: Sequence[Measure],
+    max_grade: int,
+    batches: int | None = None,
+    confidence: float = 0.95,
+) -> Evaluation:
+    """Estimate the runs of an active round and later ones from the batches that were planned.
+
+    Every document of the pool is within reach. What was planned, and how likely every document
+    was, is a matter of the runs of the pool alone. The weights of judged documents are right for
+    the total of any numbers that do not depend on the sample, however it was steered
+    (`active.weights.sequential_weights`): for the ranks of later runs as for those of others. Under
+    AP and Rprec, R is the number of relevant documents of the pool. See the module's text.
+
+    Parameters
+    ----------
+    pool, labels, measures, max_grade, batches, confidence
+        As for `ActiveRound.evaluate`.
+    drawn : ActiveRound
+    joined : Pool
+        As for `evaluate_with_later_runs`.
+
+    Returns
+    -------
+    Evaluation
+        Of the runs of `joined`.
+
+    Raises
+    ------
+    ValueError
+        As `ActiveRound.evaluate`; or if `joined` does not go with `pool`.
+    """
+    valued = Valued(make_frame(joined), _place_of_pairs(pool, joined))
+    asked: _Asked = {"measures": measures, "max_grade": max_grade, "confidence": confidence}
+    alone = drawn.evaluate(pool, labels=labels, batches=batches, **asked)
+    together = drawn.evaluate(pool, labels=labels, batches=batches, valued=valued, **asked)
+    news = _News.of(pool, joined, valued.could_be_drawn, valued.place)
+    return news.merged(alone, together, max_grade)
+
+
 class _Asked(TypedDict):
     """What two evaluations are asked alike."""
 
@@ -320,13 +368,19 @@ def _with_numbers_of(alone: MeasureResult, together: MeasureResult, at: IntArray
         value, se, df, low, high = (
             kept(getattr(before, each), getattr(now, each)) for each in OF_ONE_RUN
         )
-        return replace(now, value=value, se=se, df=df, low=low, high=high)
+        covariance = now.covariance.copy()
+        covariance[np.ix_(at, at)] = before.covariance
+        return replace(now, value=value, se=se, df=df, low=low, high=high, covariance=covariance)
+
+    by_topic = together.by_topic.copy()
+    by_topic[:, at] = alone.by_topic
 
     return replace(
         together,
         estimators={name: estimator(name, now) for name, now in together.estimators.items()},
         support=kept(alone.support, together.support),
         effective_sample_size=kept(alone.effective_sample_size, together.effective_sample_size),
+        by_topic=by_topic,
     )
 
 

@@ -6,8 +6,7 @@ such prefix is an exact sample of the design; which pairs they hold was settled 
 was known. The same rows give the same bits, in whatever order they come.
 
 Runs that were accepted after the draw are estimated from the same labels and take part in the
-ranking (see `estimation.core.later_runs`), where the method knows the probability of every pair
-beforehand. Active rounds and preferences leave them out, and say so.
+ranking (see `estimation.core.later_runs`). Rounds of preferences leave them out, and say so.
 """
 
 import hashlib
@@ -27,6 +26,7 @@ from estimation.core.combining import evaluate_together
 from estimation.core.evaluation import Evaluation, MeasureResult
 from estimation.core.labels import LabelRows
 from estimation.core.later_runs import (
+    evaluate_active_with_later_runs,
     evaluate_together_with_later_runs,
     evaluate_topics_with_later_runs,
     evaluate_with_later_runs,
@@ -144,7 +144,7 @@ def gather(row: Round) -> Inputs:
         if label.pair in positions
     ]
     labels.sort()
-    joined, left_out = _with_later_runs(row, pool, drawn)
+    joined, left_out = _with_later_runs(row, pool)
     return Inputs(
         pool=pool,
         joined=joined,
@@ -169,14 +169,12 @@ def columns_of(row: Round) -> tuple[Columns, Drawn]:
     return pools.load(row.pool), load_round(*stored)
 
 
-def _with_later_runs(row: Round, pool: Columns, drawn: Drawn) -> tuple[Columns, list[str]]:
+def _with_later_runs(row: Round, pool: Columns) -> tuple[Columns, list[str]]:
     """The pool with the runs that came after the draw, and the tags of those that it cannot take.
 
-    A sample of documents or topics whose probabilities were known beforehand can take any; see
-    `estimation.core.later_runs`.
+    A sample of documents or topics can take any; see `estimation.core.later_runs`.
     """
-    planned = not isinstance(drawn, ActiveRound)
-    if planned and not pool.is_of_preferences and row.pool:
+    if row.pool and not pool.is_of_preferences:
         return pools.joined(row.pool, pool), []
     return pool, sorted(set(row.campaign.runs.values_list("tag", flat=True)) - set(pool.runs))
 
@@ -193,9 +191,11 @@ def _evaluate(row: Round, inputs: Inputs) -> Evaluation:
     if inputs.earlier:
         return _evaluate_together(row, inputs, asked)
     asked["batches"] = inputs.batches
-    if inputs.joined is inputs.pool or isinstance(drawn, ActiveRound):
+    if inputs.joined is inputs.pool:
         return drawn.evaluate(inputs.pool, **asked)
     asked["joined"] = inputs.joined
+    if isinstance(drawn, ActiveRound):
+        return evaluate_active_with_later_runs(inputs.pool, drawn, **asked)
     if isinstance(drawn, TopicRound):
         return evaluate_topics_with_later_runs(inputs.pool, drawn, **asked)
     return evaluate_with_later_runs(inputs.pool, drawn.design, drawn.sample, **asked)

@@ -9,6 +9,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from estimation import charts, figures
 from estimation.findings import Finding, findings
+from estimation.findings import listed as listed_names
 from estimation.models import Round
 from estimation.report_data import ReportData
 from estimation.selectors import Pairwise, RankingTable
@@ -58,6 +59,12 @@ def conclusions(table: RankingTable, pairs: Pairwise) -> list[Finding]:
 def with_pairwise(report: ReportData) -> list[tuple[RankingTable, Pairwise]]:
     """Each measure's ranking with its verdicts."""
     return list(zip(report.tables, report.pairwise, strict=True))
+
+
+@register.filter
+def listed(names: list[str]) -> str:
+    """Names as a sentence lists them: a, b and c."""
+    return listed_names(names)
 
 
 @register.filter

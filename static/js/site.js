@@ -50,3 +50,8 @@ document.addEventListener("submit", (event) => {
   const question = event.submitter?.dataset.confirm;
   if (question && !window.confirm(question)) event.preventDefault();
 });
+
+/* On a narrow screen, rows of tabs scroll: the current one is in sight. */
+for (const tab of document.querySelectorAll(":is(.site-nav, .tabs) [aria-current]")) {
+  tab.scrollIntoView({ block: "nearest", inline: "center" });
+}

@@ -14,7 +14,7 @@ from estimation.core.active.expected import (
     expected_covariance,
     expected_moments,
 )
-from estimation.core.active.lists import ActiveFrame, make_frame
+from estimation.core.active.lists import ActiveError, ActiveFrame, make_frame
 from estimation.core.active.rounds import ActiveRound, make_plan
 from estimation.core.active.sampling import ActiveState, plan_batch, start
 from estimation.core.active.steps import History, Steps
@@ -414,3 +414,26 @@ def test_small_rounds_have_finite_intervals(frame, budget: int, size: int, grade
         for each in (shown.value, shown.se, shown.low, shown.high, shown.covariance):
             assert np.all(np.isfinite(each)), result.measure
         assert np.all((shown.low >= 0.0) & (shown.low <= shown.high)), result.measure
+
+
+def test_every_topic_gets_a_pair_and_the_budget_is_spent() -> None:
+    pool, measures = collection()[0].pool, [parse_measure("DCG@10")]
+    sizes = np.bincount(pool.topic)
+    for budget in (len(sizes), len(sizes) + 1, len(pool) // 7, len(pool) - 1, len(pool)):
+        limits = make_plan(pool, measures=measures, budget=budget, batch_size=TOPICS).limits
+        assert limits.sum() == budget
+        assert np.all((limits >= 1) & (limits <= sizes))
+        assert np.abs(limits / budget - sizes / len(pool)).max() < 1.0 / TOPICS
+    with pytest.raises(ActiveError, match=f"budget must be at least {TOPICS}, a pair a topic"):
+        make_plan(pool, measures=measures, budget=TOPICS - 1, batch_size=TOPICS)
+
+
+def test_a_census_leaves_nothing_open(frame) -> None:
+    """Also for a run in which nobody found anything; with a pair less there is an interval."""
+    for relevant in ((1, 1, 0, 0, 0), (0, 0, 0, 0, 0)):
+        judgments = {pair: (grade,) for pair, grade in enumerate(relevant)}
+        for result in evaluated(frame, judgments, budget=5, size=5):
+            shown = result.estimate
+            assert shown.low.tolist() == shown.high.tolist() == shown.value.tolist()
+        for result in evaluated(frame, judgments, budget=4, size=4):
+            assert np.all(result.estimate.high > result.estimate.low)

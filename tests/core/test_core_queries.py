@@ -182,7 +182,7 @@ def test_designs_refuse_what_cannot_be_drawn(pool: Pool, model: GradeModel) -> N
         return make_query_design(pool, **(options | changed))
 
     for changed, said in [
-        ({"budget": 4}, "needs a budget of 5, not 4"),
+        ({"budget": 4}, "must be at least 5, to pay for the two"),
         ({"budget": math.inf}, "budget"),
         ({"batch_budget": 7}, "batch_budget"),
         ({"batch_budget": 3}, "two most expensive topics, 't1' and 't2'"),

@@ -83,19 +83,13 @@ def test_of_whole_topics_documents_are_judged_and_not_drawn() -> None:
     assert "drawn" not in text.removeprefix("a joined after the sample was drawn")
 
 
-@pytest.mark.parametrize(
-    ("method", "reason"),
-    [
-        ("active", "its batches are planned for the lists of the runs that were there"),
-        ("poisson", "its pairs of documents were made from the lists of the runs that were there"),
-    ],
-)
-def test_runs_that_cannot_be_taken_are_named(method: str, reason: str) -> None:
-    (found,) = told([], method=method, left_out=["a", "b"])
+def test_runs_that_cannot_be_taken_are_named() -> None:
+    (found,) = told([], left_out=["a", "b"])
     assert found == (
         LIMIT,
-        f"a and b joined after the round was drawn and are not in this round: {reason}. "
-        "A new round takes them in and keeps all judgments.",
+        "a and b joined after the round was drawn and are not in this round: its pairs of "
+        "documents were made from the lists of the runs that were there. A new round takes them "
+        "in and keeps all judgments.",
     )
 
 

@@ -60,7 +60,7 @@ from estimation.core.active.expected import (
     expected_covariance,
     expected_moments,
 )
-from estimation.core.active.lists import ActiveError, ActiveFrame, TopicLists
+from estimation.core.active.lists import ActiveError, ActiveFrame, TopicLists, Valued
 from estimation.core.active.sampling import ActiveState
 from estimation.core.active.steps import History, Steps, grouped
 from estimation.core.active.values import (
@@ -128,12 +128,14 @@ def estimate(
     labels: LabelRows,
     measures: Sequence[str],
     form: Form = "corrected",
+    valued: Valued | None = None,
 ) -> tuple[ActiveEstimate, ...]:
     """Estimate measures of every run from the judgments of an active sample.
 
     Parameters
     ----------
     frame : ActiveFrame
+        Of the sampled pool.
     state : ActiveState
     labels : LabelRows
         Judgments of all sampled pairs, in any order.
@@ -141,6 +143,9 @@ def estimate(
         ``AP``, ``Rprec``, and linear measures of grades such as ``P@30``.
     form : {"corrected", "paper", "sequential"}
         See the module's text.
+    valued : Valued, optional
+        The runs whose values are wanted; by default those of the sampled pool. Documents outside
+        of it are taken for useless. The lists of these runs must not depend on the sample.
 
     Returns
     -------
@@ -159,8 +164,9 @@ def estimate(
     _check_form(state, form)
     parsed = [_supported(name) for name in measures]
     judged = _Judged.of(frame, state, labels, parsed)
-    topics = _topics(frame, state, judged, form)
-    tables = _Tables.empty(len(frame.pool.topics), len(frame.pool.runs), len(measures))
+    valued = Valued.sampled(frame) if valued is None else valued
+    topics = _topics(frame, state, judged, form, valued)
+    tables = _Tables.empty(len(frame.pool.topics), len(valued.frame.pool.runs), len(measures))
     for number, topic in topics.items():
         tables.count(number, topic, judged)
     for place, measure in enumerate(parsed):
@@ -288,7 +294,7 @@ def _mean_of(design: FloatArray, expected: FloatArray, steps: Steps) -> FloatArr
 
 
 def _topics(
-    frame: ActiveFrame, state: ActiveState, judged: _Judged, form: Form
+    frame: ActiveFrame, state: ActiveState, judged: _Judged, form: Form, valued: Valued
 ) -> dict[int, _Topic]:
     """All sampled topics, by their position in the pool."""
     history = History.of(frame, state)
@@ -303,7 +309,9 @@ def _topics(
             if steps is None
             else steps.weights(documents)
         )
-        found[topic] = _Topic(span, rows, TopicSample.of(lists, documents, weights), steps, {})
+        ranked, places = valued.of_topic(topic, lists)
+        sample = TopicSample.of(ranked, documents, weights, places=places)
+        found[topic] = _Topic(span, rows, sample, steps, {})
     return found
 
 

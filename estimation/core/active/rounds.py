@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from estimation.core.active.estimates import ActiveEstimate, estimate
-from estimation.core.active.lists import ActiveError, make_frame
+from estimation.core.active.lists import ActiveError, Valued, make_frame
 from estimation.core.active.sampling import ActiveState, plan_batch, start
 from estimation.core.active.values import Form
 from estimation.core.archives import ArchiveFile, read_archive, write_archive
 from estimation.core.arrays import FloatArray, IntArray, check_whole, column_sums, frozen
-from estimation.core.baselines.selections import topic_budgets
+from estimation.core.baselines.selections import resolve_budget
 from estimation.core.draws import Served
 from estimation.core.estimators import effective_sample_size
 from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult
@@ -24,6 +24,7 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, check_measures
 from estimation.core.pool import Pool
 from estimation.core.ranks import rank_runs
+from estimation.core.reach import Reach
 
 PLAN_FORMAT = "evalsite-active-plan-1"
 UNIFORM_SHARE = 0.1
@@ -94,7 +95,8 @@ def make_plan(
     Raises
     ------
     ActiveError
-        If a measure has no estimator, or a number is out of range.
+        If a measure has no estimator, or a number is out of range: the budget must allow for a
+        pair of every topic. A topic without any would count as if nothing in it were relevant.
     """
     if not measures:
         raise ActiveError("there must be a measure to estimate; measures holds none")
@@ -105,15 +107,26 @@ def make_plan(
             raise ActiveError(
                 f"Active sampling estimates AP, Rprec, P, DCG, Gain and RBP, not {measure}."
             )
-    check_whole(budget, name="budget", most=len(pool), of="pairs of the pool", error=ActiveError)
+    limits = _limits(pool, budget)
     check_whole(batch_size, name="batch_size", error=ActiveError)
     relevant = dict(measures[0].params).get("rel", 1)
     return ActivePlan(
-        limits=frozen(topic_budgets(pool, budget=budget)),
+        limits=frozen(limits),
         per_batch=max(1, round(batch_size / len(pool.topics))),
         relevant_from=int(relevant),
         pool_digest=pool.digest,
     )
+
+
+def _limits(pool: Pool, budget: int) -> IntArray:
+    """One pair of every topic, and the rest in proportion to what is left of the pools."""
+    sizes = np.bincount(pool.topic, minlength=len(pool.topics)).astype(np.int64)
+    one = np.minimum(sizes, 1)
+    check_whole(budget, name="budget", most=len(pool), of="pairs of the pool", error=ActiveError)
+    rest = budget - int(one.sum())
+    if rest < 0:
+        raise ActiveError(f"budget must be at least {one.sum()}, a pair a topic, not {budget}")
+    return one + resolve_budget(pool, sizes - one, rest) if rest else one
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +217,7 @@ class ActiveRound:
         max_grade: int,
         batches: int | None = None,
         confidence: float = 0.95,
+        valued: Valued | None = None,
     ) -> Evaluation:
         """Estimate every measure for every run from the first batches.
 
@@ -217,6 +231,9 @@ class ActiveRound:
             Judgments of all pairs of these batches; others are left out.
         max_grade : int
             The best grade of the scale.
+        valued : Valued, optional
+            The runs to estimate; by default those of the pool, see `active.estimates.estimate`.
+            The support of a run is the share of its weight on documents of the pool.
 
         Other parameters are those of `evaluation.evaluate`.
         """
@@ -225,13 +242,16 @@ class ActiveRound:
         kept = np.isin(labels.pair, part.sample.pair)
         rows = LabelRows(labels.pair[kept], labels.grade[kept])
         frame = make_frame(pool)
+        valued = Valued.sampled(frame) if valued is None else valued
         names = [str(measure) for measure in measures]
         found = {
-            code: estimate(frame, part.sample, labels=rows, measures=names, form=form)
+            code: estimate(
+                frame, part.sample, labels=rows, measures=names, form=form, valued=valued
+            )
             for code, form in FORMS.items()
         }
         results = [
-            _result(pool, part, measure, max_grade, confidence, {c: found[c][i] for c in FORMS})
+            _result(valued, part, measure, max_grade, confidence, {c: found[c][i] for c in FORMS})
             for i, measure in enumerate(measures)
         ]
         return Evaluation(
@@ -245,18 +265,23 @@ class ActiveRound:
 
 
 def _result(
-    pool: Pool,
+    valued: Valued,
     part: ActiveRound,
     measure: Measure,
     max_grade: int,
     confidence: float,
     found: dict[str, ActiveEstimate],
 ) -> MeasureResult:
+    pool = valued.frame.pool
     largest = _largest_values(pool, measure, max_grade)
-    estimators = {code: _with_intervals(each, largest, confidence) for code, each in found.items()}
+    pairs = np.sort(part.sample.pair)
+    is_census = len(pairs) == len(valued.place)
+    estimators = {
+        code: _with_intervals(each, largest, confidence, is_census=is_census)
+        for code, each in found.items()
+    }
     primary = next(iter(FORMS))
     shown = estimators[primary]
-    pairs = np.sort(part.sample.pair)
     return MeasureResult(
         measure=measure,
         runs=pool.runs,
@@ -269,9 +294,9 @@ def _result(
             tags=pool.runs,
             confidence=confidence,
         ),
-        support=np.ones(len(pool.runs)),
+        support=Reach.of_design(pool, valued.could_be_drawn).support(measure),
         effective_sample_size=effective_sample_size(
-            pool.weights(measure, pairs), probability=part.sample.inclusion(pairs)
+            pool.weights(measure, valued.place[pairs]), probability=part.sample.inclusion(pairs)
         ),
         label_noise_measured=found[primary].noise_measured,
         by_topic=found[primary].topic_value / len(pool.topics),
@@ -280,22 +305,26 @@ def _result(
 
 
 def _with_intervals(
-    found: ActiveEstimate, largest: FloatArray, confidence: float
+    found: ActiveEstimate, largest: FloatArray, confidence: float, *, is_census: bool
 ) -> EstimatorResult:
-    """Student intervals; what is known of the variance comes from the relevant documents."""
+    """Student intervals; what is known of the variance comes from the relevant documents.
+
+    They end at the largest value, unless the estimate itself lies above.
+    """
     runs = len(found.value)
     degrees = max(1.0, float(found.found.sum()) - 1.0)
     variance = np.diag(found.covariance)
     student = student_intervals(
         found.value, variance=variance, df=np.full(runs, degrees), confidence=confidence
     )
-    unseen = (found.value <= 0.0) | (student.se == 0.0)
+    unseen = ((found.value <= 0.0) | (student.se == 0.0)) & (not is_census)
+    highest = np.maximum(largest, found.value)
     return EstimatorResult(
         value=found.value,
         se=student.se,
         df=student.df,
         low=np.maximum(np.where(unseen, 0.0, student.low), 0.0),
-        high=np.where(unseen, largest, np.minimum(student.high, largest)),
+        high=np.where(unseen, highest, np.minimum(student.high, highest)),
         covariance=found.covariance,
         difference_df=np.full((runs, runs), degrees),
     )

@@ -18,22 +18,45 @@ FORMS = get_args(Form)
 
 @dataclass(frozen=True, eq=False)
 class TopicSample:
-    """The m judged documents of a topic that have any positive grade; build with `of`."""
+    """The m judged documents of a topic that have any positive grade; build with `of`.
+
+    Attributes
+    ----------
+    lists : TopicLists
+        Of the k runs whose values are estimated.
+    places : ndarray of int64, shape (N,)
+        Where the documents of the topic that are sampled stand in these lists; others are never
+        judged.
+    documents : ndarray of int64, shape (m,)
+        Among these N.
+    rank : ndarray of float64, shape (m, k)
+        Infinite where a run does not return the document.
+    weights : Weights
+    """
 
     lists: TopicLists
-    documents: IntArray  # (m,) within the topic
-    rank: FloatArray  # (m, k), infinite where a run does not return the document
+    places: IntArray
+    documents: IntArray
+    rank: FloatArray
     weights: Weights
 
     @classmethod
-    def of(cls, lists: TopicLists, documents: IntArray, weights: Weights) -> "TopicSample":
-        """Look up the ranks of documents."""
-        place = np.full(len(lists), -1)
-        place[documents] = np.arange(len(documents))
-        entries = np.flatnonzero(place[lists.document] >= 0)
+    def of(
+        cls,
+        lists: TopicLists,
+        documents: IntArray,
+        weights: Weights,
+        *,
+        places: IntArray | None = None,
+    ) -> "TopicSample":
+        """Look up the ranks of documents; by default all documents of the lists are sampled."""
+        places = np.arange(len(lists)) if places is None else places
+        row = np.full(len(lists), -1)
+        row[places[documents]] = np.arange(len(documents))
+        entries = np.flatnonzero(row[lists.document] >= 0)
         rank = np.full((len(documents), lists.chances.shape[1]), np.inf)
-        rank[place[lists.document[entries]], lists.run[entries]] = lists.rank[entries]
-        return cls(lists, documents, rank, weights)
+        rank[row[lists.document[entries]], lists.run[entries]] = lists.rank[entries]
+        return cls(lists, places, documents, rank, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +103,7 @@ def topic_result(
 def topic_line(
     sample: TopicSample, measure: Measure, utility: FloatArray, result: TopicResult
 ) -> Line:
-    """Linearize a result with a scale above 0 in all documents of the topic."""
+    """Linearize a result with a scale above 0 in all documents of the topic that are sampled."""
     lists = sample.lists
     if measure.name == "AP":
         slope = _precision_slopes(sample, utility)
@@ -93,14 +116,14 @@ def topic_line(
         (slope, (lists.document, lists.run)), shape=lists.chances.shape
     )
     array.eliminate_zeros()
-    return Line(array, result.level, result.scale)
+    return Line(array[sample.places], result.level, result.scale)
 
 
 def _precision_slopes(sample: TopicSample, y: FloatArray) -> FloatArray:
     """How the numerator of AP rises with y_i: (1 + y above) / rank + y below over its ranks."""
     lists = sample.lists
     share = np.zeros(len(lists))
-    share[sample.documents] = y * sample.weights.single
+    share[sample.places[sample.documents]] = y * sample.weights.single
     gain = share[lists.document]
     shared = gain / lists.rank
     first = lists.run_start[lists.run]
