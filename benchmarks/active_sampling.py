@@ -3,7 +3,8 @@
 ``--data`` is the folder with the test collections. The first part judges 10 % of the pool of single
 topics (100 runs, depth 100) in rounds of three documents, with all runs re-estimated after every
 round. The second part repeats the comparison of Li and Kanoulas 2017, figure 5. ``--coverage``
-counts how often the intervals of an active round hold the truth.
+counts how often the intervals of an active round hold the truth; with ``--later N`` those of N runs
+that join late, with a pool of 2 N others.
 """
 
 import argparse
@@ -11,21 +12,23 @@ import gzip
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import kendalltau
 
 from estimation.core.active.estimates import estimate
-from estimation.core.active.lists import ActiveFrame, make_frame
+from estimation.core.active.lists import ActiveFrame, Valued, make_frame
 from estimation.core.active.sampling import ActiveState, plan_batch, start
 from estimation.core.active.values import Form
-from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.arrays import BoolArray, FloatArray, IntArray
 from estimation.core.baselines.estimates import estimate as estimate_selection
 from estimation.core.baselines.estimates import values_from_grades
 from estimation.core.baselines.select import select
 from estimation.core.baselines.selections import share_budgets
+from estimation.core.collection import find_pairs
 from estimation.core.intervals import student_intervals
 from estimation.core.labels import LabelRows
 from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines
@@ -38,8 +41,24 @@ REPEATED = ("mab", "stratified")  # MTF does not depend on chance
 Estimates = dict[str, FloatArray]
 
 
-def read_collection(folder: Path) -> tuple[Pool, IntArray]:
-    """Return the pool of depth 100 of all runs and the grade of every pair."""
+@dataclass(frozen=True)
+class Collection:
+    """TREC-8: its topics, its runs down to depth 100 and its judgments."""
+
+    topics: list[str]
+    runs: Mapping[str, RankedLists]
+    qrels: Mapping[tuple[str, bytes], int]
+
+    def pool(self, tags: Iterable[str]) -> Pool:
+        return build_pool(self.topics, {tag: self.runs[tag] for tag in tags}, depth=DEPTH)
+
+    def grades(self, pool: Pool) -> IntArray:
+        """The grade of every pair, 0 if nobody judged it."""
+        keys = zip((pool.topics[t] for t in pool.topic), pool.docno.tolist(), strict=True)
+        return np.array([self.qrels.get(key, 0) for key in keys], dtype=np.int64)
+
+
+def read_collection(folder: Path) -> Collection:
     topics = [line.split("\t")[0] for line in (folder / "topics.tsv").read_text().splitlines()]
     runs = {}
     for path in sorted(folder.glob("runs/*.gz")):
@@ -48,13 +67,11 @@ def read_collection(folder: Path) -> tuple[Pool, IntArray]:
         scores = columns[:, 4].astype(float)
         tag = path.name.removesuffix(".run.gz")
         runs[tag] = rank_lines(columns[:, 0], columns[:, 2], scores, depth=DEPTH)
-    pool = build_pool(topics, runs, depth=DEPTH)
-    listed = {}
+    qrels = {}
     for line in (folder / "qrels.txt").read_bytes().splitlines():
         topic, _, docno, grade = line.split()
-        listed[topic.decode(), docno] = max(int(grade), 0)
-    keys = zip((pool.topics[t] for t in pool.topic), pool.docno.tolist(), strict=True)
-    return pool, np.array([listed.get(key, 0) for key in keys], dtype=np.int64)
+        qrels[topic.decode(), docno] = max(int(grade), 0)
+    return Collection(topics, runs, qrels)
 
 
 # --------------------------------------------------------------------------- cost of one topic
@@ -277,31 +294,74 @@ def compare_methods(pool: Pool, grades: IntArray, *, share: float, samples: int)
 # ---------------------------------------------------------------------------------- coverage
 
 
-def compare_coverage(pool: Pool, grades: IntArray, *, share: float, samples: int) -> None:
+@dataclass(frozen=True)
+class Covered:
+    """What is sampled and which runs are estimated from it; their grades are 0 outside the pool."""
+
+    frame: ActiveFrame
+    grades: IntArray
+    valued: Valued
+    valued_grades: IntArray
+    groups: Mapping[str, BoolArray]
+
+    @classmethod
+    def whole(cls, pool: Pool, grades: IntArray) -> "Covered":
+        frame = make_frame(pool)
+        everyone = {"": np.ones(len(pool.runs), dtype=np.bool_)}
+        return cls(frame, grades, Valued.sampled(frame), grades, everyone)
+
+    @classmethod
+    def with_later(cls, collection: Collection, later: int) -> "Covered":
+        tags = sorted(collection.runs)
+        random.Random(1).shuffle(tags)
+        own, late = tags[: 2 * later], tags[2 * later : 3 * later]
+        pool, joined = collection.pool(own), collection.pool([*own, *late])
+        place = find_pairs(
+            pool.topic, pool.docno, among_topic=joined.topic, among_docno=joined.docno
+        )
+        grades = collection.grades(pool)
+        inside = np.zeros(len(joined), dtype=np.int64)
+        inside[place] = grades
+        is_late = np.isin(joined.runs, late)
+        groups = {"own": ~is_late, "later": is_late}
+        return cls(make_frame(pool), grades, Valued(make_frame(joined), place), inside, groups)
+
+    def truth(self, measure: str) -> FloatArray:
+        pool = self.valued.frame.pool
+        return values_from_grades(pool, grades=self.valued_grades, measure=measure).mean(axis=0)
+
+
+def compare_coverage(covered: Covered, *, share: float, samples: int) -> None:
     """How often 95 % intervals hold the truth, and on which side they miss it."""
-    frame, limits = make_frame(pool), share_budgets(pool, share=share)
-    inside: dict[str, list[float]] = {measure: [] for measure in COVERED}
-    above: dict[str, list[float]] = {measure: [] for measure in COVERED}
-    worst = {measure: np.zeros(len(pool.runs)) for measure in COVERED}
+    limits = share_budgets(covered.frame.pool, share=share)
+    holds: dict[str, list[BoolArray]] = {measure: [] for measure in COVERED}
+    above: dict[str, list[BoolArray]] = {measure: [] for measure in COVERED}
     relevant = []
     for number in range(samples):
-        state, labels = sampled(frame, grades, seed=str(number), limits=limits, share=0.1)
-        for found in estimate(frame, state, labels=labels, measures=COVERED, form="sequential"):
-            truth = values_from_grades(pool, grades=grades, measure=found.measure).mean(axis=0)
+        state, labels = sampled(
+            covered.frame, covered.grades, seed=str(number), limits=limits, share=0.1
+        )
+        for found in estimate(
+            covered.frame, state, labels=labels, measures=COVERED, form="sequential",
+            valued=covered.valued,
+        ):  # fmt: skip
+            truth = covered.truth(found.measure)
             df = np.full(len(truth), max(1.0, found.found.sum() - 1.0))
             limits_of = student_intervals(found.value, variance=found.se**2, df=df)
-            holds = (limits_of.low <= truth) & (truth <= limits_of.high)
-            inside[found.measure].append(float(holds.mean()))
-            above[found.measure].append(float((truth > limits_of.high).mean()))
-            worst[found.measure] += holds
+            holds[found.measure].append((limits_of.low <= truth) & (truth <= limits_of.high))
+            above[found.measure].append(truth > limits_of.high)
         relevant.append(found.found.mean())
     print(f"{share:.0%} of the pool: {np.mean(relevant):.1f} relevant found per topic")
     for measure in COVERED:
-        error = np.std(inside[measure], ddof=1) / np.sqrt(samples)
-        print(
-            f"  {measure:<8} covered {np.mean(inside[measure]):.3f} +- {error:.3f}, truth above "
-            f"{np.mean(above[measure]):.3f}, worst run {worst[measure].min() / samples:.2f}"
-        )
+        for group, runs in covered.groups.items():
+            inside = np.array(holds[measure])[:, runs]
+            error = np.std(inside.mean(axis=1), ddof=1) / np.sqrt(samples)
+            print(
+                f"  {measure:<8} {group:<5} covered {inside.mean():.3f} +- {error:.3f}, "
+                f"truth above {np.array(above[measure])[:, runs].mean():.3f}, "
+                f"worst run {inside.mean(axis=0).min():.2f}",
+                flush=True,
+            )
 
 
 def main() -> None:
@@ -312,14 +372,21 @@ def main() -> None:
     parser.add_argument("--shares", default=[0.10, 0.05, 0.03], type=float, nargs="*")
     parser.add_argument("--coverage", default=0, type=int, help="samples for coverage, 2 or more")
     parser.add_argument("--topics", default=3, type=int, help="topics whose cost is measured")
+    parser.add_argument("--later", default=0, type=int, help="runs that join late")
     chosen = parser.parse_args()
-    pool, grades = read_collection(chosen.data / "trec8")
-    compare_cost(pool, grades, topics=range(chosen.topics))
+    collection = read_collection(chosen.data / "trec8")
+    pool = collection.pool(collection.runs)
+    grades = collection.grades(pool)
+    if chosen.topics:
+        compare_cost(pool, grades, topics=range(chosen.topics))
     for share in chosen.shares:
         if chosen.samples:
             compare_methods(pool, grades, share=share, samples=chosen.samples)
         if chosen.coverage:
-            compare_coverage(pool, grades, share=share, samples=chosen.coverage)
+            covered = Covered.whole(pool, grades)
+            if chosen.later:
+                covered = Covered.with_later(collection, chosen.later)
+            compare_coverage(covered, share=share, samples=chosen.coverage)
 
 
 if __name__ == "__main__":
