@@ -299,11 +299,13 @@ def poisson_probabilities(size: FloatArray, *, constant: float) -> FloatArray:
 
 def drawn_probabilities(chance: FloatArray, *, draws: float) -> FloatArray:
     """Return 1 - (1 - Q)^n, the probability to be among n draws with replacement."""
-    probability = np.zeros_like(chance)
     possible = np.flatnonzero(chance > 0.0)
+    absent = -np.minimum(chance[possible], 1.0)
     with np.errstate(divide="ignore"):
-        absent = draws * np.log1p(-np.minimum(chance[possible], 1.0))
-    probability[possible] = -np.expm1(absent)
+        np.log1p(absent, out=absent)
+    absent *= draws
+    probability = np.zeros_like(chance)
+    probability[possible] = -np.expm1(absent, out=absent)
     return probability
 
 

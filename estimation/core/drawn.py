@@ -120,7 +120,10 @@ class Drawn:
         return int(self.counts.sum()) - (0 if single else strata - 1)
 
     def estimates(self, terms: Terms) -> dict[str, Estimate]:
-        """Estimate the k totals of what the sampled pairs contribute, by every estimator."""
+        """Estimate the k totals of what the sampled pairs contribute, by every estimator.
+
+        Beside ``is``, what contributes to ``ht`` is not counted: runs are compared by ``is``.
+        """
         found = self._estimates(terms)
         if terms.noise is None:
             return found
@@ -136,21 +139,24 @@ class Drawn:
             weights, labels, inclusion = _repeated(weights, labels, inclusion, self.row)
         if self.counts is None:
             return {"ht": horvitz_thompson_poisson(weights, labels, probability=self.probability)}
-        found = {
-            "is": importance_sampling(
-                weights,
-                labels,
-                probability=self.probability,
-                counts=self.counts,
-                inclusion=inclusion,
-                stratum=self.stratum,
-            )
-        }
-        if self.stratum is None:
-            found["ht"] = horvitz_thompson_iid(
-                weights, labels, probability=self.probability, draws=int(self.counts.sum())
-            )
-        return found
+        primary = importance_sampling(
+            weights,
+            labels,
+            probability=self.probability,
+            counts=self.counts,
+            inclusion=inclusion,
+            stratum=self.stratum,
+        )
+        if self.stratum is not None:
+            return {"is": primary}
+        secondary = horvitz_thompson_iid(
+            weights,
+            labels,
+            probability=self.probability,
+            draws=int(self.counts.sum()),
+            count_contributions=False,
+        )
+        return {"is": primary, "ht": secondary}
 
     def _noise_covariance(self, noise: Noise) -> FloatArray:
         return cross_product(noise.rows, noise.scale / self.inclusion[self.pair][noise.pair])

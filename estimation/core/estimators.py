@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, refuse
-from estimation.core.joint import coupled_sums
+from estimation.core.joint import coupled_products
 from estimation.core.labels import PairLabels
 from estimation.core.products import PowerSums, gram, leave_out_negligible, power_sums
 
@@ -151,7 +151,12 @@ def horvitz_thompson_poisson(
 
 
 def horvitz_thompson_iid(
-    weights: SparseMatrix, labels: PairLabels, *, probability: FloatArray, draws: int
+    weights: SparseMatrix,
+    labels: PairLabels,
+    *,
+    probability: FloatArray,
+    draws: int,
+    count_contributions: bool = True,
 ) -> Estimate:
     """Estimate values from the distinct pairs of n draws with replacement.
 
@@ -166,6 +171,8 @@ def horvitz_thompson_iid(
         As in `importance_sampling`.
     draws : int
         Number n of draws.
+    count_contributions : bool
+        False leaves them at 0, as if there were none, and saves more than half of the time.
 
     Raises
     ------
@@ -182,8 +189,11 @@ def horvitz_thompson_iid(
     scale = (1.0 - inclusion) * (labels.mean / inclusion) ** 2 + _noise(labels, inclusion)
     kept = _root_scaled(weights, scale)
     label = labels.mean[kept.pairs] / kept.roots
-    sums, couples = coupled_sums(kept.rows, label, probability[kept.pairs], draws)
-    return Estimate(value, sums.squares + couples, _contributions(sums))
+    covariance = coupled_products(kept.rows, label, probability[kept.pairs], draws)
+    contributions = np.zeros_like(covariance)
+    if count_contributions:
+        contributions = _contributions(power_sums(kept.rows))
+    return Estimate(value, covariance, contributions)
 
 
 def topic_contributions(

@@ -51,7 +51,8 @@ class EstimatorResult:
     covariance : ndarray of float64, shape (k, k)
         Estimated covariance of the values.
     difference_df : ndarray of float64, shape (k, k)
-        Degrees of freedom of each difference.
+        Degrees of freedom of each difference. Of ``ht`` beside ``is``, by which runs are not
+        compared, they are not worked out: they are 1, the least there can be.
     difference_bound : Bound or None
         With a guaranteed kind of interval: the guarantee for the differences.
     """

@@ -32,8 +32,8 @@ def guaranteed_half_widths(
     """Predict half widths of a kind of guaranteed intervals, for all batches.
 
     Those of ``hoeffding``, ``hoeffding-paper`` and ``bernstein`` are known, but for where they are
-    cut: they follow from the design. ``empirical-bernstein`` and ``chernoff`` depend on what will be found, and are given
-    for the spread of the draws, and the values, that the prior expects.
+    cut: they follow from the design. ``empirical-bernstein`` and ``chernoff`` depend on what will
+    be found, and are given for the spread of the draws, and the values, that the prior expects.
 
     Parameters
     ----------

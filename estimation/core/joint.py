@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.core.arrays import FloatArray, IntArray, SparseMatrix
-from estimation.core.products import PowerSums, WeightedSums, power_sums, weighted_power_sums
+from estimation.core.products import WeightedSums, gram, weighted_sums
 
 BLOCK_CELLS = 4_000_000  # joint probabilities held at a time: 32 MB per array
 # Where the series holds: at least so many draws, n o_i o_l at most so large; and how far it goes.
@@ -20,12 +20,12 @@ SERIES_POWER, SERIES_DEGREE = 6, 20
 SURE_DRAWS = 60.0  # expected draws of a pair that couples with others below 1e-14
 
 
-def coupled_sums(
+def coupled_products(
     rows: SparseMatrix, label: FloatArray, chances: FloatArray, draws: int
-) -> tuple[PowerSums, FloatArray]:
-    """Return `power_sums` of pairs, and what couples of them add to a covariance, shape (k, k).
+) -> FloatArray:
+    """Return `gram` of pairs, and what couples of them add to it in a covariance, shape (k, k).
 
-    The latter is the sum of (pi_il - pi_i pi_l) / (pi_il pi_i pi_l) y_ij y_lj' over i != l, with
+    Couples add the sum of (pi_il - pi_i pi_l) / (pi_il pi_i pi_l) y_ij y_lj' over i != l, with
     y_ij = a_ij label_i. Pairs that are all but sure to be drawn are left out: coupled with l they
     add, relative to the standard errors of y_i / pi_i and y_l / pi_l, at most x exp(-x / 2) / n
     with x = n Q_i.
@@ -46,11 +46,10 @@ def coupled_sums(
     largest = float(np.max(chances[pairs], initial=0.0))
     if draws >= SERIES_DRAWS and draws * largest**2 <= SERIES_LIMIT * (1.0 - largest) ** 2:
         series = _Series.of(label, chances, pairs, draws)
-        sums, weighted = weighted_power_sums(rows, factors=series.same, columns=series.factors)
-        return sums, series.total(weighted)
+        return series.total(weighted_sums(rows, factors=1.0 + series.same, columns=series.factors))
     values = rows[pairs]
     values.data *= np.repeat(label[pairs], np.diff(values.indptr))
-    return power_sums(rows), _by_blocks(values, chances[pairs], draws)
+    return gram(rows) + _by_blocks(values, chances[pairs], draws)
 
 
 def _by_blocks(values: SparseMatrix, chances: FloatArray, draws: int) -> FloatArray:
@@ -129,7 +128,7 @@ class _Series:
         return cls(factors, coefficients, same)
 
     def total(self, sums: WeightedSums) -> FloatArray:
-        """Return the terms of all couples but those of a pair with itself."""
+        """Return the terms of all couples, from sums that hold those of a pair with itself."""
         total = sums.products
         for coefficient, column in zip(self.coefficients.tolist(), sums.columns.T, strict=True):
             total -= coefficient * np.multiply.outer(column, column)

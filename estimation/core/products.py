@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from estimation.core.arrays import FloatArray, SparseMatrix, column_sums
+from estimation.core.arrays import FloatArray, SparseMatrix
 
 TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
@@ -76,10 +76,8 @@ def power_sums(rows: SparseMatrix) -> PowerSums:
     return sums
 
 
-def weighted_power_sums(
-    rows: SparseMatrix, *, factors: FloatArray, columns: FloatArray
-) -> tuple[PowerSums, WeightedSums]:
-    """Return `power_sums`, and from the same pass over the pairs sums with weights.
+def weighted_sums(rows: SparseMatrix, *, factors: FloatArray, columns: FloatArray) -> WeightedSums:
+    """Add up what the covariance of coupled pairs needs, in one pass over them.
 
     Parameters
     ----------
@@ -91,13 +89,11 @@ def weighted_power_sums(
         c_i.
     """
     runs, roots = rows.shape[1], np.sqrt(factors)
-    sums = PowerSums(*np.zeros((3, runs, runs)))
     products, totals = np.zeros((runs, runs)), np.zeros((runs, columns.shape[1]))
     for pairs, block in _blocks(rows):
-        sums.add(block.powers())
         products += block.gram(roots[pairs])
         totals += block.columns(columns[pairs])
-    return sums, WeightedSums(products, totals)
+    return WeightedSums(products, totals)
 
 
 def leave_out_negligible(rows: SparseMatrix) -> None:
@@ -108,7 +104,8 @@ def leave_out_negligible(rows: SparseMatrix) -> None:
     squares = np.square(rows.data)
     if not len(squares) or squares.min() >= NEGLIGIBLE**2 * squares.max():
         return
-    of_runs = column_sums(rows.indices, squares, number=rows.shape[1])
+    place = rows.indices, rows.indptr
+    of_runs = sparse.csr_array((squares, *place), rows.shape).T @ np.ones(rows.shape[0])
     least = np.min(of_runs, where=of_runs > 0.0, initial=np.inf)
     rows.data[squares < NEGLIGIBLE**2 * least] = 0.0
 

@@ -21,7 +21,7 @@ from estimation.core.pool import Pool
 # Sums by run and rank are taken where lists fill at least this share of topics, runs and ranks.
 LEAST_FILLED = 0.1
 SHALLOW = 0.05  # share of the ranks down to which it pays to look at their entries alone
-MANY_OUT_OF_REACH = 0.3  # share of the entries
+FEW_REACHED = 0.3  # share of the pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +74,9 @@ class Reach:
 
         Exactly 1 if all pairs with a weight are eligible, or the run has no weight at all.
         """
-        pool, out_of_reach = self.pool, self._out_of_reach
-        weights = _by_rank(pool, measure)
+        pool, weights = self.pool, _by_rank(self.pool, measure)
         if weights is None:
-            rest = pool.weights(measure, out_of_reach)
+            rest = pool.weights(measure, self._out_of_reach)
             missing = column_sums(rest.indices, rest.data, number=len(pool.runs))
         else:
             missing = _run_sums(self._out_of_reach_by_rank * weights)
@@ -161,11 +160,11 @@ class Reach:
         if not self._few_are_reached:
             ones = np.ones(len(self._out_of_reach))
             (number,) = rank_sums(self.pool, self._out_of_reach, [ones])
-            return np.asarray(number, dtype=np.float64)
+            return number
         return np.asarray(self._number_by_rank - self._reached[0], dtype=np.float64)
 
     @cached_property
-    def _inverse_chances(self) -> FloatArray:
+    def _inverse_chances(self) -> list[FloatArray]:
         if self._few_are_reached:
             return self._reached[1:]
         inverse = 1.0 / self.inclusion[self.pair]
@@ -173,18 +172,21 @@ class Reach:
 
     @cached_property
     def _few_are_reached(self) -> bool:
-        """Whether to look at all of them, in the same pass as at the sampled ones."""
-        entries = int(np.diff(self.pool.indptr)[self._out_of_reach].sum())
-        return entries > MANY_OUT_OF_REACH * len(self.pool.run)
+        """Whether to count all of them, the sampled ones in the pass that adds up 1/pi."""
+        reached = int(np.count_nonzero(self.inclusion > 0.0))
+        return reached < FEW_REACHED * len(self.pool)
 
     @cached_property
-    def _reached(self) -> FloatArray:
-        """By run and rank, in one pass: number of pairs within reach, 1/pi and 1/pi^2 of the
-        sampled ones among them."""
-        pairs, inverse = np.flatnonzero(self.inclusion > 0.0), np.zeros(len(self.pool))
-        inverse[self.pair] = 1.0 / self.inclusion[self.pair]
-        inverse = inverse[pairs]
-        return rank_sums(self.pool, pairs, [np.ones(len(pairs)), inverse, inverse**2])
+    def _reached(self) -> list[FloatArray]:
+        """By run and rank: number of pairs within reach; 1/pi and 1/pi^2 of the sampled ones."""
+        unsampled = self.inclusion > 0.0
+        unsampled[self.pair] = False
+        others, inverse = np.flatnonzero(unsampled), 1.0 / self.inclusion[self.pair]
+        number, first, second = rank_sums(
+            self.pool, self.pair, [np.ones(len(self.pair)), inverse, inverse**2]
+        )
+        (more,) = rank_sums(self.pool, others, [np.ones(len(others))])
+        return [number + more, first, second]
 
 
 def number_by_rank(pool: Pool) -> FloatArray:
@@ -234,7 +236,7 @@ def _topic_slices(pool: Pool) -> Iterator[tuple[slice, slice]]:
         yield slice(first, last), slice(pool.indptr[first], pool.indptr[last])
 
 
-def rank_sums(pool: Pool, pairs: IntArray, values: Sequence[FloatArray]) -> FloatArray:
+def rank_sums(pool: Pool, pairs: IntArray, values: Sequence[FloatArray]) -> list[FloatArray]:
     """Add up what pairs have by run and rank.
 
     Parameters
@@ -245,17 +247,18 @@ def rank_sums(pool: Pool, pairs: IntArray, values: Sequence[FloatArray]) -> Floa
 
     Returns
     -------
-    ndarray of float64, shape (c, k, depth + 1)
+    list of c ndarrays of float64, shape (k, depth + 1)
         Sums of each of the values over the pairs that the run returns at the rank, from rank 0
         on, where there are none.
     """
     entries, ranks = pool.by_pair(pool.rank)[pairs], pool.depth + 1
     places = len(pool.runs) * ranks
-    cells = entries.indices.astype(sparse.get_index_dtype(maxval=places), copy=False) * ranks
+    cells = entries.indices.astype(sparse.get_index_dtype(maxval=places), copy=False)
+    cells *= ranks
     cells += entries.data
-    matrix = (np.ones(len(cells)), cells, entries.indptr)
+    matrix = np.ones(len(cells)), cells, entries.indptr
     of_cells = sparse.csr_array(matrix, shape=(len(pairs), places)).T
-    return np.stack([of_cells @ each for each in values]).reshape(-1, len(pool.runs), ranks)
+    return [(of_cells @ each).reshape(-1, ranks) for each in values]
 
 
 def _by_rank(pool: Pool, measure: Measure) -> FloatArray | None:

@@ -166,6 +166,20 @@ def test_joint_terms_do_not_depend_on_the_block_size(monkeypatch) -> None:
     assert blocks.covariance == pytest.approx(whole.covariance, rel=1e-14)
 
 
+def test_contributions_that_are_not_counted_are_none_and_change_nothing_else() -> None:
+    arguments = {"probability": CHANCE, "draws": 5}
+    counted, spared = (
+        horvitz_thompson_iid(
+            rows(np.arange(4)), noiseless(UTILITY), **arguments, count_contributions=whether
+        )
+        for whether in (True, False)
+    )
+    assert (counted.value == spared.value).all()
+    assert (counted.covariance == spared.covariance).all()
+    assert counted.contributions.any()
+    assert not spared.contributions.any()
+
+
 def test_a_pair_that_every_draw_takes_is_known_exactly() -> None:
     weights, labels = sparse.csr_array([[0.5]]), noiseless(np.array([2.0]))
     certain = {"probability": np.array([1.0])}

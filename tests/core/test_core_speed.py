@@ -97,6 +97,30 @@ def test_one_pass_of_each_estimator_of_draws(pool: Pool, passes: list[int]) -> N
     assert passes == [relevant, 0, relevant]  # is, its disagreement, of which there is none, ht
 
 
+def test_contributions_are_counted_for_the_estimator_that_compares_runs(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+    contributions = estimators._contributions
+
+    def counting(sums: products.PowerSums) -> np.ndarray:
+        counted.append(len(sums.squares))
+        return contributions(sums)
+
+    monkeypatch.setattr(estimators, "_contributions", counting)
+    found = evaluated(pool, design_of(pool, "iid"))
+    assert counted == [len(pool.runs)] * len(MEASURES)
+    for result in found.results:
+        assert (result.estimators["ht"].difference_df == 1.0).all()
+        assert (result.estimate.difference_df > 1.0).any()
+
+
+def test_couples_and_squares_take_one_pass(passes: list[int]) -> None:
+    values, chances = couples(1000, 0.4)
+    coupled(values, chances, 1000)
+    assert passes == [200]
+
+
 def test_disagreement_brings_in_no_pair_but_those_that_disagree(
     pool: Pool, passes: list[int]
 ) -> None:
@@ -153,12 +177,11 @@ def couples(draws: int, limit: float) -> tuple[sparse.csr_array, np.ndarray]:
 
 def by_series(values: sparse.csr_array, chances: np.ndarray, draws: int) -> np.ndarray:
     series = joint._Series.of(np.ones(200), chances, np.arange(200), draws)
-    _, weighted = products.weighted_power_sums(values, factors=series.same, columns=series.factors)
-    return series.total(weighted)
+    return series.total(products.weighted_sums(values, factors=series.same, columns=series.factors))
 
 
 def coupled(values: sparse.csr_array, chances: np.ndarray, draws: int) -> np.ndarray:
-    return joint.coupled_sums(values, np.ones(200), chances, draws)[1]
+    return joint.coupled_products(values, np.ones(200), chances, draws)
 
 
 @pytest.mark.parametrize("draws", [1000, 20_000, 1_000_000])
@@ -167,7 +190,8 @@ def test_series_agrees_with_all_couples(draws: int, limit: float) -> None:
     values, chances = couples(draws, limit)
     expected = joint._by_blocks(values, chances, draws)
     assert by_series(values, chances, draws) == pytest.approx(expected, rel=1e-12)
-    assert coupled(values, chances, draws) == pytest.approx(expected, rel=1e-12)
+    whole = products.gram(values) + expected
+    assert coupled(values, chances, draws) == pytest.approx(whole, rel=1e-12)
 
 
 @pytest.mark.parametrize(("name", "less"), [("SERIES_DEGREE", 0), ("SERIES_POWER", 1)])
@@ -197,10 +221,10 @@ def test_labels_scale_the_couples_and_nothing_else() -> None:
     values, chances = couples(20_000, 0.05)
     label = np.random.default_rng(3).random(200) * (np.arange(200) % 3 > 0)
     scaled = sparse.csr_array(values.toarray() * label[:, None])
+    unlabeled = products.gram(values) - products.gram(scaled)
     for draws in (900, 20_000):
-        sums, found = joint.coupled_sums(values, label, chances, draws)
-        assert found == pytest.approx(coupled(scaled, chances, draws), rel=1e-12)
-        assert (sums.squares == products.power_sums(values).squares).all()
+        found = joint.coupled_products(values, label, chances, draws)
+        assert found == pytest.approx(unlabeled + coupled(scaled, chances, draws), rel=1e-12)
 
 
 def test_series_looks_at_every_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -393,8 +393,8 @@ def _steps(pool: Pool, cost: FloatArray, budget: float, batch_budget: float | No
     if not _affordable(float(cost[dearest].sum()), size):
         names = " and ".join(repr(pool.topics[topic]) for topic in dearest.tolist())
         raise QueryError(
-            f"batch size (batch_budget) must be at least {cost[dearest].sum():g}, to pay for the two"
-            f" most expensive topics, {names}, not {size:g}"
+            f"batch size (batch_budget) must be at least {cost[dearest].sum():g}, to pay for the"
+            f" two most expensive topics, {names}, not {size:g}"
         )
     needed = int(np.ceil(min(budget, float(cost.sum())) / size * (1.0 - ROUNDING)))
     return np.asarray(np.minimum(size * np.arange(1, needed + 1), budget))
