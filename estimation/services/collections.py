@@ -1,16 +1,22 @@
 """The judged collection of a round: what estimates of runs that arrive later need."""
 
 import io
+from typing import Any
 
 import numpy as np
 
-from estimation.core.collection import JudgedCollection
-from estimation.core.designs import Design
-from estimation.core.draws import Sample
+from estimation.core.active_collection import ActiveCollection
+from estimation.core.collection import Collection
 from estimation.core.labels import LabelRows
+from estimation.core.pair_collection import PairCollection
+from estimation.core.rounds import PairRound, TopicRound
+from estimation.core.topic_collection import TopicCollection
 from estimation.formats.collections import write_collection
-from estimation.models import Draw, EstimateSet, Round
-from estimation.services import files, pools
+from estimation.models import EstimateSet, Round
+from estimation.selectors import draws_behind
+from estimation.services import designing
+from estimation.services.estimates import columns_of
+from estimation.services.together import Counted
 from judging import selectors as judging
 
 
@@ -21,26 +27,49 @@ def collection_zip(row: Round, shown: EstimateSet) -> bytes:
     return buffer.getvalue()
 
 
-def collection_of(row: Round, shown: EstimateSet) -> JudgedCollection:
-    if row.pool is None:
-        raise ValueError(f"round {row.pk} has not been drawn")
-    design = Design.load(files.path_of(row.design_file))
-    # Whoever has the seed knows which pairs come next: it is told when none does.
-    is_complete = shown.batches == design.batches
-    return JudgedCollection.of(
-        pools.load(row.pool),
-        design,
-        Sample.load(files.path_of(row.sample_file)),
-        labels=_labels(row, shown.batches),
-        batches=shown.batches,
-        max_grade=row.campaign.max_grade,
-        version=shown.provenance["evalsite"],
-        seed=row.seed if is_complete else None,
-    )
+def collection_of(row: Round, shown: EstimateSet) -> Collection:
+    """Everything that the estimates rest on, of a round of documents."""
+    pool, drawn = columns_of(row)
+    kept: dict[str, Any] = {
+        "labels": _labels(shown),
+        "max_grade": row.campaign.max_grade,
+        "version": shown.provenance["evalsite"],
+    }
+    secret = _seeds_of_open_rounds(row)
+    if isinstance(drawn, PairRound):
+        counted = _counted(row, shown)
+        seeds = [_unless(each.row.seed, secret) for each in counted]
+        return PairCollection.of(pool, [each.part for each in counted], seeds=seeds, **kept)
+    kept |= {
+        "batches": shown.batches,
+        "seed": _unless(row.seed, secret),
+        "measures": designing.measures_of(row),
+    }
+    if isinstance(drawn, TopicRound):
+        return TopicCollection.of(pool, drawn.design, drawn.sample, **kept)
+    return ActiveCollection.of(pool, drawn, **kept)
 
 
-def _labels(row: Round, batches: int) -> LabelRows:
-    draws = Draw.objects.filter(round=row, batch_number__lte=batches)
+def _counted(row: Round, shown: EstimateSet) -> list[Counted]:
+    """The rounds that the estimates rest on, in their order: earlier ones, then this one."""
+    batches = shown.all_batches
+    rows = Round.objects.filter(campaign=row.campaign_id, number__in=batches).order_by("number")
+    return [Counted(each, batches[each.number]) for each in rows]
+
+
+def _seeds_of_open_rounds(row: Round) -> set[str]:
+    """Whoever has such a seed knows what comes next in a round that has a batch left."""
+    rounds = Round.objects.filter(campaign=row.campaign_id).exclude(state=Round.State.COMPLETE)
+    return set(rounds.values_list("seed", flat=True))
+
+
+def _unless(seed: str, secret: set[str]) -> str | None:
+    return None if seed in secret else seed
+
+
+def _labels(shown: EstimateSet) -> LabelRows:
+    """Pairs that several rounds drew stand at one place in the pool, which is the same for all."""
+    draws = draws_behind(shown)
     positions = dict(draws.values_list("pair_id", "position"))
     rows = sorted(
         (positions[label.pair], label.grade) for label in judging.labels(draws.values("pair"))

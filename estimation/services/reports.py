@@ -2,7 +2,8 @@
 
 ``estimates.csv`` and ``judgments.csv`` are for people and spreadsheets, ``estimates.json`` and
 ``qrels.txt`` for programs, ``report.html`` reads like the evaluation section of a paper.
-``collection.zip`` is what estimates of further runs need.
+``collection.zip`` is what estimates of further runs need; only rounds of preferences between
+documents have none.
 """
 
 import json
@@ -62,17 +63,10 @@ def make(job: jobs.Running) -> None:
             )
 
 
-COLLECTED = (
-    Round.Method.POISSON, Round.Method.PRIORITY, Round.Method.IID, Round.Method.PER_QUERY
-)  # fmt: skip
-
-
 def _is_offered(name: str, shown: EstimateSet) -> bool:
-    """A judged collection is of documents, of one draw with probabilities fixed beforehand."""
-    row = shown.round
-    of_documents = parse_measure(row.measure).family != "preference"
-    collected = of_documents and row.method in COLLECTED and not shown.earlier
-    return name != Report.Name.COLLECTION or collected
+    """A judged collection holds judgments of documents; preferences are of two at a time."""
+    of_documents = parse_measure(shown.round.measure).family != "preference"
+    return name != Report.Name.COLLECTION or of_documents
 
 
 ESTIMATE_COLUMNS = (

@@ -9,17 +9,14 @@ import pytest
 
 from estimation.core import goals
 from estimation.core.arrays import frozen
-from estimation.core.collection import (
-    CollectionError,
-    JudgedCollection,
-    evaluate_runs,
-    find_pairs,
-)
+from estimation.core.collection import CollectionError, find_pairs
+from estimation.core.combining import Part
 from estimation.core.designs import METHODS, Design, make_design
 from estimation.core.draws import Sample, draw
 from estimation.core.evaluation import MeasureResult, evaluate
 from estimation.core.labels import LabelError, LabelRows
 from estimation.core.measures import MeasureError, parse_measure
+from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
 from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
@@ -41,9 +38,8 @@ def design_of(pool: Pool, method: str = "poisson", **options) -> Design:
 
 
 def collected(pool: Pool, design: Design, sample: Sample, labels: LabelRows, batches: int = 1):
-    return JudgedCollection.of(
-        pool, design, sample, labels=labels, batches=batches, max_grade=MAX_GRADE, version="0.1"
-    )
+    parts = [Part(design, sample, batches)]
+    return PairCollection.of(pool, parts, labels=labels, max_grade=MAX_GRADE, version="0.1")
 
 
 def sample_of(design: Design, pairs: np.ndarray, draws: np.ndarray) -> Sample:
@@ -56,7 +52,7 @@ def sample_of(design: Design, pairs: np.ndarray, draws: np.ndarray) -> Sample:
     )
 
 
-def all_collections(pool: Pool, method: str) -> Iterator[tuple[float, JudgedCollection]]:
+def all_collections(pool: Pool, method: str) -> Iterator[tuple[float, PairCollection]]:
     """Every sample of the tiny pool with its probability."""
     design = design_of(pool, method)
     none = np.array([], dtype=np.int64)
@@ -76,15 +72,15 @@ def all_collections(pool: Pool, method: str) -> Iterator[tuple[float, JudgedColl
             yield probability, collected(pool, design, sample_of(design, pairs, draws), labels)
 
 
-Estimator = Callable[[JudgedCollection, dict[str, RankedLists]], np.ndarray]
+Estimator = Callable[[PairCollection, dict[str, RankedLists]], np.ndarray]
 
 
-def estimated(collection: JudgedCollection, runs: dict[str, RankedLists]) -> np.ndarray:
-    result = evaluate_runs(collection, runs, measures=[DCG]).results[0]
+def estimated(collection: PairCollection, runs: dict[str, RankedLists]) -> np.ndarray:
+    result = collection.evaluate(runs, measures=[DCG]).results[0]
     return np.concatenate([result.estimate.value, result.estimate.se**2])
 
 
-def among_judged_only(collection: JudgedCollection, runs: dict[str, RankedLists]) -> np.ndarray:
+def among_judged_only(collection: PairCollection, runs: dict[str, RankedLists]) -> np.ndarray:
     """The twin: the mean utility of judged documents by the run's weights, as if all were alike."""
     pool = collection.pool_for(runs)
     weights = pool.weights(DCG).toarray()[:, 0]
@@ -110,15 +106,17 @@ def moments(pool: Pool, method: str, runs: dict[str, RankedLists], estimator: Es
     return first[0], second - first[0] ** 2, first[1]
 
 
-def truth(run: dict[str, str], eligible: str = "abcxy") -> float:
+BY_DOCNO = dict(zip("abcxy", GRADES.tolist(), strict=True))
+
+
+def truth(run: dict[str, str], grade: dict[str, int] = BY_DOCNO) -> float:
     """DCG@2 over three topics, by hand."""
-    grade = dict(zip("abcxy", GRADES.tolist(), strict=True))
     discounts = (1.0, 1.0 / np.log2(3.0))
     gains = (
         grade[docno] * discount
         for docnos in run.values()
         for docno, discount in zip(docnos, discounts, strict=False)
-        if docno in eligible
+        if docno in grade
     )
     return sum(gains) / 3
 
@@ -152,7 +150,7 @@ def test_out_of_reach_documents_make_a_lower_bound(tiny_pool: Pool, ranked, meth
     reached = {topic: docnos.replace("n", "-") for topic, docnos in run.items()}
     assert mean == pytest.approx(truth(reached), **EXACT)
     _, collection = next(all_collections(tiny_pool, method))
-    result = evaluate_runs(collection, late, measures=[DCG]).results[0]
+    result = collection.evaluate(late, measures=[DCG]).results[0]
     weights = np.array([1.0, 1.0 / np.log2(3.0)])
     assert result.support == pytest.approx([1.0 - weights[0] / (2 * weights.sum())], **EXACT)
 
@@ -165,7 +163,7 @@ def test_a_design_that_left_documents_out_says_so(tiny_pool: Pool, ranked) -> No
     collection = collected(tiny_pool, design, sample, labels)
     assert len(collection) == len(tiny_pool)
     runs = {"inside": ranked({"t2": "xy"}), "outside": ranked({"t1": "bc", "t2": "x"})}
-    result = evaluate_runs(collection, runs, measures=[DCG]).results[0]
+    result = collection.evaluate(runs, measures=[DCG]).results[0]
     second = 1.0 / np.log2(3.0)
     assert result.support == pytest.approx([1.0, 1.0 / (2.0 + second)], **EXACT)
     assert result.support[0] == 1.0
@@ -230,7 +228,7 @@ def test_a_run_of_the_pool_gets_the_same_bits(
         wide_pool, design, sample, labels=labels, measures=measures, max_grade=MAX_GRADE, batches=2
     )
     collection = collected(wide_pool, design, sample, labels, batches=2)
-    now = evaluate_runs(collection, {tag: RUNS[tag] for tag in subset}, measures=measures)
+    now = collection.evaluate({tag: RUNS[tag] for tag in subset}, measures=measures)
     assert (now.judged_pairs, now.judgments) == (then.judged_pairs, then.judgments)
     assert now.draws == then.draws
     for before, after in zip(then.results, now.results, strict=True):
@@ -278,7 +276,9 @@ def test_what_is_kept_is_in_canonical_order(wide_pool: Pool) -> None:
     )
     assert one.labels.pair.tolist() == other.labels.pair.tolist()
     assert one.labels.grade.tolist() == other.labels.grade.tolist()
-    assert [sorted(part) == part.tolist() for part in np.split(one.sample.draws, 3)] == [True] * 3
+    (part,) = one.parts
+    batches = np.split(part.sample.draws, 3)
+    assert [each.tolist() for each in batches] == [sorted(each.tolist()) for each in batches]
     assert one.measures == (DCG,)
 
 
@@ -300,7 +300,7 @@ def test_late_runs_of_trec8_are_covered_by_their_intervals(trec8) -> None:
         collection = collected(pool, design, sample, labels)
         if not covered:
             target, weights = reachable(collection, late, trec8, measure)
-        estimate = evaluate_runs(collection, late, measures=[measure]).results[0].estimate
+        estimate = collection.evaluate(late, measures=[measure]).results[0].estimate
         covered.append((estimate.low <= target) & (target <= estimate.high))
         off.append(estimate.value / target - 1.0)
         seen = weights[sample.pair]
@@ -311,13 +311,13 @@ def test_late_runs_of_trec8_are_covered_by_their_intervals(trec8) -> None:
     assert abs(np.mean(twin_off)) > 0.1
 
 
-def reachable(collection: JudgedCollection, late: dict[str, RankedLists], trec8, measure):
+def reachable(collection: PairCollection, late: dict[str, RankedLists], trec8, measure):
     """The runs' values from documents that could be sampled, and their weights, by pair."""
     pool = collection.pool_for(late)
     place = find_pairs(
         collection.topic, collection.docno, among_topic=pool.topic, among_docno=pool.docno
     )
-    weights = pool.weights(measure)[place].toarray() * collection.design.eligible[:, None]
+    weights = pool.weights(measure)[place].toarray() * collection.parts[0].design.eligible[:, None]
     return weights.T @ trec8.grades(pool)[place], weights
 
 
@@ -325,10 +325,27 @@ def reachable(collection: JudgedCollection, late: dict[str, RankedLists], trec8,
 
 
 @pytest.fixture
-def good(tiny_pool: Pool) -> JudgedCollection:
+def good(tiny_pool: Pool) -> PairCollection:
     design = design_of(tiny_pool, "iid", budget=6, batch_size=3)
     sample = draw(tiny_pool, design, seed="s")
     return collected(tiny_pool, design, sample, LabelRows(sample.pair, GRADES[sample.pair]), 2)
+
+
+def part_with(collection: PairCollection, **changes: object) -> dict[str, object]:
+    return {"parts": (replace(collection.parts[0], **changes),)}
+
+
+def design_with(collection: PairCollection, **changes: object) -> dict[str, object]:
+    return part_with(collection, design=replace(collection.parts[0].design, **changes))
+
+
+def sample_with(collection: PairCollection, **changes: object) -> dict[str, object]:
+    return part_with(collection, sample=replace(collection.parts[0].sample, **changes))
+
+
+def sizes_with(collection: PairCollection, size: float, at: int = 1) -> dict[str, object]:
+    before = collection.parts[0].design.size
+    return design_with(collection, size=np.where(np.arange(5) == at, size, before))
 
 
 BAD = {
@@ -339,31 +356,28 @@ BAD = {
     "must be of one length": lambda c: {"docno": c.docno[1:]},
     "topic must lie between 0 and 2": lambda c: {"topic": c.topic + 3},
     "docno 'a' of topic 't1' does not": lambda c: {"docno": c.docno[[1, 0, 2, 3, 4]]},
-    "size of docno 'b' of topic 't1' must be >= 0, not nan": lambda c: {
-        "design": replace(c.design, size=np.where(np.arange(5) == 1, np.nan, c.design.size))
-    },
-    "not -0.5": lambda c: {
-        "design": replace(c.design, size=np.where(np.arange(5) == 1, -0.5, c.design.size))
-    },
-    "sizes of all pairs must make up a whole": lambda c: {
-        "design": replace(c.design, size=c.design.size * 1.01)
-    },
-    "never fall": lambda c: {"design": replace(c.design, steps=np.array([6.0, 3.0]))},
-    "must be positive": lambda c: {"design": replace(c.design, steps=np.array([np.nan]))},
-    "whole numbers of draws": lambda c: {"design": replace(c.design, steps=np.array([2.5, 6.0]))},
-    "strata must be 1 for iid, not 2": lambda c: {"design": replace(c.design, strata=2)},
-    "draws must be 6 by the steps, not 5": lambda c: {
-        "sample": replace(c.sample, draws=c.sample.draws[1:])
-    },
-    "batch must lie between 1 and 2": lambda c: {
-        "sample": replace(c.sample, batch=c.sample.batch + 2)
-    },
-    "drawn with probability 0": lambda c: {
-        "design": replace(
-            c.design,
-            size=np.where(np.arange(5) == c.sample.pair[0], 0.0, 1.0)
-            / 4,
-        )
+    "at least one, not 0 and 0": lambda c: {"parts": (), "seeds": ()},
+    "at least one, not 1 and 2": lambda c: {"seeds": (None, None)},
+    "not 4 sizes for 5 pairs": lambda c: design_with(c, size=c.parts[0].design.size[1:]),
+    "size of docno 'b' of topic 't1' must be >= 0, not nan": lambda c: sizes_with(c, np.nan),
+    "not -0.5": lambda c: sizes_with(c, -0.5),
+    "sizes of all pairs must make up a whole": lambda c: design_with(
+        c, size=c.parts[0].design.size * 1.01
+    ),
+    "never fall": lambda c: design_with(c, steps=np.array([6.0, 3.0])),
+    "must be positive": lambda c: design_with(c, steps=np.array([np.nan])),
+    "whole numbers of draws": lambda c: design_with(c, steps=np.array([2.5, 6.0])),
+    "strata must be 1 for iid, not 2": lambda c: design_with(c, strata=2),
+    "draws must be 6 by the steps, not 5": lambda c: sample_with(
+        c, draws=c.parts[0].sample.draws[1:]
+    ),
+    "batch must lie between 1 and 2": lambda c: sample_with(c, batch=c.parts[0].sample.batch + 2),
+    "drawn with probability 0": lambda c: design_with(
+        c, size=np.where(np.arange(5) == c.parts[0].sample.pair[0], 0.0, 0.25)
+    ),
+    "numbers must count up from 1 as they come, not 2": lambda c: part_with(c, numbers="2"),
+    "labels.pair must lie between 0 and 4": lambda c: {
+        "labels": LabelRows(c.labels.pair + 5, c.labels.grade)
     },
     "was sampled but is not judged": lambda c: {
         "labels": LabelRows(c.labels.pair[1:], c.labels.grade[1:])
@@ -371,11 +385,11 @@ BAD = {
     "grade must lie between 0 and 3, not 4": lambda c: {
         "labels": LabelRows(c.labels.pair, c.labels.grade * 0 + 4)
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("message", BAD)
-def test_parts_that_do_not_fit_are_named(good: JudgedCollection, message: str) -> None:
+def test_parts_that_do_not_fit_are_named(good: PairCollection, message: str) -> None:
     with pytest.raises(CollectionError) as refused:
         replace(good, **BAD[message](good))
     assert message in str(refused.value)
@@ -409,18 +423,20 @@ def test_preferences_are_refused(ranked) -> None:
         collected(pool, design, sample, rows)
 
 
-def test_runs_and_measures_that_cannot_be_estimated(good: JudgedCollection, ranked) -> None:
+def test_runs_and_measures_that_cannot_be_estimated(good: PairCollection, ranked) -> None:
     late = {"late": ranked(LATE)}
     with pytest.raises(PoolError, match="one run"):
-        evaluate_runs(good, {}, measures=[DCG])
+        good.evaluate({}, measures=[DCG])
     with pytest.raises(ValueError, match="must be a measure"):
-        evaluate_runs(good, late, measures=[])
+        good.evaluate(late, measures=[])
     with pytest.raises(MeasureError, match="judged on pairs of documents"):
-        evaluate_runs(good, late, measures=[parse_measure("#ofSwaps")])
+        good.evaluate(late, measures=[parse_measure("#ofSwaps")])
     with pytest.raises(PoolError, match="score"):
-        evaluate_runs(good, late, measures=[parse_measure("MSE")])
+        good.evaluate(late, measures=[parse_measure("MSE")])
     with pytest.raises(ValueError, match="confidence"):
-        evaluate_runs(good, late, measures=[DCG], confidence=1.0)
+        good.evaluate(late, measures=[DCG], confidence=1.0)
+    with pytest.raises(ValueError, match=r"interval must be one of student, .*, not 'bernstein'"):
+        good.evaluate(late, measures=[DCG], interval="bernstein")
     assert not issubclass(CollectionError, LabelError)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from estimation.core import goals
-from estimation.core.collection import JudgedCollection, carry_over, evaluate_runs, find_pairs
+from estimation.core.collection import carry_over, find_pairs
+from estimation.core.combining import Part
 from estimation.core.designs import METHODS, Design, make_design
 from estimation.core.draws import Sample, draw
 from estimation.core.evaluation import MeasureResult, evaluate
@@ -15,6 +16,7 @@ from estimation.core.intervals import Bound
 from estimation.core.labels import LabelRows
 from estimation.core.later_runs import OF_ONE_RUN, evaluate_with_later_runs
 from estimation.core.measures import Measure, parse_measure
+from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
@@ -130,11 +132,11 @@ def test_plainly_the_support_under_a_ratio_measure_would_not_stay() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_later_run_gets_what_the_collection_says_of_it(method: str) -> None:
     case = Case(method)
-    collection = JudgedCollection.of(
-        case.pool, case.design, case.sample,
-        labels=case.labels, batches=2, max_grade=MAX_GRADE, version="0",
+    collection = PairCollection.of(
+        case.pool, [Part(case.design, case.sample, 2)],
+        labels=case.labels, max_grade=MAX_GRADE, version="0",
     )  # fmt: skip
-    apart = evaluate_runs(collection, {"another": LATE["another"]}, measures=MEASURES).results
+    apart = collection.evaluate({"another": LATE["another"]}, measures=MEASURES).results
     for alone, now in zip(apart, case.together(), strict=True):
         at = now.runs.index("another")
         assert now.support[at] == pytest.approx(alone.support[0], rel=1e-12)
@@ -300,7 +302,7 @@ def test_pools_that_do_not_belong_together_are_refused(ranked) -> None:
     with pytest.raises(ValueError, match="topics and the depth"):
         evaluated(build_pool(TOPICS, RUNS | LATE, depth=9, scores=True))
     other = {tag: lists(99) for tag in RUNS}
-    with pytest.raises(ValueError, match=r"lacks docno 'd\d+' of topic 't\d'"):
+    with pytest.raises(ValueError, match=r"lacks document 'd\d+' of topic 't\d'"):
         evaluated(pool_of(other))
     with pytest.raises(ValueError, match="preferences"):
         evaluated(preference_pool(case.joined, depth=3))

@@ -11,12 +11,15 @@ from django.test import Client
 from django.urls import reverse
 
 from estimation import selectors
-from estimation.core.collection import JudgedCollection
+from estimation.core.later_runs import OF_ONE_RUN
+from estimation.core.pair_collection import PairCollection
 from estimation.formats.collections import read_collection
 from estimation.models import Draw, EstimateSet, Report, Round
-from estimation.services import collections, files, reports
+from estimation.services import collections, estimates, files, reports
+from estimation.services.runs import read_back
 from judging.formats.problems import Problems
 from judging.models import Campaign, User
+from tests.estimation.test_later_runs import join, of_run, with_news
 from tests.support import evaluation
 
 pytestmark = pytest.mark.django_db
@@ -27,11 +30,11 @@ def collection_report(row: Round) -> Report:
     return report
 
 
-def content_of(report: Report) -> JudgedCollection:
+def content_of(report: Report) -> PairCollection:
     problems = Problems(report.name)
     with files.path_of(report.file).open("rb") as file:
         found = read_collection(file, problems)
-    assert found is not None, problems.errors
+    assert isinstance(found, PairCollection), problems.errors
     return found
 
 
@@ -41,18 +44,28 @@ def latest(row: Round) -> EstimateSet:
     return shown
 
 
+def latest_report(row: Round) -> Report:
+    made = evaluation.made_reports(row)
+    return next(
+        each
+        for each in made
+        if each.name == Report.Name.COLLECTION and each.estimate_set == latest(row)
+    )
+
+
 def test_it_holds_the_batches_of_the_estimates_and_no_more(judged: Round) -> None:
     shown = latest(judged)
     found = content_of(collection_report(judged))
     assert judged.pool is not None
     draws = Draw.objects.filter(round=judged, batch_number__lte=shown.batches)
     assert 0 < shown.batches < found_batches(judged)
-    assert found.design.batches == shown.batches
-    assert len(found.sample) == draws.count() == shown.pair_count
+    (part,) = found.parts
+    assert part.design.batches == shown.batches
+    assert len(part.sample) == draws.count() == shown.pair_count
     assert len(found.labels.pair) == shown.label_count
     assert len(found) == judged.pool.pair_count
     assert found.version == shown.provenance["evalsite"]
-    assert found.design.pool_digest == shown.provenance["pool"]
+    assert found.pool_digest == shown.provenance["pool"]
     assert [str(measure) for measure in found.measures] == selectors.measures_of(judged)
 
 
@@ -77,34 +90,150 @@ def test_it_names_no_assessor(judged: Round) -> None:
     assert [name for name in names if name in told] == []
 
 
-def test_the_seed_is_told_when_no_batch_is_left_to_guess(judged: Round, campaign: Campaign) -> None:
-    assert content_of(collection_report(judged)).seed is None
+# --------------------------------------------------------------- rounds that go together
+
+
+def seeds_of(row: Round) -> tuple[str | None, ...]:
+    kept = collections.collection_of(row, latest(row))
+    assert isinstance(kept, PairCollection)
+    return kept.seeds
+
+
+def judge_all(campaign: Campaign, *rows: Round) -> None:
     while evaluation.judge(campaign, 100):
         pass
-    judged.refresh_from_db()
-    assert judged.state == Round.State.COMPLETE
-    report = next(
-        each
-        for each in evaluation.made_reports(judged)
-        if each.name == Report.Name.COLLECTION and each.estimate_set == latest(judged)
-    )
-    assert content_of(report).seed == "s"
+    for row in rows:
+        row.refresh_from_db()
+        assert row.state == Round.State.COMPLETE
+
+
+def judge_in_part(campaign: Campaign, first: Round, second: Round) -> None:
+    """Until the first round is complete and the second has estimates, with batches left."""
+    while first.state != Round.State.COMPLETE or selectors.latest_estimates(second) is None:
+        assert evaluation.judge(campaign, 5)
+        first.refresh_from_db()
+    assert latest(second).batches < found_batches(second)
+
+
+def two_rounds(campaign: Campaign, method: str = "poisson", seeds: str = "st") -> list[Round]:
+    """Both are drawn before anything is judged; the second counts what the first finds."""
+    plans = ({"budget": 60}, {"budget": 100, "with_earlier": True})
+    return [
+        evaluation.drawn(campaign, method=method, seed=seed, **each)
+        for seed, each in zip(seeds, plans, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("method", ["poisson", "iid"])
+@pytest.mark.parametrize("complete", [False, True])
+def test_runs_of_the_pool_get_the_numbers_of_the_recompute(
+    campaign: Campaign, method: str, complete: bool
+) -> None:
+    """To the last bit, also while some batches are not complete."""
+    first, second = two_rounds(campaign, method)
+    judge_in_part(campaign, first, second)
+    if complete:
+        judge_all(campaign, first, second)
+    shown = latest(second)
+    assert shown.earlier == {"1": found_batches(first)}
+    found = content_of(latest_report(second))
+    assert [part.design.batches for part in found.parts] == [*shown.all_batches.values()]
+    assert [str(measure) for measure in found.measures] == selectors.measures_of(second)
+    outcome = estimates.from_scratch(second)
+    assert outcome is not None
+    assert outcome.digest == shown.digest
+    lists = {run.tag: read_back(run).lists for run in campaign.runs.all()}
+    now = found.evaluate(lists, measures=found.measures)
+    assert (now.judged_pairs, now.judgments) == (shown.pair_count, shown.label_count)
+    for before, after in zip(outcome.evaluation.results, now.results, strict=True):
+        assert after.runs == before.runs
+        for name, estimator in before.estimators.items():
+            for field in (*OF_ONE_RUN, "covariance"):
+                kept = getattr(after.estimators[name], field).tolist()
+                assert kept == getattr(estimator, field).tolist(), field
+        assert after.support.tolist() == before.support.tolist()
+        assert after.by_topic.tolist() == before.by_topic.tolist()
+        assert after.ranking.verdicts.tolist() == before.ranking.verdicts.tolist()
+    first.refresh_from_db()
+    assert len(content_of(collection_report(first)).parts) == 1
+
+
+@pytest.mark.parametrize("method", ["poisson", "iid"])
+def test_a_later_run_gets_the_numbers_of_the_recompute(campaign: Campaign, method: str) -> None:
+    """The collection does not change by its joining."""
+    first, second = two_rounds(campaign, method)
+    judge_in_part(campaign, first, second)
+    before = content_of(latest_report(second))
+    join(campaign, with_news("late"))
+    report = latest_report(second)
+    assert content_of(report).pool_digest == before.pool_digest
+    lists = {"late": read_back(campaign.runs.get(tag="late")).lists}
+    now = content_of(report).evaluate(lists, measures=before.measures)
+    for result in now.results:
+        stored = of_run(latest(second), "late", str(result.measure))
+        assert stored.late
+        for field in OF_ONE_RUN:
+            assert getattr(result.estimate, field)[0] == getattr(stored, field), field
+        assert result.support[0] == pytest.approx(stored.support, rel=1e-12)
+        assert 0.0 < stored.support < 1.0
+        size = result.effective_sample_size[0]
+        assert size == pytest.approx(stored.sample_size, rel=1e-12)
+
+
+# --------------------------------------------------------------------------------- seeds
+
+
+def test_the_seed_is_told_when_no_batch_is_left_to_guess(judged: Round, campaign: Campaign) -> None:
+    assert content_of(collection_report(judged)).seeds == (None,)
+    judge_all(campaign, judged)
+    assert content_of(latest_report(judged)).seeds == ("s",)
+
+
+def test_a_seed_is_kept_back_while_any_round_has_batches_left_by_it(campaign: Campaign) -> None:
+    """The first round is complete; another with its seed is not, or only drafted."""
+    first = evaluation.drawn(campaign, seed="s")
+    judge_all(campaign, first)
+    assert seeds_of(first) == ("s",)
+    drafted = evaluation.drafted(campaign, seed="s", budget=80)
+    assert seeds_of(first) == (None,)
+    other = evaluation.drafted(campaign, seed="t")
+    Round.objects.filter(pk=drafted.pk).delete()
+    assert seeds_of(first) == ("s",)
+    Round.objects.filter(pk=other.pk).update(seed="s")
+    assert seeds_of(first) == (None,)
+
+
+@pytest.mark.parametrize(("seeds", "told"), [("st", ("s", "t")), ("ss", ("s", "s"))])
+def test_seeds_of_rounds_that_go_together(
+    campaign: Campaign, seeds: str, told: tuple[str, ...]
+) -> None:
+    first, second = two_rounds(campaign, seeds=seeds)
+    judge_in_part(campaign, first, second)
+    assert seeds_of(second) == ((None, None) if seeds == "ss" else ("s", None))
+    assert seeds_of(first) == ((None,) if seeds == "ss" else ("s",))
+    judge_all(campaign, first, second)
+    assert seeds_of(second) == told
+    numbers = [part.numbers for part in content_of(latest_report(second)).parts]
+    assert numbers == (["1", "2"] if seeds == "st" else ["1", "1"])
+
+
+# ------------------------------------------------------------------------------- offered
 
 
 @pytest.mark.parametrize(
     ("changes", "offered"),
-    [({}, True), ({"measure": "#ofSwaps"}, False), ({"method": "active"}, False)],
-)
+    [({}, True), ({"measure": "#ofSwaps"}, False), ({"method": "active"}, True),
+     ({"method": "query"}, True)],
+)  # fmt: skip
 def test_it_is_offered_where_it_makes_sense(
     changes: dict[str, str], offered: bool, judged: Round
 ) -> None:
-    """Preferences are no judgments of documents; active probabilities depend on judgments."""
+    """Preferences are no judgments of documents."""
     row = Round(**{"measure": judged.measure, "method": judged.method} | changes)
-    shown = EstimateSet(round=row)
-    assert reports._is_offered(Report.Name.COLLECTION, shown) is offered
-    shown.earlier = {"1": 2}
-    assert not reports._is_offered(Report.Name.COLLECTION, shown)
-    assert reports._is_offered(Report.Name.HTML, shown)
+    for earlier in ({}, {"1": 2}):
+        shown = EstimateSet(round=row, earlier=earlier)
+        assert reports._is_offered(Report.Name.COLLECTION, shown) is offered
+        assert reports._is_offered(Report.Name.HTML, shown)
 
 
 def test_every_file_says_what_it_is_good_for(

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from estimation.core.collection import evaluate_runs
+from estimation.core.pair_collection import PairCollection
 from estimation.core.planning import expected_half_widths, half_width_curve
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import QueryDesign, labeled_pairs
@@ -214,11 +214,12 @@ def test_a_round_with_costs_is_judged_reported_and_read_back(
     problems = Problems("collection.zip")
     with made[Report.Name.COLLECTION].open("rb") as file:
         collection = read_collection(file, problems)
-    assert collection is not None, problems.errors
-    np.testing.assert_array_equal(np.sort(collection.design.size), np.sort(design_file(row).size))
+    assert isinstance(collection, PairCollection), problems.errors
+    (part,) = collection.parts
+    np.testing.assert_array_equal(np.sort(part.design.size), np.sort(design_file(row).size))
     shown = row.estimate_sets.last()
     assert shown is not None
     lists = {run.tag: read_back(run).lists for run in campaign.runs.all()}
-    estimated = evaluate_runs(collection, lists, measures=[MEASURE]).results[0].estimate.value
+    estimated = collection.evaluate(lists, measures=[MEASURE]).results[0].estimate.value
     stored = shown.estimates.filter(measure="DCG@10", primary=True).order_by("run__tag")
     assert [each.value for each in stored] == pytest.approx(estimated.tolist(), rel=1e-12)

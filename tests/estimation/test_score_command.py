@@ -14,18 +14,21 @@ from django.core.management import CommandError, call_command
 
 from estimation import selectors
 from estimation.core import goals
-from estimation.core.collection import JudgedCollection, evaluate_runs
+from estimation.core.collection import Collection
+from estimation.core.combining import Part
 from estimation.core.designs import make_design
 from estimation.core.draws import draw
 from estimation.core.labels import LabelRows
 from estimation.core.measures import parse_measure
-from estimation.core.pool import build_pool
+from estimation.core.pair_collection import PairCollection
+from estimation.core.pool import Pool, build_pool
 from estimation.core.priors import make_prior
 from estimation.formats.collections import read_collection, write_collection
 from estimation.formats.runs import read_run
 from estimation.models import Estimate, Report, Round
 from estimation.services import files
 from judging.formats.problems import Problems
+from tests.estimation.test_later_runs import with_news
 from tests.support import evaluation
 from tests.support.material import small_material
 
@@ -50,7 +53,10 @@ def score(*arguments: object) -> Said:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A collection drawn for run1 and run2, and the files of all four runs."""
+    """Collections drawn for run1 and run2, and the files of all four runs.
+
+    ``collection.zip`` is of one round, ``together.zip`` of two rounds of draws.
+    """
     made = tmp_path_factory.mktemp("score")
     lists = {}
     for name, content in MATERIAL.runs.items():
@@ -61,27 +67,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pool = build_pool(
         [f"t{n}" for n in range(1, 7)], {tag: lists[tag] for tag in ("run1", "run2")}, depth=12
     )
-    goal = goals.absolute("run1", "run2")
-    prior = make_prior(pool, name="rank", goal=goal, measure=DCG, max_grade=3)
-    design = make_design(
-        pool, goal=goal, measure=DCG, prior=prior, budget=40, batch_size=20,
-        reported=[parse_measure("P@10")],
-    )  # fmt: skip
-    sample = draw(pool, design, seed="s")
-    keys = [(pool.topics[pool.topic[p]], pool.docno[p].decode()) for p in sample.pair]
-    grades = np.array([MATERIAL.truth[key] for key in keys])
-    collection = JudgedCollection.of(
-        pool, design, sample, labels=LabelRows(sample.pair, grades), batches=2, max_grade=3,
-        version="0.1",
-    )  # fmt: skip
-    with (made / "collection.zip").open("wb") as file:
-        write_collection(file, collection)
+    keep(made / "collection.zip", pool, [drawn_for(pool, "poisson", "s")])
+    keep(made / "together.zip", pool, [drawn_for(pool, "iid", seed) for seed in "st"])
     return made
 
 
-def loaded(folder: Path) -> JudgedCollection:
-    with (folder / "collection.zip").open("rb") as file:
-        found = read_collection(file, Problems("collection.zip"))
+def drawn_for(pool: Pool, method: str, seed: str) -> Part:
+    goal = goals.absolute("run1", "run2")
+    prior = make_prior(pool, name="rank", goal=goal, measure=DCG, max_grade=3)
+    design = make_design(
+        pool, goal=goal, measure=DCG, prior=prior, budget=40, batch_size=20, method=method,
+        reported=[parse_measure("P@10")],
+    )  # fmt: skip
+    return Part(design, draw(pool, design, seed=seed), numbers=seed)
+
+
+def keep(path: Path, pool: Pool, parts: list[Part]) -> None:
+    pairs = np.unique(np.concatenate([part.sample.pair for part in parts]))
+    keys = [(pool.topics[pool.topic[p]], pool.docno[p].decode()) for p in pairs]
+    labels = LabelRows(pairs, np.array([MATERIAL.truth[key] for key in keys]))
+    collection = PairCollection.of(pool, parts, labels=labels, max_grade=3, version="0.1")
+    with path.open("wb") as file:
+        write_collection(file, collection)
+
+
+def loaded(path: Path) -> Collection:
+    with path.open("rb") as file:
+        found = read_collection(file, Problems(path.name))
     assert found is not None
     return found
 
@@ -99,20 +111,21 @@ def test_lines_are_in_trec_evals_columns(folder: Path) -> None:
     assert said.err == ""
 
 
-def test_the_numbers_are_those_of_the_core(folder: Path) -> None:
+@pytest.mark.parametrize("name", ["collection.zip", "together.zip"])
+def test_the_numbers_are_those_of_the_core(folder: Path, name: str) -> None:
     run = read_run(io.BytesIO(MATERIAL.runs["run2.run"]), Problems(""))
     assert run is not None
-    result = evaluate_runs(loaded(folder), {"run2": run.lists}, measures=[DCG]).results[0]
+    result = loaded(folder / name).evaluate({"run2": run.lists}, measures=[DCG]).results[0]
     (found,) = json.loads(
         score(
-            folder / "collection.zip", folder / "run2.run", "--measure", "dcg@10",
+            folder / name, folder / "run2.run", "--measure", "dcg@10",
             "--format", "json",
         ).out
     )  # fmt: skip
     assert found["tag"] == "run2"
     assert found["measure"] == "DCG@10"
-    for name in ("value", "low", "high", "se"):
-        assert found[name] == getattr(result.estimate, name)[0]
+    for field in ("value", "low", "high", "se"):
+        assert found[field] == getattr(result.estimate, field)[0]
     assert found["support"] == 1.0
     assert found["effective_sample_size"] == result.effective_sample_size[0]
     assert found["lower_bound"] is False
@@ -211,7 +224,15 @@ def test_what_is_odd_about_a_run_is_told(folder: Path, tmp_path: Path) -> None:
         (["collection.zip", "run1.run", "--measure", "#ofSwaps"], "judged on pairs of documents"),
         (
             ["collection.zip", "run1.run", "--interval", "hoeffding"],
-            "--interval must be one of student, bernstein, chernoff for a sample drawn by poisson",
+            "--interval must be one of student, bernstein, chernoff for this collection, not",
+        ),
+        (
+            ["together.zip", "run1.run", "--interval", "empirical-bernstein"],
+            "--interval must be one of student, hoeffding, hoeffding-paper for this collection",
+        ),
+        (
+            ["together.zip", "run1.run", "--measure", "AP"],
+            "ratio measures cannot be estimated from several rounds of draws: AP",
         ),
         (["collection.zip", "run1.run", "--confidence", "1"], "between 0 and 1, not 1.0"),
         (["collection.zip", "run1.run", "--confidence", "nan"], "between 0 and 1, not nan"),
@@ -264,28 +285,82 @@ def test_no_database_is_needed(folder: Path, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("method", ["poisson", "iid"])
+@pytest.mark.parametrize(
+    ("method", "rounds"), [*((method, 1) for method in Round.Method), ("poisson", 2), ("iid", 2)]
+)
 @pytest.mark.django_db
 def test_runs_of_the_campaign_get_the_numbers_of_the_application(
-    tmp_path: Path, method: str
+    tmp_path: Path, method: str, rounds: int
 ) -> None:
     campaign = evaluation.with_material(slug=method)
-    row = evaluation.drawn(campaign, method=method)
-    evaluation.judge(campaign, 45)
-    row = Round.objects.get(pk=row.pk)
+    for seed in "st"[:rounds]:
+        row = evaluation.drawn(
+            campaign, method=method, seed=seed, with_earlier=seed == "t", budget=80, batch_size=40
+        )
+    while selectors.latest_estimates(row) is None:
+        assert evaluation.judge(campaign, 45)
+    assert_same_numbers(Round.objects.get(pk=row.pk), tmp_path)
+
+
+BEYOND = {
+    "query": (
+        ("MSE", "MSE cannot be computed from topics that are judged whole"),
+        ("#ofSwaps", "#ofSwaps cannot be computed from topics that are judged whole"),
+        ("AP", "AP needs every document of a topic judged; here 12 documents of the pool"),
+        ("DCG@12", "DCG@12 looks deeper than the 10 judged ranks"),
+    ),
+    "active": (
+        ("nDCG@10", "an active sample has no estimator for 'nDCG@10', only for AP"),
+        ("#ofSwaps", "an active sample has no estimator for '#ofSwaps', only for AP"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", BEYOND)
+@pytest.mark.django_db
+def test_rounds_of_topics_and_active_ones(tmp_path: Path, method: str) -> None:
+    """What is said of a run that joins later, and what such a round cannot say."""
+    campaign = evaluation.with_material(slug=method)
+    row = evaluation.drawn(campaign, method=method, budget=80, batch_size=40)
+    while selectors.latest_estimates(row) is None:
+        assert evaluation.judge(campaign, 45)
+    kept, late = collection_file(row), tmp_path / "late.run"
+    late.write_bytes(with_news("late"))
+    said = score(kept, late, "--format", "json", "--per-topic")
+    found = json.loads(said.out)
+    assert [each["measure"] for each in found] == selectors.measures_of(row)
+    for each in found:
+        assert 0.0 < each["support"] < 1.0
+        assert each["lower_bound"] is True
+        assert np.mean(list(each["topics"].values())) == pytest.approx(each["value"], rel=1e-12)
+        missing = f"{100 * (1 - each['support']):.3g} %"
+        assert f"late: {each['measure']} is a lower bound: {missing} of its weight" in said.err
+    with pytest.raises(CommandError, match="must be one of student for this collection, not 'be"):
+        score(kept, late, "--interval", "bernstein")
+    for measure, message in BEYOND[method]:
+        with pytest.raises(CommandError) as refused:
+            score(kept, late, "--measure", measure)
+        assert str(refused.value).startswith(message)
+
+
+def collection_file(row: Round) -> Path:
+    (report,) = (r for r in evaluation.made_reports(row) if r.name == Report.Name.COLLECTION)
+    return files.path_of(report.file)
+
+
+def assert_same_numbers(row: Round, folder: Path) -> None:
+    """What the command says of the campaign's runs is what the application says of them."""
     shown = selectors.latest_estimates(row)
     assert shown is not None
-    (report,) = (r for r in evaluation.made_reports(row) if r.name == Report.Name.COLLECTION)
+    kept = collection_file(row)
     for name, content in evaluation.SMALL.runs.items():
-        (tmp_path / name).write_bytes(content)
-    runs = sorted(tmp_path.glob("*.run"))
-    done = manage(
-        "score", files.path_of(report.file), *runs, "--format", "json", data=tmp_path / "data"
-    )
+        (folder / name).write_bytes(content)
+    runs = sorted(folder.glob("*.run"))
+    done = manage("score", kept, *runs, "--format", "json", data=folder / "data")
     assert done.returncode == 0, done.stderr
     told = {(each["tag"], each["measure"]): each for each in json.loads(done.stdout)}
     stored = Estimate.objects.filter(estimate_set=shown, primary=True).select_related("run")
-    assert len(told) == len(stored) == 8
+    assert len(told) == len(stored) == 4 * len(selectors.measures_of(row))
     for estimate in stored:
         found = told[estimate.run.tag, estimate.measure]
         for name in ("value", "se", "low", "high", "support"):

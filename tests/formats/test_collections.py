@@ -5,17 +5,18 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from estimation.core import goals
-from estimation.core.collection import JudgedCollection
+from estimation.core.combining import Part
 from estimation.core.designs import METHODS, make_design
 from estimation.core.draws import draw
 from estimation.core.labels import LabelRows
 from estimation.core.measures import parse_measure
+from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
 from estimation.formats.collections import (
@@ -44,35 +45,43 @@ def pooled() -> Pool:
     return build_pool([f"t{n}" for n in range(5)], {f"r{n}": lists(n) for n in range(3)}, depth=8)
 
 
-def collection(method: str = "poisson", **options) -> JudgedCollection:
-    pool = pooled()
+def part(pool: Pool, method: str, seed: str, **options) -> Part:
+    """A round, or its first two batches."""
     goal = goals.absolute("r0", "r1")
     prior = make_prior(pool, name="rank", goal=goal, measure=MEASURE, max_grade=3)
     settings = {"budget": 24, "batch_size": 8, "reported": [parse_measure("P@5")]} | options
     design = make_design(pool, goal=goal, measure=MEASURE, prior=prior, method=method, **settings)
-    sample = draw(pool, design, seed="s")
-    batches = min(2, design.batches)
-    pairs = np.repeat(sample.prefix(batches), 2)
+    sample = draw(pool, design, seed=seed)
+    return Part(design, sample, min(2, design.batches), numbers=seed)
+
+
+def collected(pool: Pool, parts: list[Part], **more) -> PairCollection:
+    drawn = [each.sample.prefix(each.used) for each in parts]
+    pairs = np.repeat(np.unique(np.concatenate(drawn)), 2)
     grades = np.random.default_rng(1).integers(0, 4, len(pairs))
-    return JudgedCollection.of(
-        pool, design, sample, labels=LabelRows(pairs, grades), batches=batches, max_grade=3,
-        version="0.1", seed="süß",
-    )  # fmt: skip
+    labels = LabelRows(pairs, grades)
+    return PairCollection.of(pool, parts, labels=labels, max_grade=3, version="0.1", **more)
 
 
-def written(given: JudgedCollection) -> bytes:
+def collection(method: str = "poisson", **options) -> PairCollection:
+    pool = pooled()
+    return collected(pool, [part(pool, method, "s", **options)], seeds=["süß"])
+
+
+def written(given: PairCollection) -> bytes:
     buffer = io.BytesIO()
     write_collection(buffer, given)
     return buffer.getvalue()
 
 
-def read(content: bytes) -> tuple[JudgedCollection | None, Problems]:
+def read(content: bytes) -> tuple[PairCollection | None, Problems]:
     problems = Problems("c.zip")
     try:
         found = read_collection(io.BytesIO(content), problems)
     except UnreadableError:
         found = None
     assert (found is not None) == problems.ok
+    assert found is None or isinstance(found, PairCollection)
     return found, problems
 
 
@@ -85,6 +94,10 @@ def assert_equal(one: object, other: object) -> None:
             assert first.tolist() == second.tolist(), field.name
         elif field.name in ("design", "sample", "labels"):
             assert_equal(first, second)
+        elif field.name == "parts":
+            assert len(first) == len(second)
+            for each, again in zip(first, second, strict=True):
+                assert_equal(each, again)
         else:
             assert first == second, field.name
 
@@ -103,9 +116,9 @@ def test_a_census_has_an_infinite_step() -> None:
     given = collection(budget=len(pooled()), batch_size=1000)
     found, _ = read(written(given))
     assert found is not None
-    assert found.design.is_census
+    assert found.parts[0].design.is_census
     assert_equal(given, found)
-    assert json.loads(member(written(given), FACTS))["steps"] == ["inf"]
+    assert json.loads(member(written(given), FACTS))["rounds"][0]["steps"] == ["inf"]
 
 
 def member(content: bytes, name: str) -> bytes:
@@ -120,9 +133,9 @@ def test_everything_is_plain_and_tells_nothing_of_assessors_and_time() -> None:
     assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
     headers = {name: member(content, name).decode().splitlines()[0] for name in MEMBERS[1:]}
     assert headers == {
-        PAIRS: "topic\tdocno\tsize\tprobability",
+        PAIRS: "topic\tdocno\tround\tsize\tprobability",
         INELIGIBLE: "topic\tdocno",
-        DRAWS: "topic\tdocno\tbatch\tcount",
+        DRAWS: "topic\tdocno\tround\tbatch\tcount",
         JUDGMENTS: "topic\tdocno\tgrade",
     }
     judgments = member(content, JUDGMENTS).decode().splitlines()[1:]
@@ -132,21 +145,20 @@ def test_everything_is_plain_and_tells_nothing_of_assessors_and_time() -> None:
 def test_an_empty_sample_is_read() -> None:
     """A first Poisson batch may hold nothing."""
     given = collection(budget=2, batch_size=1)
-    empty = JudgedCollection(
-        **{
-            **{field.name: getattr(given, field.name) for field in fields(given)},
-            "sample": type(given.sample)(
-                pair=given.sample.pair[:0], batch=given.sample.batch[:0],
-                probability=given.sample.probability[:0], draws=given.sample.draws,
-                pool_digest=given.sample.pool_digest,
-            ),
-            "labels": LabelRows(given.labels.pair[:0], given.labels.grade[:0]),
-        }
+    (only,) = given.parts
+    sample = replace(
+        only.sample, pair=only.sample.pair[:0], batch=only.sample.batch[:0],
+        probability=only.sample.probability[:0],
     )  # fmt: skip
+    empty = replace(
+        given,
+        parts=(replace(only, sample=sample),),
+        labels=LabelRows(given.labels.pair[:0], given.labels.grade[:0]),
+    )
     found, problems = read(written(empty))
     assert problems.errors == []
     assert found is not None
-    assert len(found.sample) == 0
+    assert len(found.sampled) == 0
 
 
 # --------------------------------------------------------------------------------- hostile
@@ -192,6 +204,17 @@ def fact(name: str, value: object) -> Callable[[bytes], bytes]:
     return lambda data: json.dumps(json.loads(data) | {name: value}).encode()
 
 
+def of_round(number: int, name: str, value: object) -> Callable[[bytes], bytes]:
+    """A change of a fact of one round; the first has the number 1."""
+
+    def change(data: bytes) -> bytes:
+        facts = json.loads(data)
+        facts["rounds"][number - 1][name] = value
+        return json.dumps(facts).encode()
+
+    return change
+
+
 def first(content: bytes) -> tuple[str, int | None, str, str]:
     found, problems = read(content)
     assert found is None
@@ -202,24 +225,24 @@ def first(content: bytes) -> tuple[str, int | None, str, str]:
 @pytest.mark.parametrize(
     ("name", "change", "number", "field", "message"),
     [
-        (PAIRS, cell(3, 2, "0"), 3, "size", "above 0 and at most 1, found '0'"),
-        (PAIRS, cell(3, 2, "nan"), 3, "size", "found 'nan'"),
-        (PAIRS, cell(3, 2, "-0.1"), 3, "size", "found '-0.1'"),
-        (PAIRS, cell(3, 3, "0.0"), 3, "probability", "above 0 and at most 1, found '0.0'"),
-        (PAIRS, cell(3, 3, "1.5"), 3, "probability", "at most 1, found '1.5'"),
-        (PAIRS, cell(3, 3, "inf"), 3, "probability", "found 'inf'"),
-        (PAIRS, cell(3, 3, "1_0"), 3, "probability", "found '1_0'"),
-        (PAIRS, cell(3, 3, "0.9"), 3, "probability", "which follows from the size, found 0.9"),
+        (PAIRS, cell(3, 3, "0"), 3, "size", "above 0 and at most 1, found '0'"),
+        (PAIRS, cell(3, 3, "nan"), 3, "size", "found 'nan'"),
+        (PAIRS, cell(3, 3, "-0.1"), 3, "size", "found '-0.1'"),
+        (PAIRS, cell(3, 4, "0.0"), 3, "probability", "above 0 and at most 1, found '0.0'"),
+        (PAIRS, cell(3, 4, "1.5"), 3, "probability", "at most 1, found '1.5'"),
+        (PAIRS, cell(3, 4, "inf"), 3, "probability", "found 'inf'"),
+        (PAIRS, cell(3, 4, "1_0"), 3, "probability", "found '1_0'"),
+        (PAIRS, cell(3, 4, "0.9"), 3, "probability", "which follows from the size, found 0.9"),
         (PAIRS, cell(3, 0, "t9"), 3, "topic", "a topic of collection.json, found 't9'"),
         (PAIRS, cell(3, 1, "../x"), 3, "docno", "that is no path"),
-        (PAIRS, line(4, lambda cells: cells[:3]), 4, "columns", "expected 4 columns"),
-        (PAIRS, cell(1, 2, "weight"), 1, "columns", "expected the header"),
+        (PAIRS, line(4, lambda cells: cells[:3]), 4, "columns", "expected 5 columns"),
+        (PAIRS, cell(1, 3, "weight"), 1, "columns", "expected the header"),
         (PAIRS, lambda data: b"", 1, "columns", "expected the header"),
         (PAIRS, lambda data: data.splitlines(keepends=True)[0], None, PAIRS, "expected pairs"),
         (PAIRS, twice(2), None, "docno", "once, found it on line 2 of pairs.tsv.gz already"),
-        (DRAWS, cell(2, 2, "0"), 2, "batch", "from 1 to 2, found '0'"),
-        (DRAWS, cell(2, 2, "3"), 2, "batch", "from 1 to 2, found '3'"),
-        (DRAWS, cell(2, 3, "2"), 2, "count", "from 1 to 1, found '2'"),
+        (DRAWS, cell(2, 3, "0"), 2, "batch", "from 1 to 2, found '0'"),
+        (DRAWS, cell(2, 3, "3"), 2, "batch", "from 1 to 2, found '3'"),
+        (DRAWS, cell(2, 4, "2"), 2, "count", "from 1 to 1, found '2'"),
         (DRAWS, cell(2, 1, "nobody"), 2, "docno", "a pair of pairs.tsv.gz, found docno 'nobody'"),
         (DRAWS, twice(2), None, "docno", "once, found it on line 2 already"),
         (JUDGMENTS, cell(2, 2, "4"), 2, "grade", "from 0 to 3, found '4'"),
@@ -270,33 +293,26 @@ def test_a_pair_is_eligible_or_not() -> None:
 
 
 def test_draws_must_be_as_many_as_the_steps_say() -> None:
-    _, _, field, message = first(repacked(GOOD_IID, DRAWS, cell(2, 3, "5")))
+    _, _, field, message = first(repacked(GOOD_IID, DRAWS, cell(2, 4, "5")))
     assert field == "count"
-    assert "expected 8 draws in batch 1, found" in message
+    assert "expected 8 draws in batch 1 of round 1, found" in message
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("format", "evalsite-collection-9", "expected one of evalsite-collection-1"),
+        ("format", "evalsite-collection-9", "expected one of evalsite-pair-collection-2"),
         ("topics", [], "a list of 1 to"),
         ("topics", ["t1", "/etc/passwd"], "a list of 1 to"),
         ("depth", 0, "a whole number from 1"),
         ("depth", 10**9, "a whole number from 1"),
         ("depth", True, "a whole number from 1"),
         ("max_grade", -1, "a whole number from 1"),
-        ("method", "guess", "one of poisson, priority, iid, per-query, found 'guess'"),
-        ("steps", [], "positive numbers"),
-        ("steps", [0], "positive numbers"),
-        ("steps", ["nan"], "positive numbers"),
-        ("steps", [5, 4], "steps that never fall"),
         ("pool", "abc", "64 hexadecimal digits"),
-        ("measure", "Fancy@10", "Fancy"),
-        ("reported", "P@5", "a list of names of measures"),
-        ("goal", {"kind": "peace", "runs": ["a"], "against": None}, "the goal is one of"),
-        ("goal", {"kind": "single", "runs": 3}, "a list of runs"),
-        ("seed", 5, "null or a short text"),
-        ("floor", 2, "from 0 to 1"),
+        ("rounds", [], "a list of 1 to 1000 objects"),
+        ("rounds", {}, "a list of 1 to 1000 objects"),
+        ("rounds", [3], "a list of 1 to 1000 objects"),
+        ("rounds", [{}] * 1001, "a list of 1 to 1000 objects"),
         ("extra", 1, "expected no such field"),
     ],
 )
@@ -307,10 +323,42 @@ def test_a_bad_fact_is_named(field: str, value: object, message: str) -> None:
     assert message in told
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("method", "guess", "one of poisson, priority, iid, per-query, found 'guess'"),
+        ("steps", [], "positive numbers"),
+        ("steps", [0], "positive numbers"),
+        ("steps", ["nan"], "positive numbers"),
+        ("steps", [5, 4], "steps that never fall"),
+        ("numbers", 0, "a whole number from 1 to 1000, found 0"),
+        ("numbers", "s", "a whole number from 1"),
+        ("measure", "Fancy@10", "Fancy"),
+        ("reported", "P@5", "a list of names of measures"),
+        ("goal", {"kind": "peace", "runs": ["a"], "against": None}, "the goal is one of"),
+        ("goal", {"kind": "single", "runs": 3}, "a list of runs"),
+        ("seed", 5, "null or a short text"),
+        ("floor", 2, "from 0 to 1"),
+        ("extra", 1, "expected no such field"),
+    ],
+)
+def test_a_bad_fact_of_a_round_is_named(field: str, value: object, message: str) -> None:
+    file, _, where, told = first(repacked(GOOD, FACTS, of_round(1, field, value)))
+    assert file == f"c.zip/{FACTS}"
+    assert where.replace("'", "") == f"round 1: {field}"
+    assert message in told
+
+
+def test_a_file_of_an_earlier_form_says_what_to_do() -> None:
+    old = first(repacked(GOOD, FACTS, fact("format", "evalsite-collection-1")))[3]
+    assert "found 'evalsite-collection-1', of an earlier evalsite: export the report again" in old
+    assert "again" not in first(repacked(GOOD, FACTS, fact("format", ["a"])))[3]
+
+
 def test_draws_with_replacement_are_whole_and_finite() -> None:
     for steps in ([8.5, 16], [8, "inf"], [8, 10**12]):
-        _, _, field, message = first(repacked(GOOD_IID, FACTS, fact("steps", steps)))
-        assert field == "steps"
+        _, _, field, message = first(repacked(GOOD_IID, FACTS, of_round(1, "steps", steps)))
+        assert field == "round 1: steps"
         assert "whole numbers of draws" in message
 
 
@@ -330,8 +378,8 @@ def test_sizes_that_are_no_distribution() -> None:
         rows = [row.split("\t") for row in data.decode().splitlines()]
         steps = 16
         for row in rows[1:]:
-            size = float(row[2]) / 2
-            row[2:] = [repr(size), repr(float(-np.expm1(steps * np.log1p(-size))))]
+            size = float(row[3]) / 2
+            row[3:] = [repr(size), repr(float(-np.expm1(steps * np.log1p(-size))))]
         return "\n".join("\t".join(row) for row in rows).encode()
 
     _, _, _, message = first(repacked(GOOD_IID, PAIRS, halved))
@@ -421,7 +469,7 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first(GOOD)[3].startswith("expected shorter docnos or fewer rows")
     monkeypatch.undo()
     monkeypatch.setattr(pair_facts, "MAX_DRAWS", 10)
-    assert first(GOOD_IID)[2] == "steps"
+    assert first(GOOD_IID)[2] == "round 1: steps"
     monkeypatch.undo()
     monkeypatch.setattr(pairs, "MAX_DRAWS", 10)
     assert "at most 10 draws" in first(repacked(GOOD_IID, DRAWS, lambda data: data))[3]
@@ -429,8 +477,7 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ids_that_no_reader_would_take_are_not_written() -> None:
     given = collection()
-    values = {field.name: getattr(given, field.name) for field in fields(given)}
     docno = given.docno.copy()
     docno[0] = b"a b"
     with pytest.raises(ValueError, match="white space"):
-        written(JudgedCollection(**values | {"docno": docno}))
+        written(replace(given, docno=docno))

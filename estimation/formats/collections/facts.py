@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from estimation.core.collection import Collection
 from estimation.core.goals import Goal, GoalError
 from estimation.core.measures import MAX_GRADE, Measure, MeasureError, parse_measure
 from estimation.formats.columns import MAX_TOPICS
@@ -66,17 +67,29 @@ MEASURE = Field("the name of a measure", is_text)
 MEASURES = list_of("a list of names of measures", is_text, 0, 100)
 GOAL = Field("an object with kind, runs and against", lambda value: isinstance(value, dict))
 
+SEED = Field("null or a short text", lambda value: value is None or is_text(value))
+
 COMMON: Fields = {
     "evalsite": TEXT,
     "pool": Field(
         "64 hexadecimal digits", lambda v: isinstance(v, str) and bool(_DIGEST.fullmatch(v))
     ),
-    "seed": Field("null or a short text", lambda v: v is None or is_text(v)),
     "topics": list_of(f"a list of 1 to {MAX_TOPICS} topics", _is_topic, 1, MAX_TOPICS),
     "depth": whole(1, MAX_DEPTH),
     "max_grade": whole(1, MAX_GRADE),
 }
 """What every kind of collection says."""
+
+
+def common_facts(collection: Collection) -> dict[str, Any]:
+    """Return the fields that every kind has."""
+    return {
+        "evalsite": collection.version,
+        "pool": collection.pool_digest,
+        "topics": collection.topics,
+        "depth": collection.depth,
+        "max_grade": collection.max_grade,
+    }
 
 
 def fields_bytes(facts: Mapping[str, Any], fields: Fields) -> bytes:
@@ -104,15 +117,21 @@ def read_object(content: bytes, problems: Problems) -> dict[str, Any] | None:
     return None
 
 
-def check_fields(found: Mapping[str, Any], fields: Fields, problems: Problems) -> None:
-    """Record every field that is missing, unknown, or holds something else."""
+def check_fields(
+    found: Mapping[str, Any], fields: Fields, problems: Problems, which: str = ""
+) -> None:
+    """Record every field that is missing, unknown, or holds something else.
+
+    `which` comes before the names of the fields in messages.
+    """
     for name in sorted(found.keys() - fields.keys()):
-        problems.error(None, show(name), "expected no such field")
+        problems.error(None, f"{which}{show(name)}", "expected no such field")
     for name, field in fields.items():
         if name not in found:
-            problems.error(None, name, f"expected {field.expected}, found nothing")
+            problems.error(None, f"{which}{name}", f"expected {field.expected}, found nothing")
         elif not field.check(found[name]):
-            problems.error(None, name, f"expected {field.expected}, found {_shown(found[name])}")
+            message = f"expected {field.expected}, found {_shown(found[name])}"
+            problems.error(None, f"{which}{name}", message)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -130,17 +149,17 @@ def _shown(value: Any) -> str:
     return str(value)[:40] if isinstance(value, int | float) else show(value)
 
 
-def read_goal(found: Mapping[str, Any], problems: Problems) -> Goal | None:
-    """Read the field ``goal``, or return None after recording what is wrong."""
+def read_goal(found: Mapping[str, Any], problems: Problems, field: str = "goal") -> Goal | None:
+    """Read a goal, or return None after recording what is wrong."""
     kind, runs, against = (found.get(name) for name in ("kind", "runs", "against"))
     tags = [*(runs if isinstance(runs, list) else [None]), *([] if against is None else [against])]
     if not isinstance(kind, str) or not all(map(is_text, tags)) or len(tags) > MAX_TOPICS:
-        problems.error(None, "goal", "expected a kind, a list of runs and perhaps one against")
+        problems.error(None, field, "expected a kind, a list of runs and perhaps one against")
         return None
     try:
         return Goal(kind, tuple(runs or ()), against)
     except GoalError as error:
-        problems.error(None, "goal", str(error)[:200])
+        problems.error(None, field, str(error)[:200])
         return None
 
 

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from estimation.core.arrays import FloatArray
-from estimation.core.collection import JudgedCollection
+from estimation.core.combining import Part
 from estimation.core.designs import MAX_BATCHES, METHODS, RULES, WITH_REPLACEMENT
+from estimation.core.pair_collection import PairCollection
 from estimation.formats.collections import facts as common
-from estimation.formats.collections.facts import Field
+from estimation.formats.collections.facts import Field, Fields
 from judging.formats.problems import Problems
 
-FORMAT = "evalsite-collection-1"
+FORMAT = "evalsite-pair-collection-2"
+MAX_ROUNDS = 1000
 MAX_DRAWS = 10_000_000
 
 
@@ -23,11 +25,18 @@ def _is_step(value: Any) -> bool:
     return value == "inf" or (common.is_number(value) and value > 0)
 
 
-_FIELDS: Mapping[str, Field] = {
+_FIELDS: Fields = {
     "format": common.one_of(FORMAT),
     **common.COMMON,
+    "rounds": common.list_of(
+        f"a list of 1 to {MAX_ROUNDS} objects", lambda v: isinstance(v, dict), 1, MAX_ROUNDS
+    ),
+}
+_OF_ROUND: Mapping[str, Field] = {
     "method": common.one_of(*METHODS),
     "steps": common.list_of('a list of positive numbers, or "inf"', _is_step, 1, MAX_BATCHES),
+    "numbers": common.whole(1, MAX_ROUNDS),
+    "seed": common.SEED,
     "goal": common.GOAL,
     "measure": common.MEASURE,
     "reported": common.MEASURES,
@@ -42,73 +51,105 @@ _OF_DESIGN = ("method", "prior", "rule", "budget", "batch_size", "eps", "floor")
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
-    """What ``collection.json`` says; `design` are arguments of a `Design`."""
+class RoundFacts:
+    """What ``collection.json`` says of a round; `design` are arguments of a `Design`."""
 
-    version: str
+    numbers: str
     seed: str | None
-    topics: tuple[str, ...]
-    depth: int
-    max_grade: int
     steps: FloatArray
     design: Mapping[str, Any]
 
+    @property
+    def with_replacement(self) -> bool:
+        """Whether a pair can be drawn more than once."""
+        return self.design["method"] in WITH_REPLACEMENT
 
-def facts_bytes(collection: JudgedCollection) -> bytes:
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What ``collection.json`` says."""
+
+    version: str
+    topics: tuple[str, ...]
+    depth: int
+    max_grade: int
+    rounds: tuple[RoundFacts, ...]
+
+
+def facts_bytes(collection: PairCollection) -> bytes:
     """Return the facts as JSON; infinity, the constant of a census, is the text "inf"."""
-    design = collection.design
-    steps = design.steps.tolist()
-    facts = {
+    rounds = zip(collection.parts, collection.seeds, strict=True)
+    facts = common.common_facts(collection) | {
         "format": FORMAT,
-        "evalsite": collection.version,
-        "pool": design.pool_digest,
-        "seed": collection.seed,
-        "max_grade": collection.max_grade,
-        "depth": collection.depth,
-        "steps": [step if math.isfinite(step) else "inf" for step in steps],
+        "rounds": [_of_round(part, seed) for part, seed in rounds],
+    }
+    return common.fields_bytes(facts, _FIELDS)
+
+
+def _of_round(part: Part, seed: str | None) -> dict[str, Any]:
+    design = part.design
+    facts = {name: getattr(design, name) for name in _OF_DESIGN} | {
+        "steps": [step if math.isfinite(step) else "inf" for step in design.steps.tolist()],
+        "numbers": int(part.numbers),
+        "seed": seed,
         "goal": vars(design.goal),
         "measure": str(design.measure),
         "reported": [str(measure) for measure in design.reported],
-        "topics": collection.topics,
     }
-    facts |= {name: getattr(design, name) for name in _OF_DESIGN}
-    return common.fields_bytes(facts, _FIELDS)
+    return {name: facts[name] for name in _OF_ROUND}
 
 
 def read_facts(found: Mapping[str, Any], problems: Problems) -> Facts | None:
     """Check the facts, or return None after recording what is wrong with them."""
     common.check_fields(found, _FIELDS, problems)
-    if problems.ok:
-        _check_steps(found, problems)
     if not problems.ok:
         return None
-    goal = common.read_goal(found["goal"], problems)
-    measures = [
-        common.read_measure(text, name, problems)
-        for name, texts in (("measure", [found["measure"]]), ("reported", found["reported"]))
-        for text in texts
+    rounds = [
+        _read_round(each, f"round {number}: ", found["pool"], problems)
+        for number, each in enumerate(found["rounds"], start=1)
     ]
-    if not problems.ok:
-        return None
-    design = {name: found[name] for name in _OF_DESIGN}
-    design |= {"goal": goal, "measure": measures[0], "reported": tuple(measures[1:])}
-    return Facts(
-        version=found["evalsite"],
-        seed=found["seed"],
-        topics=tuple(found["topics"]),
-        depth=found["depth"],
-        max_grade=found["max_grade"],
-        steps=np.array([float(step) for step in found["steps"]]),
-        design=design | {"pool_digest": found["pool"]},
+    return (
+        Facts(
+            version=found["evalsite"],
+            topics=tuple(found["topics"]),
+            depth=found["depth"],
+            max_grade=found["max_grade"],
+            rounds=tuple(each for each in rounds if each is not None),
+        )
+        if problems.ok
+        else None
     )
 
 
-def _check_steps(found: Mapping[str, Any], problems: Problems) -> None:
+def _read_round(
+    found: Mapping[str, Any], which: str, pool_digest: str, problems: Problems
+) -> RoundFacts | None:
+    before = problems.error_count
+    common.check_fields(found, _OF_ROUND, problems, which)
+    if problems.error_count > before:
+        return None
+    _check_steps(found, which, problems)
+    goal = common.read_goal(found["goal"], problems, f"{which}goal")
+    measures = [
+        common.read_measure(text, f"{which}{name}", problems)
+        for name, texts in (("measure", [found["measure"]]), ("reported", found["reported"]))
+        for text in texts
+    ]
+    design = {name: found[name] for name in _OF_DESIGN} | {"pool_digest": pool_digest}
+    return RoundFacts(
+        numbers=str(found["numbers"]),
+        seed=found["seed"],
+        steps=np.array([float(step) for step in found["steps"]]),
+        design=design | {"goal": goal, "measure": measures[0], "reported": tuple(measures[1:])},
+    )
+
+
+def _check_steps(found: Mapping[str, Any], which: str, problems: Problems) -> None:
     steps, method = [float(step) for step in found["steps"]], found["method"]
     if any(after < before for before, after in pairwise(steps)):
-        problems.error(None, "steps", "expected steps that never fall")
+        problems.error(None, f"{which}steps", "expected steps that never fall")
     if method in WITH_REPLACEMENT and not all(
         step.is_integer() and step <= MAX_DRAWS for step in steps
     ):
         wanted = f"expected whole numbers of draws up to {MAX_DRAWS} for {method}"
-        problems.error(None, "steps", wanted)
+        problems.error(None, f"{which}steps", wanted)

@@ -1,7 +1,8 @@
 """Tables of a judged collection: gzipped tab-separated columns under a header line."""
 
-import gzip
 import re
+import zlib
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,8 +14,10 @@ from judging.formats.lines import BinaryFile, filled, read_lines
 from judging.formats.problems import Problems, id_problem, show
 
 MAX_ROWS = 4_000_000
+PAIR, TOPIC = ("topic", "docno"), ("topic",)
+"""What the rows of a table are about: their first columns."""
 
-_KEY = ("topic", "docno")
+_BLOCK = 20_000  # rows
 _MAX_NUMBER = 40
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
@@ -38,7 +41,7 @@ class Table:
 
     line: IntArray
     topic: IntArray  # positions among the known topics
-    docno: BytesArray
+    docno: BytesArray  # empty ones if the table is of topics
     numbers: Mapping[str, FloatArray]
 
     def __len__(self) -> int:
@@ -64,6 +67,16 @@ def share(name: str) -> Column:
     return Column(name, "a number above 0 and at most 1", read)
 
 
+def positive(name: str) -> Column:
+    """A column of numbers above 0 and below 1e15."""
+
+    def read(text: str) -> float | None:
+        value = _decimal(text)
+        return value if value is not None and 0.0 < value < 1e15 else None
+
+    return Column(name, "a number above 0 and below 1e15", read)
+
+
 def whole(name: str, least: int, most: int) -> Column:
     """A column of whole numbers within limits."""
 
@@ -78,7 +91,21 @@ def _decimal(text: str) -> float | None:
     return float(text) if len(text) <= _MAX_NUMBER and _DECIMAL.fullmatch(text) else None
 
 
-def table_bytes(columns: Sequence[str], rows: Iterable[Sequence[str | int | float]]) -> bytes:
+def name(title: str, known: Mapping[str, int], of: str) -> Column:
+    """A column of known names, each read as its number; `of` says whose names they are."""
+
+    def read(text: str) -> float | None:
+        return known.get(text)
+
+    return Column(title, of, read)
+
+
+def table_bytes(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | int | float]],
+    *,
+    key: Sequence[str] = PAIR,
+) -> bytes:
     """Return a gzipped table; equal rows give equal bytes, numbers lose no digit.
 
     Raises
@@ -86,25 +113,38 @@ def table_bytes(columns: Sequence[str], rows: Iterable[Sequence[str | int | floa
     ValueError
         For an id that no reader would take.
     """
-    lines = ["\t".join((*_KEY, *columns)) + "\n"]
-    for topic, docno, *numbers in rows:
-        fault = id_problem(str(topic), "topic") or id_problem(str(docno))
-        if fault is not None:
-            raise ValueError(fault)
-        lines.append("\t".join((str(topic), str(docno), *map(repr, numbers))) + "\n")
-    return gzip.compress("".join(lines).encode(), compresslevel=6, mtime=0)
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    lines, packed = ["\t".join((*key, *columns))], []
+    for row in rows:
+        for what, text in zip(key, row, strict=False):
+            fault = id_problem(str(text), what)
+            if fault is not None:
+                raise ValueError(fault)
+        lines.append("\t".join(cell if isinstance(cell, str) else repr(cell) for cell in row))
+        if len(lines) >= _BLOCK:
+            packed.append(packer.compress(("\n".join(lines) + "\n").encode()))
+            lines = []
+    packed.append(packer.compress("".join(f"{line}\n" for line in lines).encode()))
+    return b"".join([*packed, packer.flush()])
 
 
 def read_table(
-    file: BinaryFile, problems: Problems, *, columns: Sequence[Column], topics: Mapping[str, int]
+    file: BinaryFile,
+    problems: Problems,
+    *,
+    columns: Sequence[Column],
+    topics: Mapping[str, int],
+    key: Sequence[str] = PAIR,
+    most: int | None = None,
 ) -> Table:
     """Read a table and return its good rows.
 
-    `topics` are the known topics with their positions. Raises `UnreadableError`, its problem
-    recorded, when reading cannot go on.
+    `topics` are the known topics with their positions; `most` is the number of rows there may be,
+    by default `MAX_ROWS`. Raises `UnreadableError`, its problem recorded, when reading cannot go
+    on.
     """
-    reader = _Reader(problems, columns, topics)
-    header = [*_KEY, *(column.name for column in columns)]
+    reader = _Reader(problems, columns, topics, key, MAX_ROWS if most is None else most)
+    header = [*key, *(column.name for column in columns)]
     lines = filled(read_lines(file, problems))
     number, text = next(lines, (1, ""))
     if text.split("\t") != header:
@@ -118,28 +158,35 @@ class _Reader:
     """Takes lines and collects the good ones."""
 
     def __init__(
-        self, problems: Problems, columns: Sequence[Column], topics: Mapping[str, int]
+        self,
+        problems: Problems,
+        columns: Sequence[Column],
+        topics: Mapping[str, int],
+        key: Sequence[str],
+        most: int,
     ) -> None:
         self._problems, self._columns, self._topics = problems, columns, topics
-        self._lines: list[int] = []
-        self._codes: list[int] = []
+        self._has_docnos, self._first, self._most = len(key) > 1, len(key), most
+        self._lines, self._codes, self._numbers = array("q"), array("q"), array("d")
         self._docnos: list[bytes] = []
-        self._numbers: list[list[float]] = []
         self._width = 1
 
     def read(self, line: int, text: str) -> None:
         cells = text.split("\t")
-        if len(cells) != 2 + len(self._columns):
-            message = f"expected {2 + len(self._columns)} columns between tabs, found {len(cells)}"
+        wanted = self._first + len(self._columns)
+        if len(cells) != wanted:
+            message = f"expected {wanted} columns between tabs, found {len(cells)}"
             self._problems.error(line, "columns", message)
             return
         code = self._topics.get(cells[0])
-        fault = id_problem(cells[1])
-        numbers = [column.read(cell) for column, cell in zip(self._columns, cells[2:], strict=True)]
+        docno = cells[1] if self._has_docnos else ""
+        fault = id_problem(docno) if self._has_docnos else None
+        found = cells[self._first :]
+        numbers = [column.read(cell) for column, cell in zip(self._columns, found, strict=True)]
         if code is None or fault is not None or None in numbers:
             self._refuse(line, cells, fault, numbers)
             return
-        self._keep(line, code, cells[1].encode(), [number or 0.0 for number in numbers])
+        self._keep(line, code, docno.encode(), [number or 0.0 for number in numbers])
 
     def _refuse(
         self, line: int, cells: Sequence[str], fault: str | None, numbers: Sequence[float | None]
@@ -149,7 +196,8 @@ class _Reader:
             self._problems.error(line, "topic", message)
         if fault is not None:
             self._problems.error(line, "docno", fault)
-        for column, cell, number in zip(self._columns, cells[2:], numbers, strict=True):
+        found = cells[self._first :]
+        for column, cell, number in zip(self._columns, found, numbers, strict=True):
             if number is None:
                 message = f"expected {column.expected}, found {show(cell)}"
                 self._problems.error(line, column.name, message)
@@ -158,10 +206,10 @@ class _Reader:
         self._lines.append(line)
         self._codes.append(code)
         self._docnos.append(docno)
-        self._numbers.append(numbers)
+        self._numbers.extend(numbers)
         self._width = max(self._width, len(docno))
-        if len(self._lines) > MAX_ROWS:
-            self._problems.fatal(line, "", f"expected at most {MAX_ROWS} rows, found more")
+        if len(self._lines) > self._most:
+            self._problems.fatal(line, "", f"expected at most {self._most} rows, found more")
         if len(self._lines) * self._width > MAX_DOCNO_BYTES:
             message = f"expected shorter docnos or fewer rows: over {MAX_DOCNO_BYTES} bytes"
             self._problems.fatal(line, "docno", message)

@@ -10,9 +10,9 @@ from typing import IO, Any, TypeVar
 
 from django.core.management.base import BaseCommand, CommandError
 
-from estimation.core.collection import JudgedCollection, evaluate_runs
+from estimation.core.collection import Collection
 from estimation.core.evaluation import Evaluation, MeasureResult
-from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind, interval_kinds
+from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import PoolError, RankedLists
 from estimation.formats.collections import read_collection
@@ -57,14 +57,13 @@ class Command(BaseCommand):
         collection = self._read(options["collection"], read_collection)
         measures = tuple(dict.fromkeys(chosen)) or collection.measures
         interval = options["interval"]
-        allowed = interval_kinds(collection.design.method)
-        if interval not in allowed:
-            drawn = f"{', '.join(allowed)} for a sample drawn by {collection.design.method}"
-            raise CommandError(f"--interval must be one of {drawn}, not {interval!r}.")
+        if interval not in collection.intervals:
+            allowed = f"one of {', '.join(collection.intervals)} for this collection"
+            raise CommandError(f"--interval must be {allowed}, not {interval!r}.")
         runs = self._runs(options["run"], collection)
         try:
-            evaluation = evaluate_runs(
-                collection, runs, measures=measures, confidence=confidence, interval=interval
+            evaluation = collection.evaluate(
+                runs, measures=measures, confidence=confidence, interval=interval
             )
         except (MeasureError, PoolError) as error:
             raise CommandError(str(error)) from None
@@ -78,7 +77,7 @@ class Command(BaseCommand):
             for line in _lines(evaluation, tuple(runs), topics):
                 self.stdout.write(line)
 
-    def _runs(self, paths: Sequence[Path], collection: JudgedCollection) -> dict[str, RankedLists]:
+    def _runs(self, paths: Sequence[Path], collection: Collection) -> dict[str, RankedLists]:
         """Runs by their tag, in the order in which they were given."""
         topics = frozenset(collection.topics)
         runs: dict[str, RankedLists] = {}
@@ -125,7 +124,7 @@ def _errors(problems: Problems) -> Iterator[str]:
 
 
 def _warnings(
-    evaluation: Evaluation, collection: JudgedCollection, interval: IntervalKind
+    evaluation: Evaluation, collection: Collection, interval: IntervalKind
 ) -> Iterator[str]:
     """What keeps a number from being an unbiased estimate of what its name says."""
     for result in evaluation.results:

@@ -1,0 +1,326 @@
+"""Judged collections of drawn pairs, from one round or from several that go together.
+
+Several rounds are estimated from as `combining` says: they are by ``iid``, or all by ``poisson``,
+and a document is within reach if any of them could draw it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from estimation.core.arrays import FloatArray, IntArray, frozen, index_array, refuse
+from estimation.core.collection import (
+    Collection,
+    CollectionError,
+    carry_over,
+    ordered_labels,
+)
+from estimation.core.combining import CombiningError, Part, evaluate_together
+from estimation.core.designs import Design
+from estimation.core.draws import Sample
+from estimation.core.evaluation import Evaluation, evaluate
+from estimation.core.interval_kinds import IntervalKind, interval_kinds
+from estimation.core.labels import LabelRows
+from estimation.core.measures import Measure, MeasureError
+from estimation.core.pool import Pool
+
+TOGETHER = ("iid", "poisson")
+_SUM_TOLERANCE = 1e-6
+_SAME = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class PairCollection(Collection):
+    """Pairs that were drawn, in one round or several.
+
+    Build one with `PairCollection.of`.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        The rounds, in their order; the last is the one that asks. The design of each has the sizes
+        of the N pairs, 0 for those that were never eligible, and the steps of its complete batches
+        alone; for ``priority`` the constants that came to be. What it was made from tells where
+        the collection comes from and has no influence. The sample has the pairs drawn in these
+        batches; the order of draws within a batch is not kept. `Part.numbers` is "1", "2", … in
+        the order of the rounds, the same for those that share their random numbers.
+    seeds : tuple of (str or None)
+        The seed of each round, where it may be known.
+    """
+
+    parts: tuple[Part, ...]
+    seeds: tuple[str | None, ...]
+
+    @classmethod
+    def of(
+        cls,
+        pool: Pool,
+        parts: Sequence[Part],
+        *,
+        labels: LabelRows,
+        max_grade: int,
+        version: str,
+        seeds: Sequence[str | None] | None = None,
+    ) -> "PairCollection":
+        """Collect the first batches of rounds over a pool.
+
+        Parameters
+        ----------
+        pool : Pool
+            As it was when the samples were drawn.
+        parts : sequence of Part
+            At least one; of the batches of each every pair is judged.
+        labels : LabelRows
+            The judgments of the pairs of these batches, as positions in the pool.
+        max_grade, version
+            As the attributes.
+        seeds : sequence of (str or None), optional
+            Of the parts, where they may be known; by default none may.
+
+        Raises
+        ------
+        CollectionError
+            If pool and parts do not belong together, the pool is of preferences, or a pair of
+            these batches is not judged.
+        ValueError
+            If a part's `batches` is not between 1 and the number of its design's batches.
+        """
+        for part in parts:
+            if not pool.digest == part.design.pool_digest == part.sample.pool_digest:
+                raise CollectionError("pool, design and sample do not belong together")
+        if pool.is_of_preferences:
+            raise CollectionError("preferences between documents do not make a judged collection")
+        return cls(
+            topics=pool.topics,
+            depth=pool.depth,
+            topic=pool.topic,
+            docno=pool.docno,
+            labels=ordered_labels(labels),
+            max_grade=max_grade,
+            version=version,
+            parts=tuple(
+                _complete(part, number) for part, number in zip(parts, _numbers(parts), strict=True)
+            ),
+            seeds=tuple(seeds) if seeds is not None else (None,) * len(parts),
+        )
+
+    @property
+    def pool_digest(self) -> str:
+        """Digest of the pool that the samples were drawn from."""
+        return self.parts[-1].design.pool_digest
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What the last round was drawn for; the first is the goal's."""
+        design = self.parts[-1].design
+        return design.measure, *design.reported
+
+    @property
+    def sampled(self) -> IntArray:
+        """The pairs that any round drew, ascending."""
+        return np.unique(np.concatenate([part.sample.pair for part in self.parts]))
+
+    @property
+    def intervals(self) -> tuple[IntervalKind, ...]:
+        """Those of the method; draws of several rounds are not alike, as some kinds need."""
+        kinds = interval_kinds(self.parts[-1].design.method)
+        alike = len(self.parts) == 1
+        return tuple(kind for kind in kinds if alike or kind != "empirical-bernstein")
+
+    def _evaluate(
+        self,
+        pool: Pool,
+        place: IntArray,
+        *,
+        measures: Sequence[Measure],
+        confidence: float,
+        interval: IntervalKind,
+    ) -> Evaluation:
+        design, sample, labels = carry_over(
+            self.parts[0].design, self.parts[0].sample, self.labels, pool=pool, place=place
+        )
+        if len(self.parts) == 1:
+            return evaluate(
+                pool,
+                design,
+                sample,
+                labels=labels,
+                measures=measures,
+                max_grade=self.max_grade,
+                confidence=confidence,
+                interval=interval,
+            )
+        try:
+            return evaluate_together(
+                pool,
+                [_carried(part, pool, place) for part in self.parts],
+                labels=labels,
+                measures=measures,
+                max_grade=self.max_grade,
+                confidence=confidence,
+                interval=interval,
+            )
+        except CombiningError as error:  # the parts were found to go together: it is a measure
+            raise MeasureError(str(error)) from None
+
+    def _check_sample(self) -> None:
+        if not self.parts or len(self.parts) != len(self.seeds):
+            lengths = f"{len(self.parts)} and {len(self.seeds)}"
+            raise CollectionError(f"parts and seeds must be as many, at least one, not {lengths}")
+        for part in self.parts:
+            _check_design(self, part.design)
+            _check_draws(self, part)
+        _check_rounds(self)
+        _check_numbers(self)
+
+
+def _numbers(parts: Sequence[Part]) -> list[str]:
+    """Which parts share their random numbers, whatever these are called."""
+    known: dict[str, str] = {}
+    return [
+        known.setdefault(part.numbers or f"\n{place}", str(len(known) + 1))
+        for place, part in enumerate(parts)
+    ]
+
+
+def _complete(part: Part, numbers: str) -> Part:
+    """The part as if its complete batches were all, draws sorted within each."""
+    design, sample, used = part.design, part.sample, part.used
+    design.step(used)
+    steps = (sample.constants if len(sample.constants) else design.steps)[:used]
+    design = replace(design, steps=frozen(steps))
+    taken = sample.batch <= used
+    pair, draws = sample.pair[taken], sample.draws
+    if design.with_replacement:
+        ends = (design.steps * design.strata).astype(np.int64)
+        draws = np.concatenate([np.sort(batch) for batch in np.split(draws, ends)[:-1]])
+    sample = Sample(
+        pair=frozen(pair),
+        batch=frozen(sample.batch[taken]),
+        probability=frozen(design.inclusion()[pair]),
+        draws=frozen(draws),
+        pool_digest=sample.pool_digest,
+        constants=frozen(sample.constants[:used]),
+    )
+    return Part(design, sample, numbers=numbers)
+
+
+def _carried(part: Part, pool: Pool, place: IntArray) -> Part:
+    nothing = LabelRows(*np.zeros((2, 0), dtype=np.int64))
+    design, sample, _ = carry_over(part.design, part.sample, nothing, pool=pool, place=place)
+    return replace(part, design=design, sample=sample)
+
+
+# ---------------------------------------------------------------------------------- checks
+
+
+def _check_design(collection: PairCollection, design: Design) -> None:
+    if len(design.size) != len(collection):
+        lengths = f"{len(design.size)} sizes for {len(collection)} pairs"
+        raise CollectionError(f"every pair must have a size in every round, not {lengths}")
+    bad = ~(np.isfinite(design.size) & (design.size >= 0.0))
+    if bad.any():
+        at = int(np.argmax(bad))
+        name, value = collection.name_of(at), float(design.size[at])
+        raise CollectionError(f"size of {name} must be >= 0, not {value!r}")
+    _check_steps(design)
+    _check_total("all pairs", float(design.size.sum()))
+    if design.method == "per-query":
+        shares = np.bincount(collection.topic, weights=design.size, minlength=1)
+        used = np.flatnonzero(shares)
+        if len(used) != design.strata:
+            raise CollectionError(f"strata must be {len(used)}, not {design.strata}")
+        for topic in used.tolist():
+            _check_total(f"topic {collection.topics[topic]!r}", shares[topic] * design.strata)
+    elif design.strata != 1:
+        raise CollectionError(f"strata must be 1 for {design.method}, not {design.strata}")
+
+
+def _check_total(what: str, total: float) -> None:
+    if abs(total - 1.0) > _SUM_TOLERANCE:
+        raise CollectionError(f"the sizes of {what} must make up a whole, not {total!r} of it")
+
+
+def _check_steps(design: Design) -> None:
+    steps: FloatArray = design.steps
+    if not len(steps) or not np.all(steps > 0.0) or np.any(steps[1:] < steps[:-1]):
+        raise CollectionError(f"steps must be positive and never fall, not {steps.tolist()}")
+    if design.with_replacement and not np.all(np.isfinite(steps) & (steps == np.floor(steps))):
+        raise CollectionError(f"steps must be whole numbers of draws, not {steps.tolist()}")
+
+
+def _check_draws(collection: PairCollection, part: Part) -> None:
+    design, sample = part.design, part.sample
+    index_array(sample.pair, below=len(design.size), name="sample.pair", error=CollectionError)
+    falling = np.diff(sample.pair) <= 0
+    if falling.any():
+        name = collection.name_of(int(sample.pair[int(np.argmax(falling)) + 1]))
+        raise CollectionError(f"the sampled pairs must ascend, each once: {name} does not")
+    never = sample.pair[design.size[sample.pair] <= 0.0]
+    if len(never):
+        name = collection.name_of(int(never[0]))
+        raise CollectionError(f"{name} was drawn with probability 0")
+    number = design.draws() or 0
+    if len(sample.draws) != number:
+        raise CollectionError(f"draws must be {number} by the steps, not {len(sample.draws)}")
+    if number and not np.array_equal(np.unique(sample.draws), sample.pair):
+        differ = np.setxor1d(sample.draws, sample.pair)
+        raise CollectionError(f"the sampled pairs are not those drawn: {differ[0]} is only in one")
+    wrong = (sample.batch < 1) | (sample.batch > design.batches)
+    rule = f"lie between 1 and {design.batches}"
+    refuse(wrong, sample.batch, name="batch", rule=rule, error=CollectionError)
+
+
+def _check_rounds(collection: PairCollection) -> None:
+    """Refuse several rounds that cannot be estimated from together."""
+    designs = [part.design for part in collection.parts]
+    methods = [design.method for design in designs]
+    if len(designs) > 1 and (len(set(methods)) > 1 or methods[0] not in TOGETHER):
+        told = ", ".join(methods)
+        raise CollectionError(f"several rounds must all be by iid or all by poisson, not {told}")
+    if len({design.pool_digest for design in designs}) > 1:
+        raise CollectionError("the rounds must be over the same pool")
+
+
+def _check_numbers(collection: PairCollection) -> None:
+    """Refuse what is said of shared random numbers if methods, seeds or samples contradict it."""
+    sharing: dict[str, list[int]] = {}
+    for place, part in enumerate(collection.parts):
+        sharing.setdefault(part.numbers, []).append(place)
+    if list(sharing) != list(map(str, range(1, len(sharing) + 1))):
+        names = ", ".join(part.numbers for part in collection.parts)
+        raise CollectionError(f"numbers must count up from 1 as they come, not {names}")
+    known: dict[str, str] = {}
+    for places in sharing.values():
+        which = f"rounds {', '.join(str(place + 1) for place in places)}"
+        seeds = {collection.seeds[place] for place in places}
+        if len(seeds) > 1:
+            raise CollectionError(f"{which} share their numbers and so must have one seed")
+        parts = [collection.parts[place] for place in places]
+        if len(parts) > 1 and parts[0].design.with_replacement:
+            raise CollectionError(f"{which} have the same draws: they share their numbers")
+        _check_shared(collection, parts, which)
+        for seed in seeds:
+            if seed in known:
+                also = f"{known[seed]} have the same seed and so must share their numbers"
+                raise CollectionError(f"{which} and {also}")
+            if seed is not None:
+                known[seed] = which
+
+
+def _check_shared(collection: PairCollection, parts: Sequence[Part], which: str) -> None:
+    """A pair's number is below its probability in rounds that drew it, not below it in others."""
+    below, above = np.ones(len(collection)), np.zeros(len(collection))
+    for part in parts:
+        chance = part.design.inclusion()
+        drawn = np.zeros(len(collection), dtype=np.bool_)
+        drawn[part.sample.pair] = True
+        below = np.where(drawn, np.minimum(below, chance), below)
+        above = np.where(drawn, above, np.maximum(above, chance))
+    torn = np.flatnonzero(above > below * (1.0 + _SAME))
+    if len(torn):
+        name = collection.name_of(int(torn[0]))
+        raise CollectionError(
+            f"{which} do not share their numbers: only one that was less likely to draw {name} did"
+        )

@@ -1,0 +1,380 @@
+"""Judged collections of active rounds.
+
+``collection.json``
+    Topics, depth, grade scale and runs, the plan, and where it all comes from. The limits, in the
+    order of the topics, say how many documents of each will be judged in all.
+``lists.tsv.gz``
+    See `ranked`.
+``rounds.tsv.gz``
+    topic, batch, draws: every round of a topic, with all of its draws, repetitions included.
+``chances.tsv.gz``
+    topic, batch, run, probability: how likely a draw of the round went to the run's list.
+``draws.tsv.gz``
+    topic, docno, batch, place: the documents of a round, in the order in which they were new.
+``judgments.tsv.gz``
+    topic, docno, grade: one row per judgment.
+"""
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import IO, Any
+
+import numpy as np
+
+from estimation.core.active.lists import make_frame
+from estimation.core.active.rounds import ActivePlan
+from estimation.core.active.sampling import ActiveState
+from estimation.core.active_collection import (
+    ROUNDING,
+    SUM_TOLERANCE,
+    ActiveCollection,
+    log_absent,
+)
+from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray, frozen
+from estimation.core.designs import MAX_BATCHES
+from estimation.core.measures import MAX_GRADE
+from estimation.core.pool import Pool
+from estimation.formats.collections import facts as common
+from estimation.formats.collections import ranked
+from estimation.formats.collections.archive import FACTS, check_members, inside, write_members
+from estimation.formats.collections.facts import Fields
+from estimation.formats.collections.ranked import (
+    DRAWS,
+    JUDGMENTS,
+    LISTS,
+    MAX_CELLS,
+    MAX_ENTRIES,
+    Facts,
+    Reading,
+)
+from estimation.formats.collections.tables import (
+    MAX_ROWS,
+    PAIR,
+    TOPIC,
+    Table,
+    name,
+    share,
+    table_bytes,
+    whole,
+)
+from estimation.formats.columns import MAX_TOPICS
+from judging.formats.problems import Problems, show
+
+FORMAT = "evalsite-active-collection-1"
+ROUNDS, CHANCES = "rounds.tsv.gz", "chances.tsv.gz"
+MEMBERS = (FACTS, LISTS, ROUNDS, CHANCES, DRAWS, JUDGMENTS)
+MAX_JUDGED = 10_000
+"""Documents of a topic that are judged; every two of them are looked at."""
+MAX_DRAWS = 10**14
+"""Of a round; a new document may have a chance of as little as 1e-12."""
+
+_LIMIT = common.whole(0, MAX_ROWS)
+_FIELDS: Fields = {
+    "relevant_from": common.whole(1, MAX_GRADE),
+    "per_batch": common.whole(1, MAX_ROWS),
+    "uniform_share": common.real("a number above 0 and at most 1", 5e-324, 1.0),
+    "limits": common.list_of("a list of numbers of documents", _LIMIT.check, 1, MAX_TOPICS),
+}
+
+
+def write_active(file: IO[bytes], collection: ActiveCollection) -> None:
+    """Write a collection; ValueError for what no reader would take."""
+    plan, state = collection.plan, collection.state
+    if np.bincount(collection.topic[state.pair]).max() > MAX_JUDGED:
+        raise ValueError(f"expected at most {MAX_JUDGED} judged documents of a topic")
+    if state.run_probability.size > MAX_CELLS:
+        raise ValueError(f"expected at most {MAX_CELLS} rounds times runs")
+    rest = {
+        "relevant_from": plan.relevant_from,
+        "per_batch": plan.per_batch,
+        "uniform_share": state.uniform_share,
+        "limits": plan.limits.tolist(),
+    }
+    contents = {
+        FACTS: ranked.facts_bytes(collection, FORMAT, rest),
+        LISTS: table_bytes(("run", "rank"), ranked.list_rows(collection)),
+        ROUNDS: table_bytes(("batch", "draws"), _round_rows(collection), key=TOPIC),
+        CHANCES: table_bytes(("batch", "run", "probability"), _chance_rows(collection), key=TOPIC),
+        DRAWS: table_bytes(("batch", "place"), _draw_rows(collection)),
+        JUDGMENTS: table_bytes(("grade",), ranked.judgment_rows(collection)),
+    }
+    write_members(file, contents)
+
+
+def _round_rows(collection: ActiveCollection) -> Iterator[tuple[str, int, int]]:
+    state = collection.state
+    columns = (state.round_topic, state.round_batch, state.round_draws)
+    for topic, batch, draws in zip(*(column.tolist() for column in columns), strict=True):
+        yield collection.topics[topic], batch, draws
+
+
+def _chance_rows(collection: ActiveCollection) -> Iterator[tuple[str, int, str, float]]:
+    """By round, then run, those above 0."""
+    state, runs = collection.state, collection.pool.runs
+    rounds = zip(state.round_topic.tolist(), state.round_batch.tolist(), strict=True)
+    for (topic, batch), chances in zip(rounds, state.run_probability, strict=True):
+        for run in np.flatnonzero(chances).tolist():
+            yield collection.topics[topic], batch, runs[run], float(chances[run])
+
+
+def _draw_rows(collection: ActiveCollection) -> Iterator[tuple[str, str, int, int]]:
+    state = collection.state
+    batch = state.round_batch[state.pair_round].tolist()
+    place = _counted(state.pair_round).tolist()
+    yield from (
+        (*key, *numbers)
+        for key, *numbers in zip(ranked.keys(collection, state.pair), batch, place, strict=True)
+    )
+
+
+def _counted(group: IntArray) -> IntArray:
+    """The place of each row in its group, from 1; groups ascend."""
+    return np.arange(len(group)) - np.searchsorted(group, group) + 1
+
+
+# --------------------------------------------------------------------------------- reading
+
+
+def read_active(
+    archive: zipfile.ZipFile, found: Mapping[str, Any], problems: Problems
+) -> ActiveCollection | None:
+    """Read the collection of an archive whose facts were `found`; None when it has an error.
+
+    Rounds, chances, draws and judgments must fit each other, and the pool its digest. Raises
+    `UnreadableError`, its problem recorded, when reading cannot go on.
+    """
+    check_members(archive, MEMBERS, problems)
+    with inside(problems, FACTS) as member:
+        facts = ranked.read_facts(found, FORMAT, _FIELDS, member)
+    if facts is None:
+        return None
+    reading = Reading(archive, facts, problems)
+    lists = reading.lists()
+    pool = reading.pool(*_pairs_of(lists), lists) if problems.ok else None
+    plan = None if pool is None else _plan(reading, pool)
+    if pool is None or plan is None:
+        return None
+    rounds = _read_rounds(reading, plan, pool)
+    if rounds is None:
+        return None
+    draws = _read_draws(reading, plan, pool, rounds)
+    if draws is None:
+        return None
+    state = _state(facts, pool, rounds, draws)
+    labels = reading.labels(pool, np.sort(state.pair), f"of {DRAWS}")
+    if not problems.ok:
+        return None
+    return reading.built(
+        lambda: ActiveCollection(
+            topics=pool.topics,
+            depth=pool.depth,
+            topic=pool.topic,
+            docno=pool.docno,
+            labels=labels,
+            max_grade=facts.max_grade,
+            version=facts.version,
+            pool=pool,
+            made_for=facts.measures,
+            seed=facts.seed,
+            plan=plan,
+            state=state,
+        )
+    )
+
+
+def _pairs_of(lists: Table) -> tuple[IntArray, BytesArray]:
+    """The pairs of the lists by (topic, docno), repetitions included."""
+    order = np.lexsort((lists.docno, lists.topic))
+    return lists.topic[order], lists.docno[order]
+
+
+def _plan(reading: Reading, pool: Pool) -> ActivePlan | None:
+    """The plan, if there are limits for the topics and documents for the limits."""
+    rest = reading.facts.rest
+    limits = np.array(rest["limits"], dtype=np.int64)
+    sizes = np.bincount(pool.topic, minlength=len(pool.topics))
+    with inside(reading.problems, FACTS) as problems:
+        if len(limits) != len(sizes):
+            message = f"expected {len(sizes)} numbers, one per topic, found {len(limits)}"
+            problems.error(None, "limits", message)
+            return None
+        for at in np.flatnonzero(limits > sizes).tolist():
+            named = f"{sizes[at]} documents of topic {show(pool.topics[at])}"
+            problems.error(None, "limits", f"expected at most the {named}, found {limits[at]}")
+    if not reading.problems.ok:
+        return None
+    return ActivePlan(frozen(limits), rest["per_batch"], rest["relevant_from"], pool.digest)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rounds:
+    """m rounds by (batch, topic), with their chances of k runs."""
+
+    topic: IntArray
+    batch: IntArray
+    draws: IntArray
+    chances: FloatArray  # (m, k)
+
+    def find(self, topic: IntArray, batch: IntArray) -> IntArray:
+        """The round of each topic and batch; -1 if there is none."""
+        most = 1 + int(max(self.topic.max(), topic.max(initial=0)))
+        known, wanted = self.batch * most + self.topic, batch * most + topic
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where(known[place] == wanted, place, -1)
+
+
+def _read_rounds(reading: Reading, plan: ActivePlan, pool: Pool) -> _Rounds | None:
+    columns = whole("batch", 1, MAX_BATCHES), whole("draws", 1, MAX_DRAWS)
+    table = reading.table(ROUNDS, *columns, key=TOPIC)
+    batch = table.whole("batch")
+    reading.refuse_repeats(
+        ROUNDS,
+        table,
+        (table.topic, batch),
+        lambda row: f"{reading.topic(table, row)} in batch {batch[row]}",
+    )
+    for row in np.flatnonzero(plan.limits[table.topic] == 0).tolist():
+        message = f"expected a topic with a limit above 0, found {reading.topic(table, row)}"
+        reading.error(ROUNDS, table, row, "topic", message)
+    planned = np.bincount(batch, minlength=2)[1:]
+    for at in np.flatnonzero(planned == 0).tolist():
+        reading.member_error(ROUNDS, None, "batch", f"expected rounds in batch {at + 1}")
+    if len(table) * len(pool.runs) > MAX_CELLS:
+        reading.member_error(ROUNDS, None, "", f"expected at most {MAX_CELLS} rounds times runs")
+    if not reading.problems.ok:
+        return None
+    order = np.lexsort((table.topic, batch))
+    draws = table.whole("draws")[order]
+    nothing = np.zeros((len(order), len(pool.runs)))
+    rounds = _Rounds(table.topic[order], batch[order], draws, nothing)
+    return _with_chances(reading, rounds, pool)
+
+
+def _with_chances(reading: Reading, rounds: _Rounds, pool: Pool) -> _Rounds | None:
+    """The rounds, if a draw of each surely goes to a list, and perhaps to any."""
+    tags = {tag: place for place, tag in enumerate(pool.runs)}
+    columns = whole("batch", 1, MAX_BATCHES), name("run", tags, f"a run of {FACTS}")
+    table = reading.table(CHANCES, *columns, share("probability"), key=TOPIC, most=MAX_ENTRIES)
+    batch, run = table.whole("batch"), table.whole("run")
+
+    def named(row: int) -> str:
+        return f"{reading.topic(table, row)} in batch {batch[row]}"
+
+    reading.refuse_repeats(
+        CHANCES,
+        table,
+        (run, table.topic, batch),
+        lambda row: f"the run {show(pool.runs[run[row]])} for {named(row)}",
+    )
+    place = rounds.find(table.topic, batch)
+    returned = pool.list_lengths > 0
+    for row in np.flatnonzero(place < 0).tolist():
+        reading.error(CHANCES, table, row, "batch", f"expected one of {ROUNDS}, found {named(row)}")
+    for row in np.flatnonzero(~returned[table.topic, run]).tolist():
+        message = f"expected a run that returns something for {reading.topic(table, row)}"
+        reading.error(CHANCES, table, row, "run", f"{message}, found {show(pool.runs[run[row]])}")
+    if not reading.problems.ok:
+        return None
+    chances = np.zeros_like(rounds.chances)
+    chances[place, run] = table.numbers["probability"]
+    _check_chances(reading, rounds, chances, returned)
+    return replace(rounds, chances=chances) if reading.problems.ok else None
+
+
+def _check_chances(
+    reading: Reading, rounds: _Rounds, chances: FloatArray, returned: BoolArray
+) -> None:
+    """They add up to 1, and every run that returns something has its uniform share."""
+    topics, totals = reading.facts.topics, chances.sum(axis=1)
+    for at in np.flatnonzero(~(np.abs(totals - 1.0) <= SUM_TOLERANCE)).tolist():
+        named = f"of topic {show(topics[rounds.topic[at]])} in batch {rounds.batch[at]}"
+        message = f"expected chances {named} that add up to 1, found {float(totals[at])!r}"
+        reading.member_error(CHANCES, None, "probability", message)
+    least = reading.facts.rest["uniform_share"] / np.maximum(returned.sum(axis=1), 1)
+    for at, topic in enumerate(rounds.topic.tolist()):
+        lacking = returned[topic] & (chances[at] < least[topic] * (1.0 - ROUNDING))
+        for run in np.flatnonzero(lacking).tolist():
+            named = f"the run {show(reading.facts.runs[run])} for topic {show(topics[topic])}"
+            message = f"expected {named} in batch {rounds.batch[at]} to have its uniform share,"
+            found = f"{float(least[topic])!r}, or more, found {float(chances[at, run])!r}"
+            reading.member_error(CHANCES, None, "probability", f"{message} {found}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """The sampled pairs as they were drawn, and their rounds."""
+
+    pair: IntArray
+    round: IntArray
+
+
+def _read_draws(reading: Reading, plan: ActivePlan, pool: Pool, rounds: _Rounds) -> _Draws | None:
+    columns = whole("batch", 1, MAX_BATCHES), whole("place", 1, plan.per_batch)
+    table = reading.table(DRAWS, *columns, key=PAIR)
+    reading.refuse_repeated_pairs(DRAWS, table)
+    pair, batch = reading.places(table, pool), table.whole("batch")
+    within = rounds.find(table.topic, batch)
+    for row in np.flatnonzero(pair < 0).tolist():
+        message = f"expected a document of {LISTS}, found {reading.pair(table, row)}"
+        reading.error(DRAWS, table, row, "docno", message)
+    for row in np.flatnonzero(within < 0).tolist():
+        found = f"{reading.topic(table, row)} in batch {batch[row]}"
+        reading.error(DRAWS, table, row, "batch", f"expected one of {ROUNDS}, found {found}")
+    if not reading.problems.ok:
+        return None
+    _check_places(reading, table, within)
+    _check_numbers(reading, plan, rounds, np.bincount(within, minlength=len(rounds.topic)))
+    order = np.lexsort((table.whole("place"), within))
+    return _Draws(pair[order], within[order]) if reading.problems.ok else None
+
+
+def _check_places(reading: Reading, table: Table, within: IntArray) -> None:
+    """The documents of a round are counted from 1."""
+    place = table.whole("place")
+    order = np.lexsort((place, within))
+    expected = _counted(within[order])
+    for at in np.flatnonzero(place[order] != expected).tolist():
+        row = int(order[at])
+        named = f"{reading.topic(table, row)} in batch {table.whole('batch')[row]}"
+        message = f"expected place {expected[at]} next for {named}, found {place[row]}"
+        reading.error(DRAWS, table, row, "place", message)
+
+
+def _check_numbers(reading: Reading, plan: ActivePlan, rounds: _Rounds, found: IntArray) -> None:
+    """Every round has new documents, no more than draws; no topic has more than its limit."""
+    topics = reading.facts.topics
+    for at in np.flatnonzero(found == 0).tolist():
+        named = f"topic {show(topics[rounds.topic[at]])} in batch {rounds.batch[at]}"
+        reading.member_error(DRAWS, None, "docno", f"expected new documents of {named}, found none")
+    for at in np.flatnonzero(rounds.draws < found).tolist():
+        named = f"topic {show(topics[rounds.topic[at]])} in batch {rounds.batch[at]}"
+        message = f"expected {found[at]} draws or more for {named}, which has so many new documents"
+        reading.member_error(ROUNDS, None, "draws", f"{message}, found {rounds.draws[at]}")
+    taken = np.bincount(rounds.topic, weights=found, minlength=len(topics)).astype(np.int64)
+    most = np.minimum(plan.limits, MAX_JUDGED)
+    for at in np.flatnonzero(taken > most).tolist():
+        message = f"expected at most {most[at]} documents of topic {show(topics[at])}"
+        reading.member_error(DRAWS, None, "docno", f"{message}, found {taken[at]}")
+    if reading.facts.seed is not None and found.sum() < plan.budget:
+        with inside(reading.problems, FACTS) as problems:
+            problems.error(None, "seed", "expected null, because the budget is not spent")
+
+
+def _state(facts: Facts, pool: Pool, rounds: _Rounds, draws: _Draws) -> ActiveState:
+    """What was sampled; the chances of all pairs follow from the rounds."""
+    state = ActiveState(
+        seed=facts.seed or "",
+        batch_size=facts.rest["per_batch"],
+        relevant_from=facts.rest["relevant_from"],
+        uniform_share=float(facts.rest["uniform_share"]),
+        pool_digest=pool.digest,
+        pair=frozen(draws.pair),
+        pair_round=frozen(draws.round),
+        round_topic=frozen(rounds.topic.astype(np.int32)),
+        round_batch=frozen(rounds.batch.astype(np.int32)),
+        round_draws=frozen(rounds.draws),
+        run_probability=frozen(rounds.chances),
+        log_absent=frozen(np.zeros(len(pool))),
+    )
+    return replace(state, log_absent=frozen(log_absent(make_frame(pool), state)))

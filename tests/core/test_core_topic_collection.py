@@ -1,0 +1,473 @@
+"""Judged collections of whole topics: the numbers of the round, and of runs that come later."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from estimation.core.collection import CollectionError, find_pairs
+from estimation.core.evaluation import MeasureResult
+from estimation.core.labels import LabelRows
+from estimation.core.later_runs import OF_ONE_RUN, evaluate_topics_with_later_runs
+from estimation.core.measures import Measure, MeasureError, parse_measure
+from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
+from estimation.core.queries.designs import QuerySample
+from estimation.core.rounds import TopicRound
+from estimation.core.topic_collection import TopicCollection
+from tests.core.test_core_later_runs import LATE, RUNS, pool_of
+from tests.core.test_core_later_topics import (
+    AP,
+    BEST,
+    CASES,
+    DCG,
+    ERR,
+    EXACT,
+    NDCG,
+    Case,
+    case_of,
+    census_of,
+    design_of,
+    judgments,
+    runs_of,
+    values_of,
+    worthless_out_of_reach,
+)
+from tests.core.test_core_query_ratios import every_sample
+
+MATRICES = ("covariance", "difference_df")
+TOPICS = ["t1", "t2", "t3", "t4"]
+NEW = {
+    "known": {"t1": "ca", "t2": "xz", "t3": "nl"},
+    "novel": {"t1": "uca", "t2": "yz", "t3": "om", "t4": "w"},
+}
+
+
+def collected(case: Case, batches: int = 2, **options) -> TopicCollection:
+    settings = {"max_grade": BEST, "version": "0.1", "labels": case.asked["labels"]} | options
+    drawn = case.drawn
+    return TopicCollection.of(
+        case.pool, drawn.design, drawn.sample, batches=batches, measures=case.asked["measures"],
+        **settings,
+    )  # fmt: skip
+
+
+def evaluated(collection: TopicCollection, runs: dict[str, RankedLists]):
+    return collection.evaluate(runs, measures=collection.measures)
+
+
+def assert_same(then: MeasureResult, now: MeasureResult, tags: tuple[str, ...]) -> None:
+    """To the last bit: numbers `now` of runs, and `then` of the same ones by these tags."""
+    at = [then.runs.index(tag) for tag in tags]
+    assert len(now.runs) == len(tags)
+    assert (now.measure, now.primary) == (then.measure, then.primary)
+    assert list(now.estimators) == list(then.estimators)
+    for name, before in then.estimators.items():
+        after = now.estimators[name]
+        for field in OF_ONE_RUN:
+            assert getattr(after, field).tolist() == getattr(before, field)[at].tolist(), field
+        for field in MATRICES:
+            cells = getattr(before, field)[np.ix_(at, at)]
+            assert getattr(after, field).tolist() == cells.tolist(), field
+    assert now.support.tolist() == then.support[at].tolist()
+    assert now.effective_sample_size.tolist() == then.effective_sample_size[at].tolist()
+    assert now.by_topic.tolist() == then.by_topic[:, at].tolist()
+    assert now.label_noise_measured == then.label_noise_measured
+    found = [None if r.relevant_found is None else r.relevant_found.tolist() for r in (then, now)]
+    assert found[0] == found[1]
+
+
+def assert_same_ranking(then: MeasureResult, now: MeasureResult) -> None:
+    for field in vars(then.ranking):
+        before, after = (getattr(each.ranking, field) for each in (then, now))
+        assert after.tolist() == before.tolist(), field
+
+
+# ------------------------------------------------------------------ the same as it was there
+
+
+@pytest.mark.parametrize("subset", [tuple(RUNS), ("run0",), ("run0", "run2")], ids=str)
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_a_run_of_the_round_gets_the_same_bits(
+    name: str, batches: int, subset: tuple[str, ...]
+) -> None:
+    case = case_of(name)
+    tags = tuple(tag for tag in subset if tag in case.design.runs)
+    then = case.drawn.evaluate(case.pool, batches=batches, **case.asked)
+    now = evaluated(collected(case, batches), {tag: RUNS[tag] for tag in tags})
+    for fact in ("batches", "judged_pairs", "judgments", "draws", "confidence"):
+        assert getattr(now, fact) == getattr(then, fact)
+    for before, after in zip(then.results, now.results, strict=True):
+        assert after.runs == tags
+        assert_same(before, after, tags)
+        if tags == before.runs:
+            assert_same_ranking(before, after)
+
+
+def test_without_the_lists_of_the_other_runs_the_numbers_would_not_stay() -> None:
+    """Disagreement is counted over the documents of all runs of the round."""
+    case = case_of("draws")
+    then = case.drawn.evaluate(case.pool, **case.asked).results
+    alone = build_pool(case.pool.topics, {"run0": RUNS["run0"]}, depth=10)
+    design = replace(case.design, runs=("run0",), pool_digest=alone.digest)
+    sample = replace(case.drawn.sample, pool_digest=alone.digest)
+    place = find_pairs(
+        case.pool.topic, case.pool.docno, among_topic=alone.topic, among_docno=alone.docno
+    )
+    rows = case.asked["labels"]
+    moved = place[rows.pair]
+    labels = LabelRows(moved[moved >= 0], rows.grade[moved >= 0])
+    now = (
+        TopicRound(design, sample)
+        .evaluate(alone, labels=labels, measures=case.asked["measures"], max_grade=BEST)
+        .results
+    )
+    for before, after in zip(then, now, strict=True):
+        assert after.estimate.value == pytest.approx(before.estimate.value[:1], **EXACT)
+    with pytest.raises(AssertionError):
+        assert_same(then[0], now[0], ("run0",))
+
+
+# -------------------------------------------------------------------------------- later runs
+
+
+@pytest.mark.parametrize("late", [tuple(LATE), ("another",)], ids=str)
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_a_later_run_gets_the_numbers_it_would_have_in_the_round(
+    name: str, batches: int, late: tuple[str, ...]
+) -> None:
+    case = case_of(name)
+    runs = {tag: LATE[tag] for tag in late}
+    then = evaluate_topics_with_later_runs(
+        case.pool, case.drawn, joined=pool_of(RUNS | runs), batches=batches, **case.asked
+    )
+    collection = collected(case, batches)
+    of_round = {tag: RUNS[tag] for tag in case.design.runs}
+    for asked in (runs, {"run0": RUNS["run0"]} | runs, of_round | runs):
+        now = evaluated(collection, asked)
+        assert (now.draws, now.judgments) == (then.draws, then.judgments)
+        for before, after in zip(then.results, now.results, strict=True):
+            assert after.runs == tuple(sorted(asked))
+            assert_same(before, after, after.runs)
+            assert after.support[after.runs.index("another")] < 1.0
+    for before, after in zip(then.results, now.results, strict=True):
+        assert_same_ranking(before, after)
+
+
+def test_only_the_runs_that_are_asked_for_are_compared() -> None:
+    case = case_of("draws")
+    collection = collected(case)
+    one, other = evaluated(collection, LATE).results[0], case.together()[0]
+    assert one.ranking.rank.tolist() in ([1, 2], [2, 1])
+    at = [other.runs.index(tag) for tag in one.runs]
+    assert one.ranking.difference_se[0, 1] == other.ranking.difference_se[at[0], at[1]]
+    assert one.ranking.adjusted_p[0, 1] <= other.ranking.adjusted_p[at[0], at[1]]
+
+
+def test_another_run_by_the_tag_of_one_of_the_round_is_a_later_run() -> None:
+    collection = collected(case_of("self-normalized"))
+    for tag in RUNS:
+        then = evaluated(collection, {"another": LATE["another"]}).results
+        now = evaluated(collection, {tag: LATE["another"]}).results
+        for before, after in zip(then, now, strict=True):
+            assert after.runs == (tag,)
+            assert_same(before, after, ("another",))
+
+
+def test_a_run_of_the_pool_that_is_not_judged_is_a_later_run() -> None:
+    case = case_of("one run")
+    assert case.design.runs == ("run0",)
+    collection = collected(case)
+    then = evaluated(collection, {"copy": RUNS["run1"]}).results[0]
+    now = evaluated(collection, {"run1": RUNS["run1"]}).results[0]
+    assert_same(then, now, ("copy",))
+    assert now.support[0] < 1.0
+
+
+def test_documents_out_of_reach_speak_for_a_later_run(ranked) -> None:
+    """As good as the best as far as it was judged, and as bad as the worst: nobody can say."""
+    old = {"best": ranked({"t1": "ab", "t2": "cd"}), "worst": ranked({"t1": "xy", "t2": "zw"})}
+    late = {"novel": ranked({"t1": "uv", "t2": "st"})}
+    pool = build_pool(["t1", "t2"], old, depth=2)
+    design = design_of(pool, DCG, budget=8.0)
+    sample = census_of(pool, design)
+    sample = replace(sample, draws=sample.draws[:0], draw_batch=sample.draw_batch[:0])
+    grades = np.where(np.isin(pool.docno, [b"a", b"b", b"c", b"d"]), BEST, 0)
+    collection = TopicCollection.of(
+        pool, design, sample, labels=LabelRows(np.arange(8), grades), batches=1, max_grade=BEST,
+        version="0.1",
+    )  # fmt: skip
+    result = collection.evaluate(old | late, measures=[DCG]).results[0]
+    assert result.runs == ("best", "novel", "worst")
+    assert result.support.tolist() == [1.0, 0.0, 1.0]
+    assert result.ranking.verdicts.tolist() == [[0, 0, 1], [0, 0, 0], [-1, 0, 0]]
+
+
+# ------------------------------------------------------------------------- over all samples
+
+
+@pytest.fixture
+def pool(ranked) -> Pool:
+    """Four topics, the last without documents."""
+    return build_pool(TOPICS, runs_of(ranked), depth=3)
+
+
+def moments(
+    pool: Pool,
+    late: dict[str, RankedLists],
+    measure: Measure,
+    change: Callable[[TopicCollection], TopicCollection] = lambda collection: collection,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Expectation and covariance of the values, and what the covariance is said to be."""
+    design = design_of(pool, measure)
+    value, square, told = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2))
+    for chance, sample in every_sample(design, draws=2):
+        collection = change(
+            TopicCollection.of(
+                pool, design, sample, labels=judgments(pool, design, sample), batches=1,
+                max_grade=BEST, version="0.1",
+            )
+        )  # fmt: skip
+        estimate = collection.evaluate(late, measures=[measure]).results[0].estimate
+        value += chance * estimate.value
+        square += chance * np.multiply.outer(estimate.value, estimate.value)
+        told += chance * estimate.covariance
+    return value, square - np.multiply.outer(value, value), told
+
+
+def expected_of(pool: Pool, late: dict[str, RankedLists], runs, measure: Measure) -> np.ndarray:
+    joined = build_pool(TOPICS, runs | late, depth=3)
+    grades = worthless_out_of_reach(pool, joined, design_of(pool, measure))
+    values = values_of(joined, grades, measure)
+    return values[[joined.runs.index(tag) for tag in late]]
+
+
+@pytest.mark.parametrize("measure", [DCG, ERR, AP, NDCG], ids=str)
+def test_later_runs_are_unbiased_over_all_samples_of_topics(
+    pool: Pool, ranked, measure: Measure
+) -> None:
+    late = {tag: ranked(lists) for tag, lists in NEW.items()}
+    value, covariance, told = moments(pool, late, measure)
+    assert value == pytest.approx(expected_of(pool, late, runs_of(ranked), measure), **EXACT)
+    assert told == pytest.approx(covariance, **EXACT)
+    assert np.diag(covariance).min() > 1e-3
+
+
+@pytest.mark.parametrize("measure", [DCG, ERR, AP, NDCG], ids=str)
+def test_twin_that_takes_all_topics_for_equally_likely_is_caught(
+    pool: Pool, ranked, measure: Measure
+) -> None:
+    def alike(collection: TopicCollection) -> TopicCollection:
+        eligible = collection.design.eligible
+        even = eligible / np.count_nonzero(eligible)
+        return replace(collection, design=replace(collection.design, probability=even))
+
+    late = {tag: ranked(lists) for tag, lists in NEW.items()}
+    value, _, _ = moments(pool, late, measure, alike)
+    expected = expected_of(pool, late, runs_of(ranked), measure)
+    assert np.abs(value - expected).max() > 0.002
+
+
+# --------------------------------------------------------------------------- what is kept
+
+
+def test_nothing_is_kept_of_batches_that_are_not_complete() -> None:
+    case = case_of("draws")
+    one, both = collected(case, 1, seed="s"), collected(case, 2, seed="s")
+    assert (one.seed, both.seed) == (None, "s")
+    assert one.design.steps.tolist() == both.design.steps[:1].tolist()
+    assert one.sample.batch.tolist() == [1] * len(one.sample.topic)
+    assert len(one.sample.topic) < len(both.sample.topic)
+    assert set(one.sample.draws) == set(one.sample.topic)
+    assert set(one.labels.pair) == set(one.sampled) < set(both.sampled)
+
+
+def test_the_order_of_draws_within_a_batch_is_not_kept() -> None:
+    case = case_of("self-normalized")
+    sample = case.drawn.sample
+    order = np.lexsort((-sample.draws, sample.draw_batch))
+    turned = replace(sample, draws=sample.draws[order])
+    assert turned.draws.tolist() != sample.draws.tolist()
+    then = collected(case).sample.draws.tolist()
+    case.drawn = TopicRound(case.design, turned)
+    assert collected(case).sample.draws.tolist() == then
+    for batch in (1, 2):
+        drawn = np.sort(sample.draws[sample.draw_batch == batch]).tolist()
+        assert [then[at] for at in np.flatnonzero(sample.draw_batch == batch)] == drawn
+
+
+def test_the_rows_of_judgments_have_no_order() -> None:
+    case = case_of("shallow")
+    rows = case.asked["labels"]
+    shuffled = np.random.default_rng(2).permutation(len(rows.pair))
+    one, other = (
+        collected(case, labels=labels)
+        for labels in (rows, LabelRows(rows.pair[shuffled], rows.grade[shuffled]))
+    )
+    assert one.labels.pair.tolist() == other.labels.pair.tolist()
+    assert one.labels.grade.tolist() == other.labels.grade.tolist()
+
+
+def test_measures_are_those_of_the_round_or_of_the_goal() -> None:
+    case = case_of("ratios")
+    assert collected(case).measures == tuple(case.asked["measures"])
+    without = TopicCollection.of(
+        case.pool, case.design, case.drawn.sample, labels=case.asked["labels"], batches=2,
+        max_grade=BEST, version="0.1",
+    )  # fmt: skip
+    assert without.measures == (parse_measure("AP"),)
+    assert without.intervals == ("student",)
+    assert without.pool_digest == replace(case.pool, score=None).digest
+    with pytest.raises(CollectionError, match="the pool must be without scores"):
+        replace(without, pool=case.pool)
+
+
+# ------------------------------------------------------------------------------- bad input
+
+
+@pytest.fixture(scope="module")
+def good() -> TopicCollection:
+    return collected(case_of("draws"), seed="s")
+
+
+def changed(values: np.ndarray, at: int, value: float) -> np.ndarray:
+    result = values.copy()
+    result[at] = value
+    return result
+
+
+def designed(**fields) -> Callable[[TopicCollection], dict]:
+    return lambda c: {
+        "design": replace(c.design, **{name: change(c) for name, change in fields.items()})
+    }
+
+
+def sampled(**fields) -> Callable[[TopicCollection], dict]:
+    return lambda c: {
+        "sample": replace(c.sample, **{name: change(c) for name, change in fields.items()})
+    }
+
+
+BAD: dict[str, Callable[[TopicCollection], dict]] = {
+    "the topics, the depth and the pairs": lambda c: {"depth": 9},
+    "must be of one length": lambda c: {"docno": c.docno[1:]},
+    "made_for must hold a measure": lambda c: {"made_for": ()},
+    "pool, design and sample do not belong": sampled(pool_digest=lambda c: "0" * 64),
+    "the design needs runs, and of the pool, not ['x']": designed(runs=lambda c: ("x",)),
+    "the design needs runs": designed(runs=lambda c: ()),
+    "no such rule or estimator: guess": designed(rule=lambda c: "guess"),
+    "probability must have a number": designed(probability=lambda c: c.design.probability[1:]),
+    "probability of topic 't6' must be 0": designed(
+        probability=lambda c: changed(c.design.probability, 6, 0.1)
+    ),
+    "probability of topic 't0' must be above 0, not -0.1": designed(
+        probability=lambda c: changed(c.design.probability, 0, -0.1)
+    ),
+    "cost of topic 't0' must be above 0, not nan": designed(
+        cost=lambda c: changed(c.design.cost, 0, np.nan)
+    ),
+    "must add up to 1, not 1.1": designed(probability=lambda c: c.design.probability * 1.1),
+    "positive and finite": designed(steps=lambda c: np.array([np.inf])),
+    "steps must be positive": designed(steps=lambda c: np.array([])),
+    "steps must never fall": designed(steps=lambda c: c.design.steps[::-1]),
+    "what all topics cost, or below": designed(steps=lambda c: c.design.steps * 9),
+    "the cost of the two most expensive topics": designed(
+        steps=lambda c: np.array([1.0, *c.design.steps[1:]])
+    ),
+    "topic must lie between 0 and 6": sampled(topic=lambda c: c.sample.topic + 9),
+    "batch must lie between 1 and 2": sampled(batch=lambda c: c.sample.batch + 2),
+    "draw_batch must have one number": sampled(draw_batch=lambda c: c.sample.draw_batch[1:]),
+    "must ascend, each once": sampled(
+        topic=lambda c: c.sample.topic[::-1], batch=lambda c: c.sample.batch[::-1]
+    ),
+    "could not be drawn": sampled(
+        topic=lambda c: np.append(c.sample.topic, 6), batch=lambda c: np.append(c.sample.batch, 1)
+    ),
+    "draws must ascend by (batch, topic)": sampled(draws=lambda c: c.sample.draws[::-1]),
+    "must be that of its first draw": sampled(batch=lambda c: c.sample.batch[::-1] * 0 + 2),
+    "cost more than its step allows": designed(
+        cost=lambda c: np.where(c.design.cost > 0.0, 40.0, 0.0),
+        steps=lambda c: np.array([80.0, 80.0]),
+    ),
+    "was sampled but is not judged": lambda c: {
+        "labels": LabelRows(c.labels.pair[2:], c.labels.grade[2:])
+    },
+    "grade must lie between 0 and 3, not 4": lambda c: {
+        "labels": LabelRows(c.labels.pair, c.labels.grade * 0 + 4)
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_parts_that_do_not_fit_are_named(good: TopicCollection, message: str) -> None:
+    with pytest.raises(CollectionError) as refused:
+        replace(good, **BAD[message](good))
+    assert message in str(refused.value)
+
+
+def test_what_does_not_belong_together() -> None:
+    case = case_of("draws")
+    with pytest.raises(CollectionError, match="do not belong together"):
+        TopicCollection.of(
+            case.joined, case.design, case.drawn.sample, labels=case.asked["labels"], batches=1,
+            max_grade=BEST, version="0.1",
+        )  # fmt: skip
+    with pytest.raises(ValueError, match="batches must be a whole number between 1 and 2, not 3"):
+        collected(case, 3)
+    rows = case.asked["labels"]
+    with pytest.raises(CollectionError, match="was sampled but is not judged"):
+        collected(case, labels=LabelRows(rows.pair[:5], rows.grade[:5]))
+
+
+def test_a_first_batch_shows_a_variance(good: TopicCollection) -> None:
+    single = QuerySample(
+        good.sample.topic[:1], np.array([1], dtype=np.int32), good.sample.topic[:1],
+        np.array([1], dtype=np.int32), good.pool.digest,
+    )  # fmt: skip
+    kept = np.isin(good.topic[good.labels.pair], single.topic)
+    labels = LabelRows(good.labels.pair[kept], good.labels.grade[kept])
+    with pytest.raises(CollectionError, match="the first batch needs 2 draws or more, not 1"):
+        replace(good, sample=single, labels=labels)
+
+
+def test_a_census_has_no_draws_in_its_last_batch() -> None:
+    census = collected(case_of("census"))
+    assert census.design.is_census
+    last = np.flatnonzero(census.sample.batch == 2)[:1]
+    sample = replace(
+        census.sample,
+        draws=np.append(census.sample.draws, census.sample.topic[last]),
+        draw_batch=np.append(census.sample.draw_batch, np.int32(2)),
+    )
+    with pytest.raises(CollectionError, match="the last batch of a census has no draws"):
+        replace(census, sample=sample)
+    assert isinstance(sample, QuerySample)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("MAE", "cannot be computed from topics that are judged whole"),
+        ("#ofSwaps", "judged on pairs|judged whole"),
+        ("AP", "AP needs every document of a topic judged"),
+        ("DCG@9", "DCG@9 looks deeper than the 3 judged ranks"),
+    ],
+)
+def test_measures_that_cannot_be_estimated(text: str, message: str) -> None:
+    collection = collected(case_of("shallow"))
+    for runs in ({"run0": RUNS["run0"]}, LATE):
+        with pytest.raises(MeasureError, match=message):
+            collection.evaluate(runs, measures=[parse_measure(text)])
+
+
+def test_questions_that_have_no_answer(good: TopicCollection) -> None:
+    with pytest.raises(PoolError, match="one run"):
+        evaluated(good, {})
+    with pytest.raises(ValueError, match="must be a measure"):
+        good.evaluate(LATE, measures=[])
+    with pytest.raises(ValueError, match="confidence"):
+        good.evaluate(LATE, measures=good.measures, confidence=1.0)
+    with pytest.raises(ValueError, match="interval must be one of student, not 'chernoff'"):
+        good.evaluate(LATE, measures=good.measures, interval="chernoff")

@@ -1,0 +1,137 @@
+"""Files of judged collections: written, read, and spoilt in one place."""
+
+import gzip
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+
+from estimation.core.collection import Collection
+from estimation.formats.collections import read_collection, write_collection
+from estimation.formats.collections.archive import FACTS
+from judging.formats.problems import Problems, UnreadableError
+
+Change = Callable[[bytes], bytes]
+
+
+def written(given: Collection) -> bytes:
+    buffer = io.BytesIO()
+    write_collection(buffer, given)
+    return buffer.getvalue()
+
+
+def read(content: bytes) -> tuple[Collection | None, Problems]:
+    problems = Problems("c.zip")
+    try:
+        found = read_collection(io.BytesIO(content), problems)
+    except UnreadableError:
+        found = None
+    assert (found is not None) == problems.ok
+    return found, problems
+
+
+def assert_equal(one: object, other: object) -> None:
+    """Field by field, arrays to the last bit."""
+    assert type(one) is type(other)
+    for field in fields(one):  # type: ignore[arg-type]
+        first, second = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(first, np.ndarray):
+            assert first.dtype == second.dtype, field.name
+            assert first.tolist() == second.tolist(), field.name
+        elif is_dataclass(first) and field.name != "goal":
+            assert_equal(first, second)
+        else:
+            assert first == second, field.name
+
+
+def member(content: bytes, name: str) -> bytes:
+    raw = zipfile.ZipFile(io.BytesIO(content)).read(name)
+    return gzip.decompress(raw) if name.endswith(".gz") else raw
+
+
+def rows_of(content: bytes, name: str) -> list[list[str]]:
+    """The cells of a table, without its header."""
+    return [line.split("\t") for line in member(content, name).decode().splitlines()[1:]]
+
+
+def packed(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def raw_members(content: bytes) -> dict[str, bytes]:
+    archive = zipfile.ZipFile(io.BytesIO(content))
+    return {name: archive.read(name) for name in archive.namelist()}
+
+
+def repacked(content: bytes, name: str, change: Change) -> bytes:
+    """The archive with one member changed; a table is unpacked and packed again."""
+    data = change(member(content, name))
+    data = gzip.compress(data) if name.endswith(".gz") else data
+    return packed(raw_members(content) | {name: data})
+
+
+def line(number: int, cells: Callable[[list[str]], list[str]]) -> Change:
+    """A change of one line of a table; the header has the number 1."""
+
+    def change(data: bytes) -> bytes:
+        lines = data.decode().splitlines()
+        lines[number - 1] = "\t".join(cells(lines[number - 1].split("\t")))
+        return ("\n".join(lines) + "\n").encode()
+
+    return change
+
+
+def cell(number: int, column: int, value: str) -> Change:
+    return line(number, lambda cells: [*cells[:column], value, *cells[column + 1 :]])
+
+
+def twice(number: int) -> Change:
+    return lambda data: data + data.splitlines()[number - 1] + b"\n"
+
+
+def without(number: int) -> Change:
+    def change(data: bytes) -> bytes:
+        lines = data.splitlines(keepends=True)
+        return b"".join(lines[: number - 1] + lines[number:])
+
+    return change
+
+
+def with_row(*cells: str) -> Change:
+    return lambda data: data + "\t".join(cells).encode() + b"\n"
+
+
+def header_alone(data: bytes) -> bytes:
+    return data.splitlines(keepends=True)[0]
+
+
+def fact(name: str, value: object) -> Change:
+    return lambda data: json.dumps(json.loads(data) | {name: value}).encode()
+
+
+def without_fact(name: str) -> Change:
+    def change(data: bytes) -> bytes:
+        found = json.loads(data)
+        del found[name]
+        return json.dumps(found).encode()
+
+    return change
+
+
+def facts_of(content: bytes) -> dict:
+    return json.loads(member(content, FACTS))
+
+
+def first(content: bytes) -> tuple[str, int | None, str, str]:
+    """File, line, field and message of the first problem."""
+    found, problems = read(content)
+    assert found is None
+    problem = problems.errors[0]
+    return problem.file, problem.line, problem.field, problem.message
