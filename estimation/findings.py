@@ -21,7 +21,7 @@ NAMED = 4
 ENOUGH_RELEVANT, ENOUGH_FOR_ACTIVE_RPREC = 30, 45
 """Relevant documents found per topic, from which on the intervals of ratio measures hold."""
 OF_PREFERENCES = "its pairs of documents were made from the lists of the runs that were there"
-"""Why a round cannot take later runs."""
+"""Why earlier versions left later runs out of a round; stored estimates still say so."""
 FARTHEST = 10
 """Extrapolations beyond this multiple of the labels there are not made."""
 
@@ -132,17 +132,18 @@ def _joined_in_part(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
     if measure.family == "ratio":
         value = f"{'Its value takes' if one else 'Their values take'} the rest for not relevant"
     verdict = "better" if measure.lower_is_better else "worse"
+    documents = "pairs of documents" if measure.family == "preference" else "documents"
     text = (
         f"{_named([row.tag for row in rows])} joined after the sample was drawn, which reaches "
         f"{shares} of what {table.measure} counts for {_them(rows)} ({_sizes(rows)}). {value}, and "
         f"{'it is' if one else 'they are'} called {verdict} than another run only where the "
-        "documents out of reach could not change that."
+        f"{documents} out of reach could not change that."
     )
     return Finding(LIMIT, text)
 
 
 def _left_out(table: RankingTable) -> list[Finding]:
-    """Later runs that the round cannot take, and why."""
+    """Later runs that these estimates were made without, and why."""
     tags = table.estimate_set.left_out
     if not tags:
         return []

@@ -2,8 +2,8 @@
 
 Why such estimates are unbiased, and when they are not, stands in `collection`. Here they take
 part in a round's ranking, from the same sample, so that differences have a covariance like all
-others. A round is one of pairs, several of pairs that are estimated together, one of topics, or an
-active one.
+others. A round is one of pairs, of documents or of preferences, several of pairs that are estimated
+together, one of topics, or an active one.
 
 What is said of a run of the pool alone, its value, interval, support and effective sample size, is
 what is said without later runs, to the last bit. Verdicts, possible ranks and adjusted p-values
@@ -17,6 +17,10 @@ of these documents had the best grade (see `Reach.unreached`; under a measure of
 goes for verdicts in its favor), for a guaranteed kind of interval as for ``student``. Under ratio
 measures documents that only later runs return count for nobody else: the support of each later run
 is what it would be if it had come alone.
+
+Of preferences the same goes for pairs of documents that no run of the pool returned together. How
+much a pair counts for a run follows from its own list alone: from the ranks of the two documents,
+and from how many documents it has.
 """
 
 from collections.abc import Sequence
@@ -42,9 +46,10 @@ from estimation.core.evaluation import (
     ranking_of,
 )
 from estimation.core.interval_kinds import IntervalKind
-from estimation.core.labels import LabelRows, select_rows
-from estimation.core.measures import Measure
+from estimation.core.labels import LabelRows, pair_name, select_rows
+from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
 from estimation.core.pool import Pool
+from estimation.core.preferences import part_names
 from estimation.core.queries.designs import labeled_pairs
 from estimation.core.reach import Reach
 from estimation.core.rounds import TopicRound
@@ -85,8 +90,8 @@ def evaluate_with_later_runs(
     Raises
     ------
     ValueError
-        As `evaluate`; or if `joined` is of preferences, of other topics or of another depth, or
-        lacks a run or a pair of `pool`.
+        As `evaluate`; or if only one of `pool` and `joined` is of preferences, or `joined` is of
+        other topics or of another depth, or lacks a run or a pair of `pool`.
     """
     place = _place_of_pairs(pool, joined)
     alone = evaluate(
@@ -103,20 +108,20 @@ def evaluate_with_later_runs(
     )
     carried, moved, rows = carry_over(design, sample, labels, pool=joined, place=place)
     news = _News.of(pool, joined, carried.size > 0.0, place)
-    drawn = Drawn.of(joined, carried, moved, alone.batches)
+    drawn, best = Drawn.of(joined, carried, moved, alone.batches), _best_grade(joined, max_grade)
     together = evaluate_drawn(
         joined,
         drawn,
-        rows=select_rows(rows, sampled=moved.pair, prefix=drawn.pair, max_grade=max_grade),
+        rows=select_rows(rows, sampled=moved.pair, prefix=drawn.pair, max_grade=best),
         measures=measures,
-        max_grade=max_grade,
+        max_grade=best,
         batches=alone.batches,
         confidence=confidence,
         interval=interval,
         predictions=None if predictions is None else news.of_all_pairs(predictions),
         fitted_runs=_positions(pool.runs, among=joined.runs),
     )
-    return news.merged(alone, together, max_grade)
+    return news.merged(alone, together, best)
 
 
 def evaluate_together_with_later_runs(
@@ -132,7 +137,7 @@ def evaluate_together_with_later_runs(
 ) -> Evaluation:
     """Estimate the runs of a pool and later ones from several rounds over the pool.
 
-    A document is out of reach if none of the rounds could draw it; see the module's text.
+    A pair is out of reach if none of the rounds could draw it; see the module's text.
 
     Parameters
     ----------
@@ -163,7 +168,8 @@ def evaluate_together_with_later_runs(
     )
     eligible = np.zeros(len(joined), dtype=np.bool_)
     eligible[place] = np.any([part.design.eligible for part in parts], axis=0)
-    return _News.of(pool, joined, eligible, place).merged(alone, together, max_grade)
+    news = _News.of(pool, joined, eligible, place)
+    return news.merged(alone, together, _best_grade(joined, max_grade))
 
 
 def evaluate_topics_with_later_runs(
@@ -340,19 +346,27 @@ def _positions(tags: Sequence[str], *, among: Sequence[str]) -> IntArray:
 
 
 def _place_of_pairs(pool: Pool, joined: Pool) -> IntArray:
-    if pool.is_of_preferences or joined.is_of_preferences:
-        raise ValueError("later runs are not estimated from preferences between documents")
+    if pool.is_of_preferences != joined.is_of_preferences:
+        raise ValueError("joined must be of preferences if the pool is, and of documents if not")
     if (pool.topics, pool.depth) != (joined.topics, joined.depth):
         raise ValueError("joined must have the topics and the depth of the pool")
     missing = sorted(set(pool.runs) - set(joined.runs))
     if missing:
         raise ValueError(f"joined lacks the run {missing[0]!r} of the pool")
-    place = find_pairs(pool.topic, pool.docno, among_topic=joined.topic, among_docno=joined.docno)
+    place = find_pairs(
+        pool.topic,
+        part_names(pool),
+        among_topic=joined.topic,
+        among_docno=part_names(joined),
+    )
     if np.any(place < 0):
-        at = int(np.argmax(place < 0))
-        topic, docno = pool.topics[int(pool.topic[at])], pool.docno[at].decode()
-        raise ValueError(f"joined lacks docno {docno!r} of topic {topic!r} of the pool")
+        lacking = pair_name(int(np.argmax(place < 0)), pool)
+        raise ValueError(f"joined lacks {lacking} of the pool")
     return place
+
+
+def _best_grade(pool: Pool, max_grade: int) -> int:
+    return PREFERENCE_MAX_GRADE if pool.is_of_preferences else max_grade
 
 
 def _with_numbers_of(alone: MeasureResult, together: MeasureResult, at: IntArray) -> MeasureResult:

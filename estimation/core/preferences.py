@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from estimation.core.arrays import Int32Array, IntArray, check_whole, frozen
+from estimation.core.arrays import BytesArray, Int32Array, IntArray, check_whole, frozen
 from estimation.core.pool import Pool, PoolError
 
 
@@ -56,6 +56,18 @@ def preference_pool(pool: Pool, *, depth: int) -> Pool:
         other=frozen(pool.docno[second]),
         other_rank=frozen(np.concatenate([each.other_rank for each in pairs])),
     )
+
+
+def part_names(pool: Pool) -> BytesArray:
+    """Return what tells the parts of a topic apart, in the same order as the parts, shape (N,).
+
+    The docno; of preferences both docnos, with a byte between that no docno has and that comes
+    before all others.
+    """
+    if pool.other is None:
+        return pool.docno
+    both = zip(pool.docno.tolist(), pool.other.tolist(), strict=True)
+    return np.array([b"\0".join(each) for each in both], dtype=np.bytes_)
 
 
 @dataclass(frozen=True, eq=False)

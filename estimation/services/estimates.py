@@ -6,7 +6,7 @@ such prefix is an exact sample of the design; which pairs they hold was settled 
 was known. The same rows give the same bits, in whatever order they come.
 
 Runs that were accepted after the draw are estimated from the same labels and take part in the
-ranking (see `estimation.core.later_runs`). Rounds of preferences leave them out, and say so.
+ranking (see `estimation.core.later_runs`).
 """
 
 import hashlib
@@ -54,14 +54,12 @@ from judging.services import jobs
 class Inputs:
     """What a recompute rests on.
 
-    ``joined`` is the pool with the runs that came after the draw; ``late`` and ``left_out`` are
-    the tags of those that are estimated, and of those that cannot be. ``earlier`` are the rounds
-    that are estimated together with this one.
+    ``joined`` is the pool with the runs that came after the draw, and ``late`` are their tags.
+    ``earlier`` are the rounds that are estimated together with this one.
     """
 
     pool: Columns
     joined: Columns
-    left_out: list[str]
     drawn: Drawn
     batches: int
     earlier: list[Counted]
@@ -121,9 +119,9 @@ def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
     if last is None:
         return False
     late = last.estimates.filter(late=True).values_list("run__tag", flat=True).distinct()
-    known = (last.batches, last.earlier, last.label_digest, set(late), set(last.left_out))
-    now = (inputs.batches, inputs.earlier_batches, inputs.label_digest)
-    return known == (*now, set(inputs.late), set(inputs.left_out))
+    known = (last.batches, last.earlier, last.label_digest, set(late))
+    now = (inputs.batches, inputs.earlier_batches, inputs.label_digest, set(inputs.late))
+    return known == now
 
 
 def from_scratch(row: Round) -> Outcome | None:
@@ -144,11 +142,9 @@ def gather(row: Round) -> Inputs:
         if label.pair in positions
     ]
     labels.sort()
-    joined, left_out = _with_later_runs(row, pool)
     return Inputs(
         pool=pool,
-        joined=joined,
-        left_out=left_out,
+        joined=pools.joined(row.campaign, pool),
         drawn=drawn,
         batches=batches,
         earlier=earlier,
@@ -167,16 +163,6 @@ def columns_of(row: Round) -> tuple[Columns, Drawn]:
         raise ValueError(f"round {row.pk} has not been drawn")
     stored = files.path_of(row.design_file), files.path_of(row.sample_file)
     return pools.load(row.pool), load_round(*stored)
-
-
-def _with_later_runs(row: Round, pool: Columns) -> tuple[Columns, list[str]]:
-    """The pool with the runs that came after the draw, and the tags of those that it cannot take.
-
-    A sample of documents or topics can take any; see `estimation.core.later_runs`.
-    """
-    if row.pool and not pool.is_of_preferences:
-        return pools.joined(row.pool, pool), []
-    return pool, sorted(set(row.campaign.runs.values_list("tag", flat=True)) - set(pool.runs))
 
 
 def compute(row: Round, inputs: Inputs) -> Outcome:
@@ -272,7 +258,6 @@ def _store(row: Round, outcome: Outcome, matrices: str) -> None:
         matrices_file=matrices,
         label_digest=inputs.label_digest,
         digest=outcome.digest,
-        left_out=inputs.left_out,
         intervals={str(each.measure): each.interval for each in evaluation.results},
         provenance=_provenance(inputs),
         noise_measured=evaluation.results[0].label_noise_measured,

@@ -55,17 +55,23 @@ def ensure(
     return _keep(campaign, digest, columns), columns
 
 
-def joined(row: Pool, columns: Columns) -> Columns:
-    """A pool of documents with the runs that were accepted after it was built.
+def joined(campaign: Campaign, columns: Columns) -> Columns:
+    """A pool of the campaign with the runs that were accepted after it was built.
 
     The same object if there are none. Topics that were added later stay outside, as they were.
     """
-    tags = row.campaign.runs.values_list("tag", flat=True)
+    tags = campaign.runs.values_list("tag", flat=True)
     if set(tags) <= set(columns.runs):
         return columns
-    kind = Kind.DOCUMENTS if columns.score is None else Kind.SCORED
-    _, larger = ensure(row.campaign, depth=columns.depth, kind=kind, topics=columns.topics)
+    kind = _kind_of(columns)
+    _, larger = ensure(campaign, depth=columns.depth, kind=kind, topics=columns.topics)
     return larger
+
+
+def _kind_of(columns: Columns) -> Kind:
+    if columns.is_of_preferences:
+        return Kind.PREFERENCES
+    return Kind.DOCUMENTS if columns.score is None else Kind.SCORED
 
 
 def load(row: Pool) -> Columns:

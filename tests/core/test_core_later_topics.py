@@ -400,7 +400,7 @@ def test_pools_that_do_not_belong_together_are_refused() -> None:
         asked(pool_of(LATE))
     with pytest.raises(ValueError, match="topics and the depth"):
         asked(build_pool(TOPICS, RUNS | LATE, depth=9, scores=True))
-    with pytest.raises(ValueError, match=r"lacks docno 'd\d+' of topic 't\d'"):
+    with pytest.raises(ValueError, match=r"lacks document 'd\d+' of topic 't\d'"):
         asked(pool_of({tag: lists(99) for tag in RUNS}))
     with pytest.raises(ValueError, match="preferences"):
         asked(preference_pool(case.joined, depth=3))

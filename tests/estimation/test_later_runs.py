@@ -254,39 +254,6 @@ def test_topics_that_were_added_since_stay_outside(
     assert organizer.get(address("compare", campaign, 1)).status_code == 200
 
 
-# ------------------------------------------------------------------- rounds that cannot take it
-
-
-def test_rounds_of_preferences_cannot_take_it_and_say_so(
-    campaign: Campaign, organizer: Client
-) -> None:
-    swaps = {"measure": "#ofSwaps", "prior": "constant", "depth": 4}
-    row = evaluation.drawn(campaign, reported=[], extra_share=0.0, **swaps)
-    judge_anything(campaign)
-    before = latest(row)
-    join(campaign, with_news("late"))
-
-    shown = latest(row)
-    assert (shown.number, shown.left_out) == (before.number + 1, ["late"])
-    assert (shown.digest, numbers(shown)) == (before.digest, numbers(before))
-    said = text(organizer.get(address("live", campaign, 1)))
-    assert "late joined after the round was drawn and is not in this round: " in said
-    assert "pairs of documents were made" in said
-    jobs.request("recompute", row.pk, campaign=campaign)
-    factories.run_due_jobs()
-    assert latest(row) == shown
-    evaluation.made_reports(row)
-    assert "Not in this round, because it joined after it was drawn: late." in report_of(row)
-
-
-def judge_anything(campaign: Campaign) -> None:
-    """Every answer is 1, so that preferences are judged as well as documents."""
-    anna = campaign.memberships.get(user__username="anna").user
-    while factories.judge_next(campaign, anna, 1) is not None:
-        pass
-    factories.run_due_jobs()
-
-
 # ------------------------------------------------------------------------------ pages and files
 
 
