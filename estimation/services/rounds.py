@@ -76,7 +76,7 @@ def draft(*, campaign: Campaign, by: User, plan: Plan) -> Round:
     if campaign.state == Campaign.State.CLOSED:
         raise UserError("campaign_closed", "This campaign is closed.", status=409)
     values = _checked(campaign, plan)
-    _check_seed(plan, campaign.rounds.all())
+    _check_seed(plan, campaign.rounds.all(), campaign.rounds.none())
     while True:
         last = campaign.rounds.aggregate(last=Max("number"))["last"] or 0
         try:
@@ -97,7 +97,8 @@ def change(*, row: Round, by: User, plan: Plan) -> None:
     Raises UserError ``frozen`` (409) once it is drawn.
     """
     values = _checked(row.campaign, plan)
-    _check_seed(plan, row.campaign.rounds.exclude(pk=row.pk))
+    others = row.campaign.rounds
+    _check_seed(plan, others.filter(number__lt=row.number), others.filter(number__gt=row.number))
     with transaction.atomic():
         changed = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).update(
             preview={}, **values
@@ -224,12 +225,24 @@ def _check_of_several_draws(plan: Plan, measures: Iterable[str]) -> None:
     _require(not (several and ratios), "with_earlier", message)
 
 
-def _check_seed(plan: Plan, others: QuerySet[Round]) -> None:
-    """Draws with the seed of another round are its draws again, and no second sample."""
+def _check_seed(plan: Plan, earlier: QuerySet[Round], later: QuerySet[Round]) -> None:
+    """Draws with the seed of another round are its draws again, and no second sample.
+
+    Rounds that are estimated together have seeds of their own: with the earlier ones if this round
+    counts them, and with all if a later round counts this one.
+    """
+    if plan.method != Round.Method.IID:
+        return
+    seeds = list(earlier.filter(method=plan.method).values_list("seed", flat=True))
+    different = not plan.with_earlier or len(set(seeds)) == len(seeds)
+    repeated = "Two earlier rounds of draws have the same seed, so they hold the same draws."
+    _require(different, "with_earlier", repeated)
+    counting = later.filter(method=plan.method, with_earlier=True).exists()
+    if counting:
+        seeds += later.filter(method=plan.method).values_list("seed", flat=True)
+    alone = not (plan.with_earlier or counting)
     message = "Draws that are estimated together need a seed of their own. Leave it empty."
-    same = others.filter(method=Round.Method.IID, seed=plan.seed)
-    drawn_again = plan.with_earlier and plan.method == Round.Method.IID and same.exists()
-    _require(not drawn_again, "seed", message)
+    _require(alone or plan.seed not in seeds, "seed", message)
 
 
 def _check_of_gains(plan: Plan, measure: Measure) -> None:

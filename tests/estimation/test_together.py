@@ -187,6 +187,19 @@ def test_draws_need_a_seed_of_their_own(campaign: Campaign) -> None:
         rounds.change(row=row, by=campaign.created_by, plan=plan)
     for values in ({"seed": "s"}, {"seed": "t", "method": "poisson", "with_earlier": True}):
         evaluation.drafted(campaign, **{"method": "iid"} | values)
+    with pytest.raises(UserError, match="Two earlier rounds") as caught:
+        evaluation.drafted(campaign, method="iid", seed="u", with_earlier=True)
+    assert caught.value.field == "with_earlier"
+
+
+def test_a_round_that_a_later_one_counts_keeps_a_seed_of_its_own(campaign: Campaign) -> None:
+    first = evaluation.drafted(campaign, method="iid", seed="a")
+    evaluation.drafted(campaign, method="iid", seed="b", with_earlier=True)
+    plan = evaluation.plan(method="iid", seed="b")
+    with pytest.raises(UserError, match="seed of their own") as caught:
+        rounds.change(row=first, by=campaign.created_by, plan=plan)
+    assert caught.value.field == "seed"
+    rounds.change(row=first, by=campaign.created_by, plan=evaluation.plan(method="iid", seed="c"))
 
 
 def test_reports_say_what_counts(campaign: Campaign) -> None:
