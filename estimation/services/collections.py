@@ -11,7 +11,7 @@ from estimation.core.labels import LabelRows
 from estimation.core.pair_collection import PairCollection
 from estimation.core.rounds import PairRound, TopicRound
 from estimation.core.topic_collection import TopicCollection
-from estimation.formats.collections import write_collection
+from estimation.formats.collections.files import write_collection
 from estimation.models import EstimateSet, Round
 from estimation.selectors import draws_behind
 from estimation.services import designing

@@ -13,7 +13,7 @@ from django.urls import reverse
 from estimation import selectors
 from estimation.core.later_runs import OF_ONE_RUN
 from estimation.core.pair_collection import PairCollection
-from estimation.formats.collections import read_collection
+from estimation.formats.collections.files import read_collection
 from estimation.models import Draw, EstimateSet, Report, Round
 from estimation.services import collections, estimates, files, reports
 from estimation.services.runs import read_back

@@ -9,7 +9,7 @@ from estimation.core.pair_collection import PairCollection
 from estimation.core.planning import expected_half_widths, half_width_curve
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import QueryDesign, labeled_pairs
-from estimation.formats.collections import read_collection
+from estimation.formats.collections.files import read_collection
 from estimation.models import Draw, Prediction, Report, Round
 from estimation.services import costs, designing, files
 from estimation.services.runs import read_back

@@ -23,7 +23,7 @@ from estimation.core.measures import parse_measure
 from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, build_pool
 from estimation.core.priors import make_prior
-from estimation.formats.collections import read_collection, write_collection
+from estimation.formats.collections.files import read_collection, write_collection
 from estimation.formats.runs import read_run
 from estimation.models import Estimate, Report, Round
 from estimation.services import files

@@ -142,7 +142,7 @@ def test_all_leaves_out_what_cannot_work_and_says_so(simulate: Simulate) -> None
     assert "uniform" in methods
     assert errors.getvalue().startswith("Left out: --method query, --goal absolute, --budget 5: ")
     assert "Left out: --method query" in simulate("--method", "all", "--budget", "5")
-    with pytest.raises(CommandError, match=r"--method query, --goal absolute, --budget 5: .*needs"):
+    with pytest.raises(CommandError, match=r"--budget 5: batch size .* must be at least"):
         simulate("--method", "query", "--budget", "5")
 
 

@@ -10,8 +10,8 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 
 from estimation.core.collection import Collection
-from estimation.formats.collections import read_collection, write_collection
 from estimation.formats.collections.archive import FACTS
+from estimation.formats.collections.files import read_collection, write_collection
 from judging.formats.problems import Problems, UnreadableError
 
 Change = Callable[[bytes], bytes]

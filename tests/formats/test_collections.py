@@ -19,15 +19,9 @@ from estimation.core.measures import parse_measure
 from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
-from estimation.formats.collections import (
-    archive,
-    pair_facts,
-    pairs,
-    read_collection,
-    tables,
-    write_collection,
-)
+from estimation.formats.collections import archive, pair_facts, pairs, tables
 from estimation.formats.collections.archive import FACTS
+from estimation.formats.collections.files import read_collection, write_collection
 from estimation.formats.collections.pairs import DRAWS, INELIGIBLE, JUDGMENTS, MEMBERS, PAIRS
 from judging.formats.problems import Problems, UnreadableError
 

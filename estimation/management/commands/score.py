@@ -15,7 +15,7 @@ from estimation.core.evaluation import Evaluation, MeasureResult
 from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import PoolError, RankedLists
-from estimation.formats.collections import read_collection
+from estimation.formats.collections.files import read_collection
 from estimation.formats.runs import read_run
 from judging.formats.problems import Problem, Problems, UnreadableError
 
