@@ -28,7 +28,7 @@ from estimation.core.baselines.estimates import estimate as estimate_selection
 from estimation.core.baselines.estimates import values_from_grades
 from estimation.core.baselines.select import select
 from estimation.core.baselines.selections import share_budgets
-from estimation.core.collection import find_pairs
+from estimation.core.carrying import find_pairs
 from estimation.core.intervals import student_intervals
 from estimation.core.labels import LabelRows
 from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines

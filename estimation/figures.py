@@ -196,11 +196,12 @@ def comparison_figure(found: Comparison) -> ComparisonFigure:
 
 
 def _note(row: RankedRun, measure: str) -> str:
+    reached = f"{share_reached(row.support)} of what {measure} counts for"
     return (
-        f"{row.tag} joined after the sample was drawn, which reaches {share_reached(row.support)} "
-        f"of what {measure} counts for it. The difference is that of the sampled part; verdict "
-        "and p allow for the rest."
-    )
+        f"{row.tag} joined after the sample was drawn, which reaches {reached} it. "
+        if row.late
+        else f"The sample reaches {reached} {row.tag}. "
+    ) + "The difference is that of the sampled part; verdict and p allow for the rest."
 
 
 def _signed(value: float, digits: int) -> str:

@@ -95,11 +95,8 @@ def _out_of_reach(table: RankingTable) -> list[Finding]:
     short = [row.tag for row in table.rows if row.support < 1.0 and not row.late]
     if not short:
         return []
-    text = (
-        f"The sample leaves out part of what {table.measure} counts for {_named(short)}: "
-        "these values are lower bounds, and comparisons with them hold for the sampled part only."
-    )
-    return [Finding(LIMIT, text)]
+    left_out = f"The sample leaves out part of what {table.measure} counts for {_named(short)}."
+    return [Finding(LIMIT, f"{left_out} {_allowance(table.measure, one=len(short) == 1)}")]
 
 
 def _later_runs(table: RankingTable) -> list[Finding]:
@@ -123,23 +120,29 @@ def _joined(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
 
 
 def _joined_in_part(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
-    """What is said of such runs depends on what the documents out of reach may do to the value."""
-    measure = parse_measure(table.measure)
-    one, least, most = len(rows) == 1, *_ends([row.support for row in rows])
+    least, most = _ends([row.support for row in rows])
     reached = share_reached(most)
     shares = reached if share_reached(least) == reached else f"{share_reached(least)} to {reached}"
+    text = (
+        f"{_named([row.tag for row in rows])} joined after the sample was drawn, which reaches "
+        f"{shares} of what {table.measure} counts for {_them(rows)} ({_sizes(rows)}). "
+        f"{_allowance(table.measure, one=len(rows) == 1)}"
+    )
+    return Finding(LIMIT, text)
+
+
+def _allowance(name: str, *, one: bool) -> str:
+    """What documents out of reach may do to values, and what verdicts allow for."""
+    measure = parse_measure(name)
     value = "Its value is a lower bound" if one else "Their values are lower bounds"
     if measure.family == "ratio":
         value = f"{'Its value takes' if one else 'Their values take'} the rest for not relevant"
     verdict = "better" if measure.lower_is_better else "worse"
     documents = "pairs of documents" if measure.family == "preference" else "documents"
-    text = (
-        f"{_named([row.tag for row in rows])} joined after the sample was drawn, which reaches "
-        f"{shares} of what {table.measure} counts for {_them(rows)} ({_sizes(rows)}). {value}, and "
-        f"{'it is' if one else 'they are'} called {verdict} than another run only where the "
-        f"{documents} out of reach could not change that."
+    return (
+        f"{value}, and {'it is' if one else 'they are'} called {verdict} than another run only "
+        f"where the {documents} out of reach could not change that."
     )
-    return Finding(LIMIT, text)
 
 
 def _left_out(table: RankingTable) -> list[Finding]:
@@ -237,7 +240,7 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     value of the strictest of all comparisons. None if that is not a matter of finite numbers.
     """
     first, second = table.rows[:2]
-    if first.open_part or second.open_part:  # no judgment of this round says more of the rest
+    if not _told_apart_by_the_sample(table, first, second):
         return None
     if table.guaranteed:  # bounds do not shrink with the root alone
         return None
@@ -255,6 +258,21 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     if growth > FARTHEST:
         return f"{shown}telling {apart} takes over {FARTHEST} times the judgments there are."
     return f"{shown}roughly {_rounded(labels * (growth - 1)):,} further judgments tell {apart}."
+
+
+def _told_apart_by_the_sample(table: RankingTable, first: RankedRun, second: RankedRun) -> bool:
+    """Whether no document out of reach matters between two runs, however many are judged.
+
+    A design for differences leaves out what counts alike for the runs of its goal.
+    """
+    row = table.round
+    if not (first.open_part or second.open_part):
+        return True
+    if first.late or second.late or table.measure != row.measure:
+        return False
+    if row.goal == Round.Goal.PAIR and row.run and row.baseline:
+        return {first.tag, second.tag} == {row.run.tag, row.baseline.tag}
+    return row.goal in (Round.Goal.BASELINE, Round.Goal.RANKING)
 
 
 def _strictness(runs: int) -> float:

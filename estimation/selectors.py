@@ -131,8 +131,8 @@ class RankedRun:
 
     @property
     def open_part(self) -> bool:
-        """Whether it joined after the draw with documents that could not be drawn."""
-        return self.late and self.support < 1.0
+        """Whether documents that count for it could not be drawn."""
+        return self.support < 1.0
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,13 @@ Averaging over judged pairs alone, as if they had been drawn with equal chances,
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from estimation.core.arrays import (
+    BoolArray,
     BytesArray,
     Int32Array,
     IntArray,
@@ -37,9 +38,8 @@ from estimation.core.arrays import (
     frozen,
     index_array,
 )
-from estimation.core.designs import Design
-from estimation.core.draws import Sample
-from estimation.core.evaluation import Evaluation
+from estimation.core.carrying import find_pairs
+from estimation.core.evaluation import Evaluation, rank_again
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
@@ -111,6 +111,11 @@ class Collection(ABC):
         """The pairs that are judged, as positions among the N, ascending."""
 
     @property
+    @abstractmethod
+    def within_reach(self) -> BoolArray:
+        """Whether each pair could be judged, shape (N,)."""
+
+    @property
     def intervals(self) -> tuple[IntervalKind, ...]:
         """The kinds of intervals that there are, the usual one first."""
         return ("student",)
@@ -179,9 +184,12 @@ class Collection(ABC):
         needs_scores = any(measure.family == "prediction" for measure in measures)
         pool = self.pool_for(runs, scores=needs_scores)
         place = find_pairs(self.topic, self.docno, among_topic=pool.topic, among_docno=pool.docno)
-        return self._evaluate(
+        found = self._evaluate(
             pool, place, measures=measures, confidence=confidence, interval=interval
         )
+        eligible, added = np.zeros(len(pool), dtype=np.bool_), np.ones(len(pool), dtype=np.bool_)
+        eligible[place], added[place] = self.within_reach, False
+        return rank_again(found, pool, eligible=eligible, added=added, max_grade=self.max_grade)
 
     @abstractmethod
     def _evaluate(
@@ -193,7 +201,10 @@ class Collection(ABC):
         confidence: float,
         interval: IntervalKind,
     ) -> Evaluation:
-        """Estimate the runs of a pool in which the N pairs of the collection stand at `place`."""
+        """Estimate the runs of a pool in which the N pairs of the collection stand at `place`.
+
+        However they are ranked: `evaluate` ranks them.
+        """
 
     @abstractmethod
     def _check_sample(self) -> None:
@@ -209,69 +220,6 @@ def ordered_labels(labels: LabelRows) -> LabelRows:
     """Return judgments by (pair, grade), as a collection has them."""
     order = np.lexsort((labels.grade, labels.pair))
     return LabelRows(frozen(labels.pair[order]), frozen(labels.grade[order]))
-
-
-def carry_over(
-    design: Design, sample: Sample, labels: LabelRows, *, pool: Pool, place: IntArray
-) -> tuple[Design, Sample, LabelRows]:
-    """Say of a larger pool what is known of a sample of a smaller one.
-
-    Parameters
-    ----------
-    design, sample, labels : Design, Sample, LabelRows
-        Of the smaller pool, of N pairs.
-    pool : Pool
-        The larger one. Its other pairs were never eligible: they get size 0.
-    place : ndarray of int64, shape (N,)
-        Where the N pairs stand in it, ascending; see `find_pairs`.
-    """
-    size = np.zeros(len(pool))
-    size[place] = design.size
-    return (
-        replace(design, size=frozen(size), pool_digest=pool.digest),
-        replace(
-            sample,
-            pair=place[sample.pair],
-            draws=place[sample.draws],
-            pool_digest=pool.digest,
-        ),
-        LabelRows(place[labels.pair], labels.grade),
-    )
-
-
-def find_pairs(
-    topic: Int32Array | IntArray,
-    docno: BytesArray,
-    *,
-    among_topic: Int32Array | IntArray,
-    among_docno: BytesArray,
-) -> IntArray:
-    """Return where pairs stand among others.
-
-    Parameters
-    ----------
-    topic, docno : ndarray, shape (n,)
-        The wanted pairs, in any order.
-    among_topic, among_docno : ndarray, shape (N,)
-        Pairs sorted by (topic, docno), topics counted as in `topic`.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Positions among the N; -1 for a pair that is not there.
-    """
-    found = np.full(len(docno), -1, dtype=np.int64)
-    order = np.argsort(topic, kind="stable")
-    names, starts = np.unique(topic[order], return_index=True)
-    for name, start, stop in zip(names.tolist(), starts, [*starts[1:], len(order)], strict=False):
-        rows = order[start:stop]
-        first, last = np.searchsorted(among_topic, [name, name + 1])
-        if first == last:
-            continue
-        inside = np.searchsorted(among_docno[first:last], docno[rows])
-        inside = np.minimum(inside, last - first - 1) + first
-        found[rows] = np.where(among_docno[inside] == docno[rows], inside, -1)
-    return found
 
 
 # ---------------------------------------------------------------------------------- checks

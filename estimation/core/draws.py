@@ -22,6 +22,7 @@ from estimation.core.arrays import (
 )
 from estimation.core.designs import Design, poisson_probabilities
 from estimation.core.pool import Pool
+from estimation.core.preferences import part_names
 
 FORMAT = "evalsite-sample-1"
 
@@ -316,20 +317,12 @@ def _pair_numbers(pool: Pool, purpose: str, seed: str, pairs: IntArray) -> Float
     stem = hashlib.sha256(_framed(purpose) + _framed(seed))
     topics = [_followed_by(stem, _framed(topic)) for topic in pool.topics]
     digests = []
-    for topic, name in zip(pool.topic[pairs].tolist(), _names(pool, pairs), strict=True):
+    names = part_names(pool, pairs).tolist()
+    for topic, name in zip(pool.topic[pairs].tolist(), names, strict=True):
         state = topics[topic].copy()
         state.update(name)
         digests.append(state.digest()[:8])
     return _to_unit_interval(b"".join(digests))
-
-
-def _names(pool: Pool, pairs: IntArray) -> list[bytes]:
-    """Docnos, or both docnos of a preference with a byte between that no docno has."""
-    docnos: list[bytes] = pool.docno[pairs].tolist()
-    if pool.other is None:
-        return docnos
-    others = pool.other[pairs].tolist()
-    return [b"\0".join(both) for both in zip(docnos, others, strict=True)]
 
 
 def _framed(text: str) -> bytes:

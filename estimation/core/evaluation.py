@@ -33,6 +33,7 @@ from estimation.core.measures import (
 from estimation.core.pool import Pool
 from estimation.core.ranks import Ranking, rank_runs
 from estimation.core.reach import Reach
+from estimation.core.slack import slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ class MeasureResult:
         By the primary estimator.
     support : ndarray of float64, shape (k,)
         Share of the run's weight on pairs that could be sampled. Below 1 the estimate is of a
-        lower bound only, and so are its interval and its place in the ranking.
+        lower bound only, and so is its interval; verdicts hold whatever the rest is (`slack`).
     effective_sample_size : ndarray of float64, shape (k,)
         Number of equally weighted pairs that the sample is worth for the run.
     label_noise_measured : bool
@@ -295,7 +296,7 @@ def _check_help(
 def _evaluate_measure(
     reach: Reach, drawn: Drawn, rows: LabelRows, measure: Measure, question: Question
 ) -> MeasureResult:
-    pool, confidence = reach.pool, question.confidence
+    pool, confidence, support = reach.pool, question.confidence, reach.support(measure)
     found = find(pool, drawn, rows, measure, question)
     limit = _zero_limit(reach, drawn, found, measure, question.max_grade, confidence)
     highest = measure.largest_value(max_grade=question.max_grade, depth=pool.depth)
@@ -310,13 +311,17 @@ def _evaluate_measure(
         most = reach.largest_values(measure, question.max_grade)
         shown = _guaranteed(shown, found.guarantee, confidence, most)
         estimators[found.primary] = shown
+    stand_back = None
+    if np.any(support < 1.0):
+        eligible = reach.inclusion > 0.0
+        stand_back = slack(pool, measure, eligible=eligible, max_grade=question.max_grade)
     return MeasureResult(
         measure=measure,
         runs=pool.runs,
         estimators=estimators,
         primary=found.primary,
-        ranking=ranking_of(measure, shown, pool.runs, confidence),
-        support=reach.support(measure),
+        ranking=_ranking_of(measure, shown, pool.runs, confidence, stand_back),
+        support=support,
         effective_sample_size=reach.effective_sample_size(measure),
         label_noise_measured=found.noise_measured,
         by_topic=found.by_topic,
@@ -326,18 +331,39 @@ def _evaluate_measure(
     )
 
 
-def ranking_of(
+def rank_again(
+    found: Evaluation, pool: Pool, *, eligible: BoolArray, added: BoolArray, max_grade: int
+) -> Evaluation:
+    """Rank runs whose numbers are of one sample, though not all of its pool.
+
+    Parameters
+    ----------
+    found : Evaluation
+        Of runs of `pool`, in any order.
+    pool, eligible, added, max_grade
+        As for `slack`.
+    """
+
+    def ranked(result: MeasureResult) -> MeasureResult:
+        at = [pool.run_index(tag) for tag in result.runs]
+        stand_back = slack(
+            pool, result.measure, eligible=eligible, max_grade=max_grade, added=added
+        )[np.ix_(at, at)]
+        shown = result.estimate
+        ranking = _ranking_of(result.measure, shown, result.runs, found.confidence, stand_back)
+        return replace(result, ranking=ranking)
+
+    return replace(found, results=tuple(map(ranked, found.results)))
+
+
+def _ranking_of(
     measure: Measure,
     shown: EstimatorResult,
     runs: tuple[str, ...],
     confidence: float,
-    *,
-    slack: FloatArray | None = None,
+    stand_back: FloatArray | None,
 ) -> Ranking:
-    """Rank runs by one estimator, the best first whether large or small values are good.
-
-    `slack` is that of `rank_runs`, of the differences by which one run is better than another.
-    """
+    """Rank runs by one estimator, the best first whether large or small values are good."""
     sign = -1.0 if measure.lower_is_better else 1.0
     ranking = rank_runs(
         sign * shown.value,
@@ -345,7 +371,7 @@ def ranking_of(
         df=shown.difference_df,
         tags=runs,
         confidence=confidence,
-        slack=slack,
+        slack=stand_back,
         bound=shown.difference_bound,
     )
     return replace(ranking, difference=sign * ranking.difference)

@@ -13,10 +13,10 @@ Documents that the sample does not reach
 ----------------------------------------
 Documents that only later runs return were never eligible. The value of such a run is a lower
 bound, its support is below 1, and a verdict against it is given only if it would hold even if all
-of these documents had the best grade (see `Reach.unreached`; under a measure of errors the same
-goes for verdicts in its favor), for a guaranteed kind of interval as for ``student``. Under ratio
-measures documents that only later runs return count for nobody else: the support of each later run
-is what it would be if it had come alone.
+of these documents had the best grade (see `slack`; under a measure of errors the same goes for
+verdicts in its favor), for a guaranteed kind of interval as for ``student``. Under ratio measures
+documents that only later runs return count for nobody else: the support of each later run is what
+it would be if it had come alone.
 
 Of preferences the same goes for pairs of documents that no run of the pool returned together. How
 much a pair counts for a run follows from its own list alone: from the ranks of the two documents,
@@ -32,7 +32,7 @@ import numpy as np
 from estimation.core.active.lists import Valued, make_frame
 from estimation.core.active.rounds import ActiveRound
 from estimation.core.arrays import BoolArray, FloatArray, IntArray
-from estimation.core.collection import carry_over, find_pairs
+from estimation.core.carrying import carry_over, carry_part, find_pairs
 from estimation.core.combining import Part, evaluate_together
 from estimation.core.designs import Design
 from estimation.core.drawn import Drawn
@@ -43,7 +43,7 @@ from estimation.core.evaluation import (
     MeasureResult,
     evaluate,
     evaluate_drawn,
-    ranking_of,
+    rank_again,
 )
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows, pair_name, select_rows
@@ -161,7 +161,7 @@ def evaluate_together_with_later_runs(
     alone = evaluate_together(pool, parts, labels=labels, interval=interval, **asked)
     together = evaluate_together(
         joined,
-        [_carried(part, joined, place) for part in parts],
+        [carry_part(part, pool=joined, place=place) for part in parts],
         labels=LabelRows(place[labels.pair], labels.grade),
         interval=interval,
         **asked,
@@ -286,32 +286,27 @@ class _Asked(TypedDict):
     confidence: float
 
 
-def _carried(part: Part, joined: Pool, place: IntArray) -> Part:
-    none = LabelRows(*np.zeros((2, 0), dtype=np.int64))
-    design, sample, _ = carry_over(part.design, part.sample, none, pool=joined, place=place)
-    return replace(part, design=design, sample=sample)
-
-
 @dataclass(frozen=True, eq=False)
 class _News:
     """What the sample reaches of every run of a joined pool.
 
-    ``place``: where the pairs of the pool stand among all. ``own``: share of eligible pairs among
-    those of the pool and of the run itself, shape (k,).
+    ``place``: where the pairs of the pool stand among all; ``added``: all others. ``own``: share of
+    eligible pairs among those of the pool and of the run itself, shape (k,).
     """
 
     place: IntArray
+    added: BoolArray
     reach: Reach
     own: FloatArray
 
     @classmethod
     def of(cls, pool: Pool, joined: Pool, eligible: BoolArray, place: IntArray) -> "_News":
-        is_new = np.ones(len(joined), dtype=np.bool_)
-        is_new[place] = False
-        added = np.bincount(joined.run[is_new[joined.entry_pair]], minlength=len(joined.runs))
-        pairs = len(pool) + added
+        added = np.ones(len(joined), dtype=np.bool_)
+        added[place] = False
+        news = np.bincount(joined.run[added[joined.entry_pair]], minlength=len(joined.runs))
+        pairs = len(pool) + news
         own = 1.0 - (pairs - np.count_nonzero(eligible)) / pairs
-        return cls(place, Reach.of_design(joined, eligible), own)
+        return cls(place, added, Reach.of_design(joined, eligible), own)
 
     def of_all_pairs(self, predictions: FloatArray) -> FloatArray:
         """Predictions of the pool's pairs; NaN for those that only later runs have."""
@@ -321,23 +316,22 @@ class _News:
 
     def merged(self, alone: Evaluation, together: Evaluation, max_grade: int) -> Evaluation:
         """The joint evaluation, with what was said of each run of the pool alone at its place."""
-        results = tuple(
-            self._merged(first, second, max_grade, alone.confidence)
-            for first, second in zip(alone.results, together.results, strict=True)
+        merged = map(self._merged, alone.results, together.results)
+        return rank_again(
+            replace(alone, results=tuple(merged)),
+            self.reach.pool,
+            eligible=self.reach.inclusion > 0.0,
+            added=self.added,
+            max_grade=max_grade,
         )
-        return replace(alone, results=results)
 
-    def _merged(
-        self, alone: MeasureResult, together: MeasureResult, max_grade: int, confidence: float
-    ) -> MeasureResult:
+    def _merged(self, alone: MeasureResult, together: MeasureResult) -> MeasureResult:
         measure, before = together.measure, _positions(alone.runs, among=together.runs)
         columns = _positions(together.runs, among=self.reach.pool.runs)
         if measure.family == "ratio":
             support = np.minimum(self.reach.share(measure), self.own)[columns]
             together = replace(together, support=support)
-        open_part = self.reach.unreached(measure, max_grade)[columns]
-        open_part[before] = 0.0
-        return _ranked(_with_numbers_of(alone, together, before), open_part, confidence)
+        return _with_numbers_of(alone, together, before)
 
 
 def _positions(tags: Sequence[str], *, among: Sequence[str]) -> IntArray:
@@ -396,13 +390,3 @@ def _with_numbers_of(alone: MeasureResult, together: MeasureResult, at: IntArray
         effective_sample_size=kept(alone.effective_sample_size, together.effective_sample_size),
         by_topic=by_topic,
     )
-
-
-def _ranked(result: MeasureResult, open_part: FloatArray, confidence: float) -> MeasureResult:
-    """Rank again: what is open of a run speaks for it, or against it if small values are good."""
-    by_run = open_part[:, None] if result.measure.lower_is_better else open_part[None, :]
-    slack = np.broadcast_to(by_run, (len(open_part), len(open_part)))
-    ranking = ranking_of(
-        result.measure, result.estimate, result.runs, confidence, slack=np.asarray(slack)
-    )
-    return replace(result, ranking=ranking)

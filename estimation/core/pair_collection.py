@@ -9,13 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, frozen, index_array, refuse
-from estimation.core.collection import (
-    Collection,
-    CollectionError,
-    carry_over,
-    ordered_labels,
-)
+from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen, index_array, refuse
+from estimation.core.carrying import carry_over, carry_part
+from estimation.core.collection import Collection, CollectionError, ordered_labels
 from estimation.core.combining import CombiningError, Part, evaluate_together
 from estimation.core.designs import Design
 from estimation.core.draws import Sample
@@ -122,6 +118,12 @@ class PairCollection(Collection):
         return np.unique(np.concatenate([part.sample.pair for part in self.parts]))
 
     @property
+    def within_reach(self) -> BoolArray:
+        """Whether any round could draw each pair, shape (N,)."""
+        eligible = [part.design.eligible for part in self.parts]
+        return np.asarray(np.any(eligible, axis=0), dtype=np.bool_)
+
+    @property
     def intervals(self) -> tuple[IntervalKind, ...]:
         """Those of the method; draws of several rounds are not alike, as some kinds need."""
         kinds = interval_kinds(self.parts[-1].design.method)
@@ -154,7 +156,7 @@ class PairCollection(Collection):
         try:
             return evaluate_together(
                 pool,
-                [_carried(part, pool, place) for part in self.parts],
+                [carry_part(part, pool=pool, place=place) for part in self.parts],
                 labels=labels,
                 measures=measures,
                 max_grade=self.max_grade,
@@ -204,12 +206,6 @@ def _complete(part: Part, numbers: str) -> Part:
         constants=frozen(sample.constants[:used]),
     )
     return Part(design, sample, numbers=numbers)
-
-
-def _carried(part: Part, pool: Pool, place: IntArray) -> Part:
-    nothing = LabelRows(*np.zeros((2, 0), dtype=np.int64))
-    design, sample, _ = carry_over(part.design, part.sample, nothing, pool=pool, place=place)
-    return replace(part, design=design, sample=sample)
 
 
 # ---------------------------------------------------------------------------------- checks

@@ -58,15 +58,26 @@ def preference_pool(pool: Pool, *, depth: int) -> Pool:
     )
 
 
-def part_names(pool: Pool) -> BytesArray:
-    """Return what tells the parts of a topic apart, in the same order as the parts, shape (N,).
+def part_names(pool: Pool, parts: IntArray | None = None) -> BytesArray:
+    """Return what tells the parts of a topic apart, in the same order as the parts.
 
     The docno; of preferences both docnos, with a byte between that no docno has and that comes
     before all others.
+
+    Parameters
+    ----------
+    pool : Pool
+    parts : ndarray of int64, shape (n,), optional
+        By default all N parts.
+
+    Returns
+    -------
+    ndarray of bytes, shape (n,)
     """
+    wanted = slice(None) if parts is None else parts
     if pool.other is None:
-        return pool.docno
-    both = zip(pool.docno.tolist(), pool.other.tolist(), strict=True)
+        return pool.docno[wanted]
+    both = zip(pool.docno[wanted].tolist(), pool.other[wanted].tolist(), strict=True)
     return np.array([b"\0".join(each) for each in both], dtype=np.bytes_)
 
 

@@ -10,26 +10,49 @@ had as a later run of the round (`later_runs`).
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from estimation.core.active.lists import ActiveError
-from estimation.core.arrays import BoolArray, IntArray
-from estimation.core.collection import Collection, CollectionError
+from estimation.core.active.rounds import ActiveRound
+from estimation.core.arrays import BytesArray, Int32Array, IntArray
+from estimation.core.collection import Collection, CollectionError, ordered_labels
 from estimation.core.evaluation import (
     EstimatorResult,
     Evaluation,
     MeasureResult,
     check_question,
-    ranking_of,
 )
 from estimation.core.interval_kinds import IntervalKind
+from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, MeasureError
 from estimation.core.pool import Pool, RankedLists
 from estimation.core.queries.designs import QueryError
-from estimation.core.reach import Reach
+from estimation.core.rounds import TopicRound
+
+Ranked: TypeAlias = TopicRound | ActiveRound
+
+
+class Asked(TypedDict):
+    """What is asked of a round, whoever it estimates."""
+
+    labels: LabelRows
+    measures: Sequence[Measure]
+    max_grade: int
+    confidence: float
+
+
+class Pooled(TypedDict):
+    """What a collection has of its pool, and the judgments of its pairs."""
+
+    topics: tuple[str, ...]
+    depth: int
+    topic: Int32Array
+    docno: BytesArray
+    pool: Pool
+    labels: LabelRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,31 +85,28 @@ class RankedCollection(Collection):
 
     @property
     @abstractmethod
-    def estimated_runs(self) -> tuple[str, ...]:
-        """The runs of the pool that the round itself can estimate."""
+    def drawn(self) -> Ranked:
+        """The round of these batches."""
 
     @property
     @abstractmethod
-    def within_reach(self) -> BoolArray:
-        """Whether each pair of the pool could be judged, shape (N,)."""
+    def estimated_runs(self) -> tuple[str, ...]:
+        """The runs of the pool that the round itself can estimate."""
 
     @abstractmethod
-    def _evaluate_joined(
-        self, joined: Pool, *, measures: Sequence[Measure], confidence: float
-    ) -> Evaluation:
-        """Estimate `estimated_runs`, and those that only `joined` has: it may be the pool."""
+    def _evaluate_joined(self, joined: Pool, asked: Asked) -> Evaluation:
+        """Estimate `estimated_runs`, and those that only `joined` has."""
 
     @abstractmethod
     def _check_drawn(self) -> None:
-        """Raise CollectionError unless what was drawn fits the pool."""
+        """Raise CollectionError unless what was drawn fits the pool, which is that of the round."""
 
     def _check_sample(self) -> None:
         pool = self.pool
         same = (pool.topics, pool.depth) == (self.topics, self.depth)
         if not same or not _equal((pool.topic, pool.docno), (self.topic, self.docno)):
             raise CollectionError("the pool must have the topics, the depth and the pairs")
-        if pool.is_of_preferences:
-            raise CollectionError("preferences between documents do not make a judged collection")
+        check_round(pool, self.drawn)
         if pool.score is not None:
             raise CollectionError("the pool must be without scores")
         if not self.made_for:
@@ -110,16 +130,20 @@ class RankedCollection(Collection):
             if name not in self.pool.runs
         }
         of_pool = {tag: ranked_lists(self.pool, tag) for tag in self.pool.runs} if later else {}
-        joined = self.pool_for(of_pool | later) if later else self.pool
+        asked: Asked = {
+            "labels": self.labels,
+            "measures": measures,
+            "max_grade": self.max_grade,
+            "confidence": confidence,
+        }
         try:
-            found = self._evaluate_joined(joined, measures=measures, confidence=confidence)
+            if later:
+                found = self._evaluate_joined(self.pool_for(of_pool | later), asked)
+            else:
+                found = self.drawn.evaluate(self.pool, **asked)
         except (QueryError, ActiveError) as error:  # the parts fit each other: it is a measure
             raise MeasureError(str(error)) from None
-        asked = _Asked(names, pool.runs, confidence)
-        eligible = np.zeros(len(joined), dtype=np.bool_)
-        eligible[place] = self.within_reach  # both have the collection's documents and new ones
-        reach = Reach.of_design(joined, eligible)
-        results = (self._of_asked_runs(result, asked, reach) for result in found.results)
+        results = (_of_asked_runs(result, names, pool.runs) for result in found.results)
         return replace(found, results=tuple(results))
 
     def _name_of_run(self, tag: str, pool: Pool, place: IntArray) -> str:
@@ -133,34 +157,26 @@ class RankedCollection(Collection):
             tag += "\0"
         return tag
 
-    def _of_asked_runs(self, result: MeasureResult, asked: "_Asked", reach: Reach) -> MeasureResult:
-        """The result with the runs that were asked for alone, ranked among themselves."""
-        at = np.array([result.runs.index(name) for name in asked.names], dtype=np.int64)
-        in_pool = [reach.pool.run_index(name) for name in asked.names]
-        open_part = reach.unreached(result.measure, self.max_grade)[in_pool]
-        open_part[[name in self.estimated_runs for name in asked.names]] = 0.0
-        kept = replace(
-            result,
-            runs=asked.tags,
-            estimators={name: _of_runs(each, at) for name, each in result.estimators.items()},
-            support=result.support[at],
-            effective_sample_size=result.effective_sample_size[at],
-            by_topic=result.by_topic[:, at],
-        )
-        slack = np.repeat(open_part[None, :], len(at), axis=0)
-        ranking = ranking_of(
-            result.measure, kept.estimate, asked.tags, asked.confidence, slack=slack
-        )
-        return replace(kept, ranking=ranking)
+
+def check_round(pool: Pool, drawn: Ranked) -> None:
+    """Raise CollectionError unless a round is over this pool, which is one of documents."""
+    if not pool.digest == drawn.design.pool_digest == drawn.sample.pool_digest:
+        raise CollectionError("pool, design and sample do not belong together")
+    if pool.is_of_preferences:
+        raise CollectionError("preferences between documents do not make a judged collection")
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Runs by their names in a joined pool and by their tags; the confidence of verdicts."""
-
-    names: Sequence[str]
-    tags: tuple[str, ...]
-    confidence: float
+def pooled(pool: Pool, labels: LabelRows, *, sampled: IntArray) -> Pooled:
+    """Return what a collection has of its pool, with the judgments of the sampled pairs alone."""
+    kept = np.isin(labels.pair, sampled)
+    return {
+        "topics": pool.topics,
+        "depth": pool.depth,
+        "topic": pool.topic,
+        "docno": pool.docno,
+        "pool": pool,
+        "labels": ordered_labels(LabelRows(labels.pair[kept], labels.grade[kept])),
+    }
 
 
 def without_scores(pool: Pool) -> Pool:
@@ -187,6 +203,21 @@ def _entries(pool: Pool, tag: str) -> tuple[IntArray, IntArray]:
     at = np.flatnonzero(pool.run == pool.run_index(tag))
     pairs = np.searchsorted(pool.indptr, at, side="right") - 1
     return pairs.astype(np.int64), pool.rank[at].astype(np.int64)
+
+
+def _of_asked_runs(
+    result: MeasureResult, names: Sequence[str], tags: tuple[str, ...]
+) -> MeasureResult:
+    """The result with the runs of these names alone, under their tags; not ranked."""
+    at = np.array([result.runs.index(name) for name in names], dtype=np.int64)
+    return replace(
+        result,
+        runs=tags,
+        estimators={name: _of_runs(each, at) for name, each in result.estimators.items()},
+        support=result.support[at],
+        effective_sample_size=result.effective_sample_size[at],
+        by_topic=result.by_topic[:, at],
+    )
 
 
 def _equal(these: Sequence[NDArray[Any]], those: Sequence[NDArray[Any]]) -> bool:

@@ -86,22 +86,6 @@ class Reach:
         lost = np.divide(missing, total, out=np.zeros_like(total), where=total > 0.0)
         return np.asarray(1.0 - lost, dtype=np.float64)
 
-    def unreached(self, measure: Measure, max_grade: int) -> FloatArray:
-        """Return what the pairs that are never sampled can add to each run's value, shape (k,).
-
-        Their gain at the best grades; under a ratio measure and ERR the share of topics that have
-        such a pair with a weight, because a topic's value is at most 1 whatever else is relevant.
-        """
-        pool, topics = self.pool, len(self.pool.topics)
-        entries = np.flatnonzero(self.inclusion[pool.entry_pair] <= 0.0)
-        terms = pool.entry_weights(measure)[entries]
-        if measure.family not in ("ratio", "query"):
-            terms = terms * _largest_utilities(pool, measure, max_grade)[entries]
-            return column_sums(pool.run[entries], terms, number=len(pool.runs))
-        cells = pool.run[entries].astype(np.int64) * topics + pool.topic[pool.entry_pair[entries]]
-        used = np.unique(cells[terms > 0.0]) // topics
-        return np.bincount(used, minlength=len(pool.runs)) / topics
-
     def largest_terms(self, measure: Measure, max_grade: int) -> tuple[FloatArray, FloatArray]:
         """Return what a run gains at the best grades, as `zero_limit` needs it, twice (k,).
 

@@ -9,7 +9,8 @@ import pytest
 
 from estimation.core import goals
 from estimation.core.arrays import frozen
-from estimation.core.collection import CollectionError, find_pairs
+from estimation.core.carrying import find_pairs
+from estimation.core.collection import CollectionError
 from estimation.core.combining import Part
 from estimation.core.designs import METHODS, Design, make_design
 from estimation.core.draws import Sample, draw

@@ -21,7 +21,7 @@ from estimation.core.active.values import (
     topic_result,
 )
 from estimation.core.arrays import IntArray
-from estimation.core.collection import find_pairs
+from estimation.core.carrying import find_pairs
 from estimation.core.evaluation import MeasureResult
 from estimation.core.labels import LabelRows, pair_labels
 from estimation.core.later_runs import OF_ONE_RUN, evaluate_active_with_later_runs

@@ -8,9 +8,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from estimation.core import goals, later_runs
+from estimation.core import evaluation, goals, later_runs
 from estimation.core.arrays import IntArray
-from estimation.core.collection import carry_over
 from estimation.core.combining import CombiningError, Part, evaluate_together
 from estimation.core.designs import METHODS, Design, make_design
 from estimation.core.draws import Sample, draw
@@ -27,10 +26,12 @@ from estimation.core.preferences import part_names, preference_pool
 from estimation.core.priors import make_prior
 from estimation.core.reach import Reach
 from estimation.core.simulation import true_values
+from estimation.core.slack import slack
 from tests.core.test_core_combining import draws_of, moments, poisson_of
 from tests.core.test_core_later_runs import RUNS as DOCUMENT_RUNS
 from tests.core.test_core_later_runs import TOPICS, lists
 from tests.core.test_core_later_runs import pool_of as documents_of
+from tests.core.test_core_slack import no_slack
 
 SWAPS, WEIGHTED = parse_measure("#ofSwaps"), parse_measure("wSwaps")
 MEASURES = [SWAPS, WEIGHTED]
@@ -405,13 +406,6 @@ def of_one_part(pool: Pool, design: Design, sample: Sample, **asked: object) -> 
     return evaluate_together_with_later_runs(pool, [Part(design, sample)], **asked)
 
 
-def plainly(pool, design, sample, *, joined, labels, **asked) -> Evaluation:
-    """As if the pairs that can be drawn were all that there are."""
-    place = place_in(pool, joined)
-    carried, moved, rows = carry_over(design, sample, labels, pool=joined, place=place)
-    return evaluate(joined, carried, moved, labels=rows, **asked)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 @pytest.mark.parametrize(
@@ -432,17 +426,23 @@ def test_no_verdict_about_a_later_run_hangs_on_pairs_out_of_reach(
     assert min(better, worse) > 0
 
 
-def test_the_twin_that_takes_the_sampled_part_for_all_is_caught() -> None:
+def test_the_twin_that_takes_the_sampled_part_for_all_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(evaluation, "slack", no_slack)
     for late in ("acn", "nca"):
-        assert false_verdicts(NEW_DOCUMENT[0], late, SWAPS, plainly)[0] > 0
+        assert false_verdicts(NEW_DOCUMENT[0], late, SWAPS, evaluate_with_later_runs)[0] > 0
 
 
 def test_the_twin_that_allows_for_answers_on_the_scale_of_documents_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """From 0 to 1 nobody ever prefers the first document."""
-    whole = Reach.unreached
-    monkeypatch.setattr(Reach, "unreached", lambda self, measure, _: whole(self, measure, 1))
+
+    def of_documents(pool: Pool, measure: Measure, **asked: object) -> np.ndarray:
+        return slack(pool, measure, **asked | {"max_grade": CAMPAIGN_SCALE})
+
+    monkeypatch.setattr(evaluation, "slack", of_documents)
     assert false_verdicts(NEW_DOCUMENT[0], "nca", SWAPS, evaluate_with_later_runs)[0] > 0
 
 
@@ -453,11 +453,14 @@ def test_what_is_out_of_reach_is_counted_by_hand() -> None:
     eligible[place_in(pool, joined)] = True
     reach = Reach.of_design(joined, eligible)
     novel = joined.runs.index("novel")
-    swaps, weighted = (reach.unreached(measure, 2) for measure in MEASURES)
-    assert swaps[novel] == pytest.approx((1 / 3 + 1 + 1) / 3, **EXACT)
-    assert weighted[novel] == pytest.approx(((1 / 6) / 3 + 1 / 2 + 1 / 2) / 3, **EXACT)
-    assert np.count_nonzero(swaps) == np.count_nonzero(weighted) == 1
-    assert reach.unreached(SWAPS, 1)[novel] < swaps[novel]
+    swaps, weighted = (
+        slack(joined, measure, eligible=eligible, max_grade=2) for measure in MEASURES
+    )
+    others = np.arange(len(joined.runs)) != novel
+    assert swaps[novel, others] == pytest.approx((1 / 3 + 1 + 1) / 3, **EXACT)
+    assert weighted[novel, others] == pytest.approx(((1 / 6) / 3 + 1 / 2 + 1 / 2) / 3, **EXACT)
+    assert not swaps[others].any()
+    assert not weighted[others].any()
     shares = [reach.support(measure)[novel] for measure in MEASURES]
     assert shares == pytest.approx([2 / 9, (5 / 18) / (1 / 3 + 1)], **EXACT)
 

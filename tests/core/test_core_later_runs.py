@@ -5,10 +5,10 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.collection import carry_over, find_pairs
+from estimation.core import collection, evaluation, goals
+from estimation.core.carrying import carry_over, find_pairs
 from estimation.core.combining import Part
-from estimation.core.designs import METHODS, Design, make_design
+from estimation.core.designs import METHODS, WITH_REPLACEMENT, Design, make_design
 from estimation.core.draws import Sample, draw
 from estimation.core.evaluation import MeasureResult, evaluate
 from estimation.core.guarantees import _Bernstein
@@ -21,7 +21,8 @@ from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
 from estimation.core.ranks import rank_runs
-from estimation.core.reach import Reach
+from estimation.core.slack import slack
+from tests.core.test_core_slack import no_slack
 
 MAX_GRADE = 3
 DCG = parse_measure("DCG@2")
@@ -73,6 +74,12 @@ class Case:
         self.asked = {
             "labels": self.labels, "measures": MEASURES, "max_grade": MAX_GRADE, "batches": batches,
         }  # fmt: skip
+
+    def collected(self) -> PairCollection:
+        parts = [Part(self.design, self.sample, self.asked["batches"])]
+        return PairCollection.of(
+            self.pool, parts, labels=self.labels, max_grade=MAX_GRADE, version="0"
+        )
 
     def alone(self) -> tuple[MeasureResult, ...]:
         return evaluate(self.pool, self.design, self.sample, **self.asked).results
@@ -132,17 +139,41 @@ def test_plainly_the_support_under_a_ratio_measure_would_not_stay() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_later_run_gets_what_the_collection_says_of_it(method: str) -> None:
     case = Case(method)
-    collection = PairCollection.of(
-        case.pool, [Part(case.design, case.sample, 2)],
-        labels=case.labels, max_grade=MAX_GRADE, version="0",
-    )  # fmt: skip
-    apart = collection.evaluate({"another": LATE["another"]}, measures=MEASURES).results
+    apart = case.collected().evaluate({"another": LATE["another"]}, measures=MEASURES).results
     for alone, now in zip(apart, case.together(), strict=True):
         at = now.runs.index("another")
         assert now.support[at] == pytest.approx(alone.support[0], rel=1e-12)
         assert now.support[at] < 1.0
         for field in OF_ONE_RUN:
             assert getattr(now.estimate, field)[at] == getattr(alone.estimate, field)[0]
+
+
+def verdicts_of_both(method: str) -> tuple[list[list[int]], list[list[int]]]:
+    """What a round and its collection say of all runs, under every measure."""
+    late = {"another": lists(7, documents=400), "run00": RUNS["run0"]}
+    case = Case(method, late=late, whole=True)
+    collected = case.collected().evaluate(RUNS | late, measures=MEASURES).results
+    rankings = [
+        (now.ranking.verdicts, found.ranking.verdicts)
+        for now, found in zip(case.together(), collected, strict=True)
+    ]
+    of_round, of_collection = zip(*rankings, strict=True)
+    return np.array(of_round).tolist(), np.array(of_collection).tolist()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_collection_gives_the_verdicts_of_its_round(method: str) -> None:
+    of_round, of_collection = verdicts_of_both(method)
+    assert of_collection == of_round
+    assert np.any(of_round) or method in WITH_REPLACEMENT  # these stay unsure of so few pairs
+
+
+def test_the_twin_of_a_collection_that_takes_the_reached_part_for_all_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collection, "rank_again", lambda found, *_, **__: found)
+    of_round, of_collection = verdicts_of_both("poisson")
+    assert of_collection != of_round
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -178,7 +209,7 @@ def truth(run: str, grades: dict[bytes, int], measure: Measure) -> float:
     return float((relevant * hits / ranks).sum()) / max(every, 1) / 2
 
 
-def false_verdicts(measure: Measure, ranked, *, allow_for_the_rest: bool) -> tuple[int, int]:
+def false_verdicts(measure: Measure, ranked) -> tuple[int, int]:
     """Verdicts about a later run that are wrong, and those given, over all grades there may be.
 
     Everything that can be sampled is judged, so that nothing but the rest is unknown.
@@ -194,12 +225,9 @@ def false_verdicts(measure: Measure, ranked, *, allow_for_the_rest: bool) -> tup
             grades = dict(zip((b"a", b"b", b"n"), levels, strict=True))
             design, sample, labels = census(pool, grades)
             asked = {"labels": labels, "measures": [measure], "max_grade": MAX_GRADE}
-            if allow_for_the_rest:
-                (result,) = evaluate_with_later_runs(
-                    pool, design, sample, joined=joined, **asked
-                ).results
-            else:
-                (result,) = plain(pool, design, sample, joined, asked)
+            (result,) = evaluate_with_later_runs(
+                pool, design, sample, joined=joined, **asked
+            ).results
             at = result.runs.index(late)
             for other in ("ab", "ba"):
                 verdict = result.ranking.verdicts[at, result.runs.index(other)]
@@ -211,21 +239,25 @@ def false_verdicts(measure: Measure, ranked, *, allow_for_the_rest: bool) -> tup
 
 @pytest.mark.parametrize("text", ["DCG@2", "AP@2"])
 def test_no_verdict_about_a_later_run_hangs_on_documents_out_of_reach(text: str, ranked) -> None:
-    wrong, given = false_verdicts(parse_measure(text), ranked, allow_for_the_rest=True)
+    wrong, given = false_verdicts(parse_measure(text), ranked)
     assert wrong == 0
     assert given > 0
 
 
-def test_the_twin_that_takes_the_sampled_part_for_all_is_caught(ranked) -> None:
-    wrong, given = false_verdicts(DCG, ranked, allow_for_the_rest=False)
+def test_the_twin_that_takes_the_sampled_part_for_all_is_caught(
+    ranked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "slack", no_slack)
+    wrong, given = false_verdicts(DCG, ranked)
     assert wrong > given / 10
 
 
-def test_a_measure_of_errors_turns_the_allowance_around() -> None:
+def test_a_measure_of_errors_turns_the_allowance_around(monkeypatch: pytest.MonkeyPatch) -> None:
     """With unknown errors left, a run may be worse than it looks, not better."""
     case = Case("poisson", late={"another": lists(7, documents=400)}, whole=True)
     (error,) = [result for result in case.together() if str(result.measure) == "MSE"]
-    (plainly,) = [result for result in case.plainly() if str(result.measure) == "MSE"]
+    monkeypatch.setattr(evaluation, "slack", no_slack)
+    (plainly,) = [result for result in case.together() if str(result.measure) == "MSE"]
     at = error.runs.index("another")
     assert error.support[at] < 0.5
     assert plainly.ranking.verdicts[at].max() == 1
@@ -237,13 +269,20 @@ def test_a_measure_of_errors_turns_the_allowance_around() -> None:
 def test_what_is_out_of_reach_is_counted_by_hand(ranked) -> None:
     runs = {"old": ranked({"t1": "ab", "t2": "xy"}), "new": ranked({"t1": "na", "t2": "xm"})}
     pool = build_pool(["t1", "t2", "t3"], runs, depth=2)
-    eligible = ~np.isin(pool.docno, [b"n", b"m"])
-    reach = Reach.of_design(pool, eligible)
+    added = np.isin(pool.docno, [b"n", b"m"])
     assert pool.runs == ("new", "old")
+
+    def of_the_old(text: str) -> list[float]:
+        """What its lead may lose; the lead of the new run can only grow."""
+        measure = parse_measure(text)
+        found = slack(pool, measure, eligible=~added, max_grade=3, added=added)
+        assert found[0].tolist() == [0.0, 0.0]
+        return found[1].tolist()
+
     at_most = (3.0 + 3.0 / np.log2(3.0)) / 3.0
-    assert reach.unreached(DCG, 3).tolist() == pytest.approx([at_most, 0.0])
-    assert reach.unreached(parse_measure("AP@2"), 3).tolist() == pytest.approx([2 / 3, 0.0])
-    assert reach.unreached(parse_measure("AP@1"), 3).tolist() == pytest.approx([1 / 3, 0.0])
+    assert of_the_old("DCG@2") == pytest.approx([at_most, 0.0])
+    assert of_the_old("AP@2") == pytest.approx([2 / 3, 0.0])
+    assert of_the_old("AP@1") == pytest.approx([1 / 3, 0.0])
 
 
 # -------------------------------------------------------------------------------- ranks, slack

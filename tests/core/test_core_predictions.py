@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from estimation.core import goals
-from estimation.core.collection import find_pairs
+from estimation.core.carrying import find_pairs
 from estimation.core.designs import Design, make_design
 from estimation.core.draws import Sample, draw
 from estimation.core.evaluation import MeasureResult, evaluate

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.collection import CollectionError, find_pairs
+from estimation.core.carrying import find_pairs
+from estimation.core.collection import CollectionError
 from estimation.core.evaluation import MeasureResult
 from estimation.core.labels import LabelRows
 from estimation.core.later_runs import OF_ONE_RUN, evaluate_topics_with_later_runs

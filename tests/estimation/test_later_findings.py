@@ -6,14 +6,19 @@ import numpy as np
 import pytest
 
 from estimation.findings import LIMIT, NOTE, findings, further_judgments
-from estimation.models import EstimateSet, Round
+from estimation.models import EstimateSet, Round, Run
 from estimation.selectors import Pairwise, RankedRun, RankingTable
 
 
 def told(
-    rows: list[RankedRun], measure: str = "P@10", *, method: str = "poisson", **of_set: object
+    rows: list[RankedRun],
+    measure: str = "P@10",
+    *,
+    method: str = "poisson",
+    about: str = " joined after ",
+    **of_set: object,
 ) -> list[tuple[str, str]]:
-    """What is said of later runs, in a ranking that two runs of the pool lead."""
+    """What is said of runs, in a ranking that two runs of the pool lead."""
     known = [row_of(f"run{n}", late=False) for n in (1, 2)]
     count = len(known) + len(rows)
     table = RankingTable(
@@ -33,7 +38,7 @@ def told(
         by_topic=np.zeros((1, count)),
     )
     found = [(each.kind, each.text) for each in findings(table, pairs)]
-    return [each for each in found if " joined after " in each[1]]
+    return [each for each in found if about in each[1]]
 
 
 def row_of(tag: str, *, support: float = 1.0, size: float = 50.0, late: bool = True) -> RankedRun:
@@ -93,15 +98,47 @@ def test_runs_that_cannot_be_taken_are_named() -> None:
     )
 
 
-@pytest.mark.parametrize(("late", "support"), [(True, 0.9), (False, 1.0)])
-def test_no_number_of_judgments_is_promised_where_documents_are_out_of_reach(
-    late: bool, support: float
+@pytest.mark.parametrize(
+    ("late", "support", "goal", "measure", "promised"),
+    [
+        (False, 1.0, "absolute", "P@10", True),
+        (True, 0.9, "absolute", "P@10", False),
+        (True, 0.9, "ranking", "P@10", False),
+        (False, 0.9, "single", "P@10", False),
+        (False, 0.9, "ranking", "P@10", True),
+        (False, 0.9, "ranking", "P@20", False),
+        (False, 0.9, "pair", "P@10", True),
+    ],
+)
+def test_no_number_of_judgments_is_promised_where_documents_out_of_reach_matter(
+    late: bool, support: float, goal: str, measure: str, promised: bool
 ) -> None:
+    """A design for differences leaves out what is alike for the goal's runs under its measure."""
     second = replace(row_of("b", late=late, support=support), value=0.9)
+    of_goal = {"run": Run(tag="b"), "baseline": Run(tag="a")} if goal == "pair" else {}
     table = RankingTable(
-        Round(goal="absolute"), EstimateSet(label_count=100, number=1), "P@10", ["P@10"],
-        [row_of("a", late=False), second],
+        Round(goal=goal, measure="P@10", **of_goal), EstimateSet(label_count=100, number=1),
+        measure, ["P@10", "P@20"], [row_of("a", late=False), second],
     )  # fmt: skip
     square = np.full((2, 2), 0.2)
-    pairs = Pairwise("P@10", ["a", "b"], square, square, square, square, square)
-    assert (further_judgments(table, pairs) is None) == late
+    pairs = Pairwise(measure, ["a", "b"], square, square, square, square, square)
+    assert (further_judgments(table, pairs) is not None) == promised
+
+
+@pytest.mark.parametrize(
+    ("tags", "measure", "text"),
+    [
+        ("a", "P@10", "P@10 counts for a. Its value is a lower bound, and it is called worse than"),
+        ("ab", "MSE", "MSE counts for a and b. Their values are lower bounds, and they are called "
+                      "better than"),
+        ("ab", "AP", "AP counts for a and b. Their values take the rest for not relevant, and"),
+    ],
+)  # fmt: skip
+def test_of_own_runs_it_is_said_what_the_sample_leaves_out(
+    tags: str, measure: str, text: str
+) -> None:
+    rows = [row_of(tag, late=False, support=0.5) for tag in tags]
+    ((kind, found),) = told(rows, measure, about="leaves out")
+    assert kind == LIMIT
+    assert found.startswith(f"The sample leaves out part of what {text}")
+    assert found.endswith(ALLOWED)

@@ -137,7 +137,7 @@ def test_lower_bounds_are_called_so(judged: Round, campaign: Campaign, organizer
     assert latest is not None
     latest.estimates.filter(run__tag="run2", measure="DCG@10").update(support=0.7)
     said = text(organizer.get(address("live", campaign, 1)))
-    assert "counts for run2: these values are lower bounds" in said
+    assert "counts for run2. Its value is a lower bound, and it is called worse" in said
     assert said.count("≥") == 1
 
 

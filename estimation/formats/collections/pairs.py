@@ -22,7 +22,8 @@ from typing import IO, Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray, frozen
-from estimation.core.collection import CollectionError, find_pairs, ordered_labels
+from estimation.core.carrying import find_pairs
+from estimation.core.collection import CollectionError, ordered_labels
 from estimation.core.combining import Part
 from estimation.core.designs import Design
 from estimation.core.draws import Sample

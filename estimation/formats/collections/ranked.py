@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from estimation.core.arrays import BytesArray, IntArray, frozen
-from estimation.core.collection import CollectionError, find_pairs
+from estimation.core.carrying import find_pairs
+from estimation.core.collection import CollectionError
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool, RankedLists, build_pool
