@@ -392,6 +392,7 @@ def all_plans(frame: ActiveFrame, state: ActiveState, length: int) -> Iterator[t
             yield probability * chance[document] / chance.sum(), plan
 
 
+@pytest.mark.slow
 def test_sequential_estimates_are_unbiased_over_all_adaptive_plans(frame) -> None:
     """Four documents, one per round, each round steered by the labels of the ones before."""
     begin = start(frame, seed="s", batch_size=1, uniform_share=0.2)

@@ -94,6 +94,7 @@ def taken_for_the_last(samples: Samples) -> Samples:
         yield probability, [replace(last, sample=union)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("samples", "method"), CASES)
 def test_a_late_run_is_estimated_without_bias(tiny_pool: Pool, ranked, samples, method) -> None:
     run = ranked(LATE)
@@ -103,6 +104,7 @@ def test_a_late_run_is_estimated_without_bias(tiny_pool: Pool, ranked, samples, 
     assert covariance[0, 0] > 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", [apart, sharing])
 def test_the_twin_with_the_probabilities_of_one_round_is_caught(
     tiny_pool: Pool, ranked, samples

@@ -244,6 +244,7 @@ def outcomes(design: Design) -> Iterator[tuple[float, Sample]]:
 GRADES = [np.array(each) for each in product([0, 3], [0, 3], [0, 3], [0, 2], [1])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bernstein", "chernoff"])
 def test_poisson_kinds_cover_in_every_case(tiny_pool: Pool, kind: str) -> None:
     """Values, differences, and all verdicts at once, whatever the grades."""

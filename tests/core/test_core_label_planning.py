@@ -152,6 +152,7 @@ def iid_mean(draws: int, number: np.ndarray, contrasts: np.ndarray | None = None
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [2, 3])
 def test_components_of_draws_are_unbiased(draws: int) -> None:
     number = np.array([2, 2, 2])

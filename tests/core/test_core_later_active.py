@@ -394,6 +394,7 @@ def false_verdicts(measure: Measure, ranked, *, allow_for_the_rest: bool) -> tup
     return wrong, given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["DCG@2", "AP"])
 def test_no_verdict_about_a_later_run_hangs_on_documents_out_of_reach(text: str, ranked) -> None:
     wrong, given = false_verdicts(parse_measure(text), ranked, allow_for_the_rest=True)
@@ -401,6 +402,7 @@ def test_no_verdict_about_a_later_run_hangs_on_documents_out_of_reach(text: str,
     assert given > 0
 
 
+@pytest.mark.slow
 def test_the_twin_that_takes_the_part_within_reach_for_all_is_caught(ranked) -> None:
     wrong, given = false_verdicts(parse_measure("DCG@2"), ranked, allow_for_the_rest=False)
     assert wrong > given / 10

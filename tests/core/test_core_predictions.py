@@ -117,6 +117,7 @@ def noisy_moments(pool: Pool, labels: int) -> tuple[np.ndarray, np.ndarray, np.n
     return mean, square - mean**2, told
 
 
+@pytest.mark.slow
 def test_disagreement_leaves_it_unbiased_and_is_in_its_variance(pool: Pool) -> None:
     truth = true_values(pool, grades=GRADES, measure=EXP) / 2
     truth = truth + true_values(pool, grades=OTHER, measure=EXP) / 2
@@ -208,6 +209,7 @@ def later(pool: Pool, joined: Pool, design: Design, sample: Sample) -> MeasureRe
     ).results[0]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_later_runs_are_unbiased_and_change_nothing(pool: Pool, ranked) -> None:
     joined, design = with_later(ranked), design_of(pool)
     place = find_pairs(

@@ -100,6 +100,7 @@ def true_values(pool: Pool, measure: Measure) -> np.ndarray:
 # ------------------------------------------------------------------- over draws and judgments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", LINEAR, ids=str)
 def test_variances_are_unbiased_over_draws_and_judgments(pool: Pool, measure: Measure) -> None:
     """The twin takes the judgments as they are: short by the sum of p^2 N over all topics."""

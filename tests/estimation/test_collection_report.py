@@ -124,6 +124,7 @@ def two_rounds(campaign: Campaign, method: str = "poisson", seeds: str = "st") -
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 @pytest.mark.parametrize("complete", [False, True])
 def test_runs_of_the_pool_get_the_numbers_of_the_recompute(
@@ -203,6 +204,7 @@ def test_a_seed_is_kept_back_while_any_round_has_batches_left_by_it(campaign: Ca
     assert seeds_of(first) == (None,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "told"), [("st", ("s", "t")), ("ss", ("s", "s"))])
 def test_seeds_of_rounds_that_go_together(
     campaign: Campaign, seeds: str, told: tuple[str, ...]

@@ -193,6 +193,7 @@ def test_a_table_stays_while_a_round_names_it(campaign: Campaign) -> None:
         uploads.remove(upload=upload, by=campaign.created_by)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 @pytest.mark.parametrize("budget", [60, 100_000])
 def test_a_round_with_costs_is_judged_reported_and_read_back(

@@ -285,6 +285,7 @@ def test_no_database_is_needed(folder: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "rounds"), [*((method, 1) for method in Round.Method), ("poisson", 2), ("iid", 2)]
 )

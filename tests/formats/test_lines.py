@@ -202,6 +202,7 @@ def test_a_gzip_bomb_is_refused_early_and_in_little_memory(piece: bytes) -> None
     assert problems.errors[0].line is not None
 
 
+@pytest.mark.slow
 def test_a_file_that_compresses_well_but_is_small_is_no_bomb() -> None:
     data = bomb(8 * MEBIBYTE, b"a b c d e f\n" * 512)
     assert sum(1 for _ in read_lines(io.BytesIO(data), Problems("x"))) > 600_000

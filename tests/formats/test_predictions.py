@@ -326,6 +326,7 @@ class Generated:
         return "".join(self.line(first + n) for n in range(10_000)).encode()
 
 
+@pytest.mark.slow
 def test_ten_million_lines_are_refused_in_bounded_time() -> None:
     file = Generated(1000, lambda n: f"{n % 50} d{n} 1.5\n")
     started = time.process_time()

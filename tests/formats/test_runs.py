@@ -361,6 +361,7 @@ def test_ten_million_lines_are_refused_in_bounded_time_and_memory() -> None:
     assert file.number < 45
 
 
+@pytest.mark.slow
 def test_one_long_docno_in_every_chunk_costs_bounded_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -70,6 +70,7 @@ def test_preferences_are_not_turned_into_grades_of_documents() -> None:
     assert Pair.objects.get().other == "b"
 
 
+@pytest.mark.slow
 def test_predicted_grades_are_not_left_to_a_schema_that_cannot_read_them() -> None:
     made = factories.campaign(topics=1)
     accepted = factories.stored_upload(made, b"t1 a 1\n", name="p.tsv", kind="predictions")
