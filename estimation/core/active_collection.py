@@ -22,13 +22,19 @@ from estimation.core.arrays import (
     index_array,
     refuse,
 )
-from estimation.core.collection import CollectionError, ordered_labels
+from estimation.core.collection import CollectionError
 from estimation.core.evaluation import Evaluation
 from estimation.core.labels import LabelRows
 from estimation.core.later_runs import evaluate_active_with_later_runs
 from estimation.core.measures import MAX_GRADE, Measure, parse_measure
 from estimation.core.pool import Pool
-from estimation.core.ranked_collection import RankedCollection, without_scores
+from estimation.core.ranked_collection import (
+    Asked,
+    RankedCollection,
+    check_round,
+    pooled,
+    without_scores,
+)
 
 SUM_TOLERANCE = 1e-6  # of the chances of a round
 ROUNDING = 1e-9
@@ -89,25 +95,16 @@ class ActiveCollection(RankedCollection):
         ValueError
             If `batches` is not between 1 and the number of planned batches.
         """
-        if not pool.digest == drawn.design.pool_digest == drawn.sample.pool_digest:
-            raise CollectionError("pool, plan and state do not belong together")
-        if pool.is_of_preferences:
-            raise CollectionError("preferences between documents do not make a judged collection")
+        check_round(pool, drawn)
         check_whole(batches, name="batches", most=drawn.sample.batches)
         state = drawn.prefix(pool, batches).sample
         pool = without_scores(pool)
         told = seed if _is_spent(drawn.design, state) else None
-        kept = np.isin(labels.pair, state.pair)
         usual = parse_measure(f"AP(rel={drawn.design.relevant_from})")
         return cls(
-            topics=pool.topics,
-            depth=pool.depth,
-            topic=pool.topic,
-            docno=pool.docno,
-            labels=ordered_labels(LabelRows(labels.pair[kept], labels.grade[kept])),
+            **pooled(pool, labels, sampled=state.pair),
             max_grade=max_grade,
             version=version,
-            pool=pool,
             made_for=tuple(measures) or (usual,),
             seed=told,
             plan=replace(drawn.design, pool_digest=pool.digest),
@@ -134,31 +131,11 @@ class ActiveCollection(RankedCollection):
         """Every document of the pool, shape (N,)."""
         return np.ones(len(self), dtype=np.bool_)
 
-    def _evaluate_joined(
-        self, joined: Pool, *, measures: Sequence[Measure], confidence: float
-    ) -> Evaluation:
-        if joined is self.pool:
-            return self.drawn.evaluate(
-                joined,
-                labels=self.labels,
-                measures=measures,
-                max_grade=self.max_grade,
-                confidence=confidence,
-            )
-        return evaluate_active_with_later_runs(
-            self.pool,
-            self.drawn,
-            joined=joined,
-            labels=self.labels,
-            measures=measures,
-            max_grade=self.max_grade,
-            confidence=confidence,
-        )
+    def _evaluate_joined(self, joined: Pool, asked: Asked) -> Evaluation:
+        return evaluate_active_with_later_runs(self.pool, self.drawn, joined=joined, **asked)
 
     def _check_drawn(self) -> None:
         pool, plan, state = self.pool, self.plan, self.state
-        if not pool.digest == plan.pool_digest == state.pool_digest:
-            raise CollectionError("pool, plan and state do not belong together")
         if np.any(np.diff(pool.indptr) == 0):
             name = self.name_of(int(np.argmin(np.diff(pool.indptr))))
             raise CollectionError(f"{name} is in no list: it could not be drawn")

@@ -101,14 +101,17 @@ class RankedCollection(Collection):
     def _check_drawn(self) -> None:
         """Raise CollectionError unless what was drawn fits the pool, which is that of the round."""
 
+    def _check_measures(self, measures: Sequence[Measure]) -> None:
+        """Raise MeasureError for a measure of which it is known at once that it has no estimate."""
+
     def _check_sample(self) -> None:
         pool = self.pool
         same = (pool.topics, pool.depth) == (self.topics, self.depth)
         if not same or not _equal((pool.topic, pool.docno), (self.topic, self.docno)):
             raise CollectionError("the pool must have the topics, the depth and the pairs")
-        check_round(pool, self.drawn)
         if pool.score is not None:
             raise CollectionError("the pool must be without scores")
+        check_round(pool, self.drawn)
         if not self.made_for:
             raise CollectionError("made_for must hold a measure")
         self._check_drawn()
@@ -123,6 +126,7 @@ class RankedCollection(Collection):
         interval: IntervalKind,
     ) -> Evaluation:
         check_question(measures, self.max_grade, confidence)
+        self._check_measures(measures)
         names = [self._name_of_run(tag, pool, place) for tag in pool.runs]
         later = {
             name: ranked_lists(pool, tag)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen, index_array, refuse
-from estimation.core.collection import CollectionError, ordered_labels
+from estimation.core.collection import CollectionError
 from estimation.core.evaluation import Evaluation
 from estimation.core.labels import LabelRows
 from estimation.core.later_runs import evaluate_topics_with_later_runs
@@ -22,7 +22,13 @@ from estimation.core.queries.designs import (
     labeling_costs,
 )
 from estimation.core.queries.grade_models import document_gains
-from estimation.core.ranked_collection import RankedCollection, without_scores
+from estimation.core.ranked_collection import (
+    Asked,
+    RankedCollection,
+    check_round,
+    pooled,
+    without_scores,
+)
 from estimation.core.rounds import TopicRound
 
 LEAST_DRAWS = 2  # fewer show no variance
@@ -88,24 +94,17 @@ class TopicCollection(RankedCollection):
         ValueError
             If `batches` is not between 1 and the number of the design's batches.
         """
-        if not pool.digest == design.pool_digest == sample.pool_digest:
-            raise CollectionError("pool, design and sample do not belong together")
+        check_round(pool, TopicRound(design, sample))
         design.step(batches)
         pool = without_scores(pool)
         first = TopicRound(
             replace(design, steps=frozen(design.steps[:batches]), pool_digest=pool.digest),
             replace(_first_batches(sample, batches), pool_digest=pool.digest),
         )
-        kept = np.isin(labels.pair, first.served(pool).pair)
         return cls(
-            topics=pool.topics,
-            depth=pool.depth,
-            topic=pool.topic,
-            docno=pool.docno,
-            labels=ordered_labels(LabelRows(labels.pair[kept], labels.grade[kept])),
+            **pooled(pool, labels, sampled=first.served(pool).pair),
             max_grade=max_grade,
             version=version,
-            pool=pool,
             made_for=tuple(measures) or (design.measure,),
             seed=seed if batches == design.batches else None,
             design=first.design,
@@ -132,32 +131,14 @@ class TopicCollection(RankedCollection):
         """Whether each pair is judged where its topic is drawn, shape (N,)."""
         return labeled_pairs(self.pool, runs=self.design.runs, depth=self.design.depth)
 
-    def _evaluate_joined(
-        self, joined: Pool, *, measures: Sequence[Measure], confidence: float
-    ) -> Evaluation:
+    def _evaluate_joined(self, joined: Pool, asked: Asked) -> Evaluation:
+        return evaluate_topics_with_later_runs(self.pool, self.drawn, joined=joined, **asked)
+
+    def _check_measures(self, measures: Sequence[Measure]) -> None:
         for measure in measures:
             document_gains(measure, max_grade=self.max_grade)
-        if joined is self.pool:
-            return self.drawn.evaluate(
-                joined,
-                labels=self.labels,
-                measures=measures,
-                max_grade=self.max_grade,
-                confidence=confidence,
-            )
-        return evaluate_topics_with_later_runs(
-            self.pool,
-            self.drawn,
-            joined=joined,
-            labels=self.labels,
-            measures=measures,
-            max_grade=self.max_grade,
-            confidence=confidence,
-        )
 
     def _check_drawn(self) -> None:
-        if not self.pool.digest == self.design.pool_digest == self.sample.pool_digest:
-            raise CollectionError("pool, design and sample do not belong together")
         _check_design(self.design, self.pool)
         _check_steps(self.design)
         _check_sample(self.design, self.sample)

@@ -13,8 +13,20 @@ from estimation.core.collection import CollectionError
 from estimation.core.labels import LabelRows
 from estimation.core.later_runs import evaluate_active_with_later_runs
 from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
+from estimation.core.pool import Pool, build_pool
 from estimation.core.preferences import preference_pool
+from tests.core import ranked_collections
+from tests.core.ranked_collections import (
+    Change,
+    assert_questions_without_answer_are_refused,
+    assert_same,
+    assert_same_as_in_the_round,
+    assert_same_ranking,
+    assert_the_rows_of_judgments_have_no_order,
+    changed,
+    changing,
+    evaluated,
+)
 from tests.core.test_core_active_variance import CHANCES
 from tests.core.test_core_active_variance import RUNS as SAMPLED
 from tests.core.test_core_later_active import (
@@ -29,7 +41,6 @@ from tests.core.test_core_later_active import (
     round_of,
 )
 from tests.core.test_core_later_runs import LATE, RUNS, pool_of
-from tests.core.test_core_topic_collection import assert_same, assert_same_ranking
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -50,10 +61,6 @@ def collected(case: Case, batches: int | None = None, **options) -> ActiveCollec
     )
 
 
-def evaluated(collection: ActiveCollection, runs: dict[str, RankedLists]):
-    return collection.evaluate(runs, measures=collection.measures)
-
-
 # ------------------------------------------------------------------ the same as it was there
 
 
@@ -62,14 +69,7 @@ def test_a_run_of_the_pool_gets_the_same_bits(case: Case, batches: int | None) -
     then = case.drawn.evaluate(case.pool, batches=batches, **case.asked)
     collection = collected(case, batches)
     for tags in (tuple(RUNS), ("run1",), ("run0", "run2")):
-        now = evaluated(collection, {tag: RUNS[tag] for tag in tags})
-        for fact in ("batches", "judged_pairs", "judgments", "draws", "confidence"):
-            assert getattr(now, fact) == getattr(then, fact)
-        for before, after in zip(then.results, now.results, strict=True):
-            assert after.runs == tags
-            assert_same(before, after, tags)
-            if tags == before.runs:
-                assert_same_ranking(before, after)
+        assert_same_as_in_the_round(then, collection, {tag: RUNS[tag] for tag in tags})
 
 
 @pytest.mark.parametrize("batches", [1, 2, None])
@@ -164,14 +164,9 @@ def test_a_seed_is_not_told_before_the_budget_is_spent(linear: Case) -> None:
 
 
 def test_the_rows_of_judgments_have_no_order(linear: Case) -> None:
-    rows = linear.asked["labels"]
-    shuffled = np.random.default_rng(2).permutation(len(rows.pair))
-    one, other = (
-        collected(linear, labels=labels)
-        for labels in (rows, LabelRows(rows.pair[shuffled], rows.grade[shuffled]))
+    assert_the_rows_of_judgments_have_no_order(
+        lambda labels: collected(linear, labels=labels), linear.asked["labels"]
     )
-    assert one.labels.pair.tolist() == other.labels.pair.tolist()
-    assert one.labels.grade.tolist() == other.labels.grade.tolist()
 
 
 def test_measures_are_those_of_the_round_or_precision(linear: Case) -> None:
@@ -194,32 +189,16 @@ def good(linear: Case) -> ActiveCollection:
     return collected(linear)
 
 
-def changed(values: np.ndarray, at: object, value: float) -> np.ndarray:
-    result = values.copy()
-    result[at] = value
-    return result
-
-
-def planned(**fields) -> Callable[[ActiveCollection], dict]:
-    return lambda c: {
-        "plan": replace(c.plan, **{name: change(c) for name, change in fields.items()})
-    }
-
-
-def sampled(**fields) -> Callable[[ActiveCollection], dict]:
-    return lambda c: {
-        "state": replace(c.state, **{name: change(c) for name, change in fields.items()})
-    }
+planned, sampled = changing("plan"), changing("state")
 
 
 def empty_topic(c: ActiveCollection) -> np.ndarray:
     return changed(c.state.round_topic, 0, 6)
 
 
-BAD: dict[str, Callable[[ActiveCollection], dict]] = {
-    "the topics, the depth and the pairs": lambda c: {"depth": 9},
-    "made_for must hold a measure": lambda c: {"made_for": ()},
-    "pool, plan and state do not belong": sampled(pool_digest=lambda c: "0" * 64),
+BAD: dict[str, Change] = {
+    **ranked_collections.BAD,
+    "pool, design and sample do not belong": sampled(pool_digest=lambda c: "0" * 64),
     "per_batch must be a whole number": planned(per_batch=lambda c: 0),
     "relevant_from must be a whole number": planned(relevant_from=lambda c: 0),
     "limits must lie between 0 and": planned(limits=lambda c: c.plan.limits - 1000),
@@ -258,12 +237,6 @@ BAD: dict[str, Callable[[ActiveCollection], dict]] = {
         run_probability=lambda c: changed(c.state.run_probability, 0, np.array([0.0, 0.5, 0.5]))
     ),
     "log_absent must be what follows": sampled(log_absent=lambda c: c.state.log_absent * 2),
-    "was sampled but is not judged": lambda c: {
-        "labels": LabelRows(c.labels.pair[2:], c.labels.grade[2:])
-    },
-    "grade must lie between 0 and 3, not 4": lambda c: {
-        "labels": LabelRows(c.labels.pair, c.labels.grade * 0 + 4)
-    },
 }  # fmt: skip
 
 
@@ -328,11 +301,4 @@ def test_measures_that_cannot_be_estimated(good: ActiveCollection, measure: Meas
 
 
 def test_questions_that_have_no_answer(good: ActiveCollection) -> None:
-    with pytest.raises(PoolError, match="one run"):
-        evaluated(good, {})
-    with pytest.raises(ValueError, match="must be a measure"):
-        good.evaluate(LATE, measures=[])
-    with pytest.raises(ValueError, match="confidence"):
-        good.evaluate(LATE, measures=good.measures, confidence=1.0)
-    with pytest.raises(ValueError, match="interval must be one of student, not 'chernoff'"):
-        good.evaluate(LATE, measures=good.measures, interval="chernoff")
+    assert_questions_without_answer_are_refused(good)

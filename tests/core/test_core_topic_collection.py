@@ -8,14 +8,25 @@ import pytest
 
 from estimation.core.carrying import find_pairs
 from estimation.core.collection import CollectionError
-from estimation.core.evaluation import MeasureResult
 from estimation.core.labels import LabelRows
-from estimation.core.later_runs import OF_ONE_RUN, evaluate_topics_with_later_runs
+from estimation.core.later_runs import evaluate_topics_with_later_runs
 from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
+from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.queries.designs import QuerySample
 from estimation.core.rounds import TopicRound
 from estimation.core.topic_collection import TopicCollection
+from tests.core import ranked_collections
+from tests.core.ranked_collections import (
+    Change,
+    assert_questions_without_answer_are_refused,
+    assert_same,
+    assert_same_as_in_the_round,
+    assert_same_ranking,
+    assert_the_rows_of_judgments_have_no_order,
+    changed,
+    changing,
+    evaluated,
+)
 from tests.core.test_core_later_runs import LATE, RUNS, pool_of
 from tests.core.test_core_later_topics import (
     AP,
@@ -36,7 +47,6 @@ from tests.core.test_core_later_topics import (
 )
 from tests.core.test_core_query_ratios import every_sample
 
-MATRICES = ("covariance", "difference_df")
 TOPICS = ["t1", "t2", "t3", "t4"]
 NEW = {
     "known": {"t1": "ca", "t2": "xz", "t3": "nl"},
@@ -53,37 +63,6 @@ def collected(case: Case, batches: int = 2, **options) -> TopicCollection:
     )  # fmt: skip
 
 
-def evaluated(collection: TopicCollection, runs: dict[str, RankedLists]):
-    return collection.evaluate(runs, measures=collection.measures)
-
-
-def assert_same(then: MeasureResult, now: MeasureResult, tags: tuple[str, ...]) -> None:
-    """To the last bit: numbers `now` of runs, and `then` of the same ones by these tags."""
-    at = [then.runs.index(tag) for tag in tags]
-    assert len(now.runs) == len(tags)
-    assert (now.measure, now.primary) == (then.measure, then.primary)
-    assert list(now.estimators) == list(then.estimators)
-    for name, before in then.estimators.items():
-        after = now.estimators[name]
-        for field in OF_ONE_RUN:
-            assert getattr(after, field).tolist() == getattr(before, field)[at].tolist(), field
-        for field in MATRICES:
-            cells = getattr(before, field)[np.ix_(at, at)]
-            assert getattr(after, field).tolist() == cells.tolist(), field
-    assert now.support.tolist() == then.support[at].tolist()
-    assert now.effective_sample_size.tolist() == then.effective_sample_size[at].tolist()
-    assert now.by_topic.tolist() == then.by_topic[:, at].tolist()
-    assert now.label_noise_measured == then.label_noise_measured
-    found = [None if r.relevant_found is None else r.relevant_found.tolist() for r in (then, now)]
-    assert found[0] == found[1]
-
-
-def assert_same_ranking(then: MeasureResult, now: MeasureResult) -> None:
-    for field in vars(then.ranking):
-        before, after = (getattr(each.ranking, field) for each in (then, now))
-        assert after.tolist() == before.tolist(), field
-
-
 # ------------------------------------------------------------------ the same as it was there
 
 
@@ -96,14 +75,7 @@ def test_a_run_of_the_round_gets_the_same_bits(
     case = case_of(name)
     tags = tuple(tag for tag in subset if tag in case.design.runs)
     then = case.drawn.evaluate(case.pool, batches=batches, **case.asked)
-    now = evaluated(collected(case, batches), {tag: RUNS[tag] for tag in tags})
-    for fact in ("batches", "judged_pairs", "judgments", "draws", "confidence"):
-        assert getattr(now, fact) == getattr(then, fact)
-    for before, after in zip(then.results, now.results, strict=True):
-        assert after.runs == tags
-        assert_same(before, after, tags)
-        if tags == before.runs:
-            assert_same_ranking(before, after)
+    assert_same_as_in_the_round(then, collected(case, batches), {tag: RUNS[tag] for tag in tags})
 
 
 def test_without_the_lists_of_the_other_runs_the_numbers_would_not_stay() -> None:
@@ -301,14 +273,9 @@ def test_the_order_of_draws_within_a_batch_is_not_kept() -> None:
 
 def test_the_rows_of_judgments_have_no_order() -> None:
     case = case_of("shallow")
-    rows = case.asked["labels"]
-    shuffled = np.random.default_rng(2).permutation(len(rows.pair))
-    one, other = (
-        collected(case, labels=labels)
-        for labels in (rows, LabelRows(rows.pair[shuffled], rows.grade[shuffled]))
+    assert_the_rows_of_judgments_have_no_order(
+        lambda labels: collected(case, labels=labels), case.asked["labels"]
     )
-    assert one.labels.pair.tolist() == other.labels.pair.tolist()
-    assert one.labels.grade.tolist() == other.labels.grade.tolist()
 
 
 def test_measures_are_those_of_the_round_or_of_the_goal() -> None:
@@ -333,28 +300,9 @@ def good() -> TopicCollection:
     return collected(case_of("draws"), seed="s")
 
 
-def changed(values: np.ndarray, at: int, value: float) -> np.ndarray:
-    result = values.copy()
-    result[at] = value
-    return result
-
-
-def designed(**fields) -> Callable[[TopicCollection], dict]:
-    return lambda c: {
-        "design": replace(c.design, **{name: change(c) for name, change in fields.items()})
-    }
-
-
-def sampled(**fields) -> Callable[[TopicCollection], dict]:
-    return lambda c: {
-        "sample": replace(c.sample, **{name: change(c) for name, change in fields.items()})
-    }
-
-
-BAD: dict[str, Callable[[TopicCollection], dict]] = {
-    "the topics, the depth and the pairs": lambda c: {"depth": 9},
-    "must be of one length": lambda c: {"docno": c.docno[1:]},
-    "made_for must hold a measure": lambda c: {"made_for": ()},
+designed, sampled = changing("design"), changing("sample")
+BAD: dict[str, Change] = {
+    **ranked_collections.BAD,
     "pool, design and sample do not belong": sampled(pool_digest=lambda c: "0" * 64),
     "the design needs runs, and of the pool, not ['x']": designed(runs=lambda c: ("x",)),
     "the design needs runs": designed(runs=lambda c: ()),
@@ -392,12 +340,6 @@ BAD: dict[str, Callable[[TopicCollection], dict]] = {
         cost=lambda c: np.where(c.design.cost > 0.0, 40.0, 0.0),
         steps=lambda c: np.array([80.0, 80.0]),
     ),
-    "was sampled but is not judged": lambda c: {
-        "labels": LabelRows(c.labels.pair[2:], c.labels.grade[2:])
-    },
-    "grade must lie between 0 and 3, not 4": lambda c: {
-        "labels": LabelRows(c.labels.pair, c.labels.grade * 0 + 4)
-    },
 }  # fmt: skip
 
 
@@ -464,11 +406,4 @@ def test_measures_that_cannot_be_estimated(text: str, message: str) -> None:
 
 
 def test_questions_that_have_no_answer(good: TopicCollection) -> None:
-    with pytest.raises(PoolError, match="one run"):
-        evaluated(good, {})
-    with pytest.raises(ValueError, match="must be a measure"):
-        good.evaluate(LATE, measures=[])
-    with pytest.raises(ValueError, match="confidence"):
-        good.evaluate(LATE, measures=good.measures, confidence=1.0)
-    with pytest.raises(ValueError, match="interval must be one of student, not 'chernoff'"):
-        good.evaluate(LATE, measures=good.measures, interval="chernoff")
+    assert_questions_without_answer_are_refused(good)

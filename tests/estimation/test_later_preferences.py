@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from estimation import selectors
 from estimation.models import EstimateSet, Report
 from estimation.services import estimates, files
 from judging.models import Campaign, Pair
 from judging.services import assignments, jobs, judgments
-from tests.estimation.test_later_runs import (
+from tests.support import evaluation, factories, rest
+from tests.support.later import (
+    assert_a_copy_takes_part,
     file_of,
     join,
     latest,
@@ -27,7 +28,6 @@ from tests.estimation.test_later_runs import (
     table_of,
     with_news,
 )
-from tests.support import evaluation, factories, rest
 from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -75,34 +75,14 @@ def swaps(content: bytes, *, known: int) -> float:
 def test_a_run_that_joins_is_in_the_next_estimates_with_a_rank(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, **SWAPS)
     judge(campaign, 45)
-    before = latest(row)
     stored = Path(files.path_of(row.pool.file)).read_bytes()
     digest = estimates.columns_of(row)[0].digest
-
-    join(campaign, lines_of("run2", "copy"))
-
-    now = latest(row)
-    assert (now.number, now.batches, now.left_out) == (before.number + 1, before.batches, [])
-    assert (now.pair_count, now.label_count) == (before.pair_count, before.label_count)
-    kept = numbers(now)
-    assert {key: kept[key] for key in numbers(before)} == numbers(before)
+    now = assert_a_copy_takes_part(campaign, row, measures=("#ofSwaps", "wSwaps"))
     for measure in ("#ofSwaps", "wSwaps"):
-        twin, copy = of_run(now, "run2", measure), of_run(now, "copy", measure)
-        assert (copy.late, twin.late) == (True, False)
-        assert (copy.value, copy.se, copy.support) == (twin.value, twin.se, 1.0)
-        assert copy.sample_size == twin.sample_size
-        assert {copy.rank, twin.rank} <= set(range(1, 6))
-        pairs = selectors.pairwise(now, measure)
-        assert pairs.verdicts[pairs.runs.index("run2"), pairs.runs.index("copy")] == 0
+        assert of_run(now, "copy", measure).se == of_run(now, "run2", measure).se
     row.refresh_from_db()
     assert Path(files.path_of(row.pool.file)).read_bytes() == stored
-    assert estimates.columns_of(row)[0].digest == digest != now.provenance["joined_pool"]
-    outcome = estimates.from_scratch(row)
-    assert outcome is not None
-    assert outcome.digest == now.digest
-    jobs.request("recompute", row.pk, campaign=campaign)
-    factories.run_due_jobs()
-    assert latest(row) == now
+    assert estimates.columns_of(row)[0].digest == digest
 
 
 def test_everything_judged_gives_the_swaps_among_known_pairs(campaign: Campaign) -> None:

@@ -12,72 +12,26 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from estimation import selectors
-from estimation.models import Estimate, EstimateSet, Pool, Report, Round
-from estimation.selectors import RankedRun, RankingTable
-from estimation.services import estimates, files
+from estimation.models import Pool, Report, Round
+from estimation.services import estimates
 from judging.models import Campaign, Job, Upload
 from judging.services import jobs, uploads
 from tests.support import evaluation, factories, rest
+from tests.support.later import (
+    file_of,
+    join,
+    latest,
+    lines_of,
+    numbers,
+    of_run,
+    ranked,
+    report_of,
+    table_of,
+    with_news,
+)
 from tests.support.pages import TABS, address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
-NUMBERS = ("value", "se", "df", "low", "high", "support", "sample_size")
-
-
-def lines_of(name: str, tag: str) -> bytes:
-    """One of the material's runs under another tag."""
-    given = evaluation.SMALL.runs[f"{name}.run"]
-    return given.replace(f" {name}\n".encode(), f" {tag}\n".encode())
-
-
-def with_news(tag: str, *, known: int = 4) -> bytes:
-    """A run whose every list has so many documents of the pool, then as many that it lacks."""
-    pooled: dict[bytes, list[bytes]] = {}
-    for line in evaluation.SMALL.runs["run1.run"].splitlines():
-        topic, _, docno, *_rest = line.split()
-        pooled.setdefault(topic, []).append(docno)
-    lines = []
-    for topic, docnos in pooled.items():
-        ranked = [*docnos[:known], *(b"new%d" % n for n in range(known))]
-        lines += [
-            b"%s Q0 %s %d %d %s\n" % (topic, docno, rank, 100 - rank, tag.encode())
-            for rank, docno in enumerate(ranked, 1)
-        ]
-    return b"".join(lines)
-
-
-def join(campaign: Campaign, content: bytes, name: str = "late.run") -> None:
-    upload = factories.stored_upload(campaign, content, name=name, kind="run")
-    assert upload.state == Upload.State.ACCEPTED, upload.errors
-
-
-def latest(row: Round) -> EstimateSet:
-    shown = selectors.latest_estimates(row)
-    assert shown is not None
-    return shown
-
-
-def numbers(shown: EstimateSet) -> dict[tuple[str, str, str], tuple[str, ...]]:
-    rows = shown.estimates.select_related("run")
-    return {
-        (e.run.tag, e.measure, e.estimator): tuple(getattr(e, n).hex() for n in NUMBERS)
-        for e in rows
-    }
-
-
-def of_run(shown: EstimateSet, tag: str, measure: str = "DCG@10") -> Estimate:
-    return shown.estimates.get(run__tag=tag, measure=measure, primary=True)
-
-
-def table_of(row: Round, measure: str | None = None) -> RankingTable:
-    table = selectors.ranking_table(row, measure)
-    assert table is not None
-    return table
-
-
-def ranked(row: Round, tag: str) -> RankedRun:
-    return next(each for each in table_of(row).rows if each.tag == tag)
-
 
 # ----------------------------------------------------------------------------------- numbers
 
@@ -255,15 +209,6 @@ def test_topics_that_were_added_since_stay_outside(
 
 
 # ------------------------------------------------------------------------------ pages and files
-
-
-def file_of(row: Round, name: str) -> str:
-    report = Report.objects.filter(estimate_set=latest(row)).get(name=name)
-    return files.path_of(report.file).read_text()
-
-
-def report_of(row: Round) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", file_of(row, Report.Name.HTML)))
 
 
 def test_the_ranking_marks_runs_that_joined_later(

@@ -2,26 +2,17 @@
 
 import re
 
-import numpy as np
 import pytest
 from django.test import Client
 
-from estimation import selectors
-from estimation.services import estimates
 from judging.models import Campaign
-from judging.services import jobs
-from tests.estimation.test_later_runs import (
-    join,
-    latest,
-    lines_of,
-    numbers,
-    of_run,
-    ranked,
+from tests.support import evaluation
+from tests.support.later import (
+    assert_a_copy_takes_part,
+    assert_half_a_run_takes_part,
     report_of,
     table_of,
-    with_news,
 )
-from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -35,28 +26,7 @@ def test_whole_topics_take_a_copy_at_the_value_of_its_twin(
     costly = {"budget": 100, "batch_size": 60} if "AP" in reported else {}
     row = evaluation.drawn(campaign, reported=reported, **WHOLE | costly)
     evaluation.judge(campaign, 10_000)
-    before = latest(row)
-
-    join(campaign, lines_of("run2", "copy"))
-
-    now = latest(row)
-    assert (now.number, now.batches, now.left_out) == (before.number + 1, before.batches, [])
-    assert (now.pair_count, now.label_count) == (before.pair_count, before.label_count)
-    assert now.provenance["joined_pool"] != estimates.columns_of(row)[0].digest
-    kept = numbers(now)
-    assert {key: kept[key] for key in numbers(before)} == numbers(before)
-    for measure in ("ERR@5", *reported):
-        twin, copy = of_run(now, "run2", measure), of_run(now, "copy", measure)
-        assert (copy.late, copy.support, copy.value) == (True, 1.0, twin.value)
-        assert copy.sample_size == twin.sample_size
-        pairs = selectors.pairwise(now, measure)
-        assert pairs.verdicts[pairs.runs.index("run2"), pairs.runs.index("copy")] == 0
-    outcome = estimates.from_scratch(row)
-    assert outcome is not None
-    assert outcome.digest == now.digest
-    jobs.request("recompute", row.pk, campaign=campaign)
-    factories.run_due_jobs()
-    assert latest(row) == now
+    assert_a_copy_takes_part(campaign, row, measures=["ERR@5", *reported])
 
 
 def test_of_whole_topics_documents_that_are_not_judged_make_a_lower_bound(
@@ -64,18 +34,7 @@ def test_of_whole_topics_documents_that_are_not_judged_make_a_lower_bound(
 ) -> None:
     row = evaluation.drawn(campaign, reported=["DCG@5"], **WHOLE)
     evaluation.judge(campaign, 10_000)
-    before = numbers(latest(row))
-    join(campaign, with_news("late", known=3))
-    join(campaign, lines_of("run2", "copy"), "copy.run")
-
-    shown = latest(row)
-    late = of_run(shown, "late", "DCG@5")
-    gains = 1 / np.log2(np.arange(2, 7))
-    assert late.support == pytest.approx(gains[:3].sum() / gains.sum(), abs=1e-12)
-    assert late.value > 0
-    assert {key: each for key, each in numbers(shown).items() if key in before} == before
-    assert ranked(row, "late").open_part
-    assert not ranked(row, "copy").open_part
+    assert_half_a_run_takes_part(campaign, row)
     there = address("live", campaign, 1)
     said = text(organizer.get(there))
     assert re.search(

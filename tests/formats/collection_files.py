@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 
 import numpy as np
+import pytest
 
 from estimation.core.collection import Collection
-from estimation.formats.collections.archive import FACTS
+from estimation.formats.collections.archive import FACTS, JUDGMENTS
 from estimation.formats.collections.files import read_collection, write_collection
 from judging.formats.problems import Problems, UnreadableError
 
@@ -43,8 +44,21 @@ def assert_equal(one: object, other: object) -> None:
             assert first.tolist() == second.tolist(), field.name
         elif is_dataclass(first) and field.name != "goal":
             assert_equal(first, second)
+        elif field.name == "parts":
+            for each, again in zip(first, second, strict=True):
+                assert_equal(each, again)
         else:
             assert first == second, field.name
+
+
+def assert_read_back(given: Collection) -> Collection:
+    """To the last bit, and written again as the same file."""
+    found, problems = read(written(given))
+    assert problems.as_dict()["errors"] == []
+    assert found is not None
+    assert_equal(given, found)
+    assert written(found) == written(given)
+    return found
 
 
 def member(content: bytes, name: str) -> bytes:
@@ -125,6 +139,17 @@ def without_fact(name: str) -> Change:
     return change
 
 
+def of_round(number: int, name: str, value: object) -> Change:
+    """A change of a fact of one round; the first has the number 1."""
+
+    def change(data: bytes) -> bytes:
+        facts = json.loads(data)
+        facts["rounds"][number - 1][name] = value
+        return json.dumps(facts).encode()
+
+    return change
+
+
 def facts_of(content: bytes) -> dict:
     return json.loads(member(content, FACTS))
 
@@ -135,3 +160,36 @@ def first(content: bytes) -> tuple[str, int | None, str, str]:
     assert found is None
     problem = problems.errors[0]
     return problem.file, problem.line, problem.field, problem.message
+
+
+def assert_bad_fact(content: bytes, field: str, value: object, message: str | None) -> None:
+    """It is named; or, where no message is expected, the table that it does not fit."""
+    file, _, where, told = first(repacked(content, FACTS, fact(field, value)))
+    if message is not None:
+        assert file == f"c.zip/{FACTS}"
+        assert where.strip("'") == field
+        assert message in told
+    else:
+        assert told.startswith("expected")
+
+
+def first_with(
+    monkeypatch: pytest.MonkeyPatch, limit: tuple[object, str, int], content: bytes
+) -> tuple[str, str, str]:
+    """File, field and message of the first problem if a limit, in a module by a name, is lower."""
+    with monkeypatch.context() as patch:
+        patch.setattr(*limit)
+        file, _, field, message = first(content)
+    return file, field, message
+
+
+def assert_a_lost_judgment_is_named(content: bytes) -> None:
+    lost = rows_of(content, JUDGMENTS)[4][:2]
+
+    def change(data: bytes) -> bytes:
+        kept = [row for row in data.decode().splitlines() if row.split("\t")[:2] != lost]
+        return "\n".join(kept).encode()
+
+    file, _, field, message = first(repacked(content, JUDGMENTS, change))
+    assert (file, field) == (f"c.zip/{JUDGMENTS}", "docno")
+    assert f"expected a judgment of docno {lost[1]!r} of topic {lost[0]!r}" in message

@@ -1,9 +1,5 @@
 """Judged collections of active rounds as files: nothing is lost, and nothing wrong is taken."""
 
-import gzip
-import zipfile
-from io import BytesIO
-
 import numpy as np
 import pytest
 
@@ -12,33 +8,32 @@ from estimation.core.active_collection import ActiveCollection
 from estimation.core.labels import LabelRows
 from estimation.core.pool import build_pool
 from estimation.formats.collections import active, archive, ranked, tables
-from estimation.formats.collections.active import CHANCES, MEMBERS, ROUNDS
-from estimation.formats.collections.archive import FACTS
-from estimation.formats.collections.ranked import DRAWS, JUDGMENTS, LISTS
+from estimation.formats.collections.active import CHANCES, ROUNDS
+from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
+from estimation.formats.collections.ranked import LISTS
 from tests.core.conftest import lists
-from tests.core.test_core_active_collection import collected, evaluated
+from tests.core.ranked_collections import assert_same, evaluated
+from tests.core.test_core_active_collection import collected
 from tests.core.test_core_later_active import CASES, DCG, LINEAR, Case
 from tests.core.test_core_later_runs import LATE, RUNS
-from tests.core.test_core_topic_collection import assert_same
 from tests.formats.collection_files import (
     Change,
-    assert_equal,
+    assert_a_lost_judgment_is_named,
+    assert_bad_fact,
+    assert_read_back,
     cell,
-    fact,
     facts_of,
     first,
+    first_with,
     header_alone,
     line,
     member,
-    packed,
-    raw_members,
     read,
     repacked,
     rows_of,
     twice,
     with_row,
     without,
-    without_fact,
     written,
 )
 
@@ -46,12 +41,8 @@ from tests.formats.collection_files import (
 @pytest.mark.parametrize("batches", [1, 2, None])
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_written_is_read_back_to_the_bit(name: str, batches: int | None) -> None:
-    given = collected(CASES[name](), batches, seed="süß")
-    found, problems = read(written(given))
-    assert problems.as_dict()["errors"] == []
+    found = assert_read_back(collected(CASES[name](), batches, seed="süß"))
     assert isinstance(found, ActiveCollection)
-    assert_equal(given, found)
-    assert written(found) == written(given)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -63,23 +54,6 @@ def test_what_is_read_back_has_the_same_estimates(name: str) -> None:
     for then, now in zip(evaluated(given, runs).results, evaluated(found, runs).results,
                          strict=True):  # fmt: skip
         assert_same(then, now, then.runs)
-
-
-def test_everything_is_plain_and_tells_nothing_of_assessors_and_time() -> None:
-    content = GOOD
-    entries = zipfile.ZipFile(BytesIO(content)).infolist()
-    assert [entry.filename for entry in entries] == list(MEMBERS)
-    assert {entry.date_time for entry in entries} == {(1980, 1, 1, 0, 0, 0)}
-    headers = {name: member(content, name).decode().splitlines()[0] for name in MEMBERS[1:]}
-    assert headers == {
-        LISTS: "topic\tdocno\trun\trank",
-        ROUNDS: "topic\tbatch\tdraws",
-        CHANCES: "topic\tbatch\trun\tprobability",
-        DRAWS: "topic\tdocno\tbatch\tplace",
-        JUDGMENTS: "topic\tdocno\tgrade",
-    }
-    judgments = member(content, JUDGMENTS).decode().splitlines()[1:]
-    assert judgments == sorted(judgments, key=lambda row: row.encode())
 
 
 def test_the_order_in_which_documents_were_new_is_told() -> None:
@@ -206,15 +180,7 @@ def test_a_run_that_returns_nothing_has_no_chance() -> None:
 
 
 def test_a_document_without_judgment_is_named() -> None:
-    lost = rows_of(GOOD, JUDGMENTS)[4][:2]
-
-    def change(data: bytes) -> bytes:
-        kept = [row for row in data.decode().splitlines() if row.split("\t")[:2] != lost]
-        return "\n".join(kept).encode()
-
-    file, _, field, message = first(repacked(GOOD, JUDGMENTS, change))
-    assert (file, field) == (f"c.zip/{JUDGMENTS}", "docno")
-    assert f"expected a judgment of docno {lost[1]!r} of topic {lost[0]!r}" in message
+    assert_a_lost_judgment_is_named(GOOD)
 
 
 LIMITS = facts_of(GOOD)["limits"]
@@ -253,78 +219,12 @@ LIMITS = facts_of(GOOD)["limits"]
     ],
 )
 def test_a_bad_fact_is_named(field: str, value: object, message: str | None) -> None:
-    """Or, where no message is expected, the table that it does not fit."""
-    file, _, where, told = first(repacked(GOOD, FACTS, fact(field, value)))
-    if message is not None:
-        assert file == f"c.zip/{FACTS}"
-        assert where.strip("'") == field
-        assert message in told
-    else:
-        assert told.startswith("expected")
-
-
-def test_a_missing_fact_is_named() -> None:
-    for field in facts_of(GOOD):
-        file, _, where, message = first(repacked(GOOD, FACTS, without_fact(field)))
-        assert (file, where) == (f"c.zip/{FACTS}", field)
-        assert "found nothing" in message or "expected one of" in message
-
-
-def test_every_flipped_byte_is_refused_or_harmless() -> None:
-    rng = np.random.default_rng(3)
-    for place in rng.integers(0, len(GOOD), 300).tolist():
-        broken = bytearray(GOOD)
-        broken[place] ^= 1 << int(rng.integers(8))
-        found, _ = read(bytes(broken))
-        assert found is None or written(found) == GOOD
-
-
-def test_every_changed_cell_is_refused_or_read_as_it_stands() -> None:
-    """Nothing is put right in silence: what is taken is written as it was found."""
-    rng = np.random.default_rng(4)
-    refused = 0
-    for name in MEMBERS[1:]:
-        rows = rows_of(GOOD, name)
-        for number in rng.integers(0, len(rows), 25).tolist():
-            column = int(rng.integers(len(rows[number])))
-            other = rows[int(rng.integers(len(rows)))][column]
-            changed = repacked(GOOD, name, cell(number + 2, column, other))
-            found, _ = read(changed)
-            refused += found is None
-            if found is not None:
-                told = {tuple(row) for row in rows_of(written(found), name)}
-                assert told == {tuple(row) for row in rows_of(changed, name)}
-    assert refused > 50
-
-
-@pytest.mark.parametrize("name", ["../evil", "/etc/passwd", "pairs.tsv.gz", "more.txt"])
-def test_other_files_are_refused(name: str) -> None:
-    message = first(packed(raw_members(GOOD) | {name: b"x"}))[3]
-    assert message.startswith("expected the files collection.json, lists.tsv.gz, rounds.tsv.gz")
-
-
-def test_missing_files_are_refused() -> None:
-    for name in MEMBERS[1:]:
-        members = raw_members(GOOD)
-        members.pop(name)
-        assert "and no others" in first(packed(members))[3]
-
-
-@pytest.mark.parametrize("name", MEMBERS[1:])
-def test_gzip_bombs_are_refused(name: str) -> None:
-    header = header_alone(member(GOOD, name))
-    bomb = gzip.compress(header + (b" " * 65535 + b"\n") * 400, compresslevel=9)
-    file, _, _, message = first(packed(raw_members(GOOD) | {name: bomb}))
-    assert file == f"c.zip/{name}"
-    assert "compression of at most 100 to 1" in message
+    assert_bad_fact(GOOD, field, value, message)
 
 
 def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(module: object, name: str, value: int) -> tuple[str, str, str]:
-        with monkeypatch.context() as patch:
-            patch.setattr(module, name, value)
-            file, _, field, message = first(GOOD)
-        return file, field, message
+    def refused(*limit: object) -> tuple[str, str, str]:
+        return first_with(monkeypatch, limit, GOOD)
 
     rows = "expected at most 5 rows, found more"
     assert refused(tables, "MAX_ROWS", 5) == (f"c.zip/{ROUNDS}", "", rows)
@@ -335,6 +235,8 @@ def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(ranked, "MAX_CELLS", 20) == (f"c.zip/{FACTS}", "runs", cells)
     cells = "expected at most 20 rounds times runs"
     assert refused(active, "MAX_CELLS", 20) == (f"c.zip/{ROUNDS}", "", cells)
+    chances = "expected at most 20 rounds times documents of lists"
+    assert refused(active, "MAX_CHANCES", 20) == (f"c.zip/{ROUNDS}", "", chances)
     judged = refused(active, "MAX_JUDGED", 3)
     assert judged[:2] == (f"c.zip/{DRAWS}", "docno")
     assert judged[2].startswith("expected at most 3 documents of topic 't0', found")
@@ -348,6 +250,7 @@ def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         (ranked, "MAX_ENTRIES", "at most 9 documents in lists"),
         (ranked, "MAX_CELLS", "at most 9 runs times topics"),
         (active, "MAX_CELLS", "at most 9 rounds times runs"),
+        (active, "MAX_CHANCES", "at most 9 rounds times documents of lists"),
         (active, "MAX_JUDGED", "at most 9 judged documents of a topic"),
     ],
 )

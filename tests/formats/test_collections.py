@@ -1,11 +1,6 @@
 """Judged collections as files: nothing is lost, and nothing that is wrong is taken."""
 
-import gzip
-import io
-import json
-import zipfile
-from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,11 +14,27 @@ from estimation.core.measures import parse_measure
 from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
-from estimation.formats.collections import archive, pair_facts, pairs, tables
-from estimation.formats.collections.archive import FACTS
-from estimation.formats.collections.files import read_collection, write_collection
-from estimation.formats.collections.pairs import DRAWS, INELIGIBLE, JUDGMENTS, MEMBERS, PAIRS
-from judging.formats.problems import Problems, UnreadableError
+from estimation.formats.collections import pair_facts, pairs, tables
+from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
+from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
+from tests.formats.collection_files import (
+    Change,
+    assert_bad_fact,
+    assert_read_back,
+    cell,
+    facts_of,
+    first,
+    first_with,
+    header_alone,
+    line,
+    of_round,
+    read,
+    repacked,
+    rows_of,
+    twice,
+    with_row,
+    written,
+)
 
 MEASURE = parse_measure("DCG@5")
 
@@ -62,78 +73,17 @@ def collection(method: str = "poisson", **options) -> PairCollection:
     return collected(pool, [part(pool, method, "s", **options)], seeds=["süß"])
 
 
-def written(given: PairCollection) -> bytes:
-    buffer = io.BytesIO()
-    write_collection(buffer, given)
-    return buffer.getvalue()
-
-
-def read(content: bytes) -> tuple[PairCollection | None, Problems]:
-    problems = Problems("c.zip")
-    try:
-        found = read_collection(io.BytesIO(content), problems)
-    except UnreadableError:
-        found = None
-    assert (found is not None) == problems.ok
-    assert found is None or isinstance(found, PairCollection)
-    return found, problems
-
-
-def assert_equal(one: object, other: object) -> None:
-    """Field by field, arrays to the last bit."""
-    for field in fields(one):  # type: ignore[arg-type]
-        first, second = getattr(one, field.name), getattr(other, field.name)
-        if isinstance(first, np.ndarray):
-            assert first.dtype == second.dtype, field.name
-            assert first.tolist() == second.tolist(), field.name
-        elif field.name in ("design", "sample", "labels"):
-            assert_equal(first, second)
-        elif field.name == "parts":
-            assert len(first) == len(second)
-            for each, again in zip(first, second, strict=True):
-                assert_equal(each, again)
-        else:
-            assert first == second, field.name
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_written_is_read_back_to_the_bit(method: str) -> None:
-    given = collection(method)
-    found, problems = read(written(given))
-    assert problems.as_dict()["errors"] == []
-    assert found is not None
-    assert_equal(given, found)
-    assert written(found) == written(given)
+    assert_read_back(collection(method))
 
 
 def test_a_census_has_an_infinite_step() -> None:
     given = collection(budget=len(pooled()), batch_size=1000)
-    found, _ = read(written(given))
-    assert found is not None
+    found = assert_read_back(given)
+    assert isinstance(found, PairCollection)
     assert found.parts[0].design.is_census
-    assert_equal(given, found)
-    assert json.loads(member(written(given), FACTS))["rounds"][0]["steps"] == ["inf"]
-
-
-def member(content: bytes, name: str) -> bytes:
-    raw = zipfile.ZipFile(io.BytesIO(content)).read(name)
-    return gzip.decompress(raw) if name.endswith(".gz") else raw
-
-
-def test_everything_is_plain_and_tells_nothing_of_assessors_and_time() -> None:
-    content = written(collection("iid"))
-    archive = zipfile.ZipFile(io.BytesIO(content))
-    assert archive.namelist() == list(MEMBERS)
-    assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
-    headers = {name: member(content, name).decode().splitlines()[0] for name in MEMBERS[1:]}
-    assert headers == {
-        PAIRS: "topic\tdocno\tround\tsize\tprobability",
-        INELIGIBLE: "topic\tdocno",
-        DRAWS: "topic\tdocno\tround\tbatch\tcount",
-        JUDGMENTS: "topic\tdocno\tgrade",
-    }
-    judgments = member(content, JUDGMENTS).decode().splitlines()[1:]
-    assert judgments == sorted(judgments, key=lambda line: line.encode())
+    assert facts_of(written(given))["rounds"][0]["steps"] == ["inf"]
 
 
 def test_an_empty_sample_is_read() -> None:
@@ -161,61 +111,6 @@ GOOD = written(collection("poisson"))
 GOOD_IID = written(collection("iid"))
 
 
-def repacked(content: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
-    """The archive with one member changed; tables are unpacked and packed again."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for each in MEMBERS:
-            data = member(content, each)
-            data = change(data) if each == name else data
-            archive.writestr(each, gzip.compress(data) if each.endswith(".gz") else data)
-    return buffer.getvalue()
-
-
-def line(number: int, cells: Callable[[list[str]], list[str]]) -> Callable[[bytes], bytes]:
-    """A change of one line of a table; the header has the number 1."""
-
-    def change(data: bytes) -> bytes:
-        lines = data.decode().splitlines()
-        lines[number - 1] = "\t".join(cells(lines[number - 1].split("\t")))
-        return ("\n".join(lines) + "\n").encode()
-
-    return change
-
-
-def cell(number: int, column: int, value: str) -> Callable[[bytes], bytes]:
-    return line(number, lambda cells: [*cells[:column], value, *cells[column + 1 :]])
-
-
-def twice(number: int) -> Callable[[bytes], bytes]:
-    def change(data: bytes) -> bytes:
-        return data + data.splitlines()[number - 1] + b"\n"
-
-    return change
-
-
-def fact(name: str, value: object) -> Callable[[bytes], bytes]:
-    return lambda data: json.dumps(json.loads(data) | {name: value}).encode()
-
-
-def of_round(number: int, name: str, value: object) -> Callable[[bytes], bytes]:
-    """A change of a fact of one round; the first has the number 1."""
-
-    def change(data: bytes) -> bytes:
-        facts = json.loads(data)
-        facts["rounds"][number - 1][name] = value
-        return json.dumps(facts).encode()
-
-    return change
-
-
-def first(content: bytes) -> tuple[str, int | None, str, str]:
-    found, problems = read(content)
-    assert found is None
-    problem = problems.errors[0]
-    return problem.file, problem.line, problem.field, problem.message
-
-
 @pytest.mark.parametrize(
     ("name", "change", "number", "field", "message"),
     [
@@ -232,7 +127,7 @@ def first(content: bytes) -> tuple[str, int | None, str, str]:
         (PAIRS, line(4, lambda cells: cells[:3]), 4, "columns", "expected 5 columns"),
         (PAIRS, cell(1, 3, "weight"), 1, "columns", "expected the header"),
         (PAIRS, lambda data: b"", 1, "columns", "expected the header"),
-        (PAIRS, lambda data: data.splitlines(keepends=True)[0], None, PAIRS, "expected pairs"),
+        (PAIRS, header_alone, None, "", "expected pairs, found none"),
         (PAIRS, twice(2), None, "docno", "once, found it on line 2 of pairs.tsv.gz already"),
         (DRAWS, cell(2, 3, "0"), 2, "batch", "from 1 to 2, found '0'"),
         (DRAWS, cell(2, 3, "3"), 2, "batch", "from 1 to 2, found '3'"),
@@ -246,10 +141,10 @@ def first(content: bytes) -> tuple[str, int | None, str, str]:
     ],
 )
 def test_a_bad_line_is_named(
-    name: str, change: Callable[[bytes], bytes], number: int | None, field: str, message: str
+    name: str, change: Change, number: int | None, field: str, message: str
 ) -> None:
     file, at, where, told = first(repacked(GOOD, name, change))
-    assert file in (f"c.zip/{name}", "c.zip")
+    assert file == f"c.zip/{name}"
     assert number is None or at == number
     assert where == field
     assert message in told
@@ -257,9 +152,8 @@ def test_a_bad_line_is_named(
 
 def test_a_judged_pair_that_was_not_sampled_is_named() -> None:
     """It is in the pool and could have been drawn, but was not."""
-    drawn = {tuple(row.split("\t")[:2]) for row in member(GOOD, DRAWS).decode().splitlines()}
-    pairs = [row.split("\t")[:2] for row in member(GOOD, PAIRS).decode().splitlines()[1:]]
-    topic, docno = next(pair for pair in pairs if tuple(pair) not in drawn)
+    drawn = {tuple(row[:2]) for row in rows_of(GOOD, DRAWS)}
+    topic, docno = next(row[:2] for row in rows_of(GOOD, PAIRS) if tuple(row[:2]) not in drawn)
     change = line(2, lambda cells: [topic, docno, cells[2]])
     file, at, field, message = first(repacked(GOOD, JUDGMENTS, change))
     assert (file, at, field) == (f"c.zip/{JUDGMENTS}", 2, "docno")
@@ -267,21 +161,20 @@ def test_a_judged_pair_that_was_not_sampled_is_named() -> None:
 
 
 def test_a_sampled_pair_without_judgment_is_named() -> None:
-    lost = member(GOOD, DRAWS).decode().splitlines()[3].split("\t")[:2]
+    lost = rows_of(GOOD, DRAWS)[2][:2]
 
-    def without(data: bytes) -> bytes:
+    def judged(data: bytes) -> bytes:
         rows = data.decode().splitlines()
         return "\n".join(row for row in rows if row.split("\t")[:2] != lost).encode()
 
-    file, at, field, message = first(repacked(GOOD, JUDGMENTS, without))
+    file, at, field, message = first(repacked(GOOD, JUDGMENTS, judged))
     assert (file, at, field) == (f"c.zip/{DRAWS}", 4, "docno")
     assert "expected a judgment of" in message
 
 
 def test_a_pair_is_eligible_or_not() -> None:
-    pair = member(GOOD, PAIRS).decode().splitlines()[1].split("\t")[:2]
-    added = "\t".join(pair).encode() + b"\n"
-    file, _, field, message = first(repacked(GOOD, INELIGIBLE, lambda data: data + added))
+    pair = rows_of(GOOD, PAIRS)[0][:2]
+    file, _, field, message = first(repacked(GOOD, INELIGIBLE, with_row(*pair)))
     assert (file, field) == (f"c.zip/{INELIGIBLE}", "docno")
     assert "on line 2 of pairs.tsv.gz already" in message
 
@@ -311,10 +204,7 @@ def test_draws_must_be_as_many_as_the_steps_say() -> None:
     ],
 )
 def test_a_bad_fact_is_named(field: str, value: object, message: str) -> None:
-    file, _, where, told = first(repacked(GOOD, FACTS, fact(field, value)))
-    assert file == f"c.zip/{FACTS}"
-    assert where.strip("'") == field
-    assert message in told
+    assert_bad_fact(GOOD, field, value, message)
 
 
 @pytest.mark.parametrize(
@@ -343,28 +233,11 @@ def test_a_bad_fact_of_a_round_is_named(field: str, value: object, message: str)
     assert message in told
 
 
-def test_a_file_of_an_earlier_form_says_what_to_do() -> None:
-    old = first(repacked(GOOD, FACTS, fact("format", "evalsite-collection-1")))[3]
-    assert "found 'evalsite-collection-1', of an earlier evalsite: export the report again" in old
-    assert "again" not in first(repacked(GOOD, FACTS, fact("format", ["a"])))[3]
-
-
 def test_draws_with_replacement_are_whole_and_finite() -> None:
     for steps in ([8.5, 16], [8, "inf"], [8, 10**12]):
         _, _, field, message = first(repacked(GOOD_IID, FACTS, of_round(1, "steps", steps)))
         assert field == "round 1: steps"
         assert "whole numbers of draws" in message
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"{", b"[1]", b"[" * 100_000, b'{"a": 1, "a": 2}', b'{"depth": NaN}', b"\xff\xfe",
-     b'{"depth": ' + b"9" * 5000 + b"}"],
-)  # fmt: skip
-def test_facts_that_are_no_json(content: bytes) -> None:
-    file, _, _, message = first(repacked(GOOD, FACTS, lambda _: content))
-    assert file == f"c.zip/{FACTS}"
-    assert message.startswith("expected")
 
 
 def test_sizes_that_are_no_distribution() -> None:
@@ -380,93 +253,20 @@ def test_sizes_that_are_no_distribution() -> None:
     assert "the sizes of all pairs must make up a whole" in message
 
 
-# --------------------------------------------------------------------------------- archives
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"PK\x05\x06", b"not a zip file", GOOD[:-30], GOOD[40:], b"PK\x05\x06" + b"\xff" * 18],
-)
-def test_what_is_no_zip_file(content: bytes) -> None:
-    file, _, _, message = first(content)
-    assert file == "c.zip"
-    assert "zip file" in message or "files" in message
-
-
-def test_every_flipped_byte_is_refused_or_harmless() -> None:
-    rng = np.random.default_rng(3)
-    for place in rng.integers(0, len(GOOD), 300).tolist():
-        broken = bytearray(GOOD)
-        broken[place] ^= 1 << int(rng.integers(8))
-        found, _ = read(bytes(broken))
-        assert found is None or written(found) == GOOD
-
-
-def packed(members: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return buffer.getvalue()
-
-
-def raw_members(content: bytes) -> dict[str, bytes]:
-    archive = zipfile.ZipFile(io.BytesIO(content))
-    return {name: archive.read(name) for name in MEMBERS}
-
-
-@pytest.mark.parametrize("name", ["../evil", "/etc/passwd", "pairs.tsv", "more.txt"])
-def test_other_files_are_refused(name: str) -> None:
-    _, _, _, message = first(packed(raw_members(GOOD) | {name: b"x"}))
-    assert message.startswith("expected the files collection.json, pairs.tsv.gz")
-
-
-def test_missing_and_repeated_files_are_refused() -> None:
-    members = raw_members(GOOD)
-    members.pop(INELIGIBLE)
-    assert "and no others" in first(packed(members))[3]
-    buffer = io.BytesIO(packed(raw_members(GOOD)))
-    with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(buffer, "a") as archive:
-        archive.writestr(FACTS, b"{}")
-    assert first(buffer.getvalue())[3] == "expected the file collection.json, once"
-
-
-def test_a_packed_archive_is_read_as_well() -> None:
-    found, _ = read(packed(raw_members(GOOD)))
-    assert found is not None
-
-
-def test_gzip_bombs_are_refused() -> None:
-    lines = (b" " * 65535 + b"\n") * 400
-    bomb = gzip.compress(b"topic\tdocno\tgrade\n" + lines, compresslevel=9)
-    file, _, _, message = first(packed(raw_members(GOOD) | {JUDGMENTS: bomb}))
-    assert file == f"c.zip/{JUDGMENTS}"
-    assert "compression of at most 100 to 1" in message
-
-
-def test_zip_bombs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MAX_FACTS", 1000)
-    file, _, field, message = first(packed(raw_members(GOOD) | {FACTS: b" " * 1001}))
-    assert (file, field, message) == ("c.zip", FACTS, "expected at most 1000 bytes, found more")
-
-
-def test_an_endless_list_of_files_is_not_read() -> None:
-    _, _, _, message = first(packed({f"file{n}": b"" for n in range(3000)}))
-    assert message == "expected a zip file of a few files"
-
-
 def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MAX_ROWS", 5)
-    assert first(GOOD)[3] == "expected at most 5 rows, found more"
-    monkeypatch.setattr(tables, "MAX_ROWS", 10**6)
-    monkeypatch.setattr(tables, "MAX_DOCNO_BYTES", 20)
-    assert first(GOOD)[3].startswith("expected shorter docnos or fewer rows")
-    monkeypatch.undo()
-    monkeypatch.setattr(pair_facts, "MAX_DRAWS", 10)
-    assert first(GOOD_IID)[2] == "round 1: steps"
-    monkeypatch.undo()
-    monkeypatch.setattr(pairs, "MAX_DRAWS", 10)
-    assert "at most 10 draws" in first(repacked(GOOD_IID, DRAWS, lambda data: data))[3]
+    def refused(content: bytes, *limit: object) -> tuple[str, str, str]:
+        return first_with(monkeypatch, limit, content)
+
+    rows = "expected at most 5 rows, found more"
+    assert refused(GOOD, tables, "MAX_ROWS", 5) == (f"c.zip/{PAIRS}", "", rows)
+    docnos = refused(GOOD, tables, "MAX_DOCNO_BYTES", 20)[2]
+    assert docnos.startswith("expected shorter docnos or fewer rows")
+    assert refused(GOOD_IID, pair_facts, "MAX_DRAWS", 10)[1] == "round 1: steps"
+    draws = "expected a whole number from 1 to 7, found '8'"
+    few = repacked(GOOD_IID, DRAWS, cell(2, 4, "8"))
+    assert refused(few, pairs, "MAX_DRAWS", 7) == (f"c.zip/{DRAWS}", "count", draws)
+    draws = "expected at most 10 draws, found more"
+    assert refused(GOOD_IID, pairs, "MAX_DRAWS", 10) == (f"c.zip/{DRAWS}", "count", draws)
 
 
 def test_ids_that_no_reader_would_take_are_not_written() -> None:

@@ -16,7 +16,7 @@
 """
 
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
@@ -31,23 +31,30 @@ from estimation.core.active_collection import (
     ActiveCollection,
     log_absent,
 )
-from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray, frozen
+from estimation.core.arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray, frozen
 from estimation.core.designs import MAX_BATCHES
 from estimation.core.measures import MAX_GRADE
 from estimation.core.pool import Pool
+from estimation.core.ranked_collection import pooled
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import ranked
-from estimation.formats.collections.archive import FACTS, check_members, inside, write_members
+from estimation.formats.collections.archive import (
+    DRAWS,
+    FACTS,
+    JUDGMENTS,
+    check_members,
+    inside,
+    write_members,
+)
 from estimation.formats.collections.facts import Fields
 from estimation.formats.collections.ranked import (
-    DRAWS,
-    JUDGMENTS,
     LISTS,
     MAX_CELLS,
     MAX_ENTRIES,
-    Facts,
-    Reading,
+    RankedFacts,
+    RankedReading,
 )
+from estimation.formats.collections.rows import judgment_rows, keys
 from estimation.formats.collections.tables import (
     MAX_ROWS,
     PAIR,
@@ -68,6 +75,8 @@ MAX_JUDGED = 10_000
 """Documents of a topic that are judged; every two of them are looked at."""
 MAX_DRAWS = 10**14
 """Of a round; a new document may have a chance of as little as 1e-12."""
+MAX_CHANCES = 10**10
+"""Chances to be drawn, which every round of a topic gives to all documents of its lists."""
 
 _LIMIT = common.whole(0, MAX_ROWS)
 _FIELDS: Fields = {
@@ -85,6 +94,8 @@ def write_active(file: IO[bytes], collection: ActiveCollection) -> None:
         raise ValueError(f"expected at most {MAX_JUDGED} judged documents of a topic")
     if state.run_probability.size > MAX_CELLS:
         raise ValueError(f"expected at most {MAX_CELLS} rounds times runs")
+    if _chances_to_be_drawn(collection.pool, state.round_topic) > MAX_CHANCES:
+        raise ValueError(f"expected at most {MAX_CHANCES} rounds times documents of lists")
     rest = {
         "relevant_from": plan.relevant_from,
         "per_batch": plan.per_batch,
@@ -97,7 +108,7 @@ def write_active(file: IO[bytes], collection: ActiveCollection) -> None:
         ROUNDS: table_bytes(("batch", "draws"), _round_rows(collection), key=TOPIC),
         CHANCES: table_bytes(("batch", "run", "probability"), _chance_rows(collection), key=TOPIC),
         DRAWS: table_bytes(("batch", "place"), _draw_rows(collection)),
-        JUDGMENTS: table_bytes(("grade",), ranked.judgment_rows(collection)),
+        JUDGMENTS: table_bytes(("grade",), judgment_rows(collection)),
     }
     write_members(file, contents)
 
@@ -124,8 +135,13 @@ def _draw_rows(collection: ActiveCollection) -> Iterator[tuple[str, str, int, in
     place = _counted(state.pair_round).tolist()
     yield from (
         (*key, *numbers)
-        for key, *numbers in zip(ranked.keys(collection, state.pair), batch, place, strict=True)
+        for key, *numbers in zip(keys(collection, state.pair), batch, place, strict=True)
     )
+
+
+def _chances_to_be_drawn(pool: Pool, rounds: IntArray | Int32Array) -> int:
+    """How many there are, for rounds of these topics."""
+    return int(pool.list_lengths.sum(axis=1)[rounds].sum())
 
 
 def _counted(group: IntArray) -> IntArray:
@@ -149,7 +165,7 @@ def read_active(
         facts = ranked.read_facts(found, FORMAT, _FIELDS, member)
     if facts is None:
         return None
-    reading = Reading(archive, facts, problems)
+    reading = RankedReading(archive, facts, problems)
     lists = reading.lists()
     pool = reading.pool(*_pairs_of(lists), lists) if problems.ok else None
     plan = None if pool is None else _plan(reading, pool)
@@ -162,23 +178,12 @@ def read_active(
     if draws is None:
         return None
     state = _state(facts, pool, rounds, draws)
-    labels = reading.labels(pool, np.sort(state.pair), f"of {DRAWS}")
+    labels = reading.judged(pool, np.sort(state.pair), f"a document of {DRAWS}")
     if not problems.ok:
         return None
     return reading.built(
         lambda: ActiveCollection(
-            topics=pool.topics,
-            depth=pool.depth,
-            topic=pool.topic,
-            docno=pool.docno,
-            labels=labels,
-            max_grade=facts.max_grade,
-            version=facts.version,
-            pool=pool,
-            made_for=facts.measures,
-            seed=facts.seed,
-            plan=plan,
-            state=state,
+            **pooled(pool, labels, sampled=state.pair), **facts.told, plan=plan, state=state
         )
     )
 
@@ -189,7 +194,7 @@ def _pairs_of(lists: Table) -> tuple[IntArray, BytesArray]:
     return lists.topic[order], lists.docno[order]
 
 
-def _plan(reading: Reading, pool: Pool) -> ActivePlan | None:
+def _plan(reading: RankedReading, pool: Pool) -> ActivePlan | None:
     """The plan, if there are limits for the topics and documents for the limits."""
     rest = reading.facts.rest
     limits = np.array(rest["limits"], dtype=np.int64)
@@ -223,25 +228,26 @@ class _Rounds:
         place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         return np.where(known[place] == wanted, place, -1)
 
+    def named(self, at: int, topics: Sequence[str]) -> str:
+        """Name a round for a message."""
+        return f"topic {show(topics[self.topic[at]])} in batch {self.batch[at]}"
 
-def _read_rounds(reading: Reading, plan: ActivePlan, pool: Pool) -> _Rounds | None:
+
+def _read_rounds(reading: RankedReading, plan: ActivePlan, pool: Pool) -> _Rounds | None:
     columns = whole("batch", 1, MAX_BATCHES), whole("draws", 1, MAX_DRAWS)
     table = reading.table(ROUNDS, *columns, key=TOPIC)
     batch = table.whole("batch")
-    reading.refuse_repeats(
-        ROUNDS,
-        table,
-        (table.topic, batch),
-        lambda row: f"{reading.topic(table, row)} in batch {batch[row]}",
-    )
-    for row in np.flatnonzero(plan.limits[table.topic] == 0).tolist():
-        message = f"expected a topic with a limit above 0, found {reading.topic(table, row)}"
-        reading.error(ROUNDS, table, row, "topic", message)
+    reading.refuse_repeats(table, (table.topic, batch), table.batch_of, "topic")
+    never = plan.limits[table.topic] == 0
+    reading.refuse(table, never, "topic", "a topic with a limit above 0", table.topic_of)
     planned = np.bincount(batch, minlength=2)[1:]
     for at in np.flatnonzero(planned == 0).tolist():
         reading.member_error(ROUNDS, None, "batch", f"expected rounds in batch {at + 1}")
     if len(table) * len(pool.runs) > MAX_CELLS:
         reading.member_error(ROUNDS, None, "", f"expected at most {MAX_CELLS} rounds times runs")
+    if _chances_to_be_drawn(pool, table.topic) > MAX_CHANCES:
+        message = f"expected at most {MAX_CHANCES} rounds times documents of lists"
+        reading.member_error(ROUNDS, None, "", message)
     if not reading.problems.ok:
         return None
     order = np.lexsort((table.topic, batch))
@@ -251,7 +257,7 @@ def _read_rounds(reading: Reading, plan: ActivePlan, pool: Pool) -> _Rounds | No
     return _with_chances(reading, rounds, pool)
 
 
-def _with_chances(reading: Reading, rounds: _Rounds, pool: Pool) -> _Rounds | None:
+def _with_chances(reading: RankedReading, rounds: _Rounds, pool: Pool) -> _Rounds | None:
     """The rounds, if a draw of each surely goes to a list, and perhaps to any."""
     tags = {tag: place for place, tag in enumerate(pool.runs)}
     columns = whole("batch", 1, MAX_BATCHES), name("run", tags, f"a run of {FACTS}")
@@ -259,21 +265,15 @@ def _with_chances(reading: Reading, rounds: _Rounds, pool: Pool) -> _Rounds | No
     batch, run = table.whole("batch"), table.whole("run")
 
     def named(row: int) -> str:
-        return f"{reading.topic(table, row)} in batch {batch[row]}"
+        return f"the run {show(pool.runs[run[row]])} for {table.batch_of(row)}"
 
-    reading.refuse_repeats(
-        CHANCES,
-        table,
-        (run, table.topic, batch),
-        lambda row: f"the run {show(pool.runs[run[row]])} for {named(row)}",
-    )
+    reading.refuse_repeats(table, (run, table.topic, batch), named, "topic")
     place = rounds.find(table.topic, batch)
+    reading.refuse(table, place < 0, "batch", f"one of {ROUNDS}", table.batch_of)
     returned = pool.list_lengths > 0
-    for row in np.flatnonzero(place < 0).tolist():
-        reading.error(CHANCES, table, row, "batch", f"expected one of {ROUNDS}, found {named(row)}")
     for row in np.flatnonzero(~returned[table.topic, run]).tolist():
-        message = f"expected a run that returns something for {reading.topic(table, row)}"
-        reading.error(CHANCES, table, row, "run", f"{message}, found {show(pool.runs[run[row]])}")
+        message = f"expected a run that returns something for {table.topic_of(row)}"
+        reading.error(table, row, "run", f"{message}, found {show(pool.runs[run[row]])}")
     if not reading.problems.ok:
         return None
     chances = np.zeros_like(rounds.chances)
@@ -283,20 +283,20 @@ def _with_chances(reading: Reading, rounds: _Rounds, pool: Pool) -> _Rounds | No
 
 
 def _check_chances(
-    reading: Reading, rounds: _Rounds, chances: FloatArray, returned: BoolArray
+    reading: RankedReading, rounds: _Rounds, chances: FloatArray, returned: BoolArray
 ) -> None:
     """They add up to 1, and every run that returns something has its uniform share."""
     topics, totals = reading.facts.topics, chances.sum(axis=1)
     for at in np.flatnonzero(~(np.abs(totals - 1.0) <= SUM_TOLERANCE)).tolist():
-        named = f"of topic {show(topics[rounds.topic[at]])} in batch {rounds.batch[at]}"
-        message = f"expected chances {named} that add up to 1, found {float(totals[at])!r}"
+        named = rounds.named(at, topics)
+        message = f"expected chances of {named} that add up to 1, found {float(totals[at])!r}"
         reading.member_error(CHANCES, None, "probability", message)
     least = reading.facts.rest["uniform_share"] / np.maximum(returned.sum(axis=1), 1)
     for at, topic in enumerate(rounds.topic.tolist()):
         lacking = returned[topic] & (chances[at] < least[topic] * (1.0 - ROUNDING))
         for run in np.flatnonzero(lacking).tolist():
-            named = f"the run {show(reading.facts.runs[run])} for topic {show(topics[topic])}"
-            message = f"expected {named} in batch {rounds.batch[at]} to have its uniform share,"
+            named = f"the run {show(reading.facts.runs[run])} for {rounds.named(at, topics)}"
+            message = f"expected {named} to have its uniform share,"
             found = f"{float(least[topic])!r}, or more, found {float(chances[at, run])!r}"
             reading.member_error(CHANCES, None, "probability", f"{message} {found}")
 
@@ -309,18 +309,16 @@ class _Draws:
     round: IntArray
 
 
-def _read_draws(reading: Reading, plan: ActivePlan, pool: Pool, rounds: _Rounds) -> _Draws | None:
+def _read_draws(
+    reading: RankedReading, plan: ActivePlan, pool: Pool, rounds: _Rounds
+) -> _Draws | None:
     columns = whole("batch", 1, MAX_BATCHES), whole("place", 1, plan.per_batch)
     table = reading.table(DRAWS, *columns, key=PAIR)
-    reading.refuse_repeated_pairs(DRAWS, table)
+    reading.refuse_repeated_pairs(table)
     pair, batch = reading.places(table, pool), table.whole("batch")
     within = rounds.find(table.topic, batch)
-    for row in np.flatnonzero(pair < 0).tolist():
-        message = f"expected a document of {LISTS}, found {reading.pair(table, row)}"
-        reading.error(DRAWS, table, row, "docno", message)
-    for row in np.flatnonzero(within < 0).tolist():
-        found = f"{reading.topic(table, row)} in batch {batch[row]}"
-        reading.error(DRAWS, table, row, "batch", f"expected one of {ROUNDS}, found {found}")
+    reading.refuse(table, pair < 0, "docno", f"a document of {LISTS}", table.pair)
+    reading.refuse(table, within < 0, "batch", f"one of {ROUNDS}", table.batch_of)
     if not reading.problems.ok:
         return None
     _check_places(reading, table, within)
@@ -329,28 +327,29 @@ def _read_draws(reading: Reading, plan: ActivePlan, pool: Pool, rounds: _Rounds)
     return _Draws(pair[order], within[order]) if reading.problems.ok else None
 
 
-def _check_places(reading: Reading, table: Table, within: IntArray) -> None:
+def _check_places(reading: RankedReading, table: Table, within: IntArray) -> None:
     """The documents of a round are counted from 1."""
     place = table.whole("place")
     order = np.lexsort((place, within))
     expected = _counted(within[order])
     for at in np.flatnonzero(place[order] != expected).tolist():
         row = int(order[at])
-        named = f"{reading.topic(table, row)} in batch {table.whole('batch')[row]}"
-        message = f"expected place {expected[at]} next for {named}, found {place[row]}"
-        reading.error(DRAWS, table, row, "place", message)
+        message = f"expected place {expected[at]} next for {table.batch_of(row)}"
+        reading.error(table, row, "place", f"{message}, found {place[row]}")
 
 
-def _check_numbers(reading: Reading, plan: ActivePlan, rounds: _Rounds, found: IntArray) -> None:
+def _check_numbers(
+    reading: RankedReading, plan: ActivePlan, rounds: _Rounds, found: IntArray
+) -> None:
     """Every round has new documents, no more than draws; no topic has more than its limit."""
     topics = reading.facts.topics
     for at in np.flatnonzero(found == 0).tolist():
-        named = f"topic {show(topics[rounds.topic[at]])} in batch {rounds.batch[at]}"
-        reading.member_error(DRAWS, None, "docno", f"expected new documents of {named}, found none")
+        message = f"expected new documents of {rounds.named(at, topics)}, found none"
+        reading.member_error(DRAWS, None, "docno", message)
     for at in np.flatnonzero(rounds.draws < found).tolist():
-        named = f"topic {show(topics[rounds.topic[at]])} in batch {rounds.batch[at]}"
-        message = f"expected {found[at]} draws or more for {named}, which has so many new documents"
-        reading.member_error(ROUNDS, None, "draws", f"{message}, found {rounds.draws[at]}")
+        message = f"expected {found[at]} draws or more for {rounds.named(at, topics)}"
+        message += f", which has so many new documents, found {rounds.draws[at]}"
+        reading.member_error(ROUNDS, None, "draws", message)
     taken = np.bincount(rounds.topic, weights=found, minlength=len(topics)).astype(np.int64)
     most = np.minimum(plan.limits, MAX_JUDGED)
     for at in np.flatnonzero(taken > most).tolist():
@@ -361,7 +360,7 @@ def _check_numbers(reading: Reading, plan: ActivePlan, rounds: _Rounds, found: I
             problems.error(None, "seed", "expected null, because the budget is not spent")
 
 
-def _state(facts: Facts, pool: Pool, rounds: _Rounds, draws: _Draws) -> ActiveState:
+def _state(facts: RankedFacts, pool: Pool, rounds: _Rounds, draws: _Draws) -> ActiveState:
     """What was sampled; the chances of all pairs follow from the rounds."""
     state = ActiveState(
         seed=facts.seed or "",

@@ -15,14 +15,18 @@ from judging.formats.lines import MEBIBYTE
 from judging.formats.problems import Problems
 
 FACTS = "collection.json"
+DRAWS, JUDGMENTS = "draws.tsv.gz", "judgments.tsv.gz"
+"""Files that collections of every kind have."""
+
 MAX_MEMBER = 512 * MEBIBYTE
 MAX_FACTS = 32 * MEBIBYTE
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError)
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MAX_DIRECTORY = 64 * 1024
-_END = b"PK\x05\x06"
+_END, _LOCATOR = b"PK\x05\x06", b"PK\x06\x07"
 _END_SIZE = 22
+_LOCATOR_SIZE = 20  # stands before the end of a large archive
 
 
 def write_members(file: IO[bytes], members: Mapping[str, bytes]) -> None:
@@ -39,7 +43,7 @@ def open_archive(file: IO[bytes], problems: Problems) -> zipfile.ZipFile:
 
     Raises `UnreadableError`, its problem recorded, when reading cannot go on.
     """
-    _check_directory(file, problems)
+    size = _checked_size(file, problems)
     try:
         archive = zipfile.ZipFile(file)
     except (*BROKEN, ValueError) as error:
@@ -51,7 +55,7 @@ def open_archive(file: IO[bytes], problems: Problems) -> zipfile.ZipFile:
             problems.fatal(
                 None, entry.filename, "expected a file stored or deflated, not encrypted"
             )
-        if entry.header_offset < 0:
+        if not 0 <= entry.header_offset < size:
             problems.fatal(None, entry.filename, "expected a whole zip file, found a part")
         if entry.file_size > limit:
             problems.fatal(None, entry.filename, f"expected at most {limit} bytes, found more")
@@ -66,26 +70,27 @@ def check_members(archive: zipfile.ZipFile, expected: Collection[str], problems:
         problems.fatal(None, "", f"expected the files {', '.join(expected)} and no others")
 
 
-def _check_directory(file: IO[bytes], problems: Problems) -> None:
-    """Refuse a list of contents too long for a few files before it is read into memory."""
+def _checked_size(file: IO[bytes], problems: Problems) -> int:
+    """Return the size of a file, whose list of contents is short enough for a few files."""
     size = file.seek(0, 2)
-    file.seek(max(0, size - _MAX_DIRECTORY - _END_SIZE))
+    file.seek(max(0, size - _MAX_DIRECTORY - _END_SIZE - _LOCATOR_SIZE))
     tail = file.read()
     file.seek(0)
     at = tail.rfind(_END)
     if at < 0 or len(tail) - at < _END_SIZE:
         problems.fatal(None, "", "expected a zip file")
     length = int.from_bytes(tail[at + 12 : at + 16], "little")
-    if length > _MAX_DIRECTORY or tail[max(0, at - 20) : at].startswith(b"PK\x06\x07"):
+    if length > _MAX_DIRECTORY or tail[max(0, at - _LOCATOR_SIZE) : at].startswith(_LOCATOR):
         problems.fatal(None, "", "expected a zip file of a few files")
+    return size
 
 
 @contextmanager
 def inside(problems: Problems, name: str) -> Iterator[Problems]:
-    """Problems of one member, kept with those of the file."""
-    member = Problems(f"{problems.file}/{name}", problems.errors, problems.warnings)
+    """Problems of one member, kept and counted with those of the file."""
+    counts = problems.error_count, problems.warning_count
+    member = Problems(f"{problems.file}/{name}", problems.errors, problems.warnings, *counts)
     try:
         yield member
     finally:
-        problems.error_count += member.error_count
-        problems.warning_count += member.warning_count
+        problems.error_count, problems.warning_count = member.error_count, member.warning_count

@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypedDict
 
 from estimation.core.collection import Collection
 from estimation.core.goals import Goal, GoalError
@@ -13,7 +14,9 @@ from estimation.formats.columns import MAX_TOPICS
 from judging.formats.problems import Problems, id_problem, show, text_problem
 
 MAX_DEPTH = 1_000_000
+MAX_RUNS = 1000
 _MAX_TEXT = 1000
+_OF_GOAL = ("kind", "runs", "against")
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -81,6 +84,27 @@ COMMON: Fields = {
 """What every kind of collection says."""
 
 
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What ``collection.json`` of every kind says."""
+
+    version: str
+    pool: str
+    topics: tuple[str, ...]
+    depth: int
+    max_grade: int
+
+
+class Common(TypedDict):
+    """The fields of `Facts`."""
+
+    version: str
+    pool: str
+    topics: tuple[str, ...]
+    depth: int
+    max_grade: int
+
+
 def common_facts(collection: Collection) -> dict[str, Any]:
     """Return the fields that every kind has."""
     return {
@@ -90,6 +114,27 @@ def common_facts(collection: Collection) -> dict[str, Any]:
         "depth": collection.depth,
         "max_grade": collection.max_grade,
     }
+
+
+def read_common(found: Mapping[str, Any], problems: Problems) -> Common:
+    """Return the fields that every kind has, which are as `COMMON` says."""
+    check_ascending(found["topics"], "topics", problems)
+    return {
+        "version": found["evalsite"],
+        "pool": found["pool"],
+        "topics": tuple(found["topics"]),
+        "depth": found["depth"],
+        "max_grade": found["max_grade"],
+    }
+
+
+def check_ascending(names: Sequence[str], field: str, problems: Problems) -> None:
+    """Record the first name that is not above the one before it."""
+    for first, second in pairwise(names):
+        if first.encode() >= second.encode():
+            message = f"expected them to ascend, each once, found {show(second)} after"
+            problems.error(None, field, f"{message} {show(first)}")
+            return
 
 
 def fields_bytes(facts: Mapping[str, Any], fields: Fields) -> bytes:
@@ -149,12 +194,22 @@ def _shown(value: Any) -> str:
     return str(value)[:40] if isinstance(value, int | float) else show(value)
 
 
+def goal_facts(goal: Goal) -> dict[str, Any]:
+    """Return the fields of a goal; ValueError for more runs than a reader would take."""
+    if len(goal.all_runs) > MAX_RUNS:
+        raise ValueError(f"expected a goal of at most {MAX_RUNS} runs, not {len(goal.all_runs)}")
+    return vars(goal)
+
+
 def read_goal(found: Mapping[str, Any], problems: Problems, field: str = "goal") -> Goal | None:
     """Read a goal, or return None after recording what is wrong."""
-    kind, runs, against = (found.get(name) for name in ("kind", "runs", "against"))
+    for name in sorted(found.keys() - _OF_GOAL):
+        problems.error(None, f"{field}: {show(name)}", "expected no such field")
+    kind, runs, against = (found.get(name) for name in _OF_GOAL)
     tags = [*(runs if isinstance(runs, list) else [None]), *([] if against is None else [against])]
-    if not isinstance(kind, str) or not all(map(is_text, tags)) or len(tags) > MAX_TOPICS:
-        problems.error(None, field, "expected a kind, a list of runs and perhaps one against")
+    if not isinstance(kind, str) or not all(map(is_text, tags)) or len(tags) > MAX_RUNS:
+        told = f"expected a kind, a list of runs, at most {MAX_RUNS}, and perhaps one against"
+        problems.error(None, field, told)
         return None
     try:
         return Goal(kind, tuple(runs or ()), against)

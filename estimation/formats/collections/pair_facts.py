@@ -66,13 +66,9 @@ class RoundFacts:
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class PairFacts(common.Facts):
     """What ``collection.json`` says."""
 
-    version: str
-    topics: tuple[str, ...]
-    depth: int
-    max_grade: int
     rounds: tuple[RoundFacts, ...]
 
 
@@ -92,33 +88,26 @@ def _of_round(part: Part, seed: str | None) -> dict[str, Any]:
         "steps": [step if math.isfinite(step) else "inf" for step in design.steps.tolist()],
         "numbers": int(part.numbers),
         "seed": seed,
-        "goal": vars(design.goal),
+        "goal": common.goal_facts(design.goal),
         "measure": str(design.measure),
         "reported": [str(measure) for measure in design.reported],
     }
     return {name: facts[name] for name in _OF_ROUND}
 
 
-def read_facts(found: Mapping[str, Any], problems: Problems) -> Facts | None:
+def read_facts(found: Mapping[str, Any], problems: Problems) -> PairFacts | None:
     """Check the facts, or return None after recording what is wrong with them."""
     common.check_fields(found, _FIELDS, problems)
     if not problems.ok:
         return None
+    every = common.read_common(found, problems)
     rounds = [
         _read_round(each, f"round {number}: ", found["pool"], problems)
         for number, each in enumerate(found["rounds"], start=1)
     ]
-    return (
-        Facts(
-            version=found["evalsite"],
-            topics=tuple(found["topics"]),
-            depth=found["depth"],
-            max_grade=found["max_grade"],
-            rounds=tuple(each for each in rounds if each is not None),
-        )
-        if problems.ok
-        else None
-    )
+    if not problems.ok:
+        return None
+    return PairFacts(**every, rounds=tuple(each for each in rounds if each is not None))
 
 
 def _read_round(

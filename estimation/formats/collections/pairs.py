@@ -22,33 +22,33 @@ from typing import IO, Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray, frozen
-from estimation.core.carrying import find_pairs
-from estimation.core.collection import CollectionError, ordered_labels
+from estimation.core.collection import ordered_labels
 from estimation.core.combining import Part
 from estimation.core.designs import Design
 from estimation.core.draws import Sample
 from estimation.core.labels import LabelRows
 from estimation.core.pair_collection import PairCollection
-from estimation.formats.collections.archive import FACTS, check_members, inside, write_members
+from estimation.formats.collections.archive import (
+    DRAWS,
+    FACTS,
+    JUDGMENTS,
+    check_members,
+    inside,
+    write_members,
+)
 from estimation.formats.collections.pair_facts import (
     MAX_DRAWS,
-    Facts,
+    PairFacts,
     RoundFacts,
     facts_bytes,
     read_facts,
 )
-from estimation.formats.collections.tables import (
-    Column,
-    Table,
-    read_table,
-    share,
-    table_bytes,
-    whole,
-)
+from estimation.formats.collections.reading import Reading
+from estimation.formats.collections.rows import judgment_rows, keys
+from estimation.formats.collections.tables import PAIR, Table, share, table_bytes, whole
 from judging.formats.problems import Problems
 
 PAIRS, INELIGIBLE = "pairs.tsv.gz", "ineligible.tsv.gz"
-DRAWS, JUDGMENTS = "draws.tsv.gz", "judgments.tsv.gz"
 MEMBERS = (FACTS, PAIRS, INELIGIBLE, DRAWS, JUDGMENTS)
 MAX_SIZES = 40_000_000
 
@@ -62,15 +62,9 @@ def write_pairs(file: IO[bytes], collection: PairCollection) -> None:
         PAIRS: table_bytes(("round", "size", "probability"), _pair_rows(collection)),
         INELIGIBLE: table_bytes((), _ineligible_rows(collection)),
         DRAWS: table_bytes(("round", "batch", "count"), _draw_rows(collection)),
-        JUDGMENTS: table_bytes(("grade",), _judgment_rows(collection)),
+        JUDGMENTS: table_bytes(("grade",), judgment_rows(collection)),
     }
     write_members(file, contents)
-
-
-def _keys(collection: PairCollection, pairs: IntArray) -> Iterator[tuple[str, str]]:
-    topics, docnos = collection.topic[pairs].tolist(), collection.docno[pairs].tolist()
-    for topic, docno in zip(topics, docnos, strict=True):
-        yield collection.topics[topic], docno.decode()
 
 
 def _pair_rows(collection: PairCollection) -> Iterator[tuple[str, str, int, float, float]]:
@@ -79,13 +73,12 @@ def _pair_rows(collection: PairCollection) -> Iterator[tuple[str, str, int, floa
         design = part.design
         pairs = np.flatnonzero(design.eligible)
         sizes, chances = design.size[pairs].tolist(), design.inclusion()[pairs].tolist()
-        for key, size, chance in zip(_keys(collection, pairs), sizes, chances, strict=True):
+        for key, size, chance in zip(keys(collection, pairs), sizes, chances, strict=True):
             yield *key, number, size, chance
 
 
 def _ineligible_rows(collection: PairCollection) -> Iterator[tuple[str, str]]:
-    eligible = np.any([part.design.eligible for part in collection.parts], axis=0)
-    return _keys(collection, np.flatnonzero(~eligible))
+    return keys(collection, np.flatnonzero(~collection.within_reach))
 
 
 def _draw_rows(collection: PairCollection) -> Iterator[tuple[str, str, int, int, int]]:
@@ -98,15 +91,8 @@ def _draw_rows(collection: PairCollection) -> Iterator[tuple[str, str, int, int,
             batch = np.searchsorted(ends, np.arange(len(sample.draws)), side="right") + 1
             pair = sample.draws
         (batch, pair), counts = np.unique(np.stack([batch, pair]), axis=1, return_counts=True)
-        keys = _keys(collection, pair)
-        for key, entered, count in zip(keys, batch.tolist(), counts.tolist(), strict=True):
-            yield *key, number, entered, count
-
-
-def _judgment_rows(collection: PairCollection) -> Iterator[tuple[str, str, int]]:
-    labels = collection.labels
-    for key, grade in zip(_keys(collection, labels.pair), labels.grade.tolist(), strict=True):
-        yield *key, grade
+        rows = zip(keys(collection, pair), batch.tolist(), counts.tolist(), strict=True)
+        yield from ((*key, number, entered, count) for key, entered, count in rows)
 
 
 # --------------------------------------------------------------------------------- reading
@@ -125,23 +111,44 @@ def read_pairs(
         facts = read_facts(found, member)
     if facts is None:
         return None
-    tables = _read_tables(archive, facts, problems)
+    reading = PairReading(archive, facts, problems)
+    tables = _read_tables(reading)
     if not len(tables.pairs):
-        problems.error(None, PAIRS, "expected pairs, found none")
-    if not problems.ok:
-        return None
-    pairs = _merged(tables, facts, problems)
-    if not problems.ok:
+        reading.member_error(PAIRS, None, "", "expected pairs, found none")
+    pairs = _merged(reading, tables) if problems.ok else None
+    if pairs is None or not problems.ok:
         return None
     designs = [
         _design(pairs, each, size) for each, size in zip(facts.rounds, pairs.size, strict=True)
     ]
-    _check_probabilities(tables.pairs, pairs, designs, problems)
-    samples = _samples(tables.draws, pairs, designs, facts, problems)
-    labels = _labels(tables, pairs, facts, problems)
+    _check_probabilities(reading, tables.pairs, pairs, designs)
+    samples = _samples(reading, tables.draws, pairs, designs)
+    labels = _labels(reading, tables, pairs)
     if not problems.ok:
         return None
-    return _collection(facts, pairs, designs, samples, labels, problems)
+    return reading.built(
+        lambda: PairCollection(
+            topics=facts.topics,
+            depth=facts.depth,
+            topic=frozen(pairs.topic.astype(np.int32)),
+            docno=frozen(pairs.docno),
+            labels=ordered_labels(labels),
+            max_grade=facts.max_grade,
+            version=facts.version,
+            parts=tuple(
+                Part(design, sample, numbers=each.numbers)
+                for design, sample, each in zip(designs, samples, facts.rounds, strict=True)
+            ),
+            seeds=tuple(each.seed for each in facts.rounds),
+        )
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PairReading(Reading):
+    """A collection of pairs that is being read."""
+
+    facts: PairFacts
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,35 +171,27 @@ class _Pairs:
     size: FloatArray
     place: IntArray
 
-    def find(self, table: Table) -> IntArray:
-        """Positions of a table's pairs; -1 for those that are not there."""
-        return find_pairs(table.topic, table.docno, among_topic=self.topic, among_docno=self.docno)
+
+def _read_tables(reading: PairReading) -> _Tables:
+    rounds = reading.facts.rounds
+    number = whole("round", 1, len(rounds))
+    batches = max(len(each.steps) for each in rounds)
+    most = MAX_DRAWS if any(each.with_replacement for each in rounds) else 1
+    drawn = number, whole("batch", 1, batches), whole("count", 1, most)
+    return _Tables(
+        pairs=reading.table(PAIRS, number, share("size"), share("probability"), key=PAIR),
+        ineligible=reading.table(INELIGIBLE, key=PAIR),
+        draws=reading.table(DRAWS, *drawn, key=PAIR),
+        judgments=reading.judgments(),
+    )
 
 
-def _read_tables(archive: zipfile.ZipFile, facts: Facts, problems: Problems) -> _Tables:
-    topics = {topic: place for place, topic in enumerate(facts.topics)}
-    number = whole("round", 1, len(facts.rounds))
-    batches = max(len(each.steps) for each in facts.rounds)
-    most = MAX_DRAWS if any(each.with_replacement for each in facts.rounds) else 1
-    columns: Mapping[str, Sequence[Column]] = {
-        PAIRS: (number, share("size"), share("probability")),
-        INELIGIBLE: (),
-        DRAWS: (number, whole("batch", 1, batches), whole("count", 1, most)),
-        JUDGMENTS: (whole("grade", 0, facts.max_grade),),
-    }
-    found = []
-    for name, wanted in columns.items():
-        with inside(problems, name) as member, archive.open(name) as file:
-            found.append(read_table(file, member, columns=wanted, topics=topics))
-    return _Tables(*found)
-
-
-def _merged(tables: _Tables, facts: Facts, problems: Problems) -> _Pairs:
+def _merged(reading: PairReading, tables: _Tables) -> _Pairs:
     """Eligible and ineligible pairs together.
 
     A pair is there once for every round that could draw it, or once as ineligible.
     """
-    both, rounds = (tables.pairs, tables.ineligible), len(facts.rounds)
+    both, rounds = (tables.pairs, tables.ineligible), len(reading.facts.rounds)
     topic = np.concatenate([table.topic for table in both])
     docno = np.concatenate([table.docno for table in both])
     in_round = tables.pairs.whole("round") - 1
@@ -201,12 +200,12 @@ def _merged(tables: _Tables, facts: Facts, problems: Problems) -> _Pairs:
     topic, docno, in_any = topic[order], docno[order], in_any[order]
     is_same = (topic[1:] == topic[:-1]) & (docno[1:] == docno[:-1])
     repeated = is_same & ((in_any[1:] == in_any[:-1]) | (in_any[1:] == rounds))
-    _refuse_repeats(both, order, np.flatnonzero(repeated), facts, problems)
+    _refuse_repeats(reading, both, order, np.flatnonzero(repeated))
     is_first = np.concatenate([[True], ~is_same])
     number = np.count_nonzero(is_first)
     if number * rounds > MAX_SIZES:
         message = f"expected at most {MAX_SIZES} pairs times rounds, found {number} times {rounds}"
-        problems.fatal(None, PAIRS, message)
+        reading.problems.fatal(None, PAIRS, message)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.cumsum(is_first) - 1
     place = place[: len(tables.pairs)]
@@ -216,24 +215,18 @@ def _merged(tables: _Tables, facts: Facts, problems: Problems) -> _Pairs:
 
 
 def _refuse_repeats(
-    both: tuple[Table, Table],
-    order: IntArray,
-    repeated: IntArray,
-    facts: Facts,
-    problems: Problems,
+    reading: PairReading, both: tuple[Table, Table], order: IntArray, repeated: IntArray
 ) -> None:
     """Name every row whose pair stands in an earlier one, of the same table or the other."""
-    line = np.concatenate([table.line for table in both])
-    names = (PAIRS, INELIGIBLE)
-    for which, table in enumerate(both):
-        start = which * len(both[0])
-        with inside(problems, names[which]) as member:
-            for at in repeated[(order[repeated + 1] >= len(both[0])) == bool(which)].tolist():
-                first, row = int(order[at]), int(order[at + 1])
-                earlier = f"on line {line[first]} of {names[first >= len(both[0])]}"
-                pair = table.pair(row - start, facts.topics)
-                message = f"expected {pair} once, found it {earlier} already"
-                member.error(int(line[row]), "docno", message)
+    pairs, ineligible = both
+
+    def found_at(place: int) -> tuple[Table, int]:
+        return (pairs, place) if place < len(pairs) else (ineligible, place - len(pairs))
+
+    for at in repeated.tolist():
+        (earlier, first), (table, row) = map(found_at, order[at : at + 2].tolist())
+        found = f"found it on line {earlier.line[first]} of {earlier.name} already"
+        reading.error(table, row, "docno", f"expected {table.pair(row)} once, {found}")
 
 
 def _design(pairs: _Pairs, facts: RoundFacts, size: FloatArray) -> Design:
@@ -244,39 +237,39 @@ def _design(pairs: _Pairs, facts: RoundFacts, size: FloatArray) -> Design:
 
 
 def _check_probabilities(
-    table: Table, pairs: _Pairs, designs: Sequence[Design], problems: Problems
+    reading: PairReading, table: Table, pairs: _Pairs, designs: Sequence[Design]
 ) -> None:
     expected, in_round = np.empty(len(table)), table.whole("round") - 1
     for number, design in enumerate(designs):
         rows = in_round == number
         expected[rows] = design.inclusion()[pairs.place[rows]]
     found = table.numbers["probability"]
-    with inside(problems, PAIRS) as member:
-        for row in np.flatnonzero(np.abs(found - expected) > _SAME * expected).tolist():
-            told, right = float(found[row]), float(expected[row])
-            message = f"expected {right!r}, which follows from the size, found {told!r}"
-            member.error(int(table.line[row]), "probability", message)
+    for row in np.flatnonzero(np.abs(found - expected) > _SAME * expected).tolist():
+        told, right = float(found[row]), float(expected[row])
+        message = f"expected {right!r}, which follows from the size, found {told!r}"
+        reading.error(table, row, "probability", message)
 
 
 def _samples(
-    draws: Table, pairs: _Pairs, designs: Sequence[Design], facts: Facts, problems: Problems
+    reading: PairReading, draws: Table, pairs: _Pairs, designs: Sequence[Design]
 ) -> list[Sample]:
     """What every round drew; empty where a problem is recorded."""
-    place, in_round = pairs.find(draws), draws.whole("round") - 1
+    place, in_round = reading.places(draws, pairs), draws.whole("round") - 1
     batch, count = draws.whole("batch"), draws.whole("count")
-    with inside(problems, DRAWS) as member:
-        if count.sum() > MAX_DRAWS:
+    if count.sum() > MAX_DRAWS:
+        with inside(reading.problems, DRAWS) as member:
             member.fatal(None, "count", f"expected at most {MAX_DRAWS} draws, found more")
-        place[(place >= 0) & (pairs.size[in_round, place] <= 0.0)] = -1
-        for row in np.flatnonzero(place < 0).tolist():
-            found = f"{draws.pair(row, facts.topics)} in round {in_round[row] + 1}"
-            member.error(
-                int(draws.line[row]), "docno", f"expected a pair of {PAIRS}, found {found}"
-            )
-        _check_repeated_draws(draws, place, designs, facts, member)
-        for number, design in enumerate(designs):
-            _check_counts(draws, in_round == number, design, f"round {number + 1}", member)
-    if not problems.ok:
+    reading.refuse(
+        draws,
+        (place < 0) | (pairs.size[in_round, place] <= 0.0),
+        "docno",
+        f"a pair of {PAIRS}",
+        lambda row: f"{draws.pair(row)} in round {in_round[row] + 1}",
+    )
+    _check_repeated_draws(reading, draws, designs)
+    for number, design in enumerate(designs):
+        _check_counts(reading, draws, in_round == number, design, f"round {number + 1}")
+    if not reading.problems.ok:
         return []
     samples = []
     for number, design in enumerate(designs):
@@ -300,81 +293,38 @@ def _sample(place: IntArray, batch: IntArray, count: IntArray, design: Design) -
     )
 
 
-def _check_repeated_draws(
-    draws: Table, place: IntArray, designs: Sequence[Design], facts: Facts, problems: Problems
-) -> None:
+def _check_repeated_draws(reading: PairReading, draws: Table, designs: Sequence[Design]) -> None:
     """A pair comes once in a round, or with replacement once per batch."""
     in_round = draws.whole("round") - 1
     replaced = np.array([design.with_replacement for design in designs])[in_round]
     within = np.where(replaced, draws.whole("batch"), 0)
-    keys = np.stack([place, within, in_round])
-    order = np.lexsort(keys)
-    same = np.all(keys[:, order[1:]] == keys[:, order[:-1]], axis=0)
-    for before, row in zip(order[:-1][same].tolist(), order[1:][same].tolist(), strict=True):
-        if place[row] >= 0:
-            pair, line = draws.pair(row, facts.topics), draws.line[before]
-            message = f"expected {pair} once, found it on line {line} already"
-            problems.error(int(draws.line[row]), "docno", message)
+    keys_of_row = (draws.docno, draws.topic, within, in_round)
+    reading.refuse_repeats(draws, keys_of_row, draws.pair, "docno")
 
 
 def _check_counts(
-    draws: Table, rows: BoolArray, design: Design, which: str, problems: Problems
+    reading: PairReading, draws: Table, rows: BoolArray, design: Design, which: str
 ) -> None:
     """Batches are those of the round, with as many draws in each as its steps say."""
-    batch, count = draws.whole("batch")[rows], draws.whole("count")[rows]
-    for row in np.flatnonzero(batch > design.batches).tolist():
-        message = f"expected a batch from 1 to {design.batches} in {which}, found {batch[row]}"
-        problems.error(int(draws.line[rows][row]), "batch", message)
-    if not design.with_replacement or np.any(batch > design.batches):
+    batch, count = draws.whole("batch"), draws.whole("count")
+    late = rows & (batch > design.batches)
+    wanted = f"a batch from 1 to {design.batches} in {which}"
+    reading.refuse(draws, late, "batch", wanted, lambda row: str(batch[row]))
+    if not design.with_replacement or late.any():
         return
-    wanted = np.diff(design.steps, prepend=0.0) * design.strata
-    found = np.bincount(batch - 1, weights=count, minlength=design.batches)
-    for at in np.flatnonzero(wanted != found).tolist():
+    expected = np.diff(design.steps, prepend=0.0) * design.strata
+    found = np.bincount(batch[rows] - 1, weights=count[rows], minlength=design.batches)
+    for at in np.flatnonzero(expected != found).tolist():
         where = f"batch {at + 1} of {which}"
-        message = f"expected {wanted[at]:.15g} draws in {where}, found {found[at]:.15g}"
-        problems.error(None, "count", message)
+        message = f"expected {expected[at]:.15g} draws in {where}, found {found[at]:.15g}"
+        reading.member_error(DRAWS, None, "count", message)
 
 
-def _labels(tables: _Tables, pairs: _Pairs, facts: Facts, problems: Problems) -> LabelRows:
-    judgments, place, drawn = (
-        tables.judgments,
-        pairs.find(tables.judgments),
-        pairs.find(tables.draws),
-    )
-    with inside(problems, JUDGMENTS) as member:
-        for row in np.flatnonzero((place < 0) | ~np.isin(place, drawn)).tolist():
-            message = f"expected a pair of {DRAWS}, found {judgments.pair(row, facts.topics)}"
-            member.error(int(judgments.line[row]), "docno", message)
-    with inside(problems, DRAWS) as member:
-        for row in np.flatnonzero((drawn >= 0) & ~np.isin(drawn, place)).tolist():
-            message = f"expected a judgment of {tables.draws.pair(row, facts.topics)}, found none"
-            member.error(int(tables.draws.line[row]), "docno", message)
-    return LabelRows(place, judgments.whole("grade"))
-
-
-def _collection(
-    facts: Facts,
-    pairs: _Pairs,
-    designs: Sequence[Design],
-    samples: Sequence[Sample],
-    labels: LabelRows,
-    problems: Problems,
-) -> PairCollection | None:
-    rounds = zip(designs, samples, facts.rounds, strict=True)
-    try:
-        return PairCollection(
-            topics=facts.topics,
-            depth=facts.depth,
-            topic=frozen(pairs.topic.astype(np.int32)),
-            docno=frozen(pairs.docno),
-            labels=ordered_labels(labels),
-            max_grade=facts.max_grade,
-            version=facts.version,
-            parts=tuple(
-                Part(design, sample, numbers=each.numbers) for design, sample, each in rounds
-            ),
-            seeds=tuple(each.seed for each in facts.rounds),
-        )
-    except CollectionError as error:
-        problems.error(None, "", str(error))
-        return None
+def _labels(reading: PairReading, tables: _Tables, pairs: _Pairs) -> LabelRows:
+    """The judgments: at least one of every pair that is drawn and none of others."""
+    draws, drawn = tables.draws, reading.places(tables.draws, pairs)
+    known = drawn[drawn >= 0]
+    labels = reading.labels(tables.judgments, pairs, known, f"a pair of {DRAWS}")
+    for row in np.flatnonzero((drawn >= 0) & ~np.isin(drawn, labels.pair)).tolist():
+        reading.error(draws, row, "docno", f"expected a judgment of {draws.pair(row)}, found none")
+    return labels

@@ -4,47 +4,38 @@
     topic, docno, run, rank: what every run of the pool returns, down to the pool's depth.
 """
 
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, TypedDict
 
 import numpy as np
 
-from estimation.core.arrays import BytesArray, IntArray, frozen
+from estimation.core.arrays import BytesArray, IntArray
 from estimation.core.carrying import find_pairs
-from estimation.core.collection import CollectionError
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.ranked_collection import RankedCollection
 from estimation.formats.collections import facts as common
-from estimation.formats.collections.archive import FACTS, inside
+from estimation.formats.collections.archive import FACTS, JUDGMENTS, inside
 from estimation.formats.collections.facts import Field, Fields
-from estimation.formats.collections.tables import (
-    Column,
-    Table,
-    name,
-    read_table,
-    whole,
-)
+from estimation.formats.collections.reading import Reading
+from estimation.formats.collections.rows import keys
+from estimation.formats.collections.tables import PAIR, Table, name, whole
 from judging.formats.problems import Problems, id_problem, show
 
-LISTS, DRAWS, JUDGMENTS = "lists.tsv.gz", "draws.tsv.gz", "judgments.tsv.gz"
+LISTS = "lists.tsv.gz"
 MAX_ENTRIES = 10_000_000
-MAX_RUNS = 1000
 MAX_CELLS = 10_000_000
 """Numbers that are held of all topics, or rounds, and all runs."""
-
-_Kind = TypeVar("_Kind", bound=RankedCollection)
 
 
 def _is_tag(value: Any) -> bool:
     return isinstance(value, str) and id_problem(value, "tag") is None
 
 
-RUNS = common.list_of(f"a list of 1 to {MAX_RUNS} tags of runs", _is_tag, 1, MAX_RUNS)
+RUNS = common.list_of(f"a list of 1 to {common.MAX_RUNS} tags of runs", _is_tag, 1, common.MAX_RUNS)
 
 FIELDS: Fields = {
     **common.COMMON,
@@ -55,24 +46,33 @@ FIELDS: Fields = {
 """What every kind says that keeps lists."""
 
 
+class Told(TypedDict):
+    """What every kind that keeps lists has from its facts alone."""
+
+    max_grade: int
+    version: str
+    made_for: tuple[Measure, ...]
+    seed: str | None
+
+
 @dataclass(frozen=True, eq=False)
-class Facts:
+class RankedFacts(common.Facts):
     """What ``collection.json`` says; `rest` is what only the kind itself says."""
 
-    version: str
-    pool: str
-    topics: tuple[str, ...]
-    depth: int
-    max_grade: int
     seed: str | None
     measures: tuple[Measure, ...]
     runs: tuple[str, ...]
     rest: Mapping[str, Any]
 
     @property
-    def places(self) -> dict[str, int]:
-        """The topics with their positions."""
-        return {topic: place for place, topic in enumerate(self.topics)}
+    def told(self) -> Told:
+        """What a collection has from here, whatever its kind."""
+        return {
+            "max_grade": self.max_grade,
+            "version": self.version,
+            "made_for": self.measures,
+            "seed": self.seed,
+        }
 
 
 def facts_bytes(collection: RankedCollection, form: str, rest: Mapping[str, Any]) -> bytes:
@@ -100,24 +100,20 @@ def facts_bytes(collection: RankedCollection, form: str, rest: Mapping[str, Any]
 
 def read_facts(
     found: Mapping[str, Any], form: str, fields: Mapping[str, Field], problems: Problems
-) -> Facts | None:
+) -> RankedFacts | None:
     """Check the facts of a kind with further `fields`, or return None after recording errors."""
     common.check_fields(found, {"format": common.one_of(form), **FIELDS, **fields}, problems)
     if not problems.ok:
         return None
-    for field in ("topics", "runs"):
-        _check_ascending(found[field], field, problems)
+    every = common.read_common(found, problems)
+    common.check_ascending(found["runs"], "runs", problems)
     measures = [common.read_measure(text, "measures", problems) for text in found["measures"]]
     if len(found["topics"]) * len(found["runs"]) > MAX_CELLS:
         problems.error(None, "runs", f"expected at most {MAX_CELLS} runs times topics, found more")
     if not problems.ok:
         return None
-    return Facts(
-        version=found["evalsite"],
-        pool=found["pool"],
-        topics=tuple(found["topics"]),
-        depth=found["depth"],
-        max_grade=found["max_grade"],
+    return RankedFacts(
+        **every,
         seed=found["seed"],
         measures=tuple(each for each in measures if each is not None),
         runs=tuple(found["runs"]),
@@ -125,22 +121,7 @@ def read_facts(
     )
 
 
-def _check_ascending(names: Sequence[str], field: str, problems: Problems) -> None:
-    for first, second in pairwise(names):
-        if first.encode() >= second.encode():
-            message = f"expected them to ascend, each once, found {show(second)} after"
-            problems.error(None, field, f"{message} {show(first)}")
-            return
-
-
 # --------------------------------------------------------------------------------- writing
-
-
-def keys(collection: RankedCollection, pairs: IntArray) -> Iterator[tuple[str, str]]:
-    """Yield topic and docno of pairs."""
-    topics, docnos = collection.topic[pairs].tolist(), collection.docno[pairs].tolist()
-    for topic, docno in zip(topics, docnos, strict=True):
-        yield collection.topics[topic], docno.decode()
 
 
 def list_rows(collection: RankedCollection) -> Iterator[tuple[str, str, str, int]]:
@@ -161,94 +142,27 @@ def list_rows(collection: RankedCollection) -> Iterator[tuple[str, str, str, int
         yield *key, pool.runs[run], rank
 
 
-def judgment_rows(collection: RankedCollection) -> Iterator[tuple[str, str, int]]:
-    """Yield the rows of the judgments by (topic, docno, grade)."""
-    labels = collection.labels
-    for key, grade in zip(keys(collection, labels.pair), labels.grade.tolist(), strict=True):
-        yield *key, grade
-
-
 # --------------------------------------------------------------------------------- reading
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
-    """A collection that is being read: its archive and facts, and the problems so far."""
+class RankedReading(Reading):
+    """A collection that is being read, with its lists."""
 
-    archive: zipfile.ZipFile
-    facts: Facts
-    problems: Problems
+    facts: RankedFacts
 
-    def table(
-        self, member: str, *columns: Column, key: Sequence[str], most: int | None = None
-    ) -> Table:
-        """Read a table of the archive."""
-        with inside(self.problems, member) as problems, self.archive.open(member) as file:
-            return read_table(
-                file, problems, columns=columns, topics=self.facts.places, key=key, most=most
-            )
-
-    def error(self, member: str, table: Table, row: int, field: str, message: str) -> None:
-        """Record what is wrong with a row of a table."""
-        self.member_error(member, int(table.line[row]), field, message)
-
-    def member_error(self, member: str, line: int | None, field: str, message: str) -> None:
-        """Record what is wrong with a table."""
-        with inside(self.problems, member) as problems:
-            problems.error(line, field, message)
-
-    def refuse_repeats(
-        self, member: str, table: Table, keys: Sequence[Any], what: Callable[[int], str]
-    ) -> None:
-        """Refuse rows whose keys, the least important first, are those of an earlier row.
-
-        `what` names the keys of a row for the message.
-        """
-        if not len(table):
-            return
-        order = np.lexsort((table.line, *keys))
-        same = np.all([key[order][1:] == key[order][:-1] for key in keys], axis=0)
-        for before, row in zip(order[:-1][same].tolist(), order[1:][same].tolist(), strict=True):
-            message = f"expected {what(row)} once, found it on line {table.line[before]} already"
-            self.error(member, table, row, "docno" if table.docno[row] else "topic", message)
-
-    def refuse_repeated_pairs(self, member: str, table: Table) -> None:
-        """Refuse pairs that stand in an earlier row."""
-        self.refuse_repeats(
-            member, table, (table.docno, table.topic), lambda row: self.pair(table, row)
-        )
-
-    def pair(self, table: Table, row: int) -> str:
-        """Name the pair of a row."""
-        return table.pair(row, self.facts.topics)
-
-    def topic(self, table: Table, row: int) -> str:
-        """Name the topic of a row."""
-        return f"topic {show(self.facts.topics[int(table.topic[row])])}"
-
-    def places(self, table: Table, pool: Pool) -> IntArray:
-        """Where the pairs of a table stand in a pool; -1 for those that do not."""
-        return find_pairs(table.topic, table.docno, among_topic=pool.topic, among_docno=pool.docno)
-
-    def labels(self, pool: Pool, sampled: IntArray, reason: str) -> LabelRows:
+    def judged(self, pool: Pool, sampled: IntArray, what: str) -> LabelRows:
         """Read the judgments: at least one of every sampled pair and none of others.
 
-        `reason` says where it stands that a pair is sampled.
+        `what` says what every sampled pair is.
         """
-        grade = whole("grade", 0, self.facts.max_grade)
-        table = self.table(JUDGMENTS, grade, key=("topic", "docno"))
-        place = self.places(table, pool)
-        for row in np.flatnonzero(~np.isin(place, sampled)).tolist():
-            message = f"expected a document {reason}, found {self.pair(table, row)}"
-            self.error(JUDGMENTS, table, row, "docno", message)
-        for pair in sampled[~np.isin(sampled, place)].tolist():
+        labels = self.labels(self.judgments(), pool, sampled, what)
+        for pair in sampled[~np.isin(sampled, labels.pair)].tolist():
             named = f"docno {show(pool.docno[pair].decode())}"
             named += f" of topic {show(pool.topics[int(pool.topic[pair])])}"
-            message = f"expected a judgment of {named}, a document {reason}, found none"
+            message = f"expected a judgment of {named}, {what}, found none"
             self.member_error(JUDGMENTS, None, "docno", message)
-        grades = table.whole("grade")
-        order = np.lexsort((grades, place))
-        return LabelRows(frozen(place[order]), frozen(grades[order]))
+        return labels
 
     def pool(
         self, topic: IntArray, docno: BytesArray, lists: Table, known: str = ""
@@ -261,9 +175,7 @@ class Reading:
         self._check_lists(lists)
         if known:
             place = find_pairs(lists.topic, lists.docno, among_topic=topic, among_docno=docno)
-            for row in np.flatnonzero(place < 0).tolist():
-                message = f"expected a pair of {known}, found {self.pair(lists, row)}"
-                self.error(LISTS, lists, row, "docno", message)
+            self.refuse(lists, place < 0, "docno", f"a pair of {known}", lists.pair)
         if not self.problems.ok:
             return None
         bounds = np.searchsorted(topic, np.arange(len(self.facts.topics) + 1)).tolist()
@@ -284,19 +196,21 @@ class Reading:
         """Read the lists."""
         runs = {tag: place for place, tag in enumerate(self.facts.runs)}
         columns = name("run", runs, f"a run of {FACTS}"), whole("rank", 1, self.facts.depth)
-        return self.table(LISTS, *columns, key=("topic", "docno"), most=MAX_ENTRIES)
+        return self.table(LISTS, *columns, key=PAIR, most=MAX_ENTRIES)
 
     def _check_lists(self, table: Table) -> None:
         """Every list has the ranks from 1 on, each once, and no document twice."""
         run, rank = table.whole("run"), table.whole("rank")
+
+        def list_of(row: int) -> str:
+            return f"the list of {show(self.facts.runs[run[row]])}"
+
         self.refuse_repeats(
-            LISTS,
             table,
             (table.docno, table.topic, run),
-            lambda row: f"{self.pair(table, row)} in the list of {show(self.facts.runs[run[row]])}",
+            lambda row: f"{table.pair(row)} in {list_of(row)}",
+            "docno",
         )
-        if not len(table):
-            return
         order = np.lexsort((rank, table.topic, run))
         cells = run[order] * len(self.facts.topics) + table.topic[order]
         _, start, place = np.unique(cells, return_index=True, return_inverse=True)
@@ -304,9 +218,9 @@ class Reading:
         wrong = np.flatnonzero(rank[order] != expected)
         for at in wrong[np.unique(place[wrong], return_index=True)[1]].tolist():
             row = int(order[at])
-            whose = f"the list of {show(self.facts.runs[run[row]])} for {self.topic(table, row)}"
+            whose = f"{list_of(row)} for {table.topic_of(row)}"
             message = f"expected rank {expected[at]} next in {whose}, found {rank[row]}"
-            self.error(LISTS, table, row, "rank", message)
+            self.error(table, row, "rank", message)
 
     def _runs(self, table: Table) -> Iterator[RankedLists]:
         run, rank = table.whole("run"), table.whole("rank")
@@ -317,11 +231,3 @@ class Reading:
             rows = order[first:last]
             indptr = np.searchsorted(table.topic[rows], places).astype(np.int64)
             yield RankedLists(self.facts.topics, indptr, table.docno[rows])
-
-    def built(self, build: Callable[[], _Kind]) -> _Kind | None:
-        """Return what is built, or None after recording what does not fit."""
-        try:
-            return build()
-        except CollectionError as error:
-            self.problems.error(None, "", str(error))
-            return None

@@ -37,8 +37,13 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The n rows of a table, as columns."""
+    """The n rows of a table, as columns.
 
+    `name` is that of its file, and `topics` are the names of all topics that are known.
+    """
+
+    name: str
+    topics: Sequence[str]
     line: IntArray
     topic: IntArray  # positions among the known topics
     docno: BytesArray  # empty ones if the table is of topics
@@ -51,10 +56,17 @@ class Table:
         """Return a column of whole numbers."""
         return self.numbers[name].astype(np.int64)
 
-    def pair(self, row: int, topics: Sequence[str]) -> str:
+    def topic_of(self, row: int) -> str:
+        """Name the topic of a row for a message."""
+        return f"topic {show(self.topics[int(self.topic[row])])}"
+
+    def pair(self, row: int) -> str:
         """Name the pair of a row for a message."""
-        docno, topic = self.docno[row].decode(), topics[int(self.topic[row])]
-        return f"docno {show(docno)} of topic {show(topic)}"
+        return f"docno {show(self.docno[row].decode())} of {self.topic_of(row)}"
+
+    def batch_of(self, row: int) -> str:
+        """Name the topic and the batch of a row for a message."""
+        return f"{self.topic_of(row)} in batch {self.numbers['batch'][row]:.0f}"
 
 
 def share(name: str) -> Column:
@@ -132,16 +144,17 @@ def read_table(
     file: BinaryFile,
     problems: Problems,
     *,
+    name: str,
     columns: Sequence[Column],
-    topics: Mapping[str, int],
+    topics: Sequence[str],
     key: Sequence[str] = PAIR,
     most: int | None = None,
 ) -> Table:
     """Read a table and return its good rows.
 
-    `topics` are the known topics with their positions; `most` is the number of rows there may be,
-    by default `MAX_ROWS`. Raises `UnreadableError`, its problem recorded, when reading cannot go
-    on.
+    `name` is that of its file; `topics` are the known topics; `most` is the number of rows there
+    may be, by default `MAX_ROWS`. Raises `UnreadableError`, its problem recorded, when reading
+    cannot go on.
     """
     reader = _Reader(problems, columns, topics, key, MAX_ROWS if most is None else most)
     header = [*key, *(column.name for column in columns)]
@@ -151,7 +164,7 @@ def read_table(
         problems.fatal(number, "columns", f"expected the header {show(chr(9).join(header))}")
     for number, text in lines:
         reader.read(number, text)
-    return reader.table()
+    return reader.table(name)
 
 
 class _Reader:
@@ -161,11 +174,12 @@ class _Reader:
         self,
         problems: Problems,
         columns: Sequence[Column],
-        topics: Mapping[str, int],
+        topics: Sequence[str],
         key: Sequence[str],
         most: int,
     ) -> None:
-        self._problems, self._columns, self._topics = problems, columns, topics
+        self._problems, self._columns, self._names = problems, columns, topics
+        self._topics = {topic: place for place, topic in enumerate(topics)}
         self._has_docnos, self._first, self._most = len(key) > 1, len(key), most
         self._lines, self._codes, self._numbers = array("q"), array("q"), array("d")
         self._docnos: list[bytes] = []
@@ -214,11 +228,13 @@ class _Reader:
             message = f"expected shorter docnos or fewer rows: over {MAX_DOCNO_BYTES} bytes"
             self._problems.fatal(line, "docno", message)
 
-    def table(self) -> Table:
+    def table(self, name: str) -> Table:
         numbers = np.array(self._numbers, dtype=np.float64).reshape(
             len(self._lines), len(self._columns)
         )
         return Table(
+            name=name,
+            topics=self._names,
             line=np.array(self._lines, dtype=np.int64),
             topic=np.array(self._codes, dtype=np.int64),
             docno=np.array(self._docnos, dtype=np.bytes_),

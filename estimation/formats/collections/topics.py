@@ -37,13 +37,22 @@ from estimation.core.queries.designs import (
     QuerySample,
     labeled_pairs,
 )
+from estimation.core.ranked_collection import pooled
 from estimation.core.rounds import TopicRound
 from estimation.core.topic_collection import LEAST_DRAWS, TopicCollection, spent_by_batch
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import ranked
-from estimation.formats.collections.archive import FACTS, check_members, inside, write_members
+from estimation.formats.collections.archive import (
+    DRAWS,
+    FACTS,
+    JUDGMENTS,
+    check_members,
+    inside,
+    write_members,
+)
 from estimation.formats.collections.facts import Fields
-from estimation.formats.collections.ranked import DRAWS, JUDGMENTS, LISTS, Facts, Reading
+from estimation.formats.collections.ranked import LISTS, RankedFacts, RankedReading
+from estimation.formats.collections.rows import judgment_rows, keys
 from estimation.formats.collections.tables import (
     PAIR,
     TOPIC,
@@ -90,11 +99,11 @@ def write_topics(file: IO[bytes], collection: TopicCollection) -> None:
     contents = {
         FACTS: ranked.facts_bytes(collection, FORMAT, _facts_of(collection.design)),
         TOPICS: table_bytes(("cost", "probability"), _topic_rows(collection), key=TOPIC),
-        PAIRS: table_bytes((), ranked.keys(collection, judged)),
-        OTHERS: table_bytes((), ranked.keys(collection, others)),
+        PAIRS: table_bytes((), keys(collection, judged)),
+        OTHERS: table_bytes((), keys(collection, others)),
         LISTS: table_bytes(("run", "rank"), ranked.list_rows(collection)),
         DRAWS: table_bytes(("batch", "count"), _draw_rows(collection), key=TOPIC),
-        JUDGMENTS: table_bytes(("grade",), ranked.judgment_rows(collection)),
+        JUDGMENTS: table_bytes(("grade",), judgment_rows(collection)),
     }
     write_members(file, contents)
 
@@ -104,7 +113,7 @@ def _facts_of(design: QueryDesign) -> dict[str, Any]:
         "judged_runs": design.runs,
         "judged_depth": design.depth,
         "steps": design.steps.tolist(),
-        "goal": vars(design.goal),
+        "goal": common.goal_facts(design.goal),
         "measure": str(design.measure),
         **{name: getattr(design, name) for name in _OF_DESIGN},
     }
@@ -147,7 +156,7 @@ def read_topics(
         told = None if facts is None else _read_design(facts, member)
     if facts is None or told is None:
         return None
-    reading = Reading(archive, facts, problems)
+    reading = RankedReading(archive, facts, problems)
     pool = _read_pool(reading, told)
     if pool is None:
         return None
@@ -158,28 +167,17 @@ def read_topics(
     if sample is None:
         return None
     judged = TopicRound(design, sample).served(pool).pair
-    labels = reading.labels(pool, judged, f"of a topic of {DRAWS}")
+    labels = reading.judged(pool, judged, f"a document of a topic of {DRAWS}")
     if not problems.ok:
         return None
     return reading.built(
         lambda: TopicCollection(
-            topics=pool.topics,
-            depth=pool.depth,
-            topic=pool.topic,
-            docno=pool.docno,
-            labels=labels,
-            max_grade=facts.max_grade,
-            version=facts.version,
-            pool=pool,
-            made_for=facts.measures,
-            seed=facts.seed,
-            design=design,
-            sample=sample,
+            **pooled(pool, labels, sampled=judged), **facts.told, design=design, sample=sample
         )
     )
 
 
-def _read_design(facts: Facts, problems: Problems) -> dict[str, Any] | None:
+def _read_design(facts: RankedFacts, problems: Problems) -> dict[str, Any] | None:
     """The arguments of the design, but for what stands in tables."""
     rest = facts.rest
     steps = [float(step) for step in rest["steps"]]
@@ -206,12 +204,12 @@ def _read_design(facts: Facts, problems: Problems) -> dict[str, Any] | None:
     }
 
 
-def _read_pool(reading: Reading, told: Mapping[str, Any]) -> Pool | None:
+def _read_pool(reading: RankedReading, told: Mapping[str, Any]) -> Pool | None:
     """The pool, if the judged pairs are those that follow from the lists."""
     tables = {member: reading.table(member, key=PAIR) for member in (PAIRS, OTHERS)}
     lists = reading.lists()
-    for member, table in tables.items():
-        reading.refuse_repeated_pairs(member, table)
+    for table in tables.values():
+        reading.refuse_repeated_pairs(table)
     if not len(tables[PAIRS]):
         reading.member_error(PAIRS, None, "", "expected pairs, found none")
     if not reading.problems.ok:
@@ -224,23 +222,20 @@ def _read_pool(reading: Reading, told: Mapping[str, Any]) -> Pool | None:
         return None
     reached = labeled_pairs(pool, runs=told["runs"], depth=told["depth"])
     for member, table in tables.items():
-        place = reading.places(table, pool)
         rule = "is judged where its topic is drawn" if member == PAIRS else "is not judged"
-        for row in np.flatnonzero(reached[place] != (member == PAIRS)).tolist():
-            message = f"expected a pair that {rule}, found {reading.pair(table, row)}"
-            reading.error(member, table, row, "docno", message)
+        wrong = reached[reading.places(table, pool)] != (member == PAIRS)
+        reading.refuse(table, wrong, "docno", f"a pair that {rule}", table.pair)
     return pool if reading.problems.ok else None
 
 
-def _design(reading: Reading, told: Mapping[str, Any], pool: Pool) -> QueryDesign | None:
+def _design(reading: RankedReading, told: Mapping[str, Any], pool: Pool) -> QueryDesign | None:
     """The design, if the topics are those with something to judge."""
     table = reading.table(TOPICS, positive("cost"), share("probability"), key=TOPIC)
-    reading.refuse_repeats(TOPICS, table, (table.topic,), lambda row: reading.topic(table, row))
+    reading.refuse_repeats(table, (table.topic,), table.topic_of, "topic")
     needed = np.zeros(len(pool.topics), dtype=np.bool_)
     needed[pool.topic[labeled_pairs(pool, runs=told["runs"], depth=told["depth"])]] = True
-    for row in np.flatnonzero(~needed[table.topic]).tolist():
-        message = f"expected a topic with pairs in {PAIRS}, found {reading.topic(table, row)}"
-        reading.error(TOPICS, table, row, "topic", message)
+    wrong = ~needed[table.topic]
+    reading.refuse(table, wrong, "topic", f"a topic with pairs in {PAIRS}", table.topic_of)
     needed[table.topic] = False
     for topic in np.flatnonzero(needed).tolist():
         message = f"expected topic {show(pool.topics[topic])}, which has pairs, found nothing"
@@ -266,7 +261,7 @@ def _by_topic(table: Table, name: str, pool: Pool) -> FloatArray:
     return frozen(values)
 
 
-def _check_steps(reading: Reading, design: QueryDesign) -> None:
+def _check_steps(reading: RankedReading, design: QueryDesign) -> None:
     """They pay for the two most expensive topics at once, and for no more than all."""
     total, dearest = float(design.cost.sum()), float(np.sort(design.cost)[-2:].sum())
     with inside(reading.problems, FACTS) as problems:
@@ -279,20 +274,14 @@ def _check_steps(reading: Reading, design: QueryDesign) -> None:
             problems.error(None, "steps", f"{message}, found {float(design.steps[-1])!r}")
 
 
-def _read_draws(reading: Reading, design: QueryDesign) -> QuerySample | None:
+def _read_draws(reading: RankedReading, design: QueryDesign) -> QuerySample | None:
     """The topics that were drawn, if the steps pay for them."""
     columns = whole("batch", 1, design.batches), whole("count", 1, MAX_DRAWS)
     table = reading.table(DRAWS, *columns, key=TOPIC)
     batch, count = table.whole("batch"), table.whole("count")
-    reading.refuse_repeats(
-        DRAWS,
-        table,
-        (table.topic, batch),
-        lambda row: f"{reading.topic(table, row)} in batch {batch[row]}",
-    )
-    for row in np.flatnonzero(~design.eligible[table.topic]).tolist():
-        message = f"expected a topic of {TOPICS}, found {reading.topic(table, row)}"
-        reading.error(DRAWS, table, row, "topic", message)
+    reading.refuse_repeats(table, (table.topic, batch), table.batch_of, "topic")
+    never = ~design.eligible[table.topic]
+    reading.refuse(table, never, "topic", f"a topic of {TOPICS}", table.topic_of)
     if count.sum() > MAX_DRAWS:
         reading.member_error(DRAWS, None, "count", f"expected at most {MAX_DRAWS} draws")
     if not reading.problems.ok:
@@ -319,14 +308,12 @@ def _sample(design: QueryDesign, table: Table, rest: BoolArray) -> QuerySample:
     )
 
 
-def _check_rest(reading: Reading, design: QueryDesign, table: Table, rest: BoolArray) -> None:
+def _check_rest(reading: RankedReading, design: QueryDesign, table: Table, rest: BoolArray) -> None:
     """The last batch of a census: every topic that was not drawn, once."""
     count = table.whole("count")
     earlier = np.isin(table.topic, table.topic[~rest])
-    for row in np.flatnonzero(rest & (earlier | (count != 1))).tolist():
-        wanted = "expected a topic that was not drawn before, once, in the last batch"
-        message = f"{wanted}, which takes all, found {reading.topic(table, row)}"
-        reading.error(DRAWS, table, row, "topic", message)
+    wanted = "a topic that was not drawn before, once, in the last batch, which takes all"
+    reading.refuse(table, rest & (earlier | (count != 1)), "topic", wanted, table.topic_of)
     left = design.eligible.copy()
     left[table.topic] = False
     for topic in np.flatnonzero(left).tolist():
@@ -335,7 +322,7 @@ def _check_rest(reading: Reading, design: QueryDesign, table: Table, rest: BoolA
         reading.member_error(DRAWS, None, "topic", message)
 
 
-def _check_draws(reading: Reading, design: QueryDesign, sample: QuerySample) -> None:
+def _check_draws(reading: RankedReading, design: QueryDesign, sample: QuerySample) -> None:
     spent = spent_by_batch(design, sample)
     for at in np.flatnonzero(spent > design.steps * (1.0 + ROUNDING)).tolist():
         wanted = f"expected topics that cost at most {float(design.steps[at])!r}"

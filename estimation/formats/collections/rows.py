@@ -1,0 +1,20 @@
+"""Rows of the tables that collections of every kind have."""
+
+from collections.abc import Iterator
+
+from estimation.core.arrays import IntArray
+from estimation.core.collection import Collection
+
+
+def keys(collection: Collection, pairs: IntArray) -> Iterator[tuple[str, str]]:
+    """Yield topic and docno of pairs."""
+    topics, docnos = collection.topic[pairs].tolist(), collection.docno[pairs].tolist()
+    for topic, docno in zip(topics, docnos, strict=True):
+        yield collection.topics[topic], docno.decode()
+
+
+def judgment_rows(collection: Collection) -> Iterator[tuple[str, str, int]]:
+    """Yield the rows of the judgments by (topic, docno, grade)."""
+    labels = collection.labels
+    for key, grade in zip(keys(collection, labels.pair), labels.grade.tolist(), strict=True):
+        yield *key, grade

@@ -1,0 +1,122 @@
+"""What the tests of judged collections with ranked lists share."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from estimation.core.evaluation import Evaluation, MeasureResult
+from estimation.core.labels import LabelRows
+from estimation.core.later_runs import OF_ONE_RUN
+from estimation.core.pool import PoolError, RankedLists
+from estimation.core.ranked_collection import RankedCollection
+from tests.core.test_core_later_runs import LATE
+
+MATRICES = ("covariance", "difference_df")
+Change = Callable[[Any], dict[str, Any]]
+"""What replaces fields of a collection."""
+
+
+def evaluated(collection: RankedCollection, runs: dict[str, RankedLists]) -> Evaluation:
+    return collection.evaluate(runs, measures=collection.measures)
+
+
+def assert_same(then: MeasureResult, now: MeasureResult, tags: tuple[str, ...]) -> None:
+    """To the last bit: numbers `now` of runs, and `then` of the same ones by these tags."""
+    at = [then.runs.index(tag) for tag in tags]
+    assert len(now.runs) == len(tags)
+    assert (now.measure, now.primary) == (then.measure, then.primary)
+    assert list(now.estimators) == list(then.estimators)
+    for name, before in then.estimators.items():
+        after = now.estimators[name]
+        for field in OF_ONE_RUN:
+            assert getattr(after, field).tolist() == getattr(before, field)[at].tolist(), field
+        for field in MATRICES:
+            cells = getattr(before, field)[np.ix_(at, at)]
+            assert getattr(after, field).tolist() == cells.tolist(), field
+    assert now.support.tolist() == then.support[at].tolist()
+    assert now.effective_sample_size.tolist() == then.effective_sample_size[at].tolist()
+    assert now.by_topic.tolist() == then.by_topic[:, at].tolist()
+    assert now.label_noise_measured == then.label_noise_measured
+    found = [None if r.relevant_found is None else r.relevant_found.tolist() for r in (then, now)]
+    assert found[0] == found[1]
+
+
+def assert_same_ranking(then: MeasureResult, now: MeasureResult) -> None:
+    for field in vars(then.ranking):
+        before, after = (getattr(each.ranking, field) for each in (then, now))
+        assert after.tolist() == before.tolist(), field
+
+
+def assert_same_as_in_the_round(
+    then: Evaluation, collection: RankedCollection, runs: dict[str, RankedLists]
+) -> None:
+    """Runs of the round have the numbers that they had there."""
+    now, tags = evaluated(collection, runs), tuple(runs)
+    for fact in ("batches", "judged_pairs", "judgments", "draws", "confidence"):
+        assert getattr(now, fact) == getattr(then, fact)
+    for before, after in zip(then.results, now.results, strict=True):
+        assert after.runs == tags
+        assert_same(before, after, tags)
+        if tags == before.runs:
+            assert_same_ranking(before, after)
+
+
+def assert_the_rows_of_judgments_have_no_order(
+    collected: Callable[[LabelRows], RankedCollection], rows: LabelRows
+) -> None:
+    shuffled = np.random.default_rng(2).permutation(len(rows.pair))
+    one = collected(rows)
+    other = collected(LabelRows(rows.pair[shuffled], rows.grade[shuffled]))
+    assert one.labels.pair.tolist() == other.labels.pair.tolist()
+    assert one.labels.grade.tolist() == other.labels.grade.tolist()
+
+
+# ------------------------------------------------------------------------------- bad input
+
+
+def changed(values: np.ndarray, at: object, value: object) -> np.ndarray:
+    result = values.copy()
+    result[at] = value
+    return result
+
+
+def changing(part: str) -> Callable[..., Change]:
+    """Changes of fields of a part, each made from the collection."""
+
+    def change(**fields: Callable[[Any], object]) -> Change:
+        return lambda collection: {
+            part: replace(
+                getattr(collection, part),
+                **{name: value(collection) for name, value in fields.items()},
+            )
+        }
+
+    return change
+
+
+BAD: dict[str, Change] = {
+    "the topics, the depth and the pairs": lambda c: {"depth": 9},
+    "must be of one length": lambda c: {"docno": c.docno[1:]},
+    "made_for must hold a measure": lambda c: {"made_for": ()},
+    "was sampled but is not judged": lambda c: {
+        "labels": LabelRows(c.labels.pair[2:], c.labels.grade[2:])
+    },
+    "grade must lie between 0 and 3, not 4": lambda c: {
+        "labels": LabelRows(c.labels.pair, c.labels.grade * 0 + 4)
+    },
+}
+"""What every such collection refuses, with a part of the message."""
+
+
+def assert_questions_without_answer_are_refused(good: RankedCollection) -> None:
+    with pytest.raises(PoolError, match="one run"):
+        evaluated(good, {})
+    with pytest.raises(ValueError, match="must be a measure"):
+        good.evaluate(LATE, measures=[])
+    with pytest.raises(ValueError, match="confidence"):
+        good.evaluate(LATE, measures=good.measures, confidence=1.0)
+    with pytest.raises(ValueError, match="interval must be one of student, not 'chernoff'"):
+        good.evaluate(LATE, measures=good.measures, interval="chernoff")
