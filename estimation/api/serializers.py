@@ -109,7 +109,7 @@ class EstimateSetRow(Row):
     decided = IntegerField(source="decided_count")
     noise_measured = serializers.BooleanField()
     left_out = serializers.ListField(
-        child=CharField(), help_text="Runs that joined later and that the round cannot take."
+        child=CharField(), help_text="Runs that joined later and are not in these estimates."
     )
     relevant_found = Number(
         allow_null=True, help_text="Median per topic; null without AP, nDCG and Rprec."

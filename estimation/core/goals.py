@@ -1,5 +1,6 @@
 """What a sample is optimized for: the goals, and the effective weight each gives to a pair."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,8 +63,8 @@ class Goal:
             raise GoalError(f"the goal 'baseline' needs a baseline; against is {self.against!r}")
         if self.kind != "baseline" and self.against is not None:
             raise GoalError(f"the goal {self.kind!r} has no baseline; against is {self.against!r}")
-        for place, tag in enumerate(self.all_runs):
-            if tag in self.all_runs[:place]:
+        for tag, number in Counter(self.all_runs).items():
+            if number > 1:
                 raise GoalError(f"the goal {self.kind!r} names the run {tag!r} twice")
 
     @property

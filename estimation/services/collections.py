@@ -11,6 +11,7 @@ from estimation.core.labels import LabelRows
 from estimation.core.pair_collection import PairCollection
 from estimation.core.rounds import PairRound, TopicRound
 from estimation.core.topic_collection import TopicCollection
+from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.collections.files import write_collection
 from estimation.models import EstimateSet, Round
 from estimation.selectors import draws_behind
@@ -18,12 +19,20 @@ from estimation.services import designing
 from estimation.services.estimates import columns_of
 from estimation.services.together import Counted
 from judging import selectors as judging
+from judging.errors import UserError
 
 
 def collection_zip(row: Round, shown: EstimateSet) -> bytes:
-    """The file, from the batches that the estimates rest on."""
+    """The file, from the batches that the estimates rest on.
+
+    Raises UserError ``collection_too_large`` where the round is larger than a file may be.
+    """
     buffer = io.BytesIO()
-    write_collection(buffer, collection_of(row, shown))
+    try:
+        write_collection(buffer, collection_of(row, shown))
+    except TooLargeError as error:
+        message = f"collection.zip cannot be made of this round: it can hold {error}."
+        raise UserError("collection_too_large", message) from None
     return buffer.getvalue()
 
 

@@ -155,8 +155,7 @@ def iid_mean(draws: int, number: np.ndarray, contrasts: np.ndarray | None = None
 @pytest.mark.slow
 @pytest.mark.parametrize("draws", [2, 3])
 def test_components_of_draws_are_unbiased(draws: int) -> None:
-    number = np.array([2, 2, 2])
-    squares = WEIGHTS**2 / CHANCE[:, None]
+    number, squares = np.array([2, 2, 2]), WEIGHTS**2 / CHANCE[:, None]
     between = MEAN**2 @ squares - (MEAN @ WEIGHTS) ** 2
     within = SPREAD @ (squares - WEIGHTS**2)
     expected = np.stack([between, within]) / draws

@@ -13,12 +13,14 @@ from django.urls import reverse
 from estimation import selectors
 from estimation.core.later_runs import OF_ONE_RUN
 from estimation.core.pair_collection import PairCollection
+from estimation.formats.collections import tables
 from estimation.formats.collections.files import read_collection
 from estimation.models import Draw, EstimateSet, Report, Round
 from estimation.services import collections, estimates, files, reports
 from estimation.services.runs import read_back
+from judging import selectors as judging
 from judging.formats.problems import Problems
-from judging.models import Campaign, User
+from judging.models import Campaign, Job, User
 from tests.estimation.test_later_runs import join, of_run, with_news
 from tests.support import evaluation
 
@@ -88,6 +90,21 @@ def test_it_names_no_assessor(judged: Round) -> None:
     names = [user.username.encode() for user in User.objects.all()]
     assert len(names) == 3
     assert [name for name in names if name in told] == []
+
+
+def test_a_round_too_large_for_the_file_has_the_other_reports(
+    judged: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "MAX_ROWS", 10)
+    made = {report.name for report in evaluation.made_reports(judged)}
+    assert made == set(reports.MAKERS) - {Report.Name.COLLECTION}
+    job = judging.job_of("report", judged.pk)
+    assert job is not None
+    assert job.state == Job.State.FAILED
+    assert job.error == (
+        "collection.zip cannot be made of this round: it can hold at most 10 rows, with topic, "
+        "docno, round, size, probability."
+    )
 
 
 # --------------------------------------------------------------- rounds that go together

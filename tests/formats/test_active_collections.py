@@ -247,7 +247,7 @@ def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "message"),
     [
-        (ranked, "MAX_ENTRIES", "at most 9 documents in lists"),
+        (ranked, "MAX_ENTRIES", "at most 9 rows, with topic, docno, run, rank"),
         (ranked, "MAX_CELLS", "at most 9 runs times topics"),
         (active, "MAX_CELLS", "at most 9 rounds times runs"),
         (active, "MAX_CHANCES", "at most 9 rounds times documents of lists"),

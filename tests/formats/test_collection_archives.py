@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from estimation.formats.collections import active, archive, facts, pairs, topics
-from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
+from estimation.formats.collections import active, archive, facts, pairs, tables, topics
+from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS, TooLargeError
 from judging.formats.problems import MAX_ERRORS
 from tests.formats import (
     test_active_collections,
@@ -240,8 +240,22 @@ def test_a_goal_that_no_reader_would_take_is_not_written(monkeypatch: pytest.Mon
     found = [read(content)[0] for content in EACH[:2]]
     monkeypatch.setattr(facts, "MAX_RUNS", 0)
     for given in found:
-        with pytest.raises(ValueError, match="expected a goal of at most 0 runs, not"):
+        with pytest.raises(TooLargeError, match="a goal of at most 0 runs"):
             written(given)
+
+
+def test_more_rows_than_a_reader_would_take_are_not_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [read(content)[0] for content in EACH]
+    monkeypatch.setattr(tables, "MAX_ROWS", 3)
+    for given in found:
+        with pytest.raises(TooLargeError, match="at most 3 rows, with topic, "):
+            written(given)
+    monkeypatch.undo()
+    monkeypatch.setattr(pairs, "MAX_SIZES", 3)
+    with pytest.raises(TooLargeError, match="at most 3 pairs times rounds"):
+        written(found[0])
 
 
 # --------------------------------------------------------------------------------- archives

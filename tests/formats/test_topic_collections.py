@@ -274,7 +274,7 @@ def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_no_reader_would_take_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     given = collected(case_of("shallow"))
     monkeypatch.setattr(ranked, "MAX_ENTRIES", 9)
-    with pytest.raises(ValueError, match="at most 9 documents in lists"):
+    with pytest.raises(ValueError, match="at most 9 rows, with topic, docno, run, rank"):
         written(given)
     monkeypatch.undo()
     monkeypatch.setattr(ranked, "MAX_CELLS", 9)

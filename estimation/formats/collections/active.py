@@ -42,6 +42,7 @@ from estimation.formats.collections.archive import (
     DRAWS,
     FACTS,
     JUDGMENTS,
+    TooLargeError,
     check_members,
     inside,
     write_members,
@@ -88,14 +89,14 @@ _FIELDS: Fields = {
 
 
 def write_active(file: IO[bytes], collection: ActiveCollection) -> None:
-    """Write a collection; ValueError for what no reader would take."""
+    """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
     plan, state = collection.plan, collection.state
     if np.bincount(collection.topic[state.pair]).max() > MAX_JUDGED:
-        raise ValueError(f"expected at most {MAX_JUDGED} judged documents of a topic")
+        raise TooLargeError(f"at most {MAX_JUDGED} judged documents of a topic")
     if state.run_probability.size > MAX_CELLS:
-        raise ValueError(f"expected at most {MAX_CELLS} rounds times runs")
+        raise TooLargeError(f"at most {MAX_CELLS} rounds times runs")
     if _chances_to_be_drawn(collection.pool, state.round_topic) > MAX_CHANCES:
-        raise ValueError(f"expected at most {MAX_CHANCES} rounds times documents of lists")
+        raise TooLargeError(f"at most {MAX_CHANCES} rounds times documents of lists")
     rest = {
         "relevant_from": plan.relevant_from,
         "per_batch": plan.per_batch,
@@ -104,9 +105,11 @@ def write_active(file: IO[bytes], collection: ActiveCollection) -> None:
     }
     contents = {
         FACTS: ranked.facts_bytes(collection, FORMAT, rest),
-        LISTS: table_bytes(("run", "rank"), ranked.list_rows(collection)),
+        LISTS: ranked.lists_bytes(collection),
         ROUNDS: table_bytes(("batch", "draws"), _round_rows(collection), key=TOPIC),
-        CHANCES: table_bytes(("batch", "run", "probability"), _chance_rows(collection), key=TOPIC),
+        CHANCES: table_bytes(
+            ("batch", "run", "probability"), _chance_rows(collection), key=TOPIC, most=MAX_ENTRIES
+        ),
         DRAWS: table_bytes(("batch", "place"), _draw_rows(collection)),
         JUDGMENTS: table_bytes(("grade",), judgment_rows(collection)),
     }

@@ -29,6 +29,10 @@ _END_SIZE = 22
 _LOCATOR_SIZE = 20  # stands before the end of a large archive
 
 
+class TooLargeError(ValueError):
+    """A collection of which no reader would take so much; the message says of what."""
+
+
 def write_members(file: IO[bytes], members: Mapping[str, bytes]) -> None:
     """Write the files of a collection in the order in which they are given."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:

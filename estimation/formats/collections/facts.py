@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 from estimation.core.collection import Collection
 from estimation.core.goals import Goal, GoalError
 from estimation.core.measures import MAX_GRADE, Measure, MeasureError, parse_measure
+from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.columns import MAX_TOPICS
 from judging.formats.problems import Problems, id_problem, show, text_problem
 
@@ -195,9 +196,9 @@ def _shown(value: Any) -> str:
 
 
 def goal_facts(goal: Goal) -> dict[str, Any]:
-    """Return the fields of a goal; ValueError for more runs than a reader would take."""
+    """Return the fields of a goal; TooLargeError for more runs than a reader would take."""
     if len(goal.all_runs) > MAX_RUNS:
-        raise ValueError(f"expected a goal of at most {MAX_RUNS} runs, not {len(goal.all_runs)}")
+        raise TooLargeError(f"a goal of at most {MAX_RUNS} runs")
     return vars(goal)
 
 

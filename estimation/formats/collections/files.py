@@ -29,7 +29,7 @@ _READERS: Mapping[str, Reader] = {
 
 
 def write_collection(file: IO[bytes], collection: Collection) -> None:
-    """Write a collection; ValueError for what no reader would take."""
+    """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
     if isinstance(collection, PairCollection):
         write_pairs(file, collection)
     elif isinstance(collection, TopicCollection):

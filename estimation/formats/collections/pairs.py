@@ -32,6 +32,7 @@ from estimation.formats.collections.archive import (
     DRAWS,
     FACTS,
     JUDGMENTS,
+    TooLargeError,
     check_members,
     inside,
     write_members,
@@ -56,7 +57,9 @@ _SAME = 1e-9
 
 
 def write_pairs(file: IO[bytes], collection: PairCollection) -> None:
-    """Write a collection; ValueError for an id that no reader would take."""
+    """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
+    if len(collection) * len(collection.parts) > MAX_SIZES:
+        raise TooLargeError(f"at most {MAX_SIZES} pairs times rounds")
     contents = {
         FACTS: facts_bytes(collection),
         PAIRS: table_bytes(("round", "size", "probability"), _pair_rows(collection)),

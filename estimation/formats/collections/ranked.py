@@ -18,11 +18,11 @@ from estimation.core.measures import Measure
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.ranked_collection import RankedCollection
 from estimation.formats.collections import facts as common
-from estimation.formats.collections.archive import FACTS, JUDGMENTS, inside
+from estimation.formats.collections.archive import FACTS, JUDGMENTS, TooLargeError, inside
 from estimation.formats.collections.facts import Field, Fields
 from estimation.formats.collections.reading import Reading
 from estimation.formats.collections.rows import keys
-from estimation.formats.collections.tables import PAIR, Table, name, whole
+from estimation.formats.collections.tables import PAIR, Table, name, table_bytes, whole
 from judging.formats.problems import Problems, id_problem, show
 
 LISTS = "lists.tsv.gz"
@@ -80,14 +80,18 @@ def facts_bytes(collection: RankedCollection, form: str, rest: Mapping[str, Any]
 
     Raises
     ------
+    TooLargeError
+        If no reader would take so many runs.
     ValueError
-        If no reader would take so many runs or such tags.
+        If no reader would take such tags.
     """
     runs = collection.pool.runs
+    if len(runs) > common.MAX_RUNS:
+        raise TooLargeError(f"at most {common.MAX_RUNS} runs")
     if not RUNS.check(list(runs)):
         raise ValueError(f"expected {RUNS.expected}, not {len(runs)}: {runs[0]!r}, …")
     if len(runs) * len(collection.topics) > MAX_CELLS:
-        raise ValueError(f"expected at most {MAX_CELLS} runs times topics")
+        raise TooLargeError(f"at most {MAX_CELLS} runs times topics")
     told = {
         "format": form,
         **common.common_facts(collection),
@@ -124,17 +128,14 @@ def read_facts(
 # --------------------------------------------------------------------------------- writing
 
 
-def list_rows(collection: RankedCollection) -> Iterator[tuple[str, str, str, int]]:
-    """Yield the rows of the lists by (run, topic, rank).
+def lists_bytes(collection: RankedCollection) -> bytes:
+    """Return the table of the lists."""
+    return table_bytes(("run", "rank"), _list_rows(collection), most=MAX_ENTRIES)
 
-    Raises
-    ------
-    ValueError
-        If no reader would take so many.
-    """
+
+def _list_rows(collection: RankedCollection) -> Iterator[tuple[str, str, str, int]]:
+    """By run, then topic, then rank."""
     pool = collection.pool
-    if len(pool.run) > MAX_ENTRIES:
-        raise ValueError(f"expected at most {MAX_ENTRIES} documents in lists, not {len(pool.run)}")
     pair = pool.entry_pair
     order = np.lexsort((pool.rank, pool.topic[pair], pool.run))
     runs, ranks = pool.run[order].tolist(), pool.rank[order].tolist()

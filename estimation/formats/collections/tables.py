@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.core.arrays import BytesArray, FloatArray, IntArray
+from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.columns import MAX_DOCNO_BYTES
 from judging.formats.lines import BinaryFile, filled, read_lines
 from judging.formats.problems import Problems, id_problem, show
@@ -117,17 +118,23 @@ def table_bytes(
     rows: Iterable[Sequence[str | int | float]],
     *,
     key: Sequence[str] = PAIR,
+    most: int | None = None,
 ) -> bytes:
     """Return a gzipped table; equal rows give equal bytes, numbers lose no digit.
 
     Raises
     ------
+    TooLargeError
+        If there are more rows than `most`, by default `MAX_ROWS`.
     ValueError
         For an id that no reader would take.
     """
+    limit = MAX_ROWS if most is None else most
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     lines, packed = ["\t".join((*key, *columns))], []
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
+        if number > limit:
+            raise TooLargeError(f"at most {limit} rows, with {', '.join((*key, *columns))}")
         for what, text in zip(key, row, strict=False):
             fault = id_problem(str(text), what)
             if fault is not None:

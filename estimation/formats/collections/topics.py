@@ -93,7 +93,7 @@ _OF_DESIGN = ("rule", "model", "estimator", "floor")
 
 
 def write_topics(file: IO[bytes], collection: TopicCollection) -> None:
-    """Write a collection; ValueError for what no reader would take."""
+    """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
     reached = collection.within_reach
     judged, others = np.flatnonzero(reached), np.flatnonzero(~reached)
     contents = {
@@ -101,7 +101,7 @@ def write_topics(file: IO[bytes], collection: TopicCollection) -> None:
         TOPICS: table_bytes(("cost", "probability"), _topic_rows(collection), key=TOPIC),
         PAIRS: table_bytes((), keys(collection, judged)),
         OTHERS: table_bytes((), keys(collection, others)),
-        LISTS: table_bytes(("run", "rank"), ranked.list_rows(collection)),
+        LISTS: ranked.lists_bytes(collection),
         DRAWS: table_bytes(("batch", "count"), _draw_rows(collection), key=TOPIC),
         JUDGMENTS: table_bytes(("grade",), judgment_rows(collection)),
     }
