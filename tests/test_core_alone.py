@@ -114,6 +114,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout.rstrip().rpartition("\n")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("added", "missing"),
     [

@@ -64,6 +64,7 @@ def collected(case: Case, batches: int | None = None, **options) -> ActiveCollec
 # ------------------------------------------------------------------ the same as it was there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, 2, None])
 def test_a_run_of_the_pool_gets_the_same_bits(case: Case, batches: int | None) -> None:
     then = case.drawn.evaluate(case.pool, batches=batches, **case.asked)
@@ -72,6 +73,7 @@ def test_a_run_of_the_pool_gets_the_same_bits(case: Case, batches: int | None) -
         assert_same_as_in_the_round(then, collection, {tag: RUNS[tag] for tag in tags})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, 2, None])
 def test_a_later_run_gets_the_numbers_it_would_have_in_the_round(
     case: Case, batches: int | None

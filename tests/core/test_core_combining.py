@@ -82,6 +82,7 @@ def together(pool: Pool, method: str, **options) -> Iterator[tuple[float, np.nda
         yield one * two, found.value, found.covariance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["iid", "poisson"])
 def test_two_rounds_are_unbiased_with_their_covariance(tiny_pool: Pool, method: str) -> None:
     mean, covariance, estimated = moments(together(tiny_pool, method))

@@ -28,6 +28,7 @@ def close(expected: np.ndarray) -> object:
     return pytest.approx(expected, rel=1e-12, abs=1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("filled", [0.02, 0.7])
 def test_sums_are_those_of_the_plain_formulas(shape: tuple[int, int], filled: float) -> None:

@@ -412,6 +412,7 @@ def evaluated(pool: Pool, method: str, estimator: str, batches: int, probabiliti
         yield probability, Estimate(result.value, result.covariance, result.difference_df)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "estimator"), [("poisson", "ht"), ("iid", "is"), ("iid", "ht")])
 @pytest.mark.parametrize("batches", [1, 2])
 def test_every_prefix_of_batches_is_exactly_the_design(

@@ -324,6 +324,7 @@ def test_guaranteed_intervals_cover_and_narrower_ones_do_not(
     assert np.mean(errors <= part * widths) < 0.92
 
 
+@pytest.mark.slow
 def test_assessors_who_disagree_are_covered(monkeypatch) -> None:
     """Every pair has one judgment, a coin's; draws are many, so that coins are all there is."""
     pool = uniform_pool(4, 25)

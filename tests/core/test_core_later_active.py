@@ -247,6 +247,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, 2, None])
 @pytest.mark.parametrize("name", CASES)
 def test_runs_of_the_pool_keep_their_numbers_to_the_last_bit(

@@ -188,6 +188,7 @@ def all_expected(rankings: Rankings, pairs: Pool) -> np.ndarray:
     return np.array([expected(rankings, measure, set(named(pairs))) for measure in MEASURES])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "estimator"), [("poisson", "ht"), ("iid", "is"), ("iid", "ht")])
 def test_later_runs_are_unbiased_over_all_samples(method: str, estimator: str) -> None:
     pool, joined = pool_of(OLD), pool_of(OLD | LATER)

@@ -237,6 +237,7 @@ def false_verdicts(measure: Measure, ranked) -> tuple[int, int]:
     return wrong, given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["DCG@2", "AP@2"])
 def test_no_verdict_about_a_later_run_hangs_on_documents_out_of_reach(text: str, ranked) -> None:
     wrong, given = false_verdicts(parse_measure(text), ranked)

@@ -382,6 +382,7 @@ def test_no_verdict_about_a_later_run_hangs_on_documents_out_of_reach(text: str,
     assert given > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", [DCG, ERR], ids=str)
 def test_the_twin_that_takes_the_part_within_reach_for_all_is_caught(
     measure: Measure, ranked

@@ -297,6 +297,7 @@ def test_a_budget_for_everything_is_a_census() -> None:
 REPEATS = 800
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["ratio", "unbiased"])
 def test_standard_errors_and_intervals_keep_their_word(estimator: str) -> None:
     """Differences between two runs, in seeded campaigns; the twin takes every topic as equal."""

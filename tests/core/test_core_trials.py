@@ -268,6 +268,7 @@ GUARANTEED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "kind"), GUARANTEED)
 @pytest.mark.parametrize("goal", EVERY_GOAL, ids=lambda goal: goal.kind)
 def test_guaranteed_intervals_are_wider_and_cover(

@@ -125,6 +125,7 @@ def test_every_correction_names_a_topic_and_a_document_and_changes_a_grade(
         assert correction.reason
 
 
+@pytest.mark.slow
 def test_qrels_are_what_rules_and_corrections_give(
     documents: list[Document], truth: dict[tuple[str, str], int]
 ) -> None:

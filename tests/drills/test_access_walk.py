@@ -229,6 +229,7 @@ def patterns(resolver: URLResolver, route: str = "") -> Iterator[tuple[str, URLP
             yield from patterns(pattern, here)
 
 
+@pytest.mark.slow
 def test_the_administration_is_for_admins(world: World) -> None:
     """Others are sent to a sign-in; nobody finds a page that fails."""
     for route, _ in patterns(get_resolver()):
@@ -269,6 +270,7 @@ def status(send: Callable[[], Any]) -> int:
     return code
 
 
+@pytest.mark.slow
 def test_everybody_gets_what_is_theirs(world: World) -> None:
     found = {route: (walk(world, route, "get"), walk(world, route, "post")) for route in TABLE}
     assert found == TABLE

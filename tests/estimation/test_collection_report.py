@@ -176,6 +176,7 @@ def test_runs_of_the_pool_get_the_numbers_of_the_recompute(
     assert len(content_of(collection_report(first)).parts) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 def test_a_later_run_gets_the_numbers_of_the_recompute(campaign: Campaign, method: str) -> None:
     """The collection does not change by its joining."""
@@ -201,12 +202,14 @@ def test_a_later_run_gets_the_numbers_of_the_recompute(campaign: Campaign, metho
 # --------------------------------------------------------------------------------- seeds
 
 
+@pytest.mark.slow
 def test_the_seed_is_told_when_no_batch_is_left_to_guess(judged: Round, campaign: Campaign) -> None:
     assert content_of(collection_report(judged)).seeds == (None,)
     judge_all(campaign, judged)
     assert content_of(latest_report(judged)).seeds == ("s",)
 
 
+@pytest.mark.slow
 def test_a_seed_is_kept_back_while_any_round_has_batches_left_by_it(campaign: Campaign) -> None:
     """The first round is complete; another with its seed is not, or only drafted."""
     first = evaluation.drawn(campaign, seed="s")
@@ -239,6 +242,7 @@ def test_seeds_of_rounds_that_go_together(
 # ------------------------------------------------------------------------------- offered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "offered"),
     [({}, True), ({"measure": "#ofSwaps"}, False), ({"method": "active"}, True),
@@ -275,6 +279,7 @@ def test_every_file_says_what_it_is_good_for(
         assert zipfile.is_zipfile(io.BytesIO(content))
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_migration_goes_back_without_what_was_unknown(judged: Round) -> None:
     evaluation.made_reports(judged)

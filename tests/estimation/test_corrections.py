@@ -60,6 +60,7 @@ def recompute_job(row: Round) -> Job:
     return Job.objects.get(kind="recompute", target=row.pk)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_correction_makes_new_estimates_of_a_complete_round(complete: Round, number: int) -> None:
     before = latest(complete)
@@ -143,6 +144,7 @@ def queries_of(change: Callable[[], object]) -> int:
     return len(captured)
 
 
+@pytest.mark.slow
 def test_a_correction_costs_the_same_however_much_there_is(campaign: Campaign) -> None:
     small = evaluation.drawn(campaign, extra_share=0.0, budget=10, batch_size=10)
     evaluation.judge(campaign, 1000)
@@ -156,6 +158,7 @@ def test_a_correction_costs_the_same_however_much_there_is(campaign: Campaign) -
     assert queries_of(lambda: correct(many, 0, key="large")) == few <= 20
 
 
+@pytest.mark.slow
 def test_rounds_that_share_the_pair_are_all_due(complete: Round, campaign: Campaign) -> None:
     other = evaluation.drawn(campaign, extra_share=0.0, budget=100, batch_size=100)
     evaluation.judge(campaign, 1000)
@@ -165,6 +168,7 @@ def test_rounds_that_share_the_pair_are_all_due(complete: Round, campaign: Campa
     assert follows_from_its_labels(other)
 
 
+@pytest.mark.slow
 def test_labels_that_a_later_round_brings_enter_when_its_batch_is_complete(
     complete: Round, campaign: Campaign
 ) -> None:
@@ -233,6 +237,7 @@ def test_corrections_at_the_same_moment_are_both_in_the_numbers(complete: Round)
     assert follows_from_its_labels(complete)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_correction_that_overlaps_with_the_end_of_the_batch_is_in_the_numbers(
     campaign: Campaign,

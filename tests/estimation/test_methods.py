@@ -96,6 +96,7 @@ def values(row: Round, measure: str) -> dict[str, Estimate]:
     return {estimate.run.tag: estimate for estimate in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "served"),
     [("priority", 24), ("poisson", None), ("iid", None), ("per-query", None), ("active", 24)],
@@ -118,6 +119,7 @@ def test_every_method_ends_with_estimates_that_can_be_recomputed(campaign, metho
 MEASURES = ["DCG@10", "AP", "nDCG@10", "Rprec", "Mean", "MAE", "Accuracy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "measure"),
     [*product(["poisson", "priority"], MEASURES), *product(["query"], MEASURES[:4])],

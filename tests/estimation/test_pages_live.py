@@ -74,6 +74,7 @@ def test_live_warns_when_no_worker_is_alive(
     assert "worker alive" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABS)
 def test_a_poll_brings_nothing_while_nothing_has_changed(
     name: str, judged: Round, campaign: Campaign, organizer: Client

@@ -97,6 +97,7 @@ def test_reports_of_one_round_are_not_reached_through_another(
         assert organizer.get(address(name, campaign, later.number, report.pk)).status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["anonymous", "assessor", "other"])
 def test_report_files_are_for_organizers(role: str, judged: Round, campaign: Campaign) -> None:
     report = evaluation.made_reports(judged)[0]

@@ -88,6 +88,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("values", "field", "message"), REFUSED)
 def test_what_does_not_go_together_is_refused_at_its_field(
     campaign: Campaign, values: dict[str, Any], field: str, message: str
@@ -143,6 +144,7 @@ def test_the_database_holds_what_goes_together(campaign: Campaign) -> None:
 # ------------------------------------------------------------------------- what is stored and drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "priority", "iid", "per-query"])
 @pytest.mark.parametrize("rule", ["", "first", "second", "uniform"])
 def test_the_design_is_made_by_the_rule_and_the_floor(

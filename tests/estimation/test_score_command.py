@@ -272,6 +272,7 @@ def manage(*arguments: object, data: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_database_is_needed(folder: Path, tmp_path: Path) -> None:
     arguments = ["score", folder / "collection.zip", folder / "run1.run"]
     done = manage(*arguments, data=tmp_path)
@@ -317,6 +318,7 @@ BEYOND = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", BEYOND)
 @pytest.mark.django_db
 def test_rounds_of_topics_and_active_ones(tmp_path: Path, method: str) -> None:

@@ -241,6 +241,7 @@ def graded(folder: Path) -> str:
     return f"scores:{predicted}"
 
 
+@pytest.mark.slow
 def test_predicted_grades_help_the_estimate(simulate: Simulate, folder: Path) -> None:
     options = ("--budget", "20", "--trials", "30", "--prior", graded(folder))
     plain, helped = rows(simulate, *options, "--method", "poisson,difference")

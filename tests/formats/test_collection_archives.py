@@ -115,6 +115,7 @@ def test_every_flipped_byte_is_refused_or_harmless(kind: Kind) -> None:
         assert found is None or written(found) == kind.content
 
 
+@pytest.mark.slow
 def test_every_changed_cell_is_refused_or_read_as_it_stands(kind: Kind) -> None:
     """Nothing is put right in silence: what is taken is written as it was found."""
     rng = np.random.default_rng(4)
@@ -146,6 +147,7 @@ def test_missing_files_are_refused(kind: Kind) -> None:
         assert "and no others" in first(packed(members))[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", EACH)
 def test_gzip_bombs_are_refused(content: bytes) -> None:
     for name in raw_members(content).keys() - {FACTS}:

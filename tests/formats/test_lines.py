@@ -186,6 +186,7 @@ def bomb(size: int, piece: bytes) -> bytes:
     return b"".join(packer.compress(piece) for _ in range(times)) + packer.flush()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [bytes(4096), b"a b c d e f\n" * 512])
 def test_a_gzip_bomb_is_refused_early_and_in_little_memory(piece: bytes) -> None:
     data = bomb(256 * MEBIBYTE, piece)

@@ -336,6 +336,7 @@ def test_ten_million_lines_are_refused_in_bounded_time() -> None:
     assert file.number < 45
 
 
+@pytest.mark.slow
 def test_one_long_docno_costs_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predictions_module, "MAX_DOCNO_BYTES", 8 * MEBIBYTE)
     file = Generated(1000, lambda n: f"1 {'é' * 255 if n % 5000 == 0 else n} 1\n")

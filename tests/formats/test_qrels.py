@@ -69,6 +69,7 @@ def test_the_number_of_judgments_is_bounded() -> None:
         read(many)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(st.dictionaries(st.tuples(IDS, IDS), st.integers(-9, 9), min_size=1, max_size=20))
 def test_what_is_written_is_read_back(pairs: dict[tuple[str, str], int]) -> None:
@@ -92,6 +93,7 @@ def test_ids_that_no_reader_takes_are_not_written(row: tuple[str, str, int]) -> 
         list(qrels_lines([row]))
 
 
+@pytest.mark.slow
 def test_many_judgments_take_little_memory() -> None:
     class File:
         left = 50

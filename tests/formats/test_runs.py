@@ -351,6 +351,7 @@ class Generated:
         return "".join(self.line(first + n) for n in range(10_000)).encode()
 
 
+@pytest.mark.slow
 def test_ten_million_lines_are_refused_in_bounded_time_and_memory() -> None:
     problems = Problems("r")
     file = Generated(1000, lambda n: f"{n % 50} Q0 d{n} 1 {n} t\n")

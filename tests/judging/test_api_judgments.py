@@ -122,6 +122,7 @@ def test_keys_that_are_none(client: rest.RestClient, held: dict[str, Any], key: 
     assert (answer.status_code, answer.json()["code"]) == (400, "key_invalid")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grade", [-1, 4, 10**30, 1.5, "1", True, None, [1]])
 def test_grades_that_are_none(client: rest.RestClient, held: dict[str, Any], grade: Any) -> None:
     answer = judge(client, {"assignment": held["id"], "grade": grade})
@@ -236,6 +237,7 @@ def parallel_posts(posts: list[tuple[dict[str, Any], str | None]]) -> list[Any]:
     return in_parallel([post(body, key) for body, key in posts])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shared_database")
 @pytest.mark.parametrize("key", ["k", None])
 def test_fifty_at_once_are_stored_once(key: str | None) -> None:
@@ -247,6 +249,7 @@ def test_fifty_at_once_are_stored_once(key: str | None) -> None:
     assert (judged.judged, judged.held) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shared_database")
 def test_of_different_ones_at_once_the_first_counts() -> None:
     """Other grades under the same key are 422, other keys 409; nothing is stored twice."""
@@ -261,6 +264,7 @@ def test_of_different_ones_at_once_the_first_counts() -> None:
     assert sum(answer.status_code == 201 for answer in answers) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shared_database")
 def test_one_correction_sent_many_times_at_once_is_made_once() -> None:
     client = assessor()
@@ -350,6 +354,7 @@ def test_the_answer_does_not_tell_which_accounts_there_are(anna: User) -> None:
     assert len({client.post(TOKENS, body).content for body in bodies}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shared_database")
 def test_tries_at_once_count_too() -> None:
     User.objects.create_user("anna", password="right one")

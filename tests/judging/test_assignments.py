@@ -269,6 +269,7 @@ def test_a_batch_of_pairs_that_have_their_labels_is_complete_when_it_opens() -> 
     assert again.state == Batch.State.COMPLETE
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("labels", [1, 3])
 def test_assessors_who_claim_at_the_same_time_never_get_more_places_than_wanted(

@@ -159,6 +159,7 @@ def test_a_worker_that_dies_three_times_over_a_job_fails_it() -> None:
     assert "died 3 times" in job.error
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_lease_is_prolonged_while_the_work_goes_on(done: list[int], settings: object) -> None:
     settings.JOB_LEASE_SECONDS = 1  # type: ignore[attr-defined]

@@ -43,6 +43,7 @@ def stored() -> list[tuple[str, int]]:
         return [tuple(row) for row in cursor.fetchall()]
 
 
+@pytest.mark.slow
 def test_pairs_of_one_document_survive_the_way_back_and_forth() -> None:
     made = factories.campaign(topics=1)
     factories.released_batch(made, ["a", "b"], labels=2)
@@ -59,6 +60,7 @@ def test_pairs_of_one_document_survive_the_way_back_and_forth() -> None:
     assert Pair.objects.count() == 3
 
 
+@pytest.mark.slow
 def test_preferences_are_not_turned_into_grades_of_documents() -> None:
     made = factories.campaign(topics=1)
     factories.preference_batch(made, [("a", "b")])

@@ -247,6 +247,7 @@ def misread(made: Campaign, name: str) -> list[tuple[str, str]]:
     return [pair for pair, given in labels(made).items() if given != [2]]
 
 
+@pytest.mark.slow
 @database
 def test_the_label_says_which_document_is_better_wherever_it_stood(
     monkeypatch: pytest.MonkeyPatch,
