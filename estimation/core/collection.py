@@ -44,6 +44,7 @@ from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.preferences import named, part_names, preference_pool, with_parts
 
 
 class CollectionError(ValueError):
@@ -64,7 +65,8 @@ class Collection(ABC):
     topic : ndarray of int32, shape (N,)
         Topic of each pair, as a position in `topics`.
     docno : ndarray of bytes, shape (N,)
-        UTF-8 docno of each pair; pairs are sorted by (topic, docno).
+        UTF-8 docno of each pair; of preferences both docnos, as `part_names` has them. Pairs are
+        sorted by (topic, docno).
     labels : LabelRows
         One row per judgment, without the assessor, by (pair, grade), of the pairs `sampled`.
     max_grade : int
@@ -106,6 +108,11 @@ class Collection(ABC):
         """What the sample was drawn for; the first is the goal's."""
 
     @property
+    def is_of_preferences(self) -> bool:
+        """Whether two documents at a time were judged."""
+        return self.measures[0].family == "preference"
+
+    @property
     @abstractmethod
     def sampled(self) -> IntArray:
         """The pairs that are judged, as positions among the N, ascending."""
@@ -135,8 +142,12 @@ class Collection(ABC):
         Raises
         ------
         PoolError
-            As `build_pool`.
+            As `build_pool`; or `preference_pool`.
         """
+        if self.is_of_preferences:
+            documents = build_pool(self.topics, runs, depth=self.depth)
+            of_runs = preference_pool(documents, depth=self.depth)
+            return with_parts(of_runs, topic=self.topic, names=self.docno)
         bounds = np.searchsorted(self.topic, np.arange(len(self.topics) + 1))
         extra = {
             topic: [docno.decode() for docno in self.docno[start:stop].tolist()]
@@ -183,7 +194,8 @@ class Collection(ABC):
             raise ValueError(f"interval must be one of {allowed}, not {interval!r}")
         needs_scores = any(measure.family == "prediction" for measure in measures)
         pool = self.pool_for(runs, scores=needs_scores)
-        place = find_pairs(self.topic, self.docno, among_topic=pool.topic, among_docno=pool.docno)
+        names = part_names(pool)
+        place = find_pairs(self.topic, self.docno, among_topic=pool.topic, among_docno=names)
         found = self._evaluate(
             pool, place, measures=measures, confidence=confidence, interval=interval
         )
@@ -213,7 +225,7 @@ class Collection(ABC):
     def name_of(self, pair: int) -> str:
         """Name a pair for a message."""
         topic = self.topics[int(self.topic[pair])]
-        return f"docno {self.docno[pair].decode()!r} of topic {topic!r}"
+        return f"{named(self.docno[pair])} of topic {topic!r}"
 
 
 def ordered_labels(labels: LabelRows) -> LabelRows:

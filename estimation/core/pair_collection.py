@@ -18,8 +18,9 @@ from estimation.core.draws import Sample
 from estimation.core.evaluation import Evaluation, evaluate
 from estimation.core.interval_kinds import IntervalKind, interval_kinds
 from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, MeasureError
+from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, MeasureError
 from estimation.core.pool import Pool
+from estimation.core.preferences import BETWEEN, part_names
 
 TOGETHER = ("iid", "poisson")
 _SUM_TOLERANCE = 1e-6
@@ -77,21 +78,18 @@ class PairCollection(Collection):
         Raises
         ------
         CollectionError
-            If pool and parts do not belong together, the pool is of preferences, or a pair of
-            these batches is not judged.
+            If pool and parts do not belong together, or a pair of these batches is not judged.
         ValueError
             If a part's `batches` is not between 1 and the number of its design's batches.
         """
         for part in parts:
             if not pool.digest == part.design.pool_digest == part.sample.pool_digest:
                 raise CollectionError("pool, design and sample do not belong together")
-        if pool.is_of_preferences:
-            raise CollectionError("preferences between documents do not make a judged collection")
         return cls(
             topics=pool.topics,
             depth=pool.depth,
             topic=pool.topic,
-            docno=pool.docno,
+            docno=part_names(pool),
             labels=ordered_labels(labels),
             max_grade=max_grade,
             version=version,
@@ -170,6 +168,7 @@ class PairCollection(Collection):
         if not self.parts or len(self.parts) != len(self.seeds):
             lengths = f"{len(self.parts)} and {len(self.seeds)}"
             raise CollectionError(f"parts and seeds must be as many, at least one, not {lengths}")
+        _check_names(self)
         for part in self.parts:
             _check_design(self, part.design)
             _check_draws(self, part)
@@ -209,6 +208,24 @@ def _complete(part: Part, numbers: str) -> Part:
 
 
 # ---------------------------------------------------------------------------------- checks
+
+
+def _check_names(collection: PairCollection) -> None:
+    """Refuse measures of documents and of preferences together, and pairs of other things."""
+    designs = [part.design for part in collection.parts]
+    families = {each.family for design in designs for each in (design.measure, *design.reported)}
+    if len(families) > 1 and "preference" in families:
+        raise CollectionError("the measures must all be of documents or all of preferences")
+    if not collection.is_of_preferences:
+        return
+    if collection.max_grade != PREFERENCE_MAX_GRADE:
+        limit = f"{PREFERENCE_MAX_GRADE}, not {collection.max_grade}"
+        raise CollectionError(f"max_grade of preferences must be {limit}")
+    for pair, name in enumerate(collection.docno.tolist()):
+        docnos = name.split(BETWEEN)
+        if len(docnos) != 2 or docnos[0] >= docnos[1]:
+            rule = "two documents must be judged together, the first in byte order first"
+            raise CollectionError(f"{rule}, not {collection.name_of(pair)}")
 
 
 def _check_design(collection: PairCollection, design: Design) -> None:

@@ -5,13 +5,16 @@ ranked lower (Schnabel et al. 2016, table 1: #ofSwaps, wSwaps). What is judged i
 of documents, shown side by side; which run ranks them in which order is never shown.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from estimation.core.arrays import BytesArray, Int32Array, IntArray, check_whole, frozen
 from estimation.core.pool import Pool, PoolError
+
+BETWEEN = b"\0"
+"""Stands between two docnos; no docno has it, and it comes before all other bytes."""
 
 
 def preference_pool(pool: Pool, *, depth: int) -> Pool:
@@ -61,8 +64,7 @@ def preference_pool(pool: Pool, *, depth: int) -> Pool:
 def part_names(pool: Pool, parts: IntArray | None = None) -> BytesArray:
     """Return what tells the parts of a topic apart, in the same order as the parts.
 
-    The docno; of preferences both docnos, with a byte between that no docno has and that comes
-    before all others.
+    The docno; of preferences both docnos, with `BETWEEN` between them.
 
     Parameters
     ----------
@@ -78,7 +80,44 @@ def part_names(pool: Pool, parts: IntArray | None = None) -> BytesArray:
     if pool.other is None:
         return pool.docno[wanted]
     both = zip(pool.docno[wanted].tolist(), pool.other[wanted].tolist(), strict=True)
-    return np.array([b"\0".join(each) for each in both], dtype=np.bytes_)
+    return np.array([BETWEEN.join(each) for each in both], dtype=np.bytes_)
+
+
+def named(name: bytes) -> str:
+    """Return what messages call a part of this name: "docno 'd3'", "documents 'a' and 'b'"."""
+    docnos = [repr(docno.decode()) for docno in name.split(BETWEEN)]
+    return f"{'docno' if len(docnos) == 1 else 'documents'} {' and '.join(docnos)}"
+
+
+def with_parts(pool: Pool, *, topic: Int32Array, names: BytesArray) -> Pool:
+    """Return a pool of preferences with further parts, which no run has.
+
+    Parameters
+    ----------
+    pool : Pool
+        Of preferences.
+    topic : ndarray of int32, shape (n,)
+        Topics of the parts, as positions among those of the pool.
+    names : ndarray of bytes, shape (n,)
+        What `part_names` calls them; parts that the pool has already stay as they are.
+    """
+    topics, every = np.append(pool.topic, topic), np.append(part_names(pool), names)
+    order = np.lexsort((every, topics))
+    new = (np.diff(topics[order]) != 0) | (every[order][1:] != every[order][:-1])
+    is_first = np.append(True, new)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.cumsum(is_first) - 1
+    lengths = np.zeros(np.count_nonzero(is_first), dtype=np.int64)
+    lengths[place[: len(pool)]] = np.diff(pool.indptr)
+    kept = order[is_first]
+    docno, other = zip(*(name.split(BETWEEN) for name in every[kept].tolist()), strict=True)
+    return replace(
+        pool,
+        topic=frozen(topics[kept].astype(np.int32)),
+        docno=frozen(np.array(docno, dtype=np.bytes_)),
+        other=frozen(np.array(other, dtype=np.bytes_)),
+        indptr=frozen(np.append(0, np.cumsum(lengths))),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ import numpy as np
 from estimation.core.active_collection import ActiveCollection
 from estimation.core.collection import Collection
 from estimation.core.labels import LabelRows
+from estimation.core.measures import PREFERENCE_MAX_GRADE
 from estimation.core.pair_collection import PairCollection
 from estimation.core.rounds import PairRound, TopicRound
 from estimation.core.topic_collection import TopicCollection
@@ -37,11 +38,11 @@ def collection_zip(row: Round, shown: EstimateSet) -> bytes:
 
 
 def collection_of(row: Round, shown: EstimateSet) -> Collection:
-    """Everything that the estimates rest on, of a round of documents."""
+    """Everything that the estimates rest on."""
     pool, drawn = columns_of(row)
     kept: dict[str, Any] = {
         "labels": _labels(shown),
-        "max_grade": row.campaign.max_grade,
+        "max_grade": PREFERENCE_MAX_GRADE if pool.is_of_preferences else row.campaign.max_grade,
         "version": shown.provenance["evalsite"],
     }
     secret = _seeds_of_open_rounds(row)

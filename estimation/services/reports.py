@@ -2,8 +2,7 @@
 
 ``estimates.csv`` and ``judgments.csv`` are for people and spreadsheets, ``estimates.json`` and
 ``qrels.txt`` for programs, ``report.html`` reads like the evaluation section of a paper.
-``collection.zip`` is what estimates of further runs need; only rounds of preferences between
-documents have none.
+``collection.zip`` is what estimates of further runs need.
 """
 
 import json
@@ -15,7 +14,6 @@ from django.db import transaction
 from django.template.loader import render_to_string
 
 from estimation import report_data, selectors
-from estimation.core.measures import parse_measure
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round
 from estimation.services import files
 from judging import selectors as judging
@@ -46,7 +44,7 @@ def make(job: jobs.Running) -> None:
     if shown is None:
         return
     there = set(shown.reports.values_list("name", flat=True))
-    missing = [name for name in MAKERS if name not in there and _is_offered(name, shown)]
+    missing = [name for name in MAKERS if name not in there]
     for count, name in enumerate(missing):
         job.report(count / len(missing), name)
         made = MAKERS[name](row, shown)
@@ -61,12 +59,6 @@ def make(job: jobs.Running) -> None:
                 digest=kept.rsplit("/", 1)[-1],
                 size=len(content),
             )
-
-
-def _is_offered(name: str, shown: EstimateSet) -> bool:
-    """A judged collection holds judgments of documents; preferences are of two at a time."""
-    of_documents = parse_measure(shown.round.measure).family != "preference"
-    return name != Report.Name.COLLECTION or of_documents
 
 
 ESTIMATE_COLUMNS = (

@@ -19,7 +19,6 @@ from estimation.core.labels import LabelError, LabelRows
 from estimation.core.measures import MeasureError, parse_measure
 from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
-from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
@@ -411,17 +410,6 @@ def test_what_does_not_belong_together(tiny_pool: Pool, wide_pool: Pool, ranked)
         collected(wide_pool, design, sample, rows)
     with pytest.raises(ValueError, match="batches must be a whole number between 1 and 1, not 2"):
         collected(tiny_pool, design, sample, rows, batches=2)
-
-
-def test_preferences_are_refused(ranked) -> None:
-    runs = {"a": ranked({"t1": "ab"}), "b": ranked({"t1": "ba"})}
-    pool = preference_pool(build_pool(["t1"], runs, depth=2), depth=2)
-    measure = parse_measure("#ofSwaps")
-    design = design_of(pool, measure=measure, prior="constant", budget=1, batch_size=1)
-    sample = draw(pool, design, seed="s")
-    rows = LabelRows(sample.pair, sample.pair * 0)
-    with pytest.raises(CollectionError, match="preferences between documents"):
-        collected(pool, design, sample, rows)
 
 
 def test_runs_and_measures_that_cannot_be_estimated(good: PairCollection, ranked) -> None:

@@ -242,23 +242,6 @@ def test_seeds_of_rounds_that_go_together(
 # ------------------------------------------------------------------------------- offered
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("changes", "offered"),
-    [({}, True), ({"measure": "#ofSwaps"}, False), ({"method": "active"}, True),
-     ({"method": "query"}, True)],
-)  # fmt: skip
-def test_it_is_offered_where_it_makes_sense(
-    changes: dict[str, str], offered: bool, judged: Round
-) -> None:
-    """Preferences are no judgments of documents."""
-    row = Round(**{"measure": judged.measure, "method": judged.method} | changes)
-    for earlier in ({}, {"1": 2}):
-        shown = EstimateSet(round=row, earlier=earlier)
-        assert reports._is_offered(Report.Name.COLLECTION, shown) is offered
-        assert reports._is_offered(Report.Name.HTML, shown)
-
-
 def test_every_file_says_what_it_is_good_for(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:

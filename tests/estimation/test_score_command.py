@@ -28,6 +28,8 @@ from estimation.formats.runs import read_run
 from estimation.models import Estimate, Report, Round
 from estimation.services import files
 from judging.formats.problems import Problems
+from tests.estimation.test_later_preferences import SWAPS
+from tests.estimation.test_later_preferences import judge as judge_preferences
 from tests.estimation.test_later_runs import with_news
 from tests.support import evaluation
 from tests.support.material import small_material
@@ -302,6 +304,32 @@ def test_runs_of_the_campaign_get_the_numbers_of_the_application(
     while selectors.latest_estimates(row) is None:
         assert evaluation.judge(campaign, 45)
     assert_same_numbers(Round.objects.get(pk=row.pk), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "rounds"), [("poisson", 1), ("iid", 1), ("poisson", 2)])
+@pytest.mark.django_db
+def test_rounds_of_preferences(tmp_path: Path, method: str, rounds: int) -> None:
+    """Of runs of the round and, with a warning, of one that joins later."""
+    campaign = evaluation.with_material()
+    for seed in "st"[:rounds]:
+        row = evaluation.drawn(
+            campaign, **SWAPS, method=method, seed=seed, with_earlier=seed == "t", budget=40,
+            batch_size=40,
+        )  # fmt: skip
+        judge_preferences(campaign)
+    row.refresh_from_db()
+    assert_same_numbers(row, tmp_path)
+    late = tmp_path / "late.run"
+    late.write_bytes(with_news("late", known=3))
+    said = score(collection_file(row), late, "--format", "json")
+    swaps, weighted = json.loads(said.out)
+    assert (swaps["measure"], weighted["measure"]) == ("#ofSwaps", "wSwaps")
+    assert swaps["support"] == pytest.approx(3 / 6, abs=1e-12)
+    told = "late: #ofSwaps is a lower bound: 50 % of its weight is on pairs of documents that could"
+    assert told in said.err
+    with pytest.raises(CommandError, match="P@10 is judged on documents, not on pairs"):
+        score(collection_file(row), late, "--measure", "P@10")
 
 
 BEYOND = {

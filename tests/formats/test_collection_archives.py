@@ -17,6 +17,7 @@ from tests.formats import (
     test_active_collections,
     test_collection_rounds,
     test_collections,
+    test_preference_collections,
     test_topic_collections,
 )
 from tests.formats.collection_files import (
@@ -63,6 +64,11 @@ KINDS = {
     "pairs": Kind(test_collections.GOOD, pairs.MEMBERS, PAIR_HEADERS),
     "draws": Kind(test_collections.GOOD_IID, pairs.MEMBERS, PAIR_HEADERS),
     "rounds": Kind(test_collection_rounds.GOOD, pairs.MEMBERS, PAIR_HEADERS),
+    "preferences": Kind(
+        test_preference_collections.GOOD,
+        pairs.MEMBERS,
+        tuple(header.replace("docno", "docno other") for header in PAIR_HEADERS),
+    ),
     "topics": Kind(test_topic_collections.GOOD, topics.MEMBERS, TOPIC_HEADERS),
     "census": Kind(test_topic_collections.CENSUS, topics.MEMBERS, TOPIC_HEADERS),
     "active": Kind(test_active_collections.GOOD, active.MEMBERS, ACTIVE_HEADERS),

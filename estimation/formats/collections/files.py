@@ -23,6 +23,7 @@ OUTDATED = ("evalsite-collection-1",)
 Reader = Callable[[zipfile.ZipFile, Mapping[str, Any], Problems], Collection | None]
 _READERS: Mapping[str, Reader] = {
     pair_facts.FORMAT: read_pairs,
+    pair_facts.OF_PREFERENCES: read_pairs,
     topics.FORMAT: topics.read_topics,
     active.FORMAT: active.read_active,
 }

@@ -1,7 +1,7 @@
 """``collection.json`` of pairs that were drawn, checked field by field."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,11 +13,14 @@ from estimation.core.combining import Part
 from estimation.core.designs import MAX_BATCHES, METHODS, RULES, WITH_REPLACEMENT
 from estimation.core.pair_collection import PairCollection
 from estimation.formats.collections import facts as common
+from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.collections.facts import Field, Fields
 from judging.formats.problems import Problems
 
-FORMAT = "evalsite-pair-collection-2"
+FORMAT, OF_PREFERENCES = "evalsite-pair-collection-2", "evalsite-preference-collection-1"
 MAX_ROUNDS = 1000
+MAX_PREFERENCE_DEPTH = 200
+"""A list so deep has 19,900 pairs of documents."""
 MAX_DRAWS = 10_000_000
 
 
@@ -26,7 +29,7 @@ def _is_step(value: Any) -> bool:
 
 
 _FIELDS: Fields = {
-    "format": common.one_of(FORMAT),
+    "format": common.one_of(FORMAT, OF_PREFERENCES),
     **common.COMMON,
     "rounds": common.list_of(
         f"a list of 1 to {MAX_ROUNDS} objects", lambda v: isinstance(v, dict), 1, MAX_ROUNDS
@@ -69,14 +72,23 @@ class RoundFacts:
 class PairFacts(common.Facts):
     """What ``collection.json`` says."""
 
+    of_preferences: bool
     rounds: tuple[RoundFacts, ...]
 
 
 def facts_bytes(collection: PairCollection) -> bytes:
-    """Return the facts as JSON; infinity, the constant of a census, is the text "inf"."""
+    """Return the facts as JSON; infinity, the constant of a census, is the text "inf".
+
+    Raises
+    ------
+    TooLargeError
+        If no reader would take such deep lists or so many runs.
+    """
+    if collection.is_of_preferences and collection.depth > MAX_PREFERENCE_DEPTH:
+        raise TooLargeError(f"pairs of documents down to a depth of at most {MAX_PREFERENCE_DEPTH}")
     rounds = zip(collection.parts, collection.seeds, strict=True)
     facts = common.common_facts(collection) | {
-        "format": FORMAT,
+        "format": OF_PREFERENCES if collection.is_of_preferences else FORMAT,
         "rounds": [_of_round(part, seed) for part, seed in rounds],
     }
     return common.fields_bytes(facts, _FIELDS)
@@ -101,13 +113,31 @@ def read_facts(found: Mapping[str, Any], problems: Problems) -> PairFacts | None
     if not problems.ok:
         return None
     every = common.read_common(found, problems)
-    rounds = [
+    read = [
         _read_round(each, f"round {number}: ", found["pool"], problems)
         for number, each in enumerate(found["rounds"], start=1)
     ]
     if not problems.ok:
         return None
-    return PairFacts(**every, rounds=tuple(each for each in rounds if each is not None))
+    rounds = tuple(each for each in read if each is not None)
+    of_preferences = found["format"] == OF_PREFERENCES
+    _check_kind(every["depth"], rounds, of_preferences, problems)
+    return PairFacts(**every, of_preferences=of_preferences, rounds=rounds) if problems.ok else None
+
+
+def _check_kind(
+    depth: int, rounds: Sequence[RoundFacts], of_preferences: bool, problems: Problems
+) -> None:
+    """Measures are of what the format says, and lists of preferences are not too deep."""
+    if of_preferences and not 2 <= depth <= MAX_PREFERENCE_DEPTH:
+        wanted = f"a whole number from 2 to {MAX_PREFERENCE_DEPTH} for preferences"
+        problems.error(None, "depth", f"expected {wanted}, found {depth}")
+    for number, each in enumerate(rounds, start=1):
+        for measure in (each.design["measure"], *each.design["reported"]):
+            if (measure.family == "preference") != of_preferences:
+                wanted = "preferences" if of_preferences else "documents"
+                message = f"expected a measure of {wanted}, which the format says, found {measure}"
+                problems.error(None, f"round {number}: measure", message)
 
 
 def _read_round(

@@ -12,10 +12,14 @@
     topic, docno, round, batch, count: what was drawn; more than once only with replacement.
 ``judgments.tsv.gz``
     topic, docno, grade: one row per judgment, whichever rounds drew the pair.
+
+Where two documents at a time were judged, the docno of the other one, which is later in byte
+order, stands after the docno; the grade is 2 if the first is better, 0 if the other is, 1 if
+neither is.
 """
 
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -46,7 +50,7 @@ from estimation.formats.collections.pair_facts import (
 )
 from estimation.formats.collections.reading import Reading
 from estimation.formats.collections.rows import judgment_rows, keys
-from estimation.formats.collections.tables import PAIR, Table, share, table_bytes, whole
+from estimation.formats.collections.tables import PAIR, TWO, Table, share, table_bytes, whole
 from judging.formats.problems import Problems
 
 PAIRS, INELIGIBLE = "pairs.tsv.gz", "ineligible.tsv.gz"
@@ -60,17 +64,19 @@ def write_pairs(file: IO[bytes], collection: PairCollection) -> None:
     """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
     if len(collection) * len(collection.parts) > MAX_SIZES:
         raise TooLargeError(f"at most {MAX_SIZES} pairs times rounds")
-    contents = {
-        FACTS: facts_bytes(collection),
-        PAIRS: table_bytes(("round", "size", "probability"), _pair_rows(collection)),
-        INELIGIBLE: table_bytes((), _ineligible_rows(collection)),
-        DRAWS: table_bytes(("round", "batch", "count"), _draw_rows(collection)),
-        JUDGMENTS: table_bytes(("grade",), judgment_rows(collection)),
+    tables: Mapping[str, tuple[Sequence[str], Iterable[Sequence[str | int | float]]]] = {
+        PAIRS: (("round", "size", "probability"), _pair_rows(collection)),
+        INELIGIBLE: ((), keys(collection, np.flatnonzero(~collection.within_reach))),
+        DRAWS: (("round", "batch", "count"), _draw_rows(collection)),
+        JUDGMENTS: (("grade",), judgment_rows(collection)),
     }
+    key = TWO if collection.is_of_preferences else PAIR
+    contents = {name: table_bytes(*table, key=key) for name, table in tables.items()}
+    contents = {FACTS: facts_bytes(collection), **contents}
     write_members(file, contents)
 
 
-def _pair_rows(collection: PairCollection) -> Iterator[tuple[str, str, int, float, float]]:
+def _pair_rows(collection: PairCollection) -> Iterator[tuple[str | float, ...]]:
     """By round, then pair."""
     for number, part in enumerate(collection.parts, start=1):
         design = part.design
@@ -80,11 +86,7 @@ def _pair_rows(collection: PairCollection) -> Iterator[tuple[str, str, int, floa
             yield *key, number, size, chance
 
 
-def _ineligible_rows(collection: PairCollection) -> Iterator[tuple[str, str]]:
-    return keys(collection, np.flatnonzero(~collection.within_reach))
-
-
-def _draw_rows(collection: PairCollection) -> Iterator[tuple[str, str, int, int, int]]:
+def _draw_rows(collection: PairCollection) -> Iterator[tuple[str | int, ...]]:
     """By round, then batch, then pair."""
     for number, part in enumerate(collection.parts, start=1):
         sample, design = part.sample, part.design
@@ -181,11 +183,12 @@ def _read_tables(reading: PairReading) -> _Tables:
     batches = max(len(each.steps) for each in rounds)
     most = MAX_DRAWS if any(each.with_replacement for each in rounds) else 1
     drawn = number, whole("batch", 1, batches), whole("count", 1, most)
+    key = TWO if reading.facts.of_preferences else PAIR
     return _Tables(
-        pairs=reading.table(PAIRS, number, share("size"), share("probability"), key=PAIR),
-        ineligible=reading.table(INELIGIBLE, key=PAIR),
-        draws=reading.table(DRAWS, *drawn, key=PAIR),
-        judgments=reading.judgments(),
+        pairs=reading.table(PAIRS, number, share("size"), share("probability"), key=key),
+        ineligible=reading.table(INELIGIBLE, key=key),
+        draws=reading.table(DRAWS, *drawn, key=key),
+        judgments=reading.judgments(key),
     )
 
 

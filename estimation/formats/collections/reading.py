@@ -54,9 +54,9 @@ class Reading:
                 most=most,
             )
 
-    def judgments(self) -> Table:
+    def judgments(self, key: Sequence[str] = PAIR) -> Table:
         """Read the table of judgments."""
-        return self.table(JUDGMENTS, whole("grade", 0, self.facts.max_grade), key=PAIR)
+        return self.table(JUDGMENTS, whole("grade", 0, self.facts.max_grade), key=key)
 
     def error(self, table: Table, row: int, field: str, message: str) -> None:
         """Record what is wrong with a row of a table."""

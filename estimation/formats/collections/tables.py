@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.core.arrays import BytesArray, FloatArray, IntArray
+from estimation.core.preferences import BETWEEN
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.columns import MAX_DOCNO_BYTES
 from judging.formats.lines import BinaryFile, filled, read_lines
 from judging.formats.problems import Problems, id_problem, show
 
 MAX_ROWS = 4_000_000
-PAIR, TOPIC = ("topic", "docno"), ("topic",)
+PAIR, TOPIC, TWO = ("topic", "docno"), ("topic",), ("topic", "docno", "other")
 """What the rows of a table are about: their first columns."""
 
 _BLOCK = 20_000  # rows
@@ -47,7 +48,7 @@ class Table:
     topics: Sequence[str]
     line: IntArray
     topic: IntArray  # positions among the known topics
-    docno: BytesArray  # empty ones if the table is of topics
+    docno: BytesArray  # empty ones if the table is of topics; both if of two documents
     numbers: Mapping[str, FloatArray]
 
     def __len__(self) -> int:
@@ -63,7 +64,9 @@ class Table:
 
     def pair(self, row: int) -> str:
         """Name the pair of a row for a message."""
-        return f"docno {show(self.docno[row].decode())} of {self.topic_of(row)}"
+        docnos = [show(docno.decode()) for docno in self.docno[row].split(BETWEEN)]
+        what = "docno" if len(docnos) == 1 else "documents"
+        return f"{what} {' and '.join(docnos)} of {self.topic_of(row)}"
 
     def batch_of(self, row: int) -> str:
         """Name the topic and the batch of a row for a message."""
@@ -187,7 +190,7 @@ class _Reader:
     ) -> None:
         self._problems, self._columns, self._names = problems, columns, topics
         self._topics = {topic: place for place, topic in enumerate(topics)}
-        self._has_docnos, self._first, self._most = len(key) > 1, len(key), most
+        self._key, self._first, self._most = key, len(key), most
         self._lines, self._codes, self._numbers = array("q"), array("q"), array("d")
         self._docnos: list[bytes] = []
         self._width = 1
@@ -200,23 +203,29 @@ class _Reader:
             self._problems.error(line, "columns", message)
             return
         code = self._topics.get(cells[0])
-        docno = cells[1] if self._has_docnos else ""
-        fault = id_problem(docno) if self._has_docnos else None
+        docnos = cells[1 : self._first]
+        faults = [id_problem(docno) for docno in docnos]
         found = cells[self._first :]
         numbers = [column.read(cell) for column, cell in zip(self._columns, found, strict=True)]
-        if code is None or fault is not None or None in numbers:
-            self._refuse(line, cells, fault, numbers)
+        if code is None or any(faults) or None in numbers:
+            self._refuse(line, cells, faults, numbers)
             return
-        self._keep(line, code, docno.encode(), [number or 0.0 for number in numbers])
+        name = BETWEEN.join(docno.encode() for docno in docnos)
+        self._keep(line, code, name, [number or 0.0 for number in numbers])
 
     def _refuse(
-        self, line: int, cells: Sequence[str], fault: str | None, numbers: Sequence[float | None]
+        self,
+        line: int,
+        cells: Sequence[str],
+        faults: Sequence[str | None],
+        numbers: Sequence[float | None],
     ) -> None:
         if cells[0] not in self._topics:
             message = f"expected a topic of collection.json, found {show(cells[0])}"
             self._problems.error(line, "topic", message)
-        if fault is not None:
-            self._problems.error(line, "docno", fault)
+        for field, fault in zip(self._key[1:], faults, strict=True):
+            if fault is not None:
+                self._problems.error(line, field, fault)
         found = cells[self._first :]
         for column, cell, number in zip(self._columns, found, numbers, strict=True):
             if number is None:

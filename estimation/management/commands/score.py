@@ -143,8 +143,9 @@ def _warnings(
                     "documents that it depends on, could not be sampled"
                 )
             else:
+                what = "pairs of documents" if collection.is_of_preferences else "documents"
                 yield (
-                    f"{tag}: {measure} is a lower bound: {missing} weight is on documents that "
+                    f"{tag}: {measure} is a lower bound: {missing} weight is on {what} that "
                     "could not be sampled"
                 )
 
