@@ -54,6 +54,8 @@ def slack(
         Of the difference by which the row's run is better than the column's, as `rank_runs` takes
         it; >= 0, and 0 on the diagonal.
     """
+    if eligible.all():  # the usual case; the rest would take a look at every entry
+        return np.zeros((len(pool.runs), len(pool.runs)))
     if measure.family in ("ratio", "query"):
         shares = _of_topics(pool, measure, eligible, added)
     else:
