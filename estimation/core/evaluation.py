@@ -21,7 +21,13 @@ from estimation.core.draws import Sample
 from estimation.core.estimators import Estimate
 from estimation.core.guarantees import Guarantee
 from estimation.core.interval_kinds import IntervalKind, check_interval
-from estimation.core.intervals import Bound, degrees_of_freedom, student_intervals, zero_limit
+from estimation.core.intervals import (
+    ROUNDING,
+    Bound,
+    degrees_of_freedom,
+    student_intervals,
+    zero_limit,
+)
 from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measure_estimates import Found, Question, find
 from estimation.core.measures import (
@@ -34,6 +40,8 @@ from estimation.core.pool import Pool
 from estimation.core.ranks import Ranking, rank_runs
 from estimation.core.reach import Reach
 from estimation.core.slack import slack
+
+LITTLE = 1e-6  # share of a run's weight out of reach that nobody needs to know more exactly
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,10 +319,7 @@ def _evaluate_measure(
         most = reach.largest_values(measure, question.max_grade)
         shown = _guaranteed(shown, found.guarantee, confidence, most)
         estimators[found.primary] = shown
-    stand_back = None
-    if np.any(support < 1.0):
-        eligible = reach.inclusion > 0.0
-        stand_back = slack(pool, measure, eligible=eligible, max_grade=question.max_grade)
+    stand_back = _stand_back(reach, measure, support, question.max_grade)
     return MeasureResult(
         measure=measure,
         runs=pool.runs,
@@ -329,6 +334,22 @@ def _evaluate_measure(
         relevant_found=found.relevant_found,
         interval="student" if found.guarantee is None else question.interval,
     )
+
+
+def _stand_back(
+    reach: Reach, measure: Measure, support: FloatArray, max_grade: int
+) -> FloatArray | None:
+    """The slack of a whole pool; more than that where next to nothing is out of reach.
+
+    `slack` looks at every entry, which takes longer than all the rest where runs are deep.
+    """
+    missing = 1.0 - support
+    if not missing.any():
+        return None
+    if measure.family == "gain" and missing.max() < LITTLE:
+        most = (missing + ROUNDING) * reach.largest_values(measure, max_grade)
+        return np.tile(most, (len(most), 1))
+    return slack(reach.pool, measure, eligible=reach.inclusion > 0.0, max_grade=max_grade)
 
 
 def rank_again(

@@ -13,6 +13,8 @@ from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 
+# Entries whose weight is a smaller share of the largest are not compared, but allowed for in full.
+NEGLIGIBLE = 1e-9
 _AT_ONCE = 1 << 21  # comparisons of two entries of one pair, to bound memory
 
 
@@ -26,7 +28,7 @@ def slack(
 ) -> FloatArray:
     """Return by how much each difference of runs may be smaller than within reach.
 
-    Sums of gains or losses: what the pairs out of reach can add to the difference at the grades
+    Sums of gains or losses: what the pairs out of reach can take from the difference at the grades
     that are worst for it, pair by pair. A document that counts alike for two runs leaves their
     difference alone, whatever its grade; so a design for differences, which leaves such documents
     out, has no slack for them.
@@ -93,6 +95,9 @@ def _most_gained(pool: Pool, measure: Measure, eligible: BoolArray, max_grade: i
         for ends in (terms.max(axis=0), terms.min(axis=0))
     )
     in_common = np.zeros(runs * runs)
+    weights = pool.entry_weights(measure)
+    heavy = np.flatnonzero(weights[entries] > NEGLIGIBLE * weights.max())
+    entries, terms = entries[heavy], terms[:, heavy]
     for rows in _of_shared_pairs(pool.entry_pair[entries]):
         run, term = pool.run[entries[rows]].astype(np.int64), terms[:, rows]
         ahead = np.max(term[:, :, None, :] - term[:, :, :, None], axis=0)

@@ -17,6 +17,7 @@ from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
+from estimation.core.reach import Reach
 from estimation.core.simulation import true_values
 from estimation.core.slack import slack
 
@@ -255,3 +256,42 @@ def test_the_twin_that_counts_what_both_have_finds_nothing_about_the_pair(
     lost = false_verdicts(goals.pair("alpha", "beta"), parse_measure("P@3"), collected=False)
     assert kept[0] == lost[0] == 0
     assert lost[2] < kept[2]
+
+
+# ------------------------------------------------------------------------ large pools, little slack
+
+
+def test_negligible_entries_are_allowed_for_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, eligible = pool_of(RUNS), without(pool_of(RUNS), "abz")
+    for text in SUMS:
+        asked = {"eligible": eligible, "max_grade": MAX_GRADE}
+        exact = slack(pool, parse_measure(text), **asked)
+        with monkeypatch.context() as patch:
+            patch.setattr("estimation.core.slack.NEGLIGIBLE", 1.0)
+            larger = slack(pool, parse_measure(text), **asked)
+        assert np.all(larger >= exact - 1e-12)
+        assert larger.sum() > exact.sum()
+
+
+@pytest.mark.parametrize(("little", "looks"), [(1e-6, 1), (1.0, 0)])
+def test_next_to_nothing_is_allowed_for_without_a_look_at_every_entry(
+    little: float, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And by no less than is needed."""
+    pool, measure = pool_of(RUNS), parse_measure("RBP(p=0.5)")
+    reach = Reach.of_design(pool, without(pool, "abz"))
+    asked: list[Measure] = []
+
+    def counted(pool: Pool, measure: Measure, **rest: object) -> np.ndarray:
+        asked.append(measure)
+        return slack(pool, measure, **rest)
+
+    monkeypatch.setattr(evaluation, "slack", counted)
+    monkeypatch.setattr(evaluation, "LITTLE", little)
+    found = evaluation._stand_back(reach, measure, reach.support(measure), MAX_GRADE)
+    exact = slack(pool, measure, eligible=without(pool, "abz"), max_grade=MAX_GRADE)
+    assert len(asked) == looks
+    assert found is not None
+    assert np.all(found >= exact)
+    everything = Reach.of_design(pool, np.ones(len(pool), dtype=bool))
+    assert evaluation._stand_back(everything, measure, np.ones(3), MAX_GRADE) is None
