@@ -36,13 +36,16 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     row = round_of(campaign, number)
     job, latest = judging.job_of("report", row.pk), selectors.latest_estimates(row)
     made = sorted(selectors.reports_of(row), key=lambda report: report.name != Report.Name.HTML)
+    fresh = [report for report in made if report.estimate_set == latest]
+    there = {report.name for report in fresh}
     earlier = [report for report in made if report.estimate_set != latest]
     earlier.sort(key=lambda report: -report.estimate_set.number)
     context = {
         "campaign": campaign,
         "round": row,
         "latest": latest,
-        "fresh": [report for report in made if report.estimate_set == latest],
+        "fresh": fresh,
+        "missing": [name for name in reports.MAKERS if name not in there] if fresh else [],
         "earlier": earlier,
         "job": job if pending(job) else None,
         "failure": failure(job),

@@ -22,7 +22,7 @@ from judging import selectors as judging
 from judging.formats.problems import Problems
 from judging.models import Campaign, Job, User
 from tests.estimation.test_later_runs import join, of_run, with_news
-from tests.support import evaluation
+from tests.support import evaluation, factories
 
 pytestmark = pytest.mark.django_db
 
@@ -105,6 +105,21 @@ def test_a_round_too_large_for_the_file_has_the_other_reports(
         "collection.zip cannot be made of this round: it can hold at most 10 rows, with topic, "
         "docno, round, size, probability."
     )
+
+
+def test_a_report_that_is_missing_can_be_made(judged: Round, organizer: Client) -> None:
+    """As where an earlier evalsite made the others."""
+    before = {report.name: report.pk for report in evaluation.made_reports(judged)}
+    Report.objects.filter(pk=before.pop(Report.Name.COLLECTION)).delete()
+    address = reverse("reports", args=[judged.campaign.slug, 1])
+    assert "Not among them: collection.zip." in organizer.get(address).content.decode()
+    organizer.post(reverse("report-make", args=[judged.campaign.slug, 1]))
+    assert "Not among them" not in organizer.get(address).content.decode()
+    factories.run_due_jobs()
+    assert "Not among them" not in organizer.get(address).content.decode()
+    after = {report.name: report.pk for report in Report.objects.all()}
+    assert after.keys() - before.keys() == {Report.Name.COLLECTION}
+    assert {name: after[name] for name in before} == before
 
 
 # --------------------------------------------------------------- rounds that go together
