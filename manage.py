@@ -16,8 +16,12 @@ def main() -> None:
         )
     try:
         execute_from_command_line(sys.argv)
+        sys.stdout.flush()
     except ImproperlyConfigured as error:
         sys.exit(str(error))
+    except BrokenPipeError:  # whoever reads has seen enough, as head has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -260,17 +260,20 @@ def test_errors_of_a_run_are_told_with_their_place(folder: Path, tmp_path: Path)
 # ----------------------------------------------------------------- without any installation
 
 
-def manage(*arguments: object, data: Path) -> subprocess.CompletedProcess[str]:
-    """As a user of a machine whose database cannot even be made."""
-    environment = {
+def environment(data: Path) -> dict[str, str]:
+    """That of a machine whose database cannot even be made."""
+    return {
         **os.environ,
         "EVALSITE_DATA": str(data),
         "DATABASE_URL": "sqlite:////nowhere/at/all/evalsite.sqlite3",
         "DJANGO_SETTINGS_MODULE": "evalsite.settings",
     }
+
+
+def manage(*arguments: object, data: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "manage.py", *map(str, arguments)],
-        cwd=REPO, env=environment, capture_output=True, text=True, check=False,
+        cwd=REPO, env=environment(data), capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 
@@ -286,6 +289,24 @@ def test_no_database_is_needed(folder: Path, tmp_path: Path) -> None:
     assert (
         refused.stderr == "CommandError: nothing.run cannot be read: No such file or directory.\n"
     )
+
+
+@pytest.mark.slow
+def test_a_reader_that_has_seen_enough_is_no_error(folder: Path, tmp_path: Path) -> None:
+    """As with head; more is written than a pipe holds."""
+    (folder / "many").mkdir()
+    lines = (folder / "run1.run").read_text()
+    for number in range(200):
+        path = folder / "many" / f"{number}.run"
+        path.write_text(lines.replace(" run1\n", f" many{number}\n"))
+    runs = " ".join(map(str, (folder / "many").iterdir()))
+    command = f"{sys.executable} manage.py score {folder / 'collection.zip'} {runs} | head -1"
+    done = subprocess.run(
+        command, shell=True, cwd=REPO, env=environment(tmp_path), capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("runid")
+    assert done.stderr == ""
 
 
 @pytest.mark.slow
