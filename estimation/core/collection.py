@@ -45,6 +45,7 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import named, part_names, preference_pool, with_parts
+from estimation.core.reach import Reach
 
 
 class CollectionError(ValueError):
@@ -201,7 +202,8 @@ class Collection(ABC):
         )
         eligible, added = np.zeros(len(pool), dtype=np.bool_), np.ones(len(pool), dtype=np.bool_)
         eligible[place], added[place] = self.within_reach, False
-        return rank_again(found, pool, eligible=eligible, added=added, max_grade=self.max_grade)
+        reach = Reach.of_design(pool, eligible)
+        return rank_again(found, reach, added=added, max_grade=self.max_grade)
 
     @abstractmethod
     def _evaluate(

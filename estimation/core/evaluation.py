@@ -21,13 +21,7 @@ from estimation.core.draws import Sample
 from estimation.core.estimators import Estimate
 from estimation.core.guarantees import Guarantee
 from estimation.core.interval_kinds import IntervalKind, check_interval
-from estimation.core.intervals import (
-    ROUNDING,
-    Bound,
-    degrees_of_freedom,
-    student_intervals,
-    zero_limit,
-)
+from estimation.core.intervals import Bound, degrees_of_freedom, student_intervals, zero_limit
 from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measure_estimates import Found, Question, find
 from estimation.core.measures import (
@@ -40,8 +34,6 @@ from estimation.core.pool import Pool
 from estimation.core.ranks import Ranking, rank_runs
 from estimation.core.reach import Reach
 from estimation.core.slack import slack
-
-LITTLE = 1e-6  # share of a run's weight out of reach that nobody needs to know more exactly
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,7 +296,7 @@ def _check_help(
 def _evaluate_measure(
     reach: Reach, drawn: Drawn, rows: LabelRows, measure: Measure, question: Question
 ) -> MeasureResult:
-    pool, confidence, support = reach.pool, question.confidence, reach.support(measure)
+    pool, confidence = reach.pool, question.confidence
     found = find(pool, drawn, rows, measure, question)
     limit = _zero_limit(reach, drawn, found, measure, question.max_grade, confidence)
     highest = measure.largest_value(max_grade=question.max_grade, depth=pool.depth)
@@ -319,14 +311,14 @@ def _evaluate_measure(
         most = reach.largest_values(measure, question.max_grade)
         shown = _guaranteed(shown, found.guarantee, confidence, most)
         estimators[found.primary] = shown
-    stand_back = _stand_back(reach, measure, support, question.max_grade)
+    stand_back = slack(reach, measure, max_grade=question.max_grade)
     return MeasureResult(
         measure=measure,
         runs=pool.runs,
         estimators=estimators,
         primary=found.primary,
         ranking=_ranking_of(measure, shown, pool.runs, confidence, stand_back),
-        support=support,
+        support=reach.support(measure),
         effective_sample_size=reach.effective_sample_size(measure),
         label_noise_measured=found.noise_measured,
         by_topic=found.by_topic,
@@ -336,40 +328,21 @@ def _evaluate_measure(
     )
 
 
-def _stand_back(
-    reach: Reach, measure: Measure, support: FloatArray, max_grade: int
-) -> FloatArray | None:
-    """The slack of a whole pool; more than that where next to nothing is out of reach.
-
-    `slack` looks at every entry, which takes longer than all the rest where runs are deep.
-    """
-    missing = 1.0 - support
-    if not missing.any():
-        return None
-    if measure.family == "gain" and missing.max() < LITTLE:
-        most = (missing + ROUNDING) * reach.largest_values(measure, max_grade)
-        return np.tile(most, (len(most), 1))
-    return slack(reach.pool, measure, eligible=reach.inclusion > 0.0, max_grade=max_grade)
-
-
-def rank_again(
-    found: Evaluation, pool: Pool, *, eligible: BoolArray, added: BoolArray, max_grade: int
-) -> Evaluation:
+def rank_again(found: Evaluation, reach: Reach, *, added: BoolArray, max_grade: int) -> Evaluation:
     """Rank runs whose numbers are of one sample, though not all of its pool.
 
     Parameters
     ----------
     found : Evaluation
-        Of runs of `pool`, in any order.
-    pool, eligible, added, max_grade
+        Of runs of the pool, in any order.
+    reach, added, max_grade
         As for `slack`.
     """
 
     def ranked(result: MeasureResult) -> MeasureResult:
-        at = [pool.run_index(tag) for tag in result.runs]
-        stand_back = slack(
-            pool, result.measure, eligible=eligible, max_grade=max_grade, added=added
-        )[np.ix_(at, at)]
+        at = [reach.pool.run_index(tag) for tag in result.runs]
+        of_all = slack(reach, result.measure, max_grade=max_grade, added=added)
+        stand_back = of_all[np.ix_(at, at)]
         shown = result.estimate
         ranking = _ranking_of(result.measure, shown, result.runs, found.confidence, stand_back)
         return replace(result, ranking=ranking)
@@ -382,7 +355,7 @@ def _ranking_of(
     shown: EstimatorResult,
     runs: tuple[str, ...],
     confidence: float,
-    stand_back: FloatArray | None,
+    stand_back: FloatArray,
 ) -> Ranking:
     """Rank runs by one estimator, the best first whether large or small values are good."""
     sign = -1.0 if measure.lower_is_better else 1.0

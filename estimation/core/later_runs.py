@@ -319,8 +319,7 @@ class _News:
         merged = map(self._merged, alone.results, together.results)
         return rank_again(
             replace(alone, results=tuple(merged)),
-            self.reach.pool,
-            eligible=self.reach.inclusion > 0.0,
+            self.reach,
             added=self.added,
             max_grade=max_grade,
         )

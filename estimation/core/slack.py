@@ -10,21 +10,19 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums
+from estimation.core.intervals import ROUNDING
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
+from estimation.core.reach import Reach
 
 # Entries whose weight is a smaller share of the largest are not compared, but allowed for in full.
 NEGLIGIBLE = 1e-9
+LITTLE = 1e-6  # share of a run's weight
 _AT_ONCE = 1 << 21  # comparisons of two entries of one pair, to bound memory
 
 
 def slack(
-    pool: Pool,
-    measure: Measure,
-    *,
-    eligible: BoolArray,
-    max_grade: int,
-    added: BoolArray | None = None,
+    reach: Reach, measure: Measure, *, max_grade: int, added: BoolArray | None = None
 ) -> FloatArray:
     """Return by how much each difference of runs may be smaller than within reach.
 
@@ -38,13 +36,14 @@ def slack(
     pool changes the number of relevant documents for every run, and a difference within a topic by
     at most 2; a pair that only later runs return counts for these alone, as one under ERR.
 
+    Where less than `LITTLE` of every run's weight is out of reach, gains are allowed for in full,
+    without a look at every entry, which takes longer than all the rest where runs are deep.
+
     Parameters
     ----------
-    pool : Pool
-        Of N pairs and k runs.
+    reach : Reach
+        Of a pool of N pairs and k runs: which of them could be sampled.
     measure : Measure
-    eligible : ndarray of bool, shape (N,)
-        The pairs that could be sampled.
     max_grade : int
         The best grade of the scale.
     added : ndarray of bool, shape (N,), optional
@@ -56,15 +55,20 @@ def slack(
         Of the difference by which the row's run is better than the column's, as `rank_runs` takes
         it; >= 0, and 0 on the diagonal.
     """
-    if eligible.all():  # the usual case; the rest would take a look at every entry
+    pool, missing = reach.pool, 1.0 - reach.support(measure)
+    if not missing.any():
         return np.zeros((len(pool.runs), len(pool.runs)))
+    eligible = reach.inclusion > 0.0
     if measure.family in ("ratio", "query"):
-        shares = _of_topics(pool, measure, eligible, added)
+        most = _of_topics(pool, measure, eligible, added)
+    elif measure.family == "gain" and missing.max() < LITTLE:
+        values = reach.largest_values(measure, max_grade)
+        most = np.tile((missing + ROUNDING) * values, (len(values), 1))
     else:
         gains = _most_gained(pool, measure, eligible, max_grade)
-        shares = gains.T if measure.lower_is_better else gains
-    np.fill_diagonal(shares, 0.0)
-    return shares
+        most = gains.T if measure.lower_is_better else gains
+    np.fill_diagonal(most, 0.0)
+    return most
 
 
 def _of_topics(

@@ -440,8 +440,8 @@ def test_the_twin_that_allows_for_answers_on_the_scale_of_documents_is_caught(
 ) -> None:
     """From 0 to 1 nobody ever prefers the first document."""
 
-    def of_documents(pool: Pool, measure: Measure, **asked: object) -> np.ndarray:
-        return slack(pool, measure, **asked | {"max_grade": CAMPAIGN_SCALE})
+    def of_documents(reach: Reach, measure: Measure, **asked: object) -> np.ndarray:
+        return slack(reach, measure, **asked | {"max_grade": CAMPAIGN_SCALE})
 
     monkeypatch.setattr(evaluation, "slack", of_documents)
     assert false_verdicts(NEW_DOCUMENT[0], "nca", SWAPS, evaluate_with_later_runs)[0] > 0
@@ -454,7 +454,7 @@ def test_what_is_out_of_reach_is_counted_by_hand() -> None:
     eligible[place_in(pool, joined)] = True
     reach = Reach.of_design(joined, eligible)
     novel = joined.runs.index("novel")
-    swaps, weighted = (slack(joined, m, eligible=eligible, max_grade=2) for m in MEASURES)
+    swaps, weighted = (slack(reach, measure, max_grade=2) for measure in MEASURES)
     others = np.arange(len(joined.runs)) != novel
     assert swaps[novel, others] == pytest.approx((1 / 3 + 1 + 1) / 3, **EXACT)
     assert weighted[novel, others] == pytest.approx(((1 / 6) / 3 + 1 / 2 + 1 / 2) / 3, **EXACT)

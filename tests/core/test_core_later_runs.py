@@ -21,6 +21,7 @@ from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
 from estimation.core.ranks import rank_runs
+from estimation.core.reach import Reach
 from estimation.core.slack import slack
 from tests.core.test_core_slack import no_slack
 
@@ -276,7 +277,7 @@ def test_what_is_out_of_reach_is_counted_by_hand(ranked) -> None:
     def of_the_old(text: str) -> list[float]:
         """What its lead may lose; the lead of the new run can only grow."""
         measure = parse_measure(text)
-        found = slack(pool, measure, eligible=~added, max_grade=3, added=added)
+        found = slack(Reach.of_design(pool, ~added), measure, max_grade=3, added=added)
         assert found[0].tolist() == [0.0, 0.0]
         return found[1].tolist()
 

@@ -216,7 +216,7 @@ def test_what_is_out_of_reach_is_at_most_a_whole_topic_of_err(pool: Pool, joined
     eligible = np.isin(joined.docno, [b"a", b"b", b"c", b"y", b"m"])
     novel = joined.runs.index("novel")
     for text, share in ((str(ERR), 4 / 4), ("ERR@1", 3 / 4)):
-        found = slack(joined, parse_measure(text), eligible=eligible, max_grade=BEST)
+        found = slack(Reach.of_design(joined, eligible), parse_measure(text), max_grade=BEST)
         assert np.delete(found[:, novel], novel).tolist() == [share] * (len(joined.runs) - 1)
 
 

@@ -45,6 +45,12 @@ def pool_of(runs: dict[str, dict[str, str]]) -> Pool:
     return build_pool(TOPICS, ranked, depth=3, scores=True)
 
 
+def slack_of(
+    pool: Pool, measure: Measure, *, eligible: np.ndarray, max_grade: int, **rest: np.ndarray
+) -> np.ndarray:
+    return slack(Reach.of_design(pool, eligible), measure, max_grade=max_grade, **rest)
+
+
 def least_slack(pool: Pool, measure: Measure, eligible: np.ndarray, scale: int) -> np.ndarray:
     """The most that any difference loses over all grades of the pairs out of reach.
 
@@ -106,7 +112,7 @@ def test_slack_is_the_most_that_a_difference_can_lose(text: str, letters: str) -
     pool, measure = pool_of(RUNS), parse_measure(text)
     eligible = without(pool, letters)
     wanted = least_slack(pool, measure, eligible, MAX_GRADE)
-    found = slack(pool, measure, eligible=eligible, max_grade=MAX_GRADE)
+    found = slack_of(pool, measure, eligible=eligible, max_grade=MAX_GRADE)
     assert wanted.max() > 0.0
     assert found == pytest.approx(wanted, **EXACT)
 
@@ -115,7 +121,7 @@ def test_slack_is_the_most_that_a_difference_can_lose(text: str, letters: str) -
 def test_slack_of_preferences_is_the_most_that_a_difference_can_lose(text: str) -> None:
     pool, measure = preference_pool(pool_of(RUNS), depth=3), parse_measure(text)
     eligible = np.arange(len(pool)) % 2 == 0
-    found = slack(pool, measure, eligible=eligible, max_grade=PREFERENCE_MAX_GRADE)
+    found = slack_of(pool, measure, eligible=eligible, max_grade=PREFERENCE_MAX_GRADE)
     wanted = least_slack(pool, measure, eligible, PREFERENCE_MAX_GRADE)
     assert wanted.max() > 0.0
     assert found == pytest.approx(wanted, **EXACT)
@@ -127,7 +133,7 @@ def test_no_difference_of_ratios_loses_more_than_the_slack(text: str, letters: s
     pool, measure = pool_of(RUNS), parse_measure(text)
     eligible = without(pool, letters)
     wanted = least_slack(pool, measure, eligible, max_grade := 1)
-    found = slack(pool, measure, eligible=eligible, max_grade=max_grade)
+    found = slack_of(pool, measure, eligible=eligible, max_grade=max_grade)
     assert wanted.max() > 0.0
     assert np.all(wanted <= found + 1e-12)
     assert not found.diagonal().any()
@@ -136,16 +142,16 @@ def test_no_difference_of_ratios_loses_more_than_the_slack(text: str, letters: s
 def test_documents_of_later_runs_alone_leave_the_ratios_of_others_alone() -> None:
     pool = pool_of(RUNS)
     added = ~without(pool, "d")
-    found = slack(pool, parse_measure("AP"), eligible=~added, max_grade=MAX_GRADE, added=added)
+    found = slack_of(pool, parse_measure("AP"), eligible=~added, max_grade=MAX_GRADE, added=added)
     assert found.tolist() == [[0.0, 0.0, 0.5], [0.0, 0.0, 0.5], [0.0, 0.0, 0.0]]
-    everybody = slack(pool, parse_measure("AP"), eligible=~added, max_grade=MAX_GRADE)
+    everybody = slack_of(pool, parse_measure("AP"), eligible=~added, max_grade=MAX_GRADE)
     assert everybody.tolist() == [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
 
 
 @pytest.mark.parametrize("text", [*SUMS, *BOUNDS])
 def test_there_is_no_slack_where_all_is_within_reach(text: str) -> None:
     pool = pool_of(RUNS)
-    found = slack(
+    found = slack_of(
         pool, parse_measure(text), eligible=np.ones(len(pool), dtype=bool), max_grade=MAX_GRADE
     )
     assert not found.any()
@@ -156,7 +162,7 @@ def test_the_order_of_runs_has_no_influence() -> None:
     renamed = {names[tag]: each for tag, each in RUNS.items()}
     for text in ("DCG@2", "AP"):
         these, those = (
-            slack(pool, parse_measure(text), eligible=without(pool, "bz"), max_grade=MAX_GRADE)
+            slack_of(pool, parse_measure(text), eligible=without(pool, "bz"), max_grade=MAX_GRADE)
             for pool in (pool_of(RUNS), pool_of(renamed))
         )
         order = [sorted(renamed).index(names[tag]) for tag in sorted(RUNS)]
@@ -166,16 +172,15 @@ def test_the_order_of_runs_has_no_influence() -> None:
 # --------------------------------------------------------------- verdicts of rounds, of collections
 
 
-def no_slack(pool: Pool, *_: object, **__: object) -> np.ndarray:
+def no_slack(reach: Reach, *_: object, **__: object) -> np.ndarray:
     """The twin: as if what is within reach were all that there is."""
-    return np.zeros((len(pool.runs), len(pool.runs)))
+    return np.zeros((len(reach.pool.runs), len(reach.pool.runs)))
 
 
-def of_one_run(
-    pool: Pool, measure: Measure, *, eligible: np.ndarray, max_grade: int, **_: object
-) -> np.ndarray:
+def of_one_run(reach: Reach, measure: Measure, *, max_grade: int, **_: object) -> np.ndarray:
     """The other twin: all that a run has out of reach, also where both have it."""
-    out = np.flatnonzero(~eligible[pool.entry_pair])
+    pool = reach.pool
+    out = np.flatnonzero(reach.inclusion[pool.entry_pair] <= 0.0)
     terms = pool.entry_weights(measure)[out] * max_grade
     return np.tile(np.bincount(pool.run[out], terms, len(pool.runs)), (len(pool.runs), 1))
 
@@ -265,33 +270,30 @@ def test_negligible_entries_are_allowed_for_in_full(monkeypatch: pytest.MonkeyPa
     pool, eligible = pool_of(RUNS), without(pool_of(RUNS), "abz")
     for text in SUMS:
         asked = {"eligible": eligible, "max_grade": MAX_GRADE}
-        exact = slack(pool, parse_measure(text), **asked)
+        exact = slack_of(pool, parse_measure(text), **asked)
         with monkeypatch.context() as patch:
             patch.setattr("estimation.core.slack.NEGLIGIBLE", 1.0)
-            larger = slack(pool, parse_measure(text), **asked)
+            larger = slack_of(pool, parse_measure(text), **asked)
         assert np.all(larger >= exact - 1e-12)
         assert larger.sum() > exact.sum()
 
 
-@pytest.mark.parametrize(("little", "looks"), [(1e-6, 1), (1.0, 0)])
 def test_next_to_nothing_is_allowed_for_without_a_look_at_every_entry(
-    little: float, looks: int, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And by no less than is needed."""
     pool, measure = pool_of(RUNS), parse_measure("RBP(p=0.5)")
-    reach = Reach.of_design(pool, without(pool, "abz"))
-    asked: list[Measure] = []
-
-    def counted(pool: Pool, measure: Measure, **rest: object) -> np.ndarray:
-        asked.append(measure)
-        return slack(pool, measure, **rest)
-
-    monkeypatch.setattr(evaluation, "slack", counted)
-    monkeypatch.setattr(evaluation, "LITTLE", little)
-    found = evaluation._stand_back(reach, measure, reach.support(measure), MAX_GRADE)
-    exact = slack(pool, measure, eligible=without(pool, "abz"), max_grade=MAX_GRADE)
-    assert len(asked) == looks
-    assert found is not None
+    asked = {"eligible": without(pool, "abz"), "max_grade": MAX_GRADE}
+    exact = slack_of(pool, measure, **asked)
+    monkeypatch.setattr("estimation.core.slack.LITTLE", 1.1)
+    with monkeypatch.context() as patch:
+        patch.setattr("estimation.core.slack._most_gained", None)
+        found = slack_of(pool, measure, **asked)
     assert np.all(found >= exact)
-    everything = Reach.of_design(pool, np.ones(len(pool), dtype=bool))
-    assert evaluation._stand_back(everything, measure, np.ones(3), MAX_GRADE) is None
+    assert found.sum() > exact.sum()
+    assert not found.diagonal().any()
+    for text in ("MSE", "AP"):
+        changed = slack_of(pool, parse_measure(text), **asked)
+        monkeypatch.setattr("estimation.core.slack.LITTLE", 1e-6)
+        assert changed.tolist() == slack_of(pool, parse_measure(text), **asked).tolist()
+        monkeypatch.setattr("estimation.core.slack.LITTLE", 1.1)
