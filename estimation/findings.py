@@ -135,9 +135,10 @@ def _allowance(name: str, *, one: bool) -> str:
     """What documents out of reach may do to values, and what verdicts allow for."""
     measure = parse_measure(name)
     value = "Its value is a lower bound" if one else "Their values are lower bounds"
+    verdict = "better" if measure.lower_is_better else "worse"
     if measure.family == "ratio":
         value = f"{'Its value takes' if one else 'Their values take'} the rest for not relevant"
-    verdict = "better" if measure.lower_is_better else "worse"
+        verdict = "better or worse"
     documents = "pairs of documents" if measure.family == "preference" else "documents"
     return (
         f"{value}, and {'it is' if one else 'they are'} called {verdict} than another run only "

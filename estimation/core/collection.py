@@ -43,9 +43,11 @@ from estimation.core.evaluation import Evaluation, rank_again
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
-from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
 from estimation.core.preferences import named, part_names, preference_pool, with_parts
 from estimation.core.reach import Reach
+
+MOST_SCORE = 1e50
 
 
 class CollectionError(ValueError):
@@ -111,7 +113,7 @@ class Collection(ABC):
     @property
     def is_of_preferences(self) -> bool:
         """Whether two documents at a time were judged."""
-        return self.measures[0].family == "preference"
+        return False
 
     @property
     @abstractmethod
@@ -143,7 +145,7 @@ class Collection(ABC):
         Raises
         ------
         PoolError
-            As `build_pool`; or `preference_pool`.
+            As `build_pool` and `preference_pool`; or if a score is too large to reckon with.
         """
         if self.is_of_preferences:
             documents = build_pool(self.topics, runs, depth=self.depth)
@@ -154,7 +156,9 @@ class Collection(ABC):
             topic: [docno.decode() for docno in self.docno[start:stop].tolist()]
             for topic, start, stop in zip(self.topics, bounds[:-1], bounds[1:], strict=True)
         }
-        return build_pool(self.topics, runs, depth=self.depth, scores=scores, extra=extra)
+        pool = build_pool(self.topics, runs, depth=self.depth, scores=scores, extra=extra)
+        _check_scores(pool)
+        return pool
 
     def evaluate(
         self,
@@ -200,10 +204,15 @@ class Collection(ABC):
         found = self._evaluate(
             pool, place, measures=measures, confidence=confidence, interval=interval
         )
-        eligible, added = np.zeros(len(pool), dtype=np.bool_), np.ones(len(pool), dtype=np.bool_)
-        eligible[place], added[place] = self.within_reach, False
+        eligible, added = self._reached(pool, place)
         reach = Reach.of_design(pool, eligible)
         return rank_again(found, reach, added=added, max_grade=self.max_grade)
+
+    def _reached(self, pool: Pool, place: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Which pairs of a pool could be judged, and which are not the collection's."""
+        eligible, added = np.zeros(len(pool), dtype=np.bool_), np.ones(len(pool), dtype=np.bool_)
+        eligible[place], added[place] = self.within_reach, False
+        return eligible, added
 
     @abstractmethod
     def _evaluate(
@@ -237,6 +246,18 @@ def ordered_labels(labels: LabelRows) -> LabelRows:
 
 
 # ---------------------------------------------------------------------------------- checks
+
+
+def _check_scores(pool: Pool) -> None:
+    """Refuse predictions whose squared errors have no finite variance."""
+    if pool.score is None:
+        return
+    wrong = np.flatnonzero(~(np.abs(pool.score) <= MOST_SCORE))
+    if len(wrong):
+        entry = int(wrong[0])
+        tag, score = pool.runs[pool.run[entry]], float(pool.score[entry])
+        rule = f"scores that predict grades must lie between -{MOST_SCORE:g} and {MOST_SCORE:g}"
+        raise PoolError(f"{rule}; the run {tag!r} has {score:g}")
 
 
 def _check_pairs(collection: Collection) -> None:

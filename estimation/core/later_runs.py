@@ -16,7 +16,8 @@ bound, its support is below 1, and a verdict against it is given only if it woul
 of these documents had the best grade (see `slack`; under a measure of errors the same goes for
 verdicts in its favor), for a guaranteed kind of interval as for ``student``. Under ratio measures
 documents that only later runs return count for nobody else: the support of each later run is what
-it would be if it had come alone.
+it would be if it had come alone. They may raise its value or lower it, so that verdicts allow for
+both.
 
 Of preferences the same goes for pairs of documents that no run of the pool returned together. How
 much a pair counts for a run follows from its own list alone: from the ranks of the two documents,
@@ -107,7 +108,7 @@ def evaluate_with_later_runs(
         predictions=predictions,
     )
     carried, moved, rows = carry_over(design, sample, labels, pool=joined, place=place)
-    news = _News.of(pool, joined, carried.size > 0.0, place)
+    news = _News.of(joined, carried.size > 0.0, place)
     drawn, best = Drawn.of(joined, carried, moved, alone.batches), _best_grade(joined, max_grade)
     together = evaluate_drawn(
         joined,
@@ -168,7 +169,7 @@ def evaluate_together_with_later_runs(
     )
     eligible = np.zeros(len(joined), dtype=np.bool_)
     eligible[place] = np.any([part.design.eligible for part in parts], axis=0)
-    news = _News.of(pool, joined, eligible, place)
+    news = _News.of(joined, eligible, place)
     return news.merged(alone, together, _best_grade(joined, max_grade))
 
 
@@ -230,7 +231,7 @@ def evaluate_topics_with_later_runs(
         judged=judged,
         **asked,
     )
-    return _News.of(pool, joined, judged, place).merged(alone, together, max_grade)
+    return _News.of(joined, judged, place).merged(alone, together, max_grade)
 
 
 def evaluate_active_with_later_runs(
@@ -274,7 +275,7 @@ def evaluate_active_with_later_runs(
     asked: _Asked = {"measures": measures, "max_grade": max_grade, "confidence": confidence}
     alone = drawn.evaluate(pool, labels=labels, batches=batches, **asked)
     together = drawn.evaluate(pool, labels=labels, batches=batches, valued=valued, **asked)
-    news = _News.of(pool, joined, valued.could_be_drawn, valued.place)
+    news = _News.of(joined, valued.could_be_drawn, valued.place)
     return news.merged(alone, together, max_grade)
 
 
@@ -290,23 +291,18 @@ class _Asked(TypedDict):
 class _News:
     """What the sample reaches of every run of a joined pool.
 
-    ``place``: where the pairs of the pool stand among all; ``added``: all others. ``own``: share of
-    eligible pairs among those of the pool and of the run itself, shape (k,).
+    ``place``: where the pairs of the pool stand among all; ``added``: all others.
     """
 
     place: IntArray
     added: BoolArray
     reach: Reach
-    own: FloatArray
 
     @classmethod
-    def of(cls, pool: Pool, joined: Pool, eligible: BoolArray, place: IntArray) -> "_News":
+    def of(cls, joined: Pool, eligible: BoolArray, place: IntArray) -> "_News":
         added = np.ones(len(joined), dtype=np.bool_)
         added[place] = False
-        news = np.bincount(joined.run[added[joined.entry_pair]], minlength=len(joined.runs))
-        pairs = len(pool) + news
-        own = 1.0 - (pairs - np.count_nonzero(eligible)) / pairs
-        return cls(place, added, Reach.of_design(joined, eligible), own)
+        return cls(place, added, Reach.of_design(joined, eligible))
 
     def of_all_pairs(self, predictions: FloatArray) -> FloatArray:
         """Predictions of the pool's pairs; NaN for those that only later runs have."""
@@ -328,7 +324,7 @@ class _News:
         measure, before = together.measure, _positions(alone.runs, among=together.runs)
         columns = _positions(together.runs, among=self.reach.pool.runs)
         if measure.family == "ratio":
-            support = np.minimum(self.reach.share(measure), self.own)[columns]
+            support = self.reach.support(measure, self.added)[columns]
             together = replace(together, support=support)
         return _with_numbers_of(alone, together, before)
 

@@ -21,6 +21,7 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, MeasureError
 from estimation.core.pool import Pool
 from estimation.core.preferences import BETWEEN, part_names
+from estimation.core.reach import Reach
 
 TOGETHER = ("iid", "poisson")
 _SUM_TOLERANCE = 1e-6
@@ -116,6 +117,11 @@ class PairCollection(Collection):
         return np.unique(np.concatenate([part.sample.pair for part in self.parts]))
 
     @property
+    def is_of_preferences(self) -> bool:
+        """Whether two documents at a time were judged."""
+        return self.measures[0].family == "preference"
+
+    @property
     def within_reach(self) -> BoolArray:
         """Whether any round could draw each pair, shape (N,)."""
         eligible = [part.design.eligible for part in self.parts]
@@ -133,6 +139,23 @@ class PairCollection(Collection):
         pool: Pool,
         place: IntArray,
         *,
+        measures: Sequence[Measure],
+        confidence: float,
+        interval: IntervalKind,
+    ) -> Evaluation:
+        found = self._estimated(pool, place, measures, confidence, interval)
+        eligible, added = self._reached(pool, place)
+        reach = Reach.of_design(pool, eligible)
+        results = (  # what one run adds to the pool is no loss of another
+            replace(result, support=reach.support(result.measure, added))
+            for result in found.results
+        )
+        return replace(found, results=tuple(results))
+
+    def _estimated(
+        self,
+        pool: Pool,
+        place: IntArray,
         measures: Sequence[Measure],
         confidence: float,
         interval: IntervalKind,

@@ -59,15 +59,22 @@ class Reach:
         first, second = self._inverse_chances
         return kish(_run_sums(first * weights), _run_sums(second * weights**2))
 
-    def support(self, measure: Measure) -> FloatArray:
+    def support(self, measure: Measure, added: BoolArray | None = None) -> FloatArray:
         """Return `share`; under a ratio measure no more than the share of pairs, shape (k,).
 
-        There every pair of the pool counts, also those that the run does not return.
+        There every pair of the pool counts, also those that the run does not return; of the pairs
+        `added`, which only later runs return and none of which is eligible, those of the run.
         """
         share = self.share(measure)
         if measure.family != "ratio":
             return share
-        return np.minimum(share, 1.0 - len(self._out_of_reach) / len(self.pool))
+        pairs, out = len(self.pool), len(self._out_of_reach)
+        if added is None:
+            return np.minimum(share, 1.0 - out / pairs)
+        own = np.bincount(
+            self.pool.run[added[self.pool.entry_pair]], minlength=len(self.pool.runs)
+        ) - np.count_nonzero(added)
+        return np.minimum(share, 1.0 - (out + own) / (pairs + own))
 
     def share(self, measure: Measure) -> FloatArray:
         """Return the share of every run's weight on eligible pairs, shape (k,).

@@ -34,7 +34,8 @@ def slack(
     ERR: a document out of reach can only add to a value, a topic's value is at most 1, and so the
     column's run gains at most the share of topics where it has one. Ratio measures: a pair of the
     pool changes the number of relevant documents for every run, and a difference within a topic by
-    at most 2; a pair that only later runs return counts for these alone, as one under ERR.
+    at most 2; a pair that only later runs return counts for these alone, whose values in the topic
+    it may raise or lower by at most 1.
 
     Where less than `LITTLE` of every run's weight is out of reach, gains are allowed for in full,
     without a look at every entry, which takes longer than all the rest where runs are deep.
@@ -78,12 +79,15 @@ def _of_topics(
     topics, runs = len(pool.topics), len(pool.runs)
     of_all, of_one = np.zeros((topics, 1)), np.zeros((topics, runs))
     entries = _entries_out_of_reach(pool, eligible)
-    entries = entries[pool.entry_weights(measure)[entries] > 0.0]
+    if measure.family != "ratio":  # there a document below the cutoff counts as well: in R
+        entries = entries[pool.entry_weights(measure)[entries] > 0.0]
     of_one[pool.topic[pool.entry_pair[entries]], pool.run[entries]] = 1.0
     if measure.family == "ratio":
-        of_all[pool.topic[~eligible if added is None else ~(eligible | added)]] = 2.0
-    most = np.maximum(of_all, of_one).sum(axis=0) / topics
-    return np.tile(most, (runs, 1))
+        of_all[pool.topic[~eligible if added is None else ~(eligible | added)]] = 1.0
+    own = (of_one * (1.0 - of_all)).sum(axis=0) / topics
+    if measure.family != "ratio":
+        return np.tile(own, (runs, 1))
+    return np.asarray(2.0 * of_all.sum() / topics + np.add.outer(own, own), dtype=np.float64)
 
 
 def _most_gained(pool: Pool, measure: Measure, eligible: BoolArray, max_grade: int) -> FloatArray:
@@ -109,7 +113,8 @@ def _most_gained(pool: Pool, measure: Measure, eligible: BoolArray, max_grade: i
         cells = run[:, :, None] * runs + run[:, None, :]
         in_common += np.bincount(cells.ravel(), (ahead - apart).ravel(), runs * runs)
     gains = best[None, :] - least[:, None] + in_common.reshape(runs, runs)
-    return np.maximum(gains, 0.0)
+    rounding = ROUNDING * np.add.outer(best, best)  # large terms that both have may hide small ones
+    return np.maximum(gains + rounding, 0.0)
 
 
 def _of_shared_pairs(entry_pair: IntArray) -> Iterator[IntArray]:

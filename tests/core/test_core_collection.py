@@ -155,6 +155,28 @@ def test_out_of_reach_documents_make_a_lower_bound(tiny_pool: Pool, ranked, meth
     assert result.support == pytest.approx([1.0 - weights[0] / (2 * weights.sum())], **EXACT)
 
 
+def test_what_one_run_adds_is_no_loss_of_another(good: PairCollection, ranked) -> None:
+    """Under AP: every pair of the pool counts for all, and what a run adds for itself."""
+    runs = {"late": ranked({"t1": "nc", "t2": "xm"}), "known": ranked(LATE)}
+    together = good.evaluate(runs, measures=[parse_measure("AP")]).results[0]
+    for tag, lists in runs.items():
+        alone = good.evaluate({tag: lists}, measures=[parse_measure("AP")]).results[0]
+        at = together.runs.index(tag)
+        assert together.support[at] == alone.support[0]
+        assert together.estimate.value[at] == alone.estimate.value[0]
+    assert sorted(together.support.tolist()) == pytest.approx([1 / 2, 1.0])
+
+
+@pytest.mark.parametrize("score", [1e160, -2e50, np.inf])
+def test_predictions_that_nobody_can_reckon_with_are_refused(
+    good: PairCollection, ranked, score: float
+) -> None:
+    lists = replace(ranked({"t1": "ab"}), scores=np.array([1.0, score]))
+    with pytest.raises(PoolError, match=r"between -1e\+50 and 1e\+50; the run 'far' has "):
+        good.evaluate({"far": lists}, measures=[parse_measure("MSE")])
+    assert good.evaluate({"far": lists}, measures=[DCG]).results
+
+
 def test_a_design_that_left_documents_out_says_so(tiny_pool: Pool, ranked) -> None:
     """The pool has b and c, but draws for gamma alone never reach them."""
     design = design_of(tiny_pool, "iid", goal=goals.single("gamma"), budget=4, batch_size=4)

@@ -379,7 +379,7 @@ def false_verdicts(measure: Measure, ranked, *, allow_for_the_rest: bool) -> tup
 def test_no_verdict_about_a_later_run_hangs_on_documents_out_of_reach(text: str, ranked) -> None:
     wrong, given = false_verdicts(parse_measure(text), ranked, allow_for_the_rest=True)
     assert wrong == 0
-    assert given > 0
+    assert (given > 0) == (not text.startswith("AP"))  # all topics have a document out of reach
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ ALLOWED = "only where the documents out of reach could not change that."
         ([row_of("a", support=0.5)], "AP", LIMIT,
          "a joined after the sample was drawn, which reaches 50 % of what AP counts for it "
          "(effective sample size 50). Its value takes the rest for not relevant, and it is called "
-         f"worse than another run {ALLOWED}"),
+         f"better or worse than another run {ALLOWED}"),
         ([row_of("a", support=0.5)], "MAE", LIMIT,
          "a joined after the sample was drawn, which reaches 50 % of what MAE counts for it "
          "(effective sample size 50). Its value is a lower bound, and it is called better than "

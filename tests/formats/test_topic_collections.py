@@ -2,7 +2,7 @@
 
 import pytest
 
-from estimation.core.measures import parse_measure
+from estimation.core.measures import MeasureError, parse_measure
 from estimation.core.pool import Pool, build_pool
 from estimation.core.queries.designs import draw_queries
 from estimation.core.topic_collection import TopicCollection
@@ -21,6 +21,7 @@ from tests.formats.collection_files import (
     assert_bad_fact,
     assert_read_back,
     cell,
+    fact,
     facts_of,
     first,
     first_with,
@@ -269,6 +270,16 @@ def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         "expected at most 9 bytes, found more",
     )
     assert refused(topics, "MAX_DRAWS", 1)[0] == f"c.zip/{DRAWS}"
+
+
+def test_what_it_was_made_for_says_nothing_of_what_was_judged() -> None:
+    """It is only told, and what cannot be estimated is said when it is asked for."""
+    found, _ = read(repacked(GOOD, FACTS, fact("measures", ["wSwaps"])))
+    assert found is not None
+    assert not found.is_of_preferences
+    with pytest.raises(MeasureError, match="wSwaps cannot be computed from topics"):
+        found.evaluate({"run0": RUNS["run0"]}, measures=found.measures)
+    assert found.evaluate({"run0": RUNS["run0"]}, measures=[parse_measure("P@2")]).results
 
 
 def test_what_no_reader_would_take_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
