@@ -34,6 +34,7 @@ from estimation.core.pool import Pool
 from estimation.core.ranks import Ranking, rank_runs
 from estimation.core.reach import Reach
 from estimation.core.slack import slack
+from estimation.core.unknown import Reasons, all_known
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,9 @@ class EstimatorResult:
     difference_df : ndarray of float64, shape (k, k)
         Degrees of freedom of each difference. Of ``ht`` beside ``is``, by which runs are not
         compared, they are not worked out: they are 1, the least there can be.
+    unknown : ndarray of int8, shape (k,)
+        Why a value is not known, a `Reason`; 0 where it is known. What is not known has numbers
+        all the same, unbiased ones, but nobody should read anything into them.
     difference_bound : Bound or None
         With a guaranteed kind of interval: the guarantee for the differences.
     """
@@ -65,6 +69,7 @@ class EstimatorResult:
     high: FloatArray
     covariance: FloatArray
     difference_df: FloatArray
+    unknown: Reasons
     difference_bound: Bound | None = None
 
 
@@ -396,6 +401,7 @@ def _with_intervals(
         high=np.maximum(np.minimum(high, highest), low),
         covariance=estimate.covariance,
         difference_df=difference_df,
+        unknown=all_known(len(limit)),
     )
 
 

@@ -26,7 +26,7 @@ and from how many documents it has.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -55,7 +55,7 @@ from estimation.core.queries.designs import labeled_pairs
 from estimation.core.reach import Reach
 from estimation.core.rounds import TopicRound
 
-OF_ONE_RUN = ("value", "se", "df", "low", "high")
+OF_ONE_RUN = ("value", "se", "df", "low", "high", "unknown")
 
 
 def evaluate_with_later_runs(
@@ -368,12 +368,12 @@ def _with_numbers_of(alone: MeasureResult, together: MeasureResult, at: IntArray
 
     def estimator(name: str, now: EstimatorResult) -> EstimatorResult:
         before = alone.estimators[name]
-        value, se, df, low, high = (
-            kept(getattr(before, each), getattr(now, each)) for each in OF_ONE_RUN
-        )
+        of_one: dict[str, Any] = {
+            each: kept(getattr(before, each), getattr(now, each)) for each in OF_ONE_RUN
+        }
         covariance = now.covariance.copy()
         covariance[np.ix_(at, at)] = before.covariance
-        return replace(now, value=value, se=se, df=df, low=low, high=high, covariance=covariance)
+        return replace(now, covariance=covariance, **of_one)
 
     by_topic = together.by_topic.copy()
     by_topic[:, at] = alone.by_topic

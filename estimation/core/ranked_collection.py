@@ -239,4 +239,5 @@ def _of_runs(found: EstimatorResult, at: IntArray) -> EstimatorResult:
         high=found.high[at],
         covariance=found.covariance[square],
         difference_df=found.difference_df[square],
+        unknown=found.unknown[at],
     )

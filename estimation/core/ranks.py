@@ -9,6 +9,7 @@ from scipy import special
 
 from estimation.core.arrays import FloatArray, IntArray, check_confidence, refuse
 from estimation.core.intervals import ROUNDING, Bound, difference_variances, student_quantile
+from estimation.core.unknown import Reasons, all_known
 
 # Guaranteed p-values: the smallest one, and halvings of its logarithm on the way to each.
 LEAST_P = 1e-12
@@ -38,6 +39,9 @@ class Ranking:
     adjusted_p : ndarray of float64, shape (k, k)
         Two-sided p-values of "no difference", adjusted by Holm over all pairs of runs; 1 on the
         diagonal.
+    unknown : ndarray of int8, shape (k, k)
+        Why a difference is not known, a `Reason`; 0 where it is known, and on the diagonal. No
+        verdict is about a difference that is not known.
     """
 
     order: IntArray
@@ -50,6 +54,7 @@ class Ranking:
     difference_df: FloatArray
     margin: FloatArray
     adjusted_p: FloatArray
+    unknown: Reasons
 
 
 def rank_runs(
@@ -118,6 +123,7 @@ def rank_runs(
         difference_df=df,
         margin=margin,
         adjusted_p=adjusted,
+        unknown=all_known(len(tags), len(tags)),
     )
 
 

@@ -32,6 +32,7 @@ from estimation.core.queries.designs import QueryDesign, QuerySample, draw_queri
 from estimation.core.queries.estimates import QueryResult, evaluate_queries
 from estimation.core.ranks import rank_runs
 from estimation.core.reach import Reach
+from estimation.core.unknown import all_known
 
 CODES = {"ratio": "sn", "unbiased": "is"}
 """Short names of the query estimators: self-normalized, importance sampling."""
@@ -200,6 +201,7 @@ def _measure_result(
         high=result.high,
         covariance=result.covariance,
         difference_df=result.difference_df,
+        unknown=all_known(len(result.runs)),
     )
     return MeasureResult(
         measure=result.measure,

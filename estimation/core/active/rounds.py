@@ -25,6 +25,7 @@ from estimation.core.measures import Measure, check_measures
 from estimation.core.pool import Pool
 from estimation.core.ranks import rank_runs
 from estimation.core.reach import Reach
+from estimation.core.unknown import all_known
 
 PLAN_FORMAT = "evalsite-active-plan-1"
 UNIFORM_SHARE = 0.1
@@ -327,6 +328,7 @@ def _with_intervals(
         high=np.where(unseen, highest, np.minimum(student.high, highest)),
         covariance=found.covariance,
         difference_df=np.full((runs, runs), degrees),
+        unknown=all_known(runs),
     )
 
 

@@ -1,0 +1,28 @@
+"""What a sample does not tell: values and differences that are not known, and why.
+
+A value or a difference about which the judged pairs say next to nothing is *unknown*: it is shown
+without a point, gives no verdict and narrows no possible rank. Why it is unknown is a `Reason`.
+"""
+
+from enum import IntEnum
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Reason(IntEnum):
+    """Why a value or a difference is not known; `KNOWN` if it is."""
+
+    KNOWN = 0
+    FEW_FOUND = 1  # too few pairs with a gain were found among those that count for it
+    OTHER_GOAL = 2  # the same, of a run that the sample was not made for
+    FEW_RELEVANT = 3  # ratio measures: too few relevant documents were found in the topics
+
+
+Reasons: TypeAlias = NDArray[np.int8]  # of `Reason`, in the shape of what they are about
+
+
+def all_known(*shape: int) -> Reasons:
+    """Return that everything is known."""
+    return np.full(shape, Reason.KNOWN, dtype=np.int8)
