@@ -104,7 +104,7 @@ class Served:
     draws: IntArray
 
 
-def draw(pool: Pool, design: Design, *, seed: str) -> Sample:
+def draw(pool: Pool, design: Design, *, seed: str, numbers: FloatArray | None = None) -> Sample:
     """Draw the sample of all batches; every prefix of batches is an exact sample of the design.
 
     ``poisson``: pair i enters with the first batch b for which h_i < min(1, c_b * size_i), h_i
@@ -118,26 +118,38 @@ def draw(pool: Pool, design: Design, *, seed: str) -> Sample:
         The design must have been made for this pool.
     seed : str
         Any text.
+    numbers : ndarray of float64, shape (N,), optional
+        `permanent_random_numbers` of the pool and the seed, where somebody has them already: many
+        designs may be drawn with one seed. They change nothing about the sample.
 
     Raises
     ------
     ValueError
-        If the design belongs to another pool, or the seed is no text.
+        If the design belongs to another pool, the seed is no text, or the numbers are not those
+        of as many pairs.
     """
     check_seed(seed)
     if design.pool_digest != pool.digest:
         raise ValueError("the design belongs to another pool")
+    if numbers is not None and numbers.shape != (len(pool),):
+        raise ValueError(f"numbers must be {len(pool)}, one per pair, not {numbers.shape}")
     if design.with_replacement:
         return _draw_with_replacement(pool, design, seed)
-    return _draw_without_replacement(pool, design, seed)
+    return _draw_without_replacement(pool, design, seed, numbers)
 
 
-def _draw_without_replacement(pool: Pool, design: Design, seed: str) -> Sample:
+def _draw_without_replacement(
+    pool: Pool, design: Design, seed: str, known: FloatArray | None
+) -> Sample:
     candidates = np.flatnonzero(design.eligible)
     constants = design.steps
     if design.method == "poisson":
         candidates = np.flatnonzero(design.inclusion() > 0.0)
-    numbers = permanent_random_numbers(pool, seed=seed, pairs=candidates) / design.size[candidates]
+    if known is None:
+        numbers = permanent_random_numbers(pool, seed=seed, pairs=candidates)
+    else:
+        numbers = known[candidates]
+    numbers = numbers / design.size[candidates]
     if design.method == "priority":
         constants = _priority_constants(numbers, design)
     entry = np.searchsorted(constants, numbers, side="right")

@@ -50,9 +50,22 @@ class JudgedCollection:
         """The best grade of the qrels, at least 1."""
         return max(1, *self.grades.values())
 
-    def pool(self, tags: Sequence[str], *, depth: int) -> Pool:
-        """Pool the top of some runs."""
-        return build_pool(self.topics, {tag: self.runs[tag] for tag in tags}, depth=depth)
+    def pool(self, *, depth: int) -> Pool:
+        """Pool the top of all runs."""
+        return build_pool(self.topics, self.runs, depth=depth)
+
+    def only(self, tags: Sequence[str]) -> "JudgedCollection":
+        """Keep some runs, as if there had been no others: the topics are those that they answer."""
+        for tag in tags:
+            if tag not in self.runs:
+                listed = ", ".join(self.runs)
+                raise CommandError(f"--runs: there is no run {tag!r}; there are {listed}.")
+        kept = {tag: lists for tag, lists in self.runs.items() if tag in tags}
+        answered = {topic for lists in kept.values() for topic in lists.topics}
+        topics = tuple(topic for topic in self.topics if topic in answered)
+        if not topics:
+            raise CommandError(f"--runs {','.join(tags)}: they answer no topic of the qrels.")
+        return JudgedCollection(topics, kept, self.grades)
 
     def only_fully_judged(self, depth: int) -> "JudgedCollection":
         """Keep the runs with `depth` documents for every topic, all of them judged."""

@@ -36,6 +36,7 @@ class Plan:
 
     measure: Measure
     goals: tuple[str, ...]
+    runs: tuple[str, ...] | None
     systems: tuple[str, ...] | None
     baseline: str | None
     methods: tuple[str, ...]
@@ -46,6 +47,8 @@ class Plan:
     budgets: tuple[int, ...] | None
     unit: Unit
     trials: int
+    looks: int
+    jobs: int
     seed: str
     depth: int
     assessors: Assessors
@@ -62,12 +65,15 @@ def read_plan(options: Mapping[str, Any]) -> Plan:
     rule = options["prior_rule"] and _name("--prior-rule", options["prior_rule"], RULES)
     labels = _whole("--labels-per-pair", options["labels_per_pair"])
     interval = _interval(options["interval"], measure)
+    looks = _whole("--looks", options["looks"])
+    able = _able(measure, interval, has_grades=predicted is not None)
     return Plan(
         measure=measure,
         goals=kinds,
+        runs=options["only_runs"] and _split("--runs", options["only_runs"]),
         systems=options["systems"] and _split("--systems", options["systems"]),
         baseline=options["baseline"],
-        methods=_methods(options["method"], measure, interval, has_grades=predicted is not None),
+        methods=_methods(options["method"], measure, interval, able, looks),
         takes_what_works=options["method"] == ALL,
         prior=prior,
         predicted=predicted,
@@ -75,6 +81,8 @@ def read_plan(options: Mapping[str, Any]) -> Plan:
         budgets=options["budget"] and _budgets(options["budget"]),
         unit=cast(Unit, _name("--budget-unit", options["budget_unit"], UNITS)),
         trials=_whole("--trials", options["trials"]),
+        looks=looks,
+        jobs=_whole("--jobs", options["jobs"]),
         seed=str(options["seed"]),
         depth=_depth(options["depth"], measure),
         assessors=Assessors(labels, _noise(options["assessor_noise"], measure)),
@@ -188,18 +196,19 @@ def _interval(text: object, measure: Measure) -> IntervalKind:
     return kind
 
 
+def _able(measure: Measure, interval: IntervalKind, *, has_grades: bool) -> tuple[str, ...]:
+    names = methods_for(measure, interval=interval)
+    return tuple(name for name in names if has_grades or name != HELPED_METHOD)
+
+
 def _methods(
-    text: object, measure: Measure, interval: IntervalKind, *, has_grades: bool
+    text: object, measure: Measure, interval: IntervalKind, able: tuple[str, ...], looks: int
 ) -> tuple[str, ...]:
-    able = [
-        name
-        for name in methods_for(measure, interval=interval)
-        if has_grades or name != HELPED_METHOD
-    ]
     if text is None:
-        return tuple(name for name in DEFAULT_METHODS if name in able) or tuple(able)
+        able = tuple(name for name in able if looks == 1 or METHODS[name].has_batches)
+        return tuple(name for name in DEFAULT_METHODS if name in able) or able
     if text == ALL:
-        return tuple(able)
+        return able
     methods = _names("--method", text, (*METHODS, ALL))
     for name in methods:
         if name not in able:

@@ -5,15 +5,15 @@ A trial draws pairs by a method, looks up their grades as if assessors gave them
 estimates are off by. To add a method, add one entry to `METHODS`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TypeAlias
+from functools import lru_cache, partial
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from estimation.core.active.estimates import estimate as estimate_active
 from estimation.core.active.lists import make_frame
+from estimation.core.active.rounds import UNIFORM_SHARE, ActivePlan, ActiveRound
 from estimation.core.active.sampling import plan_batch, start
 from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.baselines.estimates import covariance as selection_covariance
@@ -22,25 +22,27 @@ from estimation.core.baselines.select import select
 from estimation.core.baselines.selections import Selection, contribution, sampling_budgets
 from estimation.core.designs import WITH_REPLACEMENT, Design, make_design
 from estimation.core.designs import Method as Drawing
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
+from estimation.core.draws import draw, permanent_random_numbers
+from estimation.core.evaluation import Evaluation, evaluate
 from estimation.core.interval_kinds import IntervalKind, check_interval, interval_kinds
 from estimation.core.intervals import Bound, student_intervals
 from estimation.core.measures import KINDS, Measure
+from estimation.core.pool import Pool
 from estimation.core.priors import make_prior
 from estimation.core.queries.designs import (
+    QueryDesign,
     draw_queries,
     judged_depth,
-    labeled_pairs,
     labeling_costs,
     make_query_design,
 )
-from estimation.core.queries.estimates import evaluate_queries
 from estimation.core.queries.grade_models import uniform_grades
+from estimation.core.rounds import TopicRound
+from estimation.core.trials.honesty import Claims
 from estimation.core.trials.settings import Setting, TrialError
 
 MAX_DRAWS = 1_000_000
-UNIFORM_SHARE = 0.1  # of active sampling: its unbiased estimator needs some
+PER_TOPIC = 3  # documents of a topic in a round of active sampling, as published
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +70,26 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """One trial: values of all runs (k,), distinct judged pairs, errors if the method has them."""
+    """One trial: values of all runs (k,), distinct judged pairs, errors if the method has them.
+
+    ``looks``: what is told at each look, the last of which is at these values. None if the method
+    has no intervals.
+    """
 
     value: FloatArray
     judged_pairs: int
     spread: Spread | None
+    looks: tuple[Claims, ...] = ()
+
+    @classmethod
+    def of(cls, looks: Sequence[Evaluation]) -> "Outcome":
+        """Return what a method tells whose rounds the application has."""
+        results = [each.results[0] for each in looks]
+        found = results[-1].estimate
+        spread = Spread(
+            found.covariance, found.difference_df, found.low, found.high, found.difference_bound
+        )
+        return cls(found.value, looks[-1].judged_pairs, spread, tuple(map(Claims.of, results)))
 
 
 Player: TypeAlias = Callable[[str], Outcome]  # plays the trial of a seed
@@ -89,11 +106,14 @@ class Method:
         Does once what does not depend on the trial, and returns what plays trials.
     estimates : callable
         Whether the method has an estimator for a measure.
+    has_batches : bool
+        Whether it can be looked at before the budget is spent.
     """
 
     name: str
     prepare: Callable[[Setting], Player]
     estimates: Callable[[Measure], bool]
+    has_batches: bool = True
 
 
 def _designed(name: Drawing, setting: Setting, *, predictions: FloatArray | None = None) -> Player:
@@ -101,8 +121,10 @@ def _designed(name: Drawing, setting: Setting, *, predictions: FloatArray | None
     pool, design = setting.pool, _design(name, setting)
 
     def play(seed: str) -> Outcome:
-        sample = draw(pool, design, seed=seed)
-        evaluation = evaluate(
+        numbers = None if design.with_replacement else _numbers(pool, seed)
+        sample = draw(pool, design, seed=seed, numbers=numbers)
+        seen = partial(
+            evaluate,
             pool,
             design,
             sample,
@@ -112,13 +134,15 @@ def _designed(name: Drawing, setting: Setting, *, predictions: FloatArray | None
             interval=setting.interval,
             predictions=predictions,
         )
-        found = evaluation.results[0].estimate
-        spread = Spread(
-            found.covariance, found.difference_df, found.low, found.high, found.difference_bound
-        )
-        return Outcome(found.value, evaluation.judged_pairs, spread)
+        return Outcome.of([seen(batches=look) for look in _looks(setting)])
 
     return play
+
+
+@lru_cache(maxsize=1)
+def _numbers(pool: Pool, seed: str) -> FloatArray:
+    """Of the latest trial. Hashing takes longer than all else, and its contests have them alike."""
+    return frozen(permanent_random_numbers(pool, seed=seed))
 
 
 def _helped(setting: Setting) -> Player:
@@ -146,31 +170,57 @@ def _design(name: Drawing, setting: Setting) -> Design:
         measure=measure,
         prior=prior,
         budget=budget,
-        batch_size=budget,
+        batch_size=budget if calibrate else -(-budget // setting.looks),
         method=name,
         rule=setting.rule,
     )
-    return _calibrated(design, setting.budget) if calibrate else design
+    if calibrate:
+        design = _calibrated(design, setting.budget, looks=setting.looks)
+    return _cut(setting, design)
 
 
-def _calibrated(design: Design, pairs: int) -> Design:
-    """The same distribution with as many draws as come closest to so many expected pairs."""
+def _looks(setting: Setting) -> range:
+    return range(1, setting.looks + 1)
 
+
+AnyDesign = TypeVar("AnyDesign", Design, QueryDesign)
+
+
+def _cut(setting: Setting, design: AnyDesign) -> AnyDesign:
+    """The design itself, if it has a batch for each look."""
+    if design.batches != setting.looks:
+        found = f"a budget of {setting.budget} cannot be cut into so many equal batches"
+        raise TrialError(f"looks must be fewer than {setting.looks}: {found}")
+    return design
+
+
+def _calibrated(design: Design, pairs: int, *, looks: int = 1) -> Design:
+    """The same distribution with as many draws as come closest to so many expected pairs.
+
+    After each look they come closest to as large a part of the pairs.
+    """
+    wanted = np.arange(1, looks + 1) * pairs / looks
+    steps = np.unique([_nearest_step(design, each) for each in wanted.tolist()])
+    draws = int(steps[-1]) * design.strata
+    return replace(design, steps=frozen(steps.astype(np.float64)), budget=draws, batch_size=draws)
+
+
+def _nearest_step(design: Design, pairs: float) -> int:
     def expected(step: int) -> float:
         return float(design.inclusion_after(float(step)).sum())
 
     least, most = (1 if design.strata > 1 else 2), MAX_DRAWS // design.strata
     if expected(most) < pairs:
         reached = f"{expected(most):.0f} pairs in {MAX_DRAWS} draws"
-        raise TrialError(f"budget: {design.method} reaches {reached}, not {pairs}; it needs less")
+        raise TrialError(
+            f"budget: {design.method} reaches {reached}, not {pairs:.12g}; it needs less"
+        )
     below, enough = 0, most
     while enough - below > 1:
         middle = (below + enough) // 2
         below, enough = (below, middle) if expected(middle) >= pairs else (middle, enough)
     nearest = min((enough, below), key=lambda step: abs(expected(step) - pairs))
-    step = max(nearest, least)
-    draws = step * design.strata
-    return replace(design, steps=frozen(np.array([float(step)])), budget=draws, batch_size=draws)
+    return max(nearest, least)
 
 
 def _queried(setting: Setting) -> Player:
@@ -178,30 +228,28 @@ def _queried(setting: Setting) -> Player:
     pool, measure = setting.pool, setting.measure
     depth = judged_depth(pool, [measure])
     costs = labeling_costs(pool, runs=pool.runs, depth=depth)
+    budget = min(float(setting.budget), float(costs.sum()))
     design = make_query_design(
         pool,
         goal=setting.goal,
         measure=measure,
         model=uniform_grades(pool, max_grade=setting.max_grade),
-        budget=min(float(setting.budget), float(costs.sum())),
+        budget=budget,
+        batch_budget=budget / setting.looks,
         reported=pool.runs,
     )
-    needed = labeled_pairs(pool, runs=design.runs, depth=design.depth)
+    design = _cut(setting, design)
 
     def play(seed: str) -> Outcome:
-        sample = draw_queries(pool, design, seed=seed)
-        pairs = np.flatnonzero(needed & np.isin(pool.topic, sample.topic))
-        evaluation = evaluate_queries(
+        drawn = TopicRound(design, draw_queries(pool, design, seed=seed))
+        seen = partial(
+            drawn.evaluate,
             pool,
-            design,
-            sample,
-            labels=setting.rows(seed, pairs),
+            labels=setting.rows(seed, drawn.served(pool).pair),
             measures=[measure],
             max_grade=setting.max_grade,
         )
-        found = evaluation.results[0]
-        spread = Spread(found.covariance, found.difference_df, found.low, found.high)
-        return Outcome(found.value, evaluation.judged_pairs, spread)
+        return Outcome.of([seen(batches=look) for look in _looks(setting)])
 
     return play
 
@@ -212,20 +260,42 @@ def _active(setting: Setting) -> Player:
     limits = sampling_budgets(pool, contribution(pool, None).sizes, setting.budget)
     frame = make_frame(pool)
     relevant = int(dict(measure.params).get("rel", 1))
+    plan = ActivePlan(limits, PER_TOPIC, relevant, pool.digest)
+    batches = _active_looks(setting, plan)
 
     def play(seed: str) -> Outcome:
-        state = start(frame, seed=seed, relevant_from=relevant, uniform_share=UNIFORM_SHARE)
+        state = start(
+            frame,
+            seed=seed,
+            batch_size=PER_TOPIC,
+            relevant_from=relevant,
+            uniform_share=UNIFORM_SHARE,
+        )
         labels = setting.rows(seed, state.pair)
         while (planned := plan_batch(frame, state, labels=labels, limits=limits)) is not state:
             state, labels = planned, setting.rows(seed, planned.pair)
-        (found,) = estimate_active(
-            frame, state, labels=labels, measures=[str(measure)], form="sequential"
+        seen = partial(
+            ActiveRound(plan, state).evaluate,
+            pool,
+            labels=labels,
+            measures=[measure],
+            max_grade=setting.max_grade,
         )
-        df = float(len(state.pair) - np.count_nonzero(limits))
-        spread = Spread.of(found.value, found.covariance, df=df)
-        return Outcome(found.value, len(state.pair), spread)
+        return Outcome.of([seen(batches=batch) for batch in batches])
 
     return play
+
+
+def _active_looks(setting: Setting, plan: ActivePlan) -> list[int]:
+    """The first batch at which each share of the budget is spent."""
+    every = range(1, plan.batches + 1)
+    spent = [int(np.minimum(plan.limits, batch * PER_TOPIC).sum()) for batch in every]
+    shares = [-(-plan.budget * look // setting.looks) for look in _looks(setting)]
+    looks = [int(batch) + 1 for batch in np.searchsorted(spent, shares)]
+    if len(set(looks)) < setting.looks:
+        found = f"a budget of {setting.budget} has {plan.batches} batches"
+        raise TrialError(f"looks must be fewer than {setting.looks}: {found}")
+    return looks
 
 
 def _selected(name: str, setting: Setting) -> Player:
@@ -240,7 +310,8 @@ def _selected(name: str, setting: Setting) -> Player:
             estimate_selection(pool, selection, grades=grades, measure=measure) for grades in given
         ]
         value = np.mean(estimates, axis=0)
-        return Outcome(value, len(selection), _selection_spread(setting, selection, given, value))
+        spread = _selection_spread(setting, selection, given, value)
+        return Outcome(value, len(selection), spread, _without_verdicts(spread))
 
     # What `select` refuses depends on the budget, not on the seed.
     select(pool, name, grades=setting.grades, budget=setting.budget, seed="")
@@ -260,6 +331,12 @@ def _selection_spread(
     )
     freedom = len(selection.topics) - 1 if whole else len(selection) - len(selection.topics)
     return Spread.of(value, covariance, df=float(freedom))
+
+
+def _without_verdicts(spread: Spread | None) -> tuple[Claims, ...]:
+    if spread is None:
+        return ()
+    return (Claims(spread.low, spread.high, np.ones(len(spread.low), dtype=np.bool_)),)
 
 
 def _by_design(measure: Measure) -> bool:
@@ -299,12 +376,12 @@ METHODS: Mapping[str, Method] = {
         Method("per-query", partial(_designed, "per-query"), _by_design),
         Method("query", _queried, _by_topic),
         Method("active", _active, _actively),
-        Method("uniform", partial(_selected, "uniform"), _by_sample),
-        Method("stratified", partial(_selected, "stratified"), _by_sample),
-        Method("top", partial(_selected, "top"), _from_judged),
-        Method("deep", partial(_selected, "deep"), _from_judged),
-        Method("mtf", partial(_selected, "mtf"), _from_judged),
-        Method("mab", partial(_selected, "mab"), _from_judged),
+        Method("uniform", partial(_selected, "uniform"), _by_sample, has_batches=False),
+        Method("stratified", partial(_selected, "stratified"), _by_sample, has_batches=False),
+        Method("top", partial(_selected, "top"), _from_judged, has_batches=False),
+        Method("deep", partial(_selected, "deep"), _from_judged, has_batches=False),
+        Method("mtf", partial(_selected, "mtf"), _from_judged, has_batches=False),
+        Method("mab", partial(_selected, "mab"), _from_judged, has_batches=False),
     )
 }
 
@@ -325,8 +402,8 @@ def prepare(setting: Setting, method: str) -> Player:
     Raises
     ------
     TrialError
-        If there is no such method, or it has no estimator for the measure; the message lists
-        those that have.
+        If there is no such method, or it has no estimator for the measure, or no batches to look
+        at; the message lists those that have.
     ValueError
         If the method cannot work with the goal, the budget, the prior or the kind of intervals.
     """
@@ -337,4 +414,8 @@ def prepare(setting: Setting, method: str) -> Player:
         able = f"these do: {', '.join(others)}" if others else "and neither does any other"
         raise TrialError(f"method {method} does not estimate {setting.measure}; {able}")
     check_interval(setting.interval, method=method)
+    if setting.looks > 1 and not METHODS[method].has_batches:
+        able = ", ".join(name for name in methods_for(setting.measure) if METHODS[name].has_batches)
+        why = f"the method {method}, which has no batches, not {setting.looks}; these have: {able}"
+        raise TrialError(f"looks must be 1 for {why}")
     return METHODS[method].prepare(setting)

@@ -1,7 +1,7 @@
 """Plays trials of a method and reports how far its estimates are from the truth."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,16 +9,25 @@ import numpy as np
 from estimation.core.arrays import FloatArray, IntArray, check_whole
 from estimation.core.goals import Goal
 from estimation.core.intervals import Bound, difference_variances, student_intervals
-from estimation.core.trials.methods import Outcome, Player, Spread
+from estimation.core.trials.honesty import (
+    Checked,
+    Honesty,
+    Truth,
+    check,
+    honesty,
+    signs,
+    within,
+)
+from estimation.core.trials.methods import Player, Spread
+from estimation.core.trials.processes import in_processes
 from estimation.core.trials.settings import Setting, TrialError
 
 CONFIDENCE = 0.95
-TIED = 1e-12  # of the largest value: differences below it are rounding
 
 
 @dataclass(frozen=True)
 class Report:
-    """How a method did. Errors are of what the goal asks for:
+    """How a method did. Errors are of what the goal asks for, after the last look:
 
     ============ ===================================================
     goal         compared with the truth
@@ -33,7 +42,7 @@ class Report:
     Attributes
     ----------
     method, goal, measure : str
-    budget, trials : int
+    budget, trials, looks : int
     systems : tuple of str
         The goal's runs, the baseline last.
     judged_pairs : float
@@ -52,8 +61,11 @@ class Report:
     kendall_tau : float or None
         Mean over trials of `kendall_tau` between estimated and true values of the systems. None
         if there is one system or all are truly equal.
+    honesty : Honesty
+        Of what is told about all runs of the pool, whatever the goal, at all looks.
     seconds_per_trial : float
-        Wall-clock time to draw, judge and estimate.
+        Wall-clock time to draw, judge and estimate, in the process that did it. Of methods that
+        share their random numbers the first has their time.
     """
 
     method: str
@@ -61,6 +73,7 @@ class Report:
     measure: str
     budget: int
     trials: int
+    looks: int
     systems: tuple[str, ...]
     judged_pairs: float
     rmse: float
@@ -69,16 +82,75 @@ class Report:
     coverage: float | None
     half_width: float | None
     kendall_tau: float | None
+    honesty: Honesty
     seconds_per_trial: float
 
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """What a report needs of one outcome: values, and ends of the goal's intervals if any."""
+    """What a report needs of one outcome: ends of the goal's intervals and claims, if any."""
 
     value: FloatArray
     judged_pairs: int
     limits: tuple[FloatArray, FloatArray] | None
+    checked: Checked | None
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """A setting and a method, whose `player` is from `prepare`, for just these."""
+
+    setting: Setting
+    method: str
+    player: Player
+
+
+def play_contests(
+    contests: Sequence[Contest],
+    *,
+    trials: int,
+    seed: str,
+    jobs: int = 1,
+    after_each: Callable[[], None] = lambda: None,
+) -> list[Report]:
+    """Play trials of every contest, the t-th (from 0) with the seed "<seed>/<t>", and report.
+
+    A report, but for its time, is a function of setting, method, trials and seed. All contests of
+    a trial are played before the next trial, because they share their random numbers.
+
+    Parameters
+    ----------
+    contests : sequence of Contest
+    trials : int
+        At least 1.
+    seed : str
+    jobs : int
+        Number of processes to play trials in, at least 1.
+    after_each : callable
+        Called after every trial.
+
+    Raises
+    ------
+    TrialError
+        If there is no trial to play.
+    ValueError
+        If jobs is out of range.
+    """
+    check_whole(trials, name="trials", error=TrialError)
+    referees = [_Referee.of(each) for each in contests]
+
+    def play(number: int) -> list[_Trial]:
+        return [each.play(f"{seed}/{number}") for each in referees]
+
+    played = []
+    for trial in in_processes(play, trials, jobs=jobs):
+        played.append(trial)
+        after_each()
+    return [
+        _report(referee, list(column))
+        for referee, column in zip(referees, zip(*played, strict=True), strict=True)
+    ]
 
 
 def play_trials(
@@ -88,30 +160,40 @@ def play_trials(
     *,
     trials: int,
     seed: str,
+    jobs: int = 1,
     after_each: Callable[[], None] = lambda: None,
 ) -> Report:
-    """Play trials, the t-th (from 0) with the seed "<seed>/<t>", and report.
+    """Play a single contest; see `play_contests`."""
+    contests = [Contest(setting, method, player)]
+    return play_contests(contests, trials=trials, seed=seed, jobs=jobs, after_each=after_each)[0]
 
-    The report, but for its time, is a function of setting, method, trials and seed.
 
-    Parameters
-    ----------
-    player : callable
-        From `prepare`, for the same setting and method.
-    trials : int
-        At least 1.
-    seed : str
-    after_each : callable
-        Called after every trial.
-    """
-    check_whole(trials, name="trials", error=TrialError)
-    started = time.perf_counter()
-    played = []
-    for number in range(trials):
-        played.append(_reduced(setting, player(f"{seed}/{number}")))
-        after_each()
-    seconds = (time.perf_counter() - started) / trials
-    return _report(setting, method, played, seconds)
+@dataclass(frozen=True, eq=False)
+class _Referee:
+    """Holds trials of a contest against what is worked out once: goal's runs, truth of all runs."""
+
+    contest: Contest
+    runs: IntArray
+    truth: Truth
+
+    @classmethod
+    def of(cls, contest: Contest) -> "_Referee":
+        setting = contest.setting
+        lower = setting.measure.lower_is_better
+        return cls(contest, setting.runs, Truth.of(setting.truth(), lower_is_better=lower))
+
+    def play(self, seed: str) -> _Trial:
+        started = time.perf_counter()
+        outcome = self.contest.player(seed)
+        value, spread, looks = outcome.value, outcome.spread, outcome.looks
+        goal = self.contest.setting.goal
+        return _Trial(
+            value=value[self.runs],
+            judged_pairs=outcome.judged_pairs,
+            limits=None if spread is None else _limits(goal, self.runs, value, spread),
+            checked=check(looks, self.truth) if looks else None,
+            seconds=time.perf_counter() - started,
+        )
 
 
 def compared(goal: Goal, values: FloatArray) -> FloatArray:
@@ -129,31 +211,21 @@ def kendall_tau(estimated: FloatArray, true: FloatArray) -> float | None:
     0 if all estimates are equal, which orders nothing; None if all true values are. Values that
     differ by rounding only are equal.
     """
-    signs = [_order(estimated), _order(true)]
-    pairs = [np.count_nonzero(each) for each in signs]
+    orders = [signs(estimated), signs(true)]
+    pairs = [np.count_nonzero(each) for each in orders]
     if pairs[1] == 0:
         return None
-    return float(np.sum(signs[0] * signs[1]) / np.sqrt(pairs[0] * pairs[1])) if pairs[0] else 0.0
+    return float(np.sum(orders[0] * orders[1]) / np.sqrt(pairs[0] * pairs[1])) if pairs[0] else 0.0
 
 
-def _order(values: FloatArray) -> FloatArray:
-    difference = np.subtract.outer(values, values)
-    difference[np.abs(difference) <= TIED * np.abs(values).max()] = 0.0
-    return np.sign(difference)
-
-
-def _reduced(setting: Setting, outcome: Outcome) -> _Trial:
-    limits = None if outcome.spread is None else _limits(setting, outcome.value, outcome.spread)
-    return _Trial(outcome.value[setting.runs], outcome.judged_pairs, limits)
-
-
-def _limits(setting: Setting, value: FloatArray, spread: Spread) -> tuple[FloatArray, FloatArray]:
+def _limits(
+    goal: Goal, runs: IntArray, value: FloatArray, spread: Spread
+) -> tuple[FloatArray, FloatArray]:
     """Intervals of what the goal asks for.
 
     The difference from the mean is the mean of the differences from the runs, and gets the median
     of their degrees of freedom.
     """
-    goal, runs = setting.goal, setting.runs
     if goal.kind in ("single", "absolute"):
         return spread.low[runs], spread.high[runs]
     if spread.differences is not None:
@@ -192,8 +264,9 @@ def _guaranteed_limits(
     return wanted - below, wanted + above
 
 
-def _report(setting: Setting, method: str, played: list[_Trial], seconds: float) -> Report:
-    goal, true = setting.goal, setting.truth()[setting.runs]
+def _report(referee: _Referee, played: list[_Trial]) -> Report:
+    setting, true = referee.contest.setting, referee.truth.value[referee.runs]
+    goal = setting.goal
     wanted = compared(goal, true)
     estimates = compared(goal, np.stack([each.value for each in played]))
     errors = estimates - wanted
@@ -202,11 +275,12 @@ def _report(setting: Setting, method: str, played: list[_Trial], seconds: float)
     taus = [kendall_tau(each.value, true) for each in played]
     orders = [tau for tau in taus if tau is not None]
     return Report(
-        method=method,
+        method=referee.contest.method,
         goal=goal.kind,
         measure=str(setting.measure),
         budget=setting.budget,
         trials=len(played),
+        looks=setting.looks,
         systems=goal.all_runs,
         judged_pairs=float(np.mean([each.judged_pairs for each in played])),
         rmse=float(np.sqrt(np.mean(errors**2))),
@@ -215,7 +289,8 @@ def _report(setting: Setting, method: str, played: list[_Trial], seconds: float)
         coverage=coverage,
         half_width=half_width,
         kendall_tau=float(np.mean(orders)) if orders else None,
-        seconds_per_trial=seconds,
+        honesty=honesty([each.checked for each in played], setting.pool.runs),
+        seconds_per_trial=float(np.mean([each.seconds for each in played])),
     )
 
 
@@ -227,6 +302,4 @@ def _coverage(
     if len(known) < len(limits):
         return None, None
     low, high = (np.stack(ends) for ends in zip(*known, strict=True))
-    slack = TIED * np.abs(wanted).max()  # a census has intervals of width 0, met up to rounding
-    inside = (low - slack <= wanted) & (wanted <= high + slack)
-    return float(inside.mean()), float((high - low).mean() / 2.0)
+    return float(within(wanted, low, high).mean()), float((high - low).mean() / 2.0)

@@ -11,6 +11,10 @@ Noise. With assessors who err, each judgment is the true grade with probability 
 one of the other grades, all equally likely. What is estimated is then the expected utility over
 assessors, and that is the truth that estimates are compared with: a systematic error of
 the assessors is not the method's.
+
+Looks. Whoever watches a campaign looks at it several times. With N looks the budget is cut into N
+batches of the same size, the last of which takes what is left, and everything is estimated after
+each. A method without batches has one look.
 """
 
 from dataclasses import dataclass
@@ -107,12 +111,16 @@ class Setting:
     assessors : Assessors
     interval : IntervalKind
         The kind of the intervals; not every method and measure has each.
+    looks : int
+        How often the estimates are looked at while the budget is spent, at least 1; not every
+        method can be looked at more than once.
 
     Raises
     ------
     TrialError
         If the grades do not fit the pool, the budget is out of range, the value of the measure
-        under noisy judgments is no expected utility, or the measure has no such intervals.
+        under noisy judgments is no expected utility, the measure has no such intervals, or
+        there is no look.
     PoolError
         If the pool lacks a run of the goal.
     """
@@ -129,6 +137,7 @@ class Setting:
     rule: Rule | None = None
     assessors: Assessors = Assessors()
     interval: IntervalKind = "student"
+    looks: int = 1
 
     def __post_init__(self) -> None:
         pairs = len(self.pool)
@@ -141,6 +150,7 @@ class Setting:
         check_whole(
             self.budget, name="budget", most=pairs, of="pairs of the pool", error=TrialError
         )
+        check_whole(self.looks, name="looks", error=TrialError)
         if self.assessors.noise > 0.0 and self.measure.family == "ratio":
             given = f"not {self.assessors.noise!r}"
             what = f"{self.measure}, which is no expected utility"

@@ -2,20 +2,28 @@
 
 import argparse
 import json
+import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.core.management.base import (
+    BaseCommand,
+    CommandError,
+    CommandParser,
+    DjangoHelpFormatter,
+    OutputWrapper,
+)
 
 from estimation.core import goals
+from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.goals import Goal, GoalError
 from estimation.core.interval_kinds import INTERVAL_KINDS
 from estimation.core.measures import MeasureError
 from estimation.core.pool import Pool
-from estimation.core.trials.methods import METHODS, Player, prepare
-from estimation.core.trials.reports import Report, play_trials
+from estimation.core.trials.methods import METHODS, prepare
+from estimation.core.trials.reports import Contest, Report, play_contests
 from estimation.core.trials.settings import UNITS, Setting
 from estimation.management.judged_collections import (
     JudgedCollection,
@@ -35,17 +43,16 @@ from estimation.management.simulation_options import (
     Plan,
     read_plan,
 )
+from estimation.management.simulation_tables import (
+    KEYS_HELP,
+    LEGEND,
+    errors_table,
+    flat,
+    honesty_table,
+)
 
 DEFAULT_SHARE = 10  # a budget of one pair in so many
 BAR = 30
-HEADER = (
-    "method", "goal", "budget", "judged", "rmse", "bias", "sd", "coverage", "half width", "tau",
-    "s/trial",
-)  # fmt: skip
-LEGEND = """\
-rmse, sd: over all trials and systems. bias: root mean square over systems of the mean error, of
-which sd / sqrt(trials) is chance. Errors are those of the values (single, absolute), the
-difference (pair), the differences from the baseline, or value less mean over systems (ranking)."""
 UNIT_HELP = (
     "of budgets of draws with replacement: draws, or distinct judged pairs, which a number of "
     "draws fixed beforehand is expected to give (default %(default)s)"
@@ -63,20 +70,48 @@ INTERVAL_HELP = (
     f"one of {', '.join(INTERVAL_KINDS)}; the guaranteed ones are for the methods iid or poisson "
     "(default %(default)s)"
 )
+RUNS_HELP = "leave out all other runs, as if the folder did not have them (default: all runs)"
+SYSTEMS_HELP = (
+    "what the goal is about; the pool is of all runs all the same (default all; single: the "
+    "first, pair: the first two)"
+)
+LOOKS_HELP = (
+    "how often the estimates are looked at while the budget is spent: it is cut into N equal "
+    "batches, for methods that have batches (default %(default)s)"
+)
+JOBS_HELP = "processes to play the trials in; the numbers are the same (default %(default)s)"
 PRIOR_HELP = (
     f"one of {', '.join(PRIORS)}, FILE holding topic, iteration, docno, predicted grade "
     "(default %(default)s)"
 )
 
 
+class _Paragraphs(DjangoHelpFormatter):
+    """Fills the text before and after the options line by line."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        filled = (
+            textwrap.fill(line, width, initial_indent=indent, subsequent_indent=indent + "    ")
+            for line in text.splitlines()
+        )
+        return "\n".join(filled)
+
+
 class Command(BaseCommand):
     help = (
         "Has a judged collection judged again, as often as wanted, by each method, and reports "
-        "how far the estimates are from the truth. What can be judged is what the goal's systems "
-        "return down to the depth (with AP, nDCG and Rprec, where every known document counts: "
-        "what any run returns). The topics are those of the qrels that a run answers. Documents "
-        "without a judgment count as grade 0, and so do grades below 0."
+        "how far the estimates are from the truth, and how often what is told about the runs is "
+        "true.\n"
+        "What can be judged is what any run returns down to the depth, as in a round; --systems "
+        "and --baseline only say what the sample is made for. The topics are those of the qrels "
+        "that a run answers. Documents without a judgment count as grade 0, and so do grades "
+        "below 0."
     )
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Explain after the options what is reported."""
+        more = {"epilog": KEYS_HELP, "formatter_class": _Paragraphs}
+        return super().create_parser(prog_name, subcommand, **{**more, **kwargs})
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
@@ -86,7 +121,8 @@ class Command(BaseCommand):
         add("--log-base", metavar="|".join(LOGARITHMS), help="of DCG and nDCG (default 2)")
         add("--gain", metavar="|".join(GAINS), help="of DCG, nDCG and Gain (default linear)")
         add("--goal", default="absolute", help=f"any of {', '.join(goals.KINDS)} (%(default)s)")
-        add("--systems", metavar="TAG,TAG", help="default all; single: the first, pair: two")
+        add("--runs", dest="only_runs", metavar="TAG,TAG", help=RUNS_HELP)
+        add("--systems", metavar="TAG,TAG", help=SYSTEMS_HELP)
         add("--baseline", metavar="TAG", help="of the goal baseline (default: the first system)")
         add("--method", metavar="NAME,NAME", help=METHOD_HELP)
         add("--prior", default="rank", help=PRIOR_HELP)
@@ -95,6 +131,8 @@ class Command(BaseCommand):
         add("--budget", metavar="N,N", help="default: a tenth of the pool")
         add("--budget-unit", default=UNITS[0], metavar="|".join(UNITS), help=UNIT_HELP)
         add("--trials", default=100, metavar="T", help="default %(default)s")
+        add("--looks", default=1, metavar="N", help=LOOKS_HELP)
+        add("--jobs", default=1, metavar="N", help=JOBS_HELP)
         add("--seed", default="2016", help="any text (default %(default)s)")
         add("--depth", metavar="D", help=f"default: the measure's cutoff, else {DEFAULT_DEPTH}")
         add("--fully-judged", action="store_true", help="only runs whose top is full and judged")
@@ -110,16 +148,24 @@ class Command(BaseCommand):
             Path(options["runs"]), Path(options["qrels"]), after_each=bar.step
         )
         bar.clear()
+        if plan.runs is not None:
+            collection = collection.only(plan.runs)
         if options["fully_judged"]:
             collection = collection.only_fully_judged(plan.depth)
-        fields = [_Field.of(plan, collection, kind) for kind in plan.goals]
-        contests, left_out = _contests(plan, fields)
+        field = _Field.of(plan, collection)
+        contests, left_out = _contests(plan, field.settings(plan, collection))
         bar = _Bar(self.stderr, "trials")
-        reports = [_played(plan, each, bar, plan.trials * len(contests)) for each in contests]
+        reports = play_contests(
+            contests,
+            trials=plan.trials,
+            seed=plan.seed,
+            jobs=plan.jobs,
+            after_each=lambda: bar.step(plan.trials),
+        )
         bar.clear()
-        notes = [*_notes(collection, fields), *left_out]
+        notes = [*_notes(collection, field), *left_out]
         if options["json"]:
-            self.stdout.write(json.dumps([asdict(report) for report in reports], indent=1))
+            self.stdout.write(json.dumps([flat(report) for report in reports], indent=1))
             for note in notes:
                 self.stderr.write(note, str)
         else:
@@ -133,12 +179,13 @@ class Command(BaseCommand):
         notes: Sequence[str],
     ) -> None:
         about = f"{len(collection.topics)} topics, depth {plan.depth}, {plan.trials} trials"
+        if plan.looks > 1:
+            about += f", {plan.looks} looks"
         if plan.interval != INTERVAL_KINDS[0]:
             about += f", {plan.interval} intervals"
         self.stdout.write(f"{plan.measure}, {len(collection.runs)} runs, {about}\n\n")
-        for line in _aligned([HEADER, *map(_cells, reports)]):
-            self.stdout.write(line)
-        for line in ("", LEGEND, *notes):
+        lines = (*errors_table(reports), "", *honesty_table(reports), "", LEGEND, *notes)
+        for line in lines:
             self.stdout.write(line)
 
 
@@ -147,20 +194,18 @@ class Command(BaseCommand):
 
 @dataclass(frozen=True, eq=False)
 class _Field:
-    """A goal, its pool, and one setting for each budget."""
+    """The pool of all runs, with grades and predictions of its pairs."""
 
-    goal: Goal
     pool: Pool
+    grades: IntArray
     unjudged: int
-    settings: tuple[Setting, ...]
+    max_grade: int
+    predicted: FloatArray | None
 
     @classmethod
-    def of(cls, plan: Plan, collection: JudgedCollection, kind: str) -> "_Field":
-        goal = _goal(plan, collection, kind)
-        tags = list(collection.runs) if plan.measure.family == "ratio" else goal.all_runs
-        pool = collection.pool(tags, depth=plan.depth)
+    def of(cls, plan: Plan, collection: JudgedCollection) -> "_Field":
+        pool, best = collection.pool(depth=plan.depth), collection.max_grade
         grades, unjudged = grades_of(pool, collection.grades)
-        best = collection.max_grade
         try:
             plan.measure.max_utility(best)
         except MeasureError as error:
@@ -168,24 +213,30 @@ class _Field:
         predicted = None
         if plan.predicted is not None:
             predicted = predicted_of(pool, read_predicted(plan.predicted, max_grade=best))
-        settings = tuple(
+        return cls(pool, grades, unjudged, best, predicted)
+
+    def settings(self, plan: Plan, collection: JudgedCollection) -> list[Setting]:
+        """One for each goal and budget."""
+        goals = [_goal(plan, collection, kind) for kind in plan.goals]
+        return [
             Setting(
-                pool=pool,
-                grades=grades,
-                max_grade=best,
+                pool=self.pool,
+                grades=self.grades,
+                max_grade=self.max_grade,
                 goal=goal,
                 measure=plan.measure,
                 budget=budget,
                 unit=plan.unit,
                 prior=plan.prior,
-                predicted=predicted,
+                predicted=self.predicted,
                 rule=plan.rule,
                 assessors=plan.assessors,
                 interval=plan.interval,
+                looks=plan.looks,
             )
-            for budget in _budgets(plan, goal, pool)
-        )
-        return cls(goal, pool, unjudged, settings)
+            for goal in goals
+            for budget in _budgets(plan, self.pool)
+        ]
 
 
 def _goal(plan: Plan, collection: JudgedCollection, kind: str) -> Goal:
@@ -216,30 +267,23 @@ def _check_tag(option: str, tag: str, collection: JudgedCollection) -> None:
         raise CommandError(f"{option}: there is no run {tag!r}; there are {listed}.")
 
 
-def _budgets(plan: Plan, goal: Goal, pool: Pool) -> tuple[int, ...]:
+def _budgets(plan: Plan, pool: Pool) -> tuple[int, ...]:
     pairs = len(pool)
     for budget in plan.budgets or ():
         if budget > pairs:
-            about = f"the pool of the goal {goal.kind} has {pairs} pairs"
+            about = f"the pool has {pairs} pairs"
             raise CommandError(f"--budget must be at most {pairs}, not {budget}: {about}.")
     least = min(pairs, max(2, len(pool.topics)))
     return plan.budgets or (max(least, -(-pairs // DEFAULT_SHARE)),)
 
 
-@dataclass(frozen=True, eq=False)
-class _Contest:
-    setting: Setting
-    method: str
-    player: Player
-
-
-def _contests(plan: Plan, fields: Sequence[_Field]) -> tuple[list[_Contest], list[str]]:
+def _contests(plan: Plan, settings: Sequence[Setting]) -> tuple[list[Contest], list[str]]:
     """What is to be played, all of it prepared, and what cannot be and may be left out."""
     contests, left_out = [], []
-    for setting in (each for field in fields for each in field.settings):
+    for setting in settings:
         for method in plan.methods:
             try:
-                contests.append(_Contest(setting, method, prepare(setting, method)))
+                contests.append(Contest(setting, method, prepare(setting, method)))
             except ValueError as error:
                 named = f"--method {method}, --goal {setting.goal.kind}, --budget {setting.budget}"
                 if not plan.takes_what_works:
@@ -250,28 +294,16 @@ def _contests(plan: Plan, fields: Sequence[_Field]) -> tuple[list[_Contest], lis
     return contests, left_out
 
 
-def _played(plan: Plan, contest: _Contest, bar: "_Bar", total: int) -> Report:
-    return play_trials(
-        contest.setting,
-        contest.method,
-        contest.player,
-        trials=plan.trials,
-        seed=plan.seed,
-        after_each=lambda: bar.step(total),
-    )
-
-
 # ------------------------------------------------------------------------------------- what is said
 
 
-def _notes(collection: JudgedCollection, fields: Sequence[_Field]) -> Iterator[str]:
+def _notes(collection: JudgedCollection, field: _Field) -> Iterator[str]:
     if collection.not_full:
         many = f"{len(collection.not_full)} of {len(collection.not_full) + len(collection.runs)}"
         yield f"--fully-judged left out {many} runs."
-    for field in fields:
-        if field.unjudged:
-            pairs = f"{field.unjudged} of the {len(field.pool)} pairs of the goal {field.goal.kind}"
-            yield f"{pairs} are not judged and count as grade 0."
+    if field.unjudged:
+        pairs = f"{field.unjudged} of the {len(field.pool)} pairs of the pool"
+        yield f"{pairs} are not judged and count as grade 0."
 
 
 class _Bar:
@@ -299,31 +331,3 @@ class _Bar:
     def _write(self, text: str) -> None:
         self._out.write(text, str, ending="")
         self._out.flush()
-
-
-def _cells(report: Report) -> tuple[str, ...]:
-    numbers = (
-        f"{report.judged_pairs:.1f}",
-        *(_number(value) for value in (report.rmse, report.bias, report.sd)),
-        "-" if report.coverage is None else f"{report.coverage:.3f}",
-        _number(report.half_width),
-        "-" if report.kendall_tau is None else f"{report.kendall_tau:.3f}",
-        f"{report.seconds_per_trial:.3f}",
-    )
-    return (report.method, report.goal, str(report.budget), *numbers)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Columns side by side: the two names flush left, the numbers flush right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    ]
