@@ -193,3 +193,18 @@ def test_saved_sample_is_the_same_sample(wide_pool: Pool, method: str) -> None:
     loaded = Sample.load(file)
     for name in sample.__dataclass_fields__:
         assert np.array_equal(getattr(loaded, name), getattr(sample, name)), name
+
+
+@pytest.mark.parametrize("method", ["poisson", "priority", "iid"])
+def test_numbers_that_somebody_has_change_nothing(wide_pool: Pool, method: str) -> None:
+    """With the twin that has those of another seed."""
+    design = design_of(wide_pool, method)
+    own, others = (permanent_random_numbers(wide_pool, seed=seed) for seed in ("s", "other"))
+    usual = draw(wide_pool, design, seed="s")
+    found = draw(wide_pool, design, seed="s", numbers=own)
+    for name in ("pair", "batch", "probability", "draws", "constants"):
+        assert np.array_equal(getattr(found, name), getattr(usual, name))
+    twin = draw(wide_pool, design, seed="s", numbers=others)
+    assert np.array_equal(twin.pair, usual.pair) == (method == "iid")
+    with pytest.raises(ValueError, match=r"numbers must be 1560, one per pair, not \(1559,\)"):
+        draw(wide_pool, design, seed="s", numbers=own[1:])

@@ -3,11 +3,9 @@
 import gzip
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -15,13 +13,16 @@ from estimation.core import goals
 from estimation.core.measures import parse_measure
 from estimation.core.trials.settings import Setting
 from estimation.management.judged_collections import grades_of, read_collection
+from tests.estimation.simulations import TAGS, Simulate, rows, simulated, write_collection
 
-KEYS = [
-    "method", "goal", "measure", "budget", "trials", "systems", "judged_pairs", "rmse", "bias",
-    "sd", "coverage", "half_width", "kendall_tau", "seconds_per_trial",
+HONESTY = [
+    "worst_run_coverage", "value_coverage", "withheld", "worst_run", "median_half_width",
+    "familywise_error", "reversed_verdicts", "rank_coverage", "true_verdicts",
 ]  # fmt: skip
-TAGS = ["alpha", "beta", "gamma"]
-TOPICS = ["1", "2", "3"]
+KEYS = [
+    "method", "goal", "measure", "budget", "trials", "looks", "systems", "judged_pairs", "rmse",
+    "bias", "sd", "coverage", "half_width", "kendall_tau", *HONESTY, "seconds_per_trial",
+]  # fmt: skip
 
 
 class Terminal(io.StringIO):
@@ -31,48 +32,12 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three runs with eight of twelve documents for three topics; grades 0 to 2, and a -1."""
-    rng = np.random.default_rng(5)
-    (tmp_path / "runs").mkdir()
-    for tag in TAGS:
-        lines = [
-            f"{topic} Q0 d{docno} {rank} {20 - rank} {tag}"
-            for topic in TOPICS
-            for rank, docno in enumerate(rng.permutation(12)[:8], start=1)
-        ]
-        content = "\n".join(lines).encode() + b"\n"
-        (tmp_path / "runs" / f"{tag}.run.gz").write_bytes(gzip.compress(content))
-    grades = rng.integers(0, 3, size=(3, 12))
-    qrels = [
-        f"{topic} 0 d{docno} {grades[place, docno]}"
-        for place, topic in enumerate(TOPICS)
-        for docno in range(12)
-    ]
-    elsewhere = ["9 0 d1 1", "1 0 never 2"]
-    (tmp_path / "qrels.txt").write_text("\n".join([*qrels, *elsewhere]) + "\n")
-    return tmp_path
-
-
-Simulate = Callable[..., str]
+    return write_collection(tmp_path)
 
 
 @pytest.fixture
 def simulate(folder: Path) -> Simulate:
-    def run(*arguments: str, err: io.StringIO | None = None) -> str:
-        out = io.StringIO()
-        files = (str(folder / "runs"), str(folder / "qrels.txt"))
-        given = ("--measure", "DCG@8", "--trials", "3", *arguments)
-        call_command("simulate", *files, *given, stdout=out, stderr=err or io.StringIO())
-        return out.getvalue()
-
-    return run
-
-
-def rows(simulate: Simulate, *arguments: str) -> list[dict[str, Any]]:
-    return [
-        {key: value for key, value in row.items() if key != "seconds_per_trial"}
-        for row in json.loads(simulate("--json", *arguments))
-    ]
+    return simulated(folder)
 
 
 # ----------------------------------------------------------------------------------------- output
@@ -97,6 +62,9 @@ def test_json_has_one_object_per_method_goal_and_budget(simulate: Simulate) -> N
         assert isinstance(first[key], float)
     assert first["seconds_per_trial"] > 0
     assert (found[1]["method"], found[1]["coverage"], found[1]["half_width"]) == ("top", None, None)
+    assert first["worst_run"] in TAGS
+    assert all(isinstance(first[key], float) for key in HONESTY if key != "worst_run")
+    assert [found[1][key] for key in HONESTY] == [None] * len(HONESTY)
 
 
 def test_the_table(simulate: Simulate) -> None:
@@ -109,8 +77,39 @@ def test_the_table(simulate: Simulate) -> None:
     assert lines[3].split()[:3] == ["poisson", "single", "12"]
     assert lines[4].split()[:4] == ["top", "single", "12", "12.0"]
     assert lines[4].split()[7:10] == ["-", "-", "-"]
-    assert lines[6].startswith("rmse, sd: over all trials and systems.")
+    assert lines[6].split() == [
+        "method", "goal", "budget", "worst", "run", "covered", "all", "runs", "withheld", "half",
+        "width", "any", "false", "reversed", "ranks", "true",
+    ]  # fmt: skip
+    assert lines[7].split()[:3] == ["poisson", "single", "12"]
+    assert lines[7].split()[3] in TAGS
+    assert len(lines[7].split()) == 12
+    assert lines[8].split() == ["top", "single", "12", *["-"] * 9]
+    assert lines[10].startswith("rmse, sd: over all trials and systems.")
     assert "not judged" not in lines[-1]
+
+
+def test_the_table_and_the_list_say_the_same(simulate: Simulate) -> None:
+    options = ("--method", "poisson", "--budget", "30", "--trials", "20")
+    (row,) = rows(simulate, *options)
+    cells = simulate(*options).splitlines()[6].split()
+    assert cells[3:] == [
+        row["worst_run"],
+        *(f"{row[key]:.3f}" for key in ("worst_run_coverage", "value_coverage", "withheld")),
+        f"{row['median_half_width']:.4g}",
+        *(f"{row[key]:.3f}" for key in ("familywise_error", "reversed_verdicts", "rank_coverage")),
+        f"{row['true_verdicts']:.1f}",
+    ]
+
+
+def test_help_explains_every_number(capsys) -> None:
+    with pytest.raises(SystemExit):
+        call_command("simulate", "--help")
+    told = capsys.readouterr().out.replace(",", ":")
+    for key in KEYS:
+        assert f" {key}: " in told, key
+    for option in ("--runs", "--systems", "--looks", "--jobs"):
+        assert f"\n  {option} " in told
 
 
 def test_defaults_are_sensible(simulate: Simulate) -> None:
@@ -150,7 +149,8 @@ def test_unjudged_documents_are_counted(folder: Path, simulate: Simulate) -> Non
     path = folder / "qrels.txt"
     kept = [line for line in path.read_text().splitlines() if " d3 " not in line]
     path.write_text("\n".join(kept) + "\n")
-    assert "3 of the 35 pairs of the goal absolute are not judged and count" in simulate()
+    said = "3 of the 35 pairs of the pool are not judged and count as grade 0."
+    assert simulate("--goal", "absolute,pair").count(said) == 1
     errors = io.StringIO()
     simulate("--json", err=errors)
     assert "are not judged" in errors.getvalue()
@@ -269,9 +269,8 @@ def test_guaranteed_intervals(simulate: Simulate, kind: str, method: str) -> Non
         (found,) = rows(simulate, "--interval", kind, *options, *choice)
         assert found["method"] == method
         assert found["half_width"] > usual["half_width"]
-        assert {**found, "half_width": None, "coverage": None} == {
-            **usual, "half_width": None, "coverage": None
-        }  # fmt: skip
+        same = ("rmse", "bias", "sd", "kendall_tau", "judged_pairs", "withheld")
+        assert [found[key] for key in same] == [usual[key] for key in same]
     heading = simulate("--interval", kind, "--budget", "20").splitlines()[0]
     assert heading == f"DCG@8, 3 runs, 3 topics, depth 8, 3 trials, {kind} intervals"
 
@@ -334,7 +333,7 @@ METHOD_NAMES = (
         (["--prior-rule", "third"], "--prior-rule must be one of first, second, not 'third'"),
         (["--budget", "0"], "--budget must be a whole number of at least 1, not '0'"),
         (["--budget", "ten"], "--budget must be a whole number of at least 1, not 'ten'"),
-        (["--budget", "12,99"], "--budget must be at most 35, not 99: the pool of the goal absol"),
+        (["--budget", "12,99"], "--budget must be at most 35, not 99: the pool has 35 pairs"),
         (["--budget", "1", "--method", "iid"], "--method iid, --goal absolute, --budget 1: "),
         (["--budget-unit", "euros"], "--budget-unit must be one of draws, pairs, not 'euros'"),
         (["--trials", "0"], "--trials must be a whole number of at least 1, not '0'"),
@@ -440,7 +439,7 @@ def trec8(data_dir: Path, *options: str) -> dict[str, dict[str, Any]]:
 def test_the_published_setting(data_dir: Path) -> None:
     """Schnabel et al. 2016, TREC-8: U 6.96; sd of 250 draws, exactly, 0.789."""
     found = trec8(
-        data_dir, "--goal", "single", "--systems", "mds08a3", "--budget", "250",
+        data_dir, "--goal", "single", "--runs", "mds08a3", "--budget", "250",
         "--trials", "600", "--method", "iid,top",
     )  # fmt: skip
     # The sd of 600 trials has a standard error of 3 %.
@@ -470,7 +469,7 @@ def test_the_truth_of_trec8(data_dir: Path) -> None:
     folder = data_dir / "trec8"
     collection = read_collection(folder / "runs", folder / "qrels.txt").only_fully_judged(100)
     assert (len(collection.runs), len(collection.not_full)) == (65, 64)
-    pool = collection.pool(["mds08a3", "nttd8ale", "weaver2"], depth=100)
+    pool = collection.only(["mds08a3", "nttd8ale", "weaver2"]).pool(depth=100)
     grades, unjudged = grades_of(pool, collection.grades)
     setting = Setting(
         pool, grades, 1, goals.absolute(*pool.runs), parse_measure("DCG(dcg='ln')@100"), 250
