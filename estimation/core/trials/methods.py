@@ -72,8 +72,8 @@ class Spread:
 class Outcome:
     """One trial: values of all runs (k,), distinct judged pairs, errors if the method has them.
 
-    ``looks``: what is told at each look, the last of which is at these values. None if the method
-    has no intervals.
+    ``looks``: what is told at each look, the last of which is at these values; nothing if the
+    method has no intervals.
     """
 
     value: FloatArray
@@ -398,6 +398,9 @@ def methods_for(measure: Measure, *, interval: IntervalKind = "student") -> tupl
 
 def prepare(setting: Setting, method: str) -> Player:
     """Do once what all trials of a method share: `trial_reports.play_trials` takes the result.
+
+    With several looks a design is cut into as many batches, of which every prefix is an exact
+    sample of the same design with a smaller budget. Looking changes nothing about the sample.
 
     Raises
     ------
