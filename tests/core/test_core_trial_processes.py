@@ -142,8 +142,10 @@ def test_bad_jobs(jobs: object) -> None:
 
 
 ENDLESS = """
-import os, time
+import os, signal, time
 from estimation.core.trials.processes import in_processes
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs tests may ignore it
 
 def work(turn):
     if turn < 2:
