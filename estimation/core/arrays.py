@@ -166,3 +166,14 @@ def portable_bytes(array: NDArray[Any]) -> bytes:
     """Return dtype, shape and content of an array as bytes that do not depend on the machine."""
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     return f"{little.dtype.str}{little.shape}".encode() + little.tobytes()
+
+
+def mixed_bits(numbers: IntArray) -> NDArray[np.uint64]:
+    """Return 64 well-mixed bits of each number (SplitMix64; Steele, Lea and Flood 2014).
+
+    The same on every machine. For choices that need no secret: drawing a sample is not one.
+    """
+    state = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))

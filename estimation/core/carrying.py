@@ -28,8 +28,12 @@ def carry_over(
     """
     size = np.zeros(len(pool))
     size[place] = design.size
+    belief = design.belief
+    if belief is not None:
+        belief = np.zeros(len(pool))
+        belief[place] = design.belief
     return (
-        replace(design, size=frozen(size), pool_digest=pool.digest),
+        replace(design, size=frozen(size), belief=belief, pool_digest=pool.digest),
         replace(
             sample,
             pair=place[sample.pair],

@@ -125,8 +125,9 @@ def drawn_together(pool: Pool, parts: Sequence[Part]) -> Drawn:
     singles = [Drawn.of(pool, part.design, part.sample, part.used) for part in parts]
     pair = np.unique(np.concatenate([each.pair for each in singles]))
     inclusion = _inclusion(parts, singles)
+    belief = _belief(singles)
     if singles[0].counts is None:
-        return Drawn(pair, inclusion, inclusion, inclusion[pair])
+        return Drawn(pair, inclusion, inclusion, inclusion[pair], belief=belief)
     expected = np.sum([each.expected for each in singles], axis=0)
     mean = expected / sum(each.draws or 0 for each in singles)
     row = np.concatenate([np.searchsorted(pair, each.pair) for each in singles])
@@ -138,7 +139,14 @@ def drawn_together(pool: Pool, parts: Sequence[Part]) -> Drawn:
         counts=np.concatenate([each.counts for each in singles if each.counts is not None]),
         stratum=np.repeat(np.arange(len(singles)), [len(each.pair) for each in singles]),
         row=row,
+        belief=belief,
     )
+
+
+def _belief(singles: Sequence[Drawn]) -> FloatArray | None:
+    """The mean of what the parts believed of every pair; None unless all of them tell."""
+    told = [each.belief for each in singles if each.belief is not None]
+    return np.asarray(np.mean(told, axis=0)) if len(told) == len(singles) else None
 
 
 def _check_kind(interval: IntervalKind, method: str) -> None:

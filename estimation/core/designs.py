@@ -75,6 +75,9 @@ class Design:
         Digest of the pool that the design belongs to.
     strata : int
         ``per-query``: number of topics with eligible pairs; otherwise 1.
+    belief : ndarray of float64, shape (N,), or None
+        What the prior expected of every pair, as a share of the best; None in designs that were
+        made by a version that did not keep it. It has no part in any probability.
     """
 
     method: Method
@@ -91,6 +94,7 @@ class Design:
     floor: float
     pool_digest: str
     strata: int = 1
+    belief: FloatArray | None = None
 
     @property
     def with_replacement(self) -> bool:
@@ -158,17 +162,20 @@ class Design:
         facts = {name: getattr(self, name) for name in _PLAIN}
         facts |= {"goal": asdict(self.goal), "measure": str(self.measure)}
         facts |= {"reported": [str(measure) for measure in self.reported]}
-        write_archive(file, FORMAT, facts, {"size": self.size, "steps": self.steps})
+        arrays = {"size": self.size, "steps": self.steps}
+        if self.belief is not None:
+            arrays["belief"] = self.belief
+        write_archive(file, FORMAT, facts, arrays)
 
     @classmethod
     def load(cls, file: ArchiveFile) -> "Design":
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
-        facts, arrays = read_archive(file, FORMAT, ("size", "steps"))
+        facts, arrays = read_archive(file, FORMAT, ("size", "steps"), optional=("belief",))
         goal = facts["goal"]
         facts["goal"] = Goal(goal["kind"], tuple(goal["runs"]), goal["against"])
         facts["measure"] = parse_measure(facts["measure"])
         facts["reported"] = tuple(parse_measure(text) for text in facts["reported"])
-        return cls(size=frozen(arrays["size"]), steps=frozen(arrays["steps"]), **facts)
+        return cls(**{name: frozen(array) for name, array in arrays.items()}, **facts)
 
 
 _PLAIN = (
@@ -288,6 +295,7 @@ def make_design(
         floor=0.0 if method in WITH_REPLACEMENT else floor,
         pool_digest=pool.digest,
         strata=strata,
+        belief=frozen(prior.expected / prior.expected.max(initial=0.0)),
     )
 
 

@@ -49,6 +49,8 @@ class Drawn:
         Several rounds of draws: a pair that more than one of them drew stands in as many rows.
         The position in `pair` of each row; `probability`, `counts` and `stratum` are then of the
         rows, and the strata are the rounds.
+    belief : ndarray of float64, shape (N,), or None
+        What the prior believed of every pair, as a share of the best utility, where that is known.
     """
 
     pair: IntArray
@@ -58,6 +60,7 @@ class Drawn:
     counts: IntArray | None = None
     stratum: IntArray | None = None
     row: IntArray | None = None
+    belief: FloatArray | None = None
 
     @classmethod
     def of(cls, pool: Pool, design: Design, sample: Sample, batches: int) -> "Drawn":
@@ -76,7 +79,8 @@ class Drawn:
             if len(sample.constants):
                 step = float(sample.constants[batches - 1])
             inclusion = design.inclusion_after(step)
-            return cls(prefix, inclusion, inclusion, inclusion[prefix])
+            chance = inclusion[prefix]
+            return cls(prefix, inclusion, inclusion, chance, belief=design.belief)
         draws = sample.draws[:number]
         chance = np.minimum(design.size, 1.0)
         return cls(
@@ -86,7 +90,13 @@ class Drawn:
             probability=chance[prefix],
             counts=np.bincount(draws, minlength=len(pool))[prefix],
             stratum=pool.topic[prefix].astype(np.int64) if design.method == "per-query" else None,
+            belief=design.belief,
         )
+
+    @property
+    def per_topic(self) -> bool:
+        """Whether draws with replacement were made topic by topic."""
+        return self.stratum is not None and self.row is None
 
     @property
     def primary(self) -> str:

@@ -43,8 +43,8 @@ class Estimate:
     covariance : ndarray of float64, shape (k, k)
         Estimated covariance of the values, label noise included; symmetric.
     contributions : ndarray of float64, shape (k, k)
-        How many pairs carry the variance of a difference U^_j - U^_l, and on the diagonal that
-        of U^_j: (sum_i c_i)^2 / sum_i c_i^2 over their shares c_i in it (Kish). 0 if none.
+        How many pairs carry a difference U^_j - U^_l, and on the diagonal U^_j:
+        (sum_i c_i)^2 / sum_i c_i^2 over the squares c_i of what they add to it (Kish). 0 if none.
     """
 
     value: FloatArray
@@ -145,9 +145,10 @@ def horvitz_thompson_poisson(
     """
     _check_pairs(weights, labels, probability)
     value = _weighted_total(weights, labels.mean / probability)
-    scale = (1.0 - probability) * (labels.mean / probability) ** 2 + _noise(labels, probability)
-    sums = power_sums(_root_scaled(weights, scale).rows)
-    return Estimate(value, sums.squares, _contributions(sums))
+    squares = (labels.mean / probability) ** 2
+    covariance = cross_product(weights, (1.0 - probability) * squares + _noise(labels, probability))
+    sums = power_sums(_root_scaled(weights, squares).rows)
+    return Estimate(value, covariance, _contributions(sums))
 
 
 def horvitz_thompson_iid(

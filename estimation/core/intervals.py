@@ -77,6 +77,47 @@ def student_intervals(
     return Intervals(se, df, value - margin, value + margin)
 
 
+def gamma_limits(
+    found: FloatArray, *, variance: FloatArray, step: FloatArray, confidence: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of intervals for sums of few, unequal, positive terms, (k,) each.
+
+    A Horvitz-Thompson estimate is a sum over the pairs that were found, as a count is, each with
+    its weight, and skewed as a count is: what was found by luck raises it by much, what was missed
+    lowers it by little. Its limits are those of Fay and Feuer (1997, *Confidence intervals for
+    directly standardized rates*) for weighted sums of Poisson counts: quantiles of gamma
+    distributions with the estimate's mean and variance, for the upper limit with one find more.
+    With equal weights they are the exact limits of a Poisson count (Garwood 1936).
+
+    Parameters
+    ----------
+    found, variance : ndarray of float64, shape (k,)
+        Estimates of what uncertain pairs add, and their variances; >= 0.
+    step : ndarray of float64, shape (k,)
+        What a find adds, on average over the variance: the find more; >= 0. Fay and Feuer take
+        the largest, which covers always; the average (Tiwari, Clegg and Zou 2006) is enough.
+    confidence : float
+        Strictly between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If the confidence is out of range.
+    """
+    check_confidence(confidence)
+    error = (1.0 - confidence) / 2.0
+    low = _gamma_quantile(found, variance, error)
+    return low, _gamma_quantile(found + step, variance + step**2, 1.0 - error)
+
+
+def _gamma_quantile(mean: FloatArray, variance: FloatArray, share: float) -> FloatArray:
+    """Of gamma distributions; without variance their mean."""
+    spread = (variance > 0.0) & (mean > 0.0)
+    scale = np.divide(variance, mean, out=np.ones_like(mean), where=spread)
+    shape = np.where(spread, mean / scale, 1.0)
+    return np.where(spread, scale * special.gammaincinv(shape, share), mean)
+
+
 def student_quantile(df: FloatArray, *, confidence: float) -> FloatArray:
     """Return the two-sided critical value t of Student's distribution."""
     return np.asarray(special.stdtrit(df, 0.5 + confidence / 2.0), dtype=np.float64)

@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from estimation.core.arrays import FloatArray, IntArray, check_confidence, refuse
-from estimation.core.intervals import ROUNDING, Bound, difference_variances, student_quantile
-from estimation.core.unknown import Reasons, all_known
+from estimation.core.intervals import ROUNDING, Bound, student_quantile
+from estimation.core.multiplicity import holm, largest_deviates
+from estimation.core.uncertainty import variances_of_differences
+from estimation.core.unknown import Reason, Reasons, all_known
 
 # Guaranteed p-values: the smallest one, and halvings of its logarithm on the way to each.
 LEAST_P = 1e-12
@@ -37,8 +39,7 @@ class Ranking:
         Half width of the interval of each difference taken alone, at the confidence; of a
         guaranteed one that is not symmetric, the wider half.
     adjusted_p : ndarray of float64, shape (k, k)
-        Two-sided p-values of "no difference", adjusted by Holm over all pairs of runs; 1 on the
-        diagonal.
+        Two-sided p-values of "no difference", adjusted over all pairs of runs; 1 on the diagonal.
     unknown : ndarray of int8, shape (k, k)
         Why a difference is not known, a `Reason`; 0 where it is known, and on the diagonal. No
         verdict is about a difference that is not known.
@@ -64,27 +65,34 @@ def rank_runs(
     df: FloatArray,
     tags: tuple[str, ...],
     confidence: float = 0.95,
+    expected: FloatArray | None = None,
+    unknown: Reasons | None = None,
     slack: FloatArray | None = None,
     bound: Bound | None = None,
 ) -> Ranking:
     """Compare every two runs and rank them all.
 
-    A run is surely better than another if their difference is significant in a two-sided t test,
-    or by a guaranteed bound, by Holm's procedure over all k (k - 1) / 2 pairs: the probability of
-    any false verdict is at most 1 - confidence. Run j's rank is then at least
-    1 + #(surely better than j) and at most k - #(surely worse than j).
+    A run is surely better than another if their difference is significant in a two-sided t test
+    by the step-down procedure of `largest_deviates`, or by a guaranteed bound and Holm's
+    procedure, over all k (k - 1) / 2 pairs: the probability of any false verdict is at most
+    1 - confidence. Run j's rank is then at least 1 + #(surely better than j) and at most
+    k - #(surely worse than j).
 
     Parameters
     ----------
     value : ndarray of float64, shape (k,)
     covariance : ndarray of float64, shape (k, k)
-        Of the values.
+        Of the values, by the sample.
     df : ndarray of float64, shape (k, k)
         Degrees of freedom of each difference, >= 1; symmetric.
     tags : tuple of str
         Run tags: equal values are ordered by them.
     confidence : float
         Strictly between 0 and 1.
+    expected : ndarray of float64, shape (k, k), optional
+        Of the values, as expected; see `uncertainty`.
+    unknown : ndarray of int8, shape (k, k), optional
+        Which differences are not known, symmetric: they give no verdict. By default none.
     slack : ndarray of float64, shape (k, k), optional
         By how much the true difference, row less column, may be smaller than what is estimated,
         because part of a run was out of the sample's reach; >= 0, by default 0. Only what a
@@ -101,14 +109,18 @@ def rank_runs(
     _check_ranking(value, covariance, df, tags, confidence)
     order = np.array(sorted(range(len(tags)), key=lambda j: (-value[j], tags[j])), dtype=np.int64)
     difference = np.subtract.outer(value, value)
-    se = np.sqrt(difference_variances(covariance))
+    unknown = all_known(len(tags), len(tags)) if unknown is None else unknown
+    se = np.sqrt(variances_of_differences(covariance, expected))
     certain = _without_rounding(difference if slack is None else _beyond(difference, slack), value)
+    certain[unknown != Reason.KNOWN] = 0.0
     if bound is None:
         single, margin = _by_student(certain, se, df, confidence)
+        adjusted = largest_deviates(
+            single, covariance if expected is None else covariance + expected
+        )
     else:
-        single = guaranteed_p_values(certain, bound)
+        adjusted = holm(guaranteed_p_values(certain, bound))
         margin = np.maximum(bound.below(confidence), bound.above(confidence))
-    adjusted = holm(single)
     verdicts = np.where(adjusted <= 1.0 - confidence, np.sign(difference), 0.0).astype(np.int8)
     rank = np.empty(len(tags), dtype=np.int64)
     rank[order] = np.arange(1, len(tags) + 1)
@@ -123,7 +135,7 @@ def rank_runs(
         difference_df=df,
         margin=margin,
         adjusted_p=adjusted,
-        unknown=all_known(len(tags), len(tags)),
+        unknown=unknown,
     )
 
 
@@ -149,30 +161,6 @@ def guaranteed_p_values(difference: FloatArray, bound: Bound) -> FloatArray:
         excluded, open_ = np.where(holds, middle, excluded), np.where(holds, open_, middle)
     single = np.exp(excluded)
     return np.minimum(single, single.T)
-
-
-def holm(p_values: FloatArray) -> FloatArray:
-    """Adjust a symmetric matrix of p-values by Holm's step-down procedure.
-
-    Parameters
-    ----------
-    p_values : ndarray of float64, shape (k, k)
-        Symmetric; the diagonal is ignored.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
-        Adjusted p-values over the k (k - 1) / 2 pairs; 1 on the diagonal.
-    """
-    rows, columns = np.triu_indices(len(p_values), k=1)
-    single = p_values[rows, columns]
-    order = np.argsort(single, kind="stable")
-    steps = np.arange(len(order), 0, -1) * single[order]
-    adjusted = np.ones_like(p_values)
-    stepped = np.minimum(1.0, np.maximum.accumulate(steps))
-    adjusted[rows[order], columns[order]] = stepped
-    adjusted[columns[order], rows[order]] = stepped
-    return adjusted
 
 
 def _check_ranking(

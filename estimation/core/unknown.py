@@ -15,9 +15,8 @@ class Reason(IntEnum):
     """Why a value or a difference is not known; `KNOWN` if it is."""
 
     KNOWN = 0
-    FEW_FOUND = 1  # too few pairs with a gain were found among those that count for it
-    OTHER_GOAL = 2  # the same, of a run that the sample was not made for
-    FEW_RELEVANT = 3  # ratio measures: too few relevant documents were found in the topics
+    TOO_LITTLE = 1  # the judged pairs say too little about it
+    FEW_RELEVANT = 2  # ratio measures: too few relevant documents were found in the topics
 
 
 Reasons: TypeAlias = NDArray[np.int8]  # of `Reason`, in the shape of what they are about
