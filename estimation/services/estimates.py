@@ -54,12 +54,14 @@ from judging.services import jobs
 class Inputs:
     """What a recompute rests on.
 
-    ``joined`` is the pool with the runs that came after the draw, and ``late`` are their tags.
+    ``joined`` is the pool with the runs that came after the draw, and ``late`` are their tags;
+    ``left_out`` are those of runs that came then and cannot take part.
     ``earlier`` are the rounds that are estimated together with this one.
     """
 
     pool: Columns
     joined: Columns
+    left_out: list[str]
     drawn: Drawn
     batches: int
     earlier: list[Counted]
@@ -119,9 +121,9 @@ def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
     if last is None:
         return False
     late = last.estimates.filter(late=True).values_list("run__tag", flat=True).distinct()
-    known = (last.batches, last.earlier, last.label_digest, set(late))
+    known = (last.batches, last.earlier, last.label_digest, set(late), last.left_out)
     now = (inputs.batches, inputs.earlier_batches, inputs.label_digest, set(inputs.late))
-    return known == now
+    return known == (*now, inputs.left_out)
 
 
 def from_scratch(row: Round) -> Outcome | None:
@@ -145,6 +147,7 @@ def gather(row: Round) -> Inputs:
     return Inputs(
         pool=pool,
         joined=pools.joined(row.campaign, pool),
+        left_out=pools.left_out(row.campaign, pool),
         drawn=drawn,
         batches=batches,
         earlier=earlier,
@@ -255,6 +258,7 @@ def _store(row: Round, outcome: Outcome, matrices: str) -> None:
         pair_count=evaluation.judged_pairs,
         label_count=evaluation.judgments,
         decided_count=inputs.decided,
+        left_out=inputs.left_out,
         matrices_file=matrices,
         label_digest=inputs.label_digest,
         digest=outcome.digest,
