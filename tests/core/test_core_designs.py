@@ -268,6 +268,10 @@ def all_utilities(prior: Prior, best: float):
         yield best * hit, float(np.prod(np.where(hit, chance, 1 - chance)))
 
 
+# Intervals so short that none is cut at what values can be.
+SHORT, SHORT_QUANTILE = {"confidence": 0.2}, 0.2533471031357997
+
+
 @pytest.mark.parametrize("batches", [1, 2])
 def test_expected_half_widths_are_the_mean_variance_over_the_prior(tiny_pool, batches) -> None:
     goal = goals.absolute(*RUNS)
@@ -280,10 +284,12 @@ def test_expected_half_widths_are_the_mean_variance_over_the_prior(tiny_pool, ba
         factor = (probability * (1 - chance) / chance)[:, None]
         variance += (factor * gains**2).sum(axis=0)
         difference += (factor[:, 0] * (gains[:, 0] - gains[:, 1]) ** 2).sum()
-    expected = expected_half_widths(tiny_pool, design, measure=DCG, prior=prior, batches=batches)
-    assert expected.half_width == pytest.approx(1.959963984540054 * np.sqrt(variance))
+    expected = expected_half_widths(
+        tiny_pool, design, measure=DCG, prior=prior, batches=batches, **SHORT
+    )
+    assert expected.half_width == pytest.approx(SHORT_QUANTILE * np.sqrt(variance))
     found = expected.difference_half_width[0, 1]
-    assert found == pytest.approx(1.959963984540054 * math.sqrt(difference))
+    assert found == pytest.approx(SHORT_QUANTILE * math.sqrt(difference))
 
 
 def test_expected_half_width_of_iid_by_hand(tiny_pool: Pool) -> None:
@@ -305,11 +311,11 @@ def test_curve_agrees_with_single_predictions_and_falls(tiny_pool: Pool, method:
     prior = make_prior(tiny_pool, name="rank", goal=goal, measure=DCG, max_grade=1)
     curve = half_width_curve(
         tiny_pool, design_of(tiny_pool, method=method), measure=DCG, prior=prior,
-        budgets=[2, 3, 4],
+        budgets=[2, 3, 4], **SHORT,
     )  # fmt: skip
     for row, budget in zip(curve, [2, 3, 4], strict=True):
         design = design_of(tiny_pool, method=method, budget=budget, batch_size=budget)
-        single = expected_half_widths(tiny_pool, design, measure=DCG, prior=prior)
+        single = expected_half_widths(tiny_pool, design, measure=DCG, prior=prior, **SHORT)
         assert row == pytest.approx(single.half_width)
     assert np.all(np.diff(curve, axis=0) < 0)
 
@@ -325,16 +331,15 @@ def test_curve_with_costs_agrees_with_single_predictions(tiny_pool: Pool, method
     first = design_of(tiny_pool, budget=3.0, batch_size=3.0, **made)
     one_draw = float(first.size @ COSTS)
     budgets = [n * one_draw for n in (2, 3, 5)] if method == "iid" else [2.0, 3.5, 6.75]
-    curve = half_width_curve(
-        tiny_pool, first, measure=DCG, prior=prior, budgets=budgets, costs=COSTS
-    )
+    asked = {"measure": DCG, "prior": prior, **SHORT}
+    curve = half_width_curve(tiny_pool, first, budgets=budgets, costs=COSTS, **asked)
     for row, budget in zip(curve, budgets, strict=True):
         design = design_of(tiny_pool, budget=budget, batch_size=budget, **made)
-        single = expected_half_widths(tiny_pool, design, measure=DCG, prior=prior)
+        single = expected_half_widths(tiny_pool, design, **asked)
         assert row == pytest.approx(single.half_width)
     if method == "poisson":
         assert curve[-1].tolist() == [0.0] * 3
-    without = half_width_curve(tiny_pool, first, measure=DCG, prior=prior, budgets=budgets)
+    without = half_width_curve(tiny_pool, first, budgets=budgets, **asked)
     assert without[0] != pytest.approx(curve[0]), "the same budget buys another number of pairs"
 
 

@@ -68,7 +68,7 @@ def test_the_largest_scores_give_finite_numbers(method: str) -> None:
 @pytest.mark.filterwarnings("error")
 def test_a_limit_that_only_squares_respect_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scores, "MOST_SCORE", 1e160)
-    with pytest.raises(RuntimeWarning, match="overflow|invalid"):
+    with pytest.raises(RuntimeWarning, match=r"overflow|invalid"):
         list(numbers(pool_of(1e50), "iid"))
 
 
