@@ -15,7 +15,7 @@ from estimation.core.arrays import (
     column_sums,
     refuse,
 )
-from estimation.core.designs import Design, poisson_thresholds
+from estimation.core.designs import Design, poisson_thresholds, refuse_costs
 from estimation.core.estimators import cross_product, topic_contributions
 from estimation.core.evaluation import support
 from estimation.core.intervals import ROUNDING, difference_variances
@@ -209,7 +209,7 @@ def _check_costs(pool: Pool, design: Design, costs: FloatArray | None) -> None:
         raise ValueError(f"costs must be None: a design by {design.method!r} is made without")
     if costs.shape != (len(pool),):
         raise ValueError(f"costs must hold one number per pair, {len(pool)}, not {costs.shape}")
-    refuse(~(np.isfinite(costs) & (costs > 0.0)), costs, name="costs", rule="be positive")
+    refuse_costs(costs, error=ValueError)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,7 @@ from estimation.services import (
     designing,
     drawing,
     files,
+    finite,
     label_advice,
     pools,
     predictions,
@@ -102,6 +103,7 @@ def recompute(job: jobs.Running) -> None:
         return
     outcome = compute(row, inputs)
     facts, arrays = _matrices(outcome)
+    _check_numbers(outcome, arrays)
     if not inputs.earlier:  # advice is about the labels of one round
         facts["labels"] = label_advice.compared(
             row, pool=inputs.pool, drawn=inputs.drawn, labels=inputs.labels, batches=inputs.batches
@@ -245,6 +247,17 @@ def _matrices(outcome: Outcome) -> tuple[dict[str, object], dict[str, np.ndarray
         "measures": [str(result.measure) for result in results],
     }
     return facts, arrays
+
+
+def _check_numbers(outcome: Outcome, arrays: dict[str, np.ndarray]) -> None:
+    """Nothing but numbers is stored. Margins are infinite where nothing limits a difference."""
+    of_estimates = {
+        f"{name} of {result.measure}": numbers
+        for result in outcome.evaluation.results
+        for name, numbers in _numbers(result)
+    }
+    found = of_estimates | arrays
+    finite.check(found, may_be_infinite=[name for name in found if "margin" in name])
 
 
 def _store(row: Round, outcome: Outcome, matrices: str) -> None:
