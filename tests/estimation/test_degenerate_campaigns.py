@@ -132,6 +132,20 @@ def problems_of(markup: str) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<td>nan</td>", "<td>± inf</td>", "<td>None</td>", "<td>−0.000</td>", "<td>-0</td>",
+        '<svg><rect x="nan%"/></svg>', '<svg><polygon points=""/></svg>',
+        '<svg><polyline points="50,50"/></svg>', '<svg><rect width="-3"/></svg>',
+        '<svg><circle cx="None%"/></svg>', '<svg><polyline points="0,1 inf,2"/></svg>',
+    ],
+)  # fmt: skip
+def test_what_no_page_should_have_is_found(markup: str) -> None:
+    assert problems_of(f"<p>Between 0 and -0.5, in 2020-01-01.</p>{markup}")
+    assert problems_of("<p>Between 0 and -0.5, in 2020-01-01.</p>") == []
+
+
 def refuse_constant(name: str) -> float:
     raise AssertionError(f"{name} is no JSON")
 
