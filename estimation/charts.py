@@ -28,6 +28,8 @@ from estimation.scales import (
 PLOT_HEIGHT = 200.0
 PANEL_HEIGHT = 88.0
 MAX_GUTTER = 220.0
+HALF_BAR = 1.5
+"""Percent across: half the width of a band that has only one moment."""
 FEW = 10
 """Forest plots of fewer runs always show every interval whole."""
 EACH_CELL_UP_TO = 24
@@ -307,9 +309,17 @@ def _panel(
     lower = [place(moment, moment.low, upright.low) for moment in line]
     middle = [place(moment, moment.value, upright.low) for moment in line]
     dots = tuple((x, round(y * PANEL_HEIGHT / 100, 2)) for x, y in middle[-1:])
-    band = polyline([*upper, *reversed(lower)])
+    band = polyline([*_widened(upper), *reversed(_widened(lower))])
     values = tuple(label(moment.value, digits) for moment in line)
     return Panel(tag, polyline(middle), band, dots, values, marked)
+
+
+def _widened(edge: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """A band of one moment is a bar: it would have no width."""
+    if len(edge) != 1:
+        return edge
+    ((x, y),) = edge
+    return [(max(0.0, x - HALF_BAR), y), (min(100.0, x + HALF_BAR), y)]
 
 
 # ------------------------------------------------------------------------------ verdict matrix

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from estimation.core.measures import parse_measure
+from estimation.core.scores import EXPECTED
 from estimation.models import Round
 from estimation.scales import decimals, share_reached
 from estimation.selectors import Pairwise, RankedRun, RankingTable
@@ -151,10 +152,16 @@ def _left_out(table: RankingTable) -> list[Finding]:
     tags = table.estimate_set.left_out
     if not tags:
         return []
+    one = len(tags) == 1
+    why = (
+        f"{OF_PREFERENCES}. A new round takes {'it' if one else 'them'} in and keeps all judgments"
+    )
+    if any(parse_measure(text).family == "prediction" for text in table.measures):
+        which = "some of its scores are" if one else "some of their scores are"
+        why = f"{which} too far from any grade. {EXPECTED[0].upper()}{EXPECTED[1:]}"
     text = (
-        f"{_named(tags)} joined after the round was drawn and {'is' if len(tags) == 1 else 'are'} "
-        f"not in this round: {OF_PREFERENCES}. "
-        f"A new round takes {'it' if len(tags) == 1 else 'them'} in and keeps all judgments."
+        f"{_named(tags)} joined after the round was drawn and {'is' if one else 'are'} not in "
+        f"this round: {why}."
     )
     return [Finding(LIMIT, text)]
 

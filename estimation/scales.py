@@ -149,4 +149,6 @@ def down(scale: Scale, height: float, value: float) -> float:
 
 
 def polyline(points: Iterable[tuple[float, float]]) -> str:
-    return " ".join(f"{x:g},{y:g}" for x, y in points)
+    """The points of a line; nothing for a single one, which makes no line."""
+    placed = [f"{x:g},{y:g}" for x, y in points]
+    return " ".join(placed) if len(placed) > 1 else ""

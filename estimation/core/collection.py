@@ -43,11 +43,9 @@ from estimation.core.evaluation import Evaluation, rank_again
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
-from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
+from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import named, part_names, preference_pool, with_parts
 from estimation.core.reach import Reach
-
-MOST_SCORE = 1e50
 
 
 class CollectionError(ValueError):
@@ -145,7 +143,7 @@ class Collection(ABC):
         Raises
         ------
         PoolError
-            As `build_pool` and `preference_pool`; or if a score is too large to reckon with.
+            As `build_pool` and `preference_pool`.
         """
         if self.is_of_preferences:
             documents = build_pool(self.topics, runs, depth=self.depth)
@@ -156,9 +154,7 @@ class Collection(ABC):
             topic: [docno.decode() for docno in self.docno[start:stop].tolist()]
             for topic, start, stop in zip(self.topics, bounds[:-1], bounds[1:], strict=True)
         }
-        pool = build_pool(self.topics, runs, depth=self.depth, scores=scores, extra=extra)
-        _check_scores(pool)
-        return pool
+        return build_pool(self.topics, runs, depth=self.depth, scores=scores, extra=extra)
 
     def evaluate(
         self,
@@ -246,18 +242,6 @@ def ordered_labels(labels: LabelRows) -> LabelRows:
 
 
 # ---------------------------------------------------------------------------------- checks
-
-
-def _check_scores(pool: Pool) -> None:
-    """Refuse predictions whose squared errors have no finite variance."""
-    if pool.score is None:
-        return
-    wrong = np.flatnonzero(~(np.abs(pool.score) <= MOST_SCORE))
-    if len(wrong):
-        entry = int(wrong[0])
-        tag, score = pool.runs[pool.run[entry]], float(pool.score[entry])
-        rule = f"scores that predict grades must lie between -{MOST_SCORE:g} and {MOST_SCORE:g}"
-        raise PoolError(f"{rule}; the run {tag!r} has {score:g}")
 
 
 def _check_pairs(collection: Collection) -> None:

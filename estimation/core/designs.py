@@ -32,6 +32,7 @@ from estimation.core.arrays import (
     check_whole,
     column_sums,
     frozen,
+    refuse,
 )
 from estimation.core.goals import Goal, check_goal, effective_weights
 from estimation.core.measures import Measure, check_is_measure, check_measures, parse_measure
@@ -46,6 +47,8 @@ RULES: tuple[Rule, ...] = ("first", "second", "uniform")
 WITH_REPLACEMENT = ("iid", "per-query")
 MAX_BATCHES = 100_000
 ROUNDING = 1e-9  # share by which a budget may exceed a sum of costs
+LEAST_COST, MOST_COST = 1e-15, 1e15
+LEAST_SIZE = 1e-30  # of the largest: far below what is ever drawn, and can be divided by
 
 
 class DesignError(ValueError):
@@ -280,6 +283,7 @@ def make_design(
     else:
         size = _floored(size, touched, floor)
         steps = _constants(size, costs, budget, batch_size)
+    refuse(~np.isfinite(size), size, name="size", rule="be finite", error=DesignError)
     return Design(
         method=method,
         size=frozen(size),
@@ -307,7 +311,7 @@ def poisson_probabilities(size: FloatArray, *, constant: float) -> FloatArray:
 
 def drawn_probabilities(chance: FloatArray, *, draws: float) -> FloatArray:
     """Return 1 - (1 - Q)^n, the probability to be among n draws with replacement."""
-    possible = np.flatnonzero(chance > 0.0)
+    possible = np.flatnonzero((chance > 0.0) & (draws > 0.0))  # what is certain is not in 0 draws
     absent = -np.minimum(chance[possible], 1.0)
     with np.errstate(divide="ignore"):
         np.log1p(absent, out=absent)
@@ -400,10 +404,14 @@ def _check_costs(costs: FloatArray | None, pairs: int, method: str) -> None:
         raise DesignError(f"The method {method!r} takes no costs; use 'poisson' or 'iid'.")
     if costs.shape != (pairs,):
         raise DesignError(f"costs must hold one number per pair, {pairs}, not {costs.shape}.")
-    wrong = np.flatnonzero(~(np.isfinite(costs) & (costs > 0.0)))
-    if len(wrong):
-        first = int(wrong[0])
-        raise DesignError(f"costs must be positive; costs[{first}] is {costs[first]}.")
+    refuse_costs(costs, error=DesignError)
+
+
+def refuse_costs(costs: FloatArray, *, error: type[ValueError]) -> None:
+    """Raise an error unless these can be costs: neither they nor sums of many come to nothing."""
+    usable = (costs >= LEAST_COST) & (costs <= MOST_COST)
+    rule = f"be positive, from {LEAST_COST:g} to {MOST_COST:g}"
+    refuse(~usable, costs, name="costs", rule=rule, error=error)
 
 
 def _nothing_to_sample(goal: Goal, measure: Measure) -> str:
@@ -431,6 +439,16 @@ def _sizes(weights: FloatArray, prior: Prior, rule: Rule, touched: BoolArray) ->
 
 
 def _normalized(size: FloatArray) -> FloatArray:
+    """Sizes that sum to 1; those next to 0 are raised to `LEAST_SIZE`, so that 1/size is finite.
+
+    That is another design, and no less exact: sizes may be anything above 0 that is fixed before
+    the draw, and every pair counts with one over the probability that it then has.
+    """
+    largest, least = size.max(), size.min(where=size > 0.0, initial=np.inf)
+    with np.errstate(over="ignore"):
+        total = size.sum()
+    if not (np.isfinite(total) and least > LEAST_SIZE * largest):
+        size = np.where(size > 0.0, np.maximum(size / largest, LEAST_SIZE), 0.0)
     return np.asarray(size / size.sum(), dtype=np.float64)
 
 

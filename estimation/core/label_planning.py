@@ -18,6 +18,7 @@ from estimation.core.arrays import (
     check_number,
     refuse,
 )
+from estimation.core.designs import drawn_probabilities
 from estimation.core.estimators import BLOCK_ROWS, importance_sampling
 from estimation.core.goals import Goal, check_goal
 from estimation.core.labels import LabelError, PairLabels
@@ -322,9 +323,7 @@ def _weighted(sample: JudgedSample, terms: FloatArray) -> FloatArray:
 def _inclusion(sample: JudgedSample, scale: float) -> FloatArray:
     """The probability that each pair is in a sample of `scale` times the present size."""
     if sample.counts is not None:
-        with np.errstate(divide="ignore"):
-            absent = scale * float(sample.counts.sum()) * np.log1p(-sample.probability)
-        return np.asarray(-np.expm1(absent))
+        return drawn_probabilities(sample.probability, draws=scale * float(sample.counts.sum()))
     expected = sample.expected
     if expected is None:
         return np.where(sample.probability < 1.0, np.minimum(1.0, scale * sample.probability), 1.0)

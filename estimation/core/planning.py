@@ -15,7 +15,7 @@ from estimation.core.arrays import (
     column_sums,
     refuse,
 )
-from estimation.core.designs import Design, poisson_thresholds
+from estimation.core.designs import Design, poisson_thresholds, refuse_costs
 from estimation.core.estimators import cross_product, topic_contributions
 from estimation.core.evaluation import support
 from estimation.core.intervals import ROUNDING, difference_variances
@@ -34,11 +34,12 @@ class ExpectedPrecision:
     runs : tuple of str
         The k runs of the pool.
     half_width : ndarray of float64, shape (k,)
-        Of the interval of each run's value; infinite for a run with weight on pairs that the
-        design cannot sample.
+        Of the interval of each run's value, at most half of `largest_values`; infinite for a run
+        with weight on pairs that the design cannot sample.
     difference_half_width : ndarray of float64, shape (k, k)
-        Of the interval of each difference; infinite where two runs differ in
-        their weight on a pair that the design cannot sample.
+        Of the interval of each difference, at most half of what lies between the largest lead of
+        either run; infinite where two runs differ in their weight on a pair that the design cannot
+        sample.
     """
 
     runs: tuple[str, ...]
@@ -67,13 +68,16 @@ def expected_half_widths(
     and estimated from distinct pairs: s2 (1 - pi)/pi for draws too, and with t = n Q (1 - pi)/pi in
     P_j = sum_i w_ij t_i p_i. Their bias, and disagreement between assessors, are not included.
 
+    No interval is longer than what values can be: half widths end at half of it.
+
     Parameters
     ----------
     pool, design, prior : Pool, Design, Prior
     measure : Measure
         Any measure, not only the design's own.
     max_grade : int, optional
-        The best grade of the scale; needed for measures of predictions.
+        The best grade of the scale; needed for measures of predictions. Without it the largest
+        gain is the one that the prior thinks of.
     batches : int, optional
         After so many batches; by default all.
     confidence : float
@@ -91,9 +95,11 @@ def expected_half_widths(
     for total in _totals(moves, design, prior, step):
         covariance -= np.multiply.outer(total, total) / step
     quantile = special.ndtri(0.5 + confidence / 2.0)
-    single = quantile * np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    most = _most(pool, measure, prior, max_grade)
+    single = np.minimum(quantile * np.sqrt(np.maximum(np.diag(covariance), 0.0)), most / 2.0)
     single[support(pool, measure, design.eligible) < 1.0] = np.inf
     differences = quantile * np.sqrt(difference_variances(covariance))
+    differences = np.minimum(differences, np.add.outer(most, most) / 2.0)
     differences[_differ_out_of_reach(moves, design)] = np.inf
     return ExpectedPrecision(pool.runs, single, differences)
 
@@ -139,12 +145,52 @@ def half_width_curve(
     out_of_reach = support(pool, measure, design.eligible) < 1.0
     quantile = special.ndtri(0.5 + confidence / 2.0)
     moves = _Moves.of(pool, measure, prior, max_grade)
+    highest = np.where(out_of_reach, np.inf, _most(pool, measure, prior, max_grade) / 2.0)
     curve = np.empty((len(steps), len(pool.runs)))
     for row, step in zip(curve, steps.tolist(), strict=True):
         variance = moves.squares(_variance_factors(design, prior, step, moves.is_ratio))
         variance -= np.square(_totals(moves, design, prior, step)).sum(axis=0) / step
-        row[:] = np.where(out_of_reach, np.inf, quantile * np.sqrt(np.maximum(variance, 0.0)))
+        width = np.where(out_of_reach, np.inf, quantile * np.sqrt(np.maximum(variance, 0.0)))
+        row[:] = np.minimum(width, highest)
     return curve
+
+
+def largest_values(pool: Pool, measure: Measure, *, best: float) -> FloatArray:
+    """Return the largest value that every run can have, whatever is found.
+
+    Parameters
+    ----------
+    pool, measure : Pool, Measure
+        The measure of any family.
+    best : float
+        The largest utility, where it does not depend on the run; of a measure of predictions the
+        best grade of the scale.
+
+    Returns
+    -------
+    ndarray of float64, shape (k,)
+        Sums of gains: at the best grades throughout; errors: at the worst ones. Ratio and query
+        measures are at most 1 in every topic for which the run returns anything.
+    """
+    if measure.family in ("ratio", "query"):
+        return np.asarray(np.count_nonzero(pool.list_lengths, axis=0) / len(pool.topics))
+    if measure.family == "gain":
+        return pool.total_weights(measure) * best
+    grades = PREFERENCE_MAX_GRADE if measure.family == "preference" else int(best)
+    errors = [pool.entry_utilities(measure, grade) for grade in range(grades + 1)]
+    worst = pool.entry_weights(measure) * np.max(errors, axis=0)
+    return column_sums(pool.run, worst, number=len(pool.runs))
+
+
+def _most(pool: Pool, measure: Measure, prior: Prior, max_grade: int | None) -> FloatArray:
+    """`largest_values` on the scale, or as far as the prior thinks of without one."""
+    if max_grade is None or measure.family != "gain":
+        return largest_values(pool, measure, best=max_grade or _best_of(prior))
+    return largest_values(pool, measure, best=measure.max_utility(max_grade))
+
+
+def _best_of(prior: Prior) -> float:
+    return float((prior.second_moment / prior.expected).max())
 
 
 def _check_planning(pool: Pool, design: Design, prior: Prior, confidence: float) -> None:
@@ -163,7 +209,7 @@ def _check_costs(pool: Pool, design: Design, costs: FloatArray | None) -> None:
         raise ValueError(f"costs must be None: a design by {design.method!r} is made without")
     if costs.shape != (len(pool),):
         raise ValueError(f"costs must hold one number per pair, {len(pool)}, not {costs.shape}")
-    refuse(~(np.isfinite(costs) & (costs > 0.0)), costs, name="costs", rule="be positive")
+    refuse_costs(costs, error=ValueError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +225,7 @@ class _Moves:
     def of(cls, pool: Pool, measure: Measure, prior: Prior, max_grade: int | None) -> "_Moves":
         topic, topics = pool.topic.astype(np.int64), len(pool.topics)
         if measure.family == "ratio":
-            best = float((prior.second_moment / prior.expected).max())
-            slopes = prior_slopes(pool, measure, expected=prior.expected, best=best)
+            slopes = prior_slopes(pool, measure, expected=prior.expected, best=_best_of(prior))
             return cls(topic, topics, (slopes.slope,), slopes.topic_slope)
         if measure.family == "gain":
             return cls(topic, topics, (pool.weights(measure),), None)

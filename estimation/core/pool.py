@@ -34,6 +34,7 @@ from estimation.core.arrays import (
     spread_rows,
 )
 from estimation.core.measures import KINDS, Measure, MeasureError
+from estimation.core.scores import first_unusable, refusal
 
 FORMAT = "evalsite-pool-1"
 
@@ -193,7 +194,8 @@ class Pool:
     run, rank : ndarray of int32, shape (E,)
         Run (position in `runs`, ascending within a pair) and 1-based rank of each entry.
     score : ndarray of float64, shape (E,), optional
-        The run's score of the document, where the pool was built with scores.
+        The run's score of the document, where the pool was built with scores. PoolError, with run,
+        topic and docno, for one that measures of predictions cannot take.
     other : ndarray of bytes, shape (N,), optional
         In a pool of preferences: the docno of the second document of each part, after the first
         in byte order.
@@ -212,6 +214,12 @@ class Pool:
     score: FloatArray | None = None
     other: BytesArray | None = None
     other_rank: Int32Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.score is not None and (at := first_unusable(self.score)) is not None:
+            pair, run = self.entry_pair[at], self.runs[self.run[at]]
+            topic, docno = self.topics[self.topic[pair]], self.docno[pair].decode()
+            raise PoolError(refusal(run, topic=topic, docno=docno, score=float(self.score[at])))
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -392,13 +400,13 @@ def build_pool(
     ------
     PoolError
         If there is no topic or no run, depth < 1, a topic is named twice, a run returns a
-        document twice for a topic, or scores are wanted of a run without them.
+        document twice for a topic, or scores are wanted of a run without them, or with a wild one.
     """
-    names, tags = sorted(topics, key=_utf8), tuple(sorted(runs, key=_utf8))
+    names, tags = sorted(topics, key=str.encode), tuple(sorted(runs, key=str.encode))
     _check_pool_input(names, tags, depth)
     lists = [runs[tag] for tag in tags]
-    if scores:
-        _require_scores(tags, lists)
+    if scores and (bare := [tag for tag in tags if runs[tag].scores is None]):
+        raise PoolError(f"run {bare[0]!r} has no scores")
     places = [{topic: place for place, topic in enumerate(each.topics)} for each in lists]
     slices = []
     for topic in names:
@@ -410,10 +418,6 @@ def build_pool(
     return _joined(tuple(names), tags, depth, slices)
 
 
-def _utf8(text: str) -> bytes:
-    return text.encode()
-
-
 def _check_pool_input(topics: Sequence[str], runs: Sequence[str], depth: int) -> None:
     if not topics or not runs:
         given = f"not {len(topics)} topics and {len(runs)} runs"
@@ -422,12 +426,6 @@ def _check_pool_input(topics: Sequence[str], runs: Sequence[str], depth: int) ->
     for first, second in pairwise(topics):
         if first == second:
             raise PoolError(f"topic {first!r} is named twice")
-
-
-def _require_scores(runs: Sequence[str], lists: Sequence[RankedLists]) -> None:
-    for tag, each in zip(runs, lists, strict=True):
-        if each.scores is None:
-            raise PoolError(f"run {tag!r} has no scores")
 
 
 @dataclass(frozen=True, eq=False)
@@ -483,6 +481,7 @@ def _joined(
 ) -> Pool:
     sizes = [len(each.docno) for each in slices]
     docno = np.concatenate([each.docno for each in slices])
+    entries = np.concatenate([each.entries for each in slices])
     width = max(1, int(np.char.str_len(docno).max(initial=1)))
     scores = [each.score for each in slices if each.score is not None]
     return Pool(
@@ -491,9 +490,7 @@ def _joined(
         depth=depth,
         topic=frozen(np.repeat(np.arange(len(topics), dtype=np.int32), sizes)),
         docno=frozen(docno.astype(f"S{width}")),
-        indptr=frozen(
-            np.concatenate([[0], np.cumsum(np.concatenate([s.entries for s in slices]))])
-        ),
+        indptr=frozen(np.concatenate([[0], np.cumsum(entries)])),
         run=frozen(np.concatenate([each.run for each in slices])),
         rank=frozen(np.concatenate([each.rank for each in slices])),
         score=frozen(np.concatenate(scores)) if scores else None,

@@ -21,7 +21,7 @@ from estimation.core.active.sampling import ActiveState
 from estimation.core.archives import ArchiveFile, form_of
 from estimation.core.arrays import BoolArray, FloatArray
 from estimation.core.designs import FORMAT as PAIR_FORMAT
-from estimation.core.designs import Design
+from estimation.core.designs import Design, drawn_probabilities
 from estimation.core.draws import Sample, Served, draw
 from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult, evaluate
 from estimation.core.interval_kinds import IntervalKind
@@ -106,7 +106,8 @@ class TopicRound:
         counts = np.bincount(sample.draws, minlength=len(pool.topics))[sample.topic]
         chance = np.ones(len(sample.topic))
         if not design.is_census:
-            chance = -np.expm1(len(sample.draws) * np.log1p(-design.probability[sample.topic]))
+            drawn = design.probability[sample.topic]
+            chance = drawn_probabilities(drawn, draws=len(sample.draws))
         return Served(pair, sample.batch[topic], chance[topic], np.maximum(counts, 1)[topic])
 
     def evaluate(

@@ -12,9 +12,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from estimation.core.archives import ArchiveError, ArchiveFile, read_archive, write_archive
+from estimation.core.archives import ArchiveFile, write_archive
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray, frozen
 from estimation.core.pool import RankedLists, trec_eval_order
+from estimation.core.scores import EXPECTED, first_unusable
 from estimation.formats.columns import (
     MAX_DOCNO_BYTES,
     MAX_NUMBER,
@@ -23,6 +24,7 @@ from estimation.formats.columns import (
     parsed_number,
     report_duplicates,
 )
+from estimation.formats.run_columns import FORMAT, read_columns
 from judging.formats.lines import (
     DEFAULT_LIMITS,
     BinaryFile,
@@ -31,8 +33,6 @@ from judging.formats.lines import (
     read_chunks,
 )
 from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
-
-FORMAT = "evalsite-run-1"
 
 _COLUMNS = ("topic", "Q0", "docno", "rank", "score", "tag")
 _RETURNS_NOTHING = "missing: the run returns nothing there"
@@ -99,6 +99,7 @@ def read_run(
         problems.error(None, "", "expected the lines of a run, found none in the file")
     report_duplicates(lines.topic, lines.docno, lines.number, names, problems)
     _warn_of_ranks(lines, problems)
+    _warn_of_scores(lines, problems)
     known = known_topics(
         lines.topic, lines.number, names, topics, problems, missing=_RETURNS_NOTHING
     )
@@ -270,6 +271,13 @@ def _warn_of_ranks(lines: _Lines, problems: Problems) -> None:
         problems.warning(first, "rank", f"{message}; the order is by score")
 
 
+def _warn_of_scores(lines: _Lines, problems: Problems) -> None:
+    """Only order counts for most measures; those that take scores for grades refuse wild ones."""
+    at = first_unusable(lines.score)
+    if at is not None:
+        problems.warning(int(lines.number[at]), "score", f"{EXPECTED}, found {lines.score[at]:g}")
+
+
 def rank_contradictions(topic: IntArray, score: FloatArray, rank: FloatArray) -> BoolArray:
     """Tell which lines score higher than another line of their topic with a better rank.
 
@@ -321,10 +329,7 @@ def save_run(file: ArchiveFile, run: RunFile) -> None:
 
 def load_run(file: ArchiveFile) -> RunFile:
     """Read what `save_run` wrote; raise ValueError if it is damaged or something else."""
-    facts, arrays = read_archive(file, FORMAT, ("indptr", "docnos", "scores"))
-    columns = {name: frozen(array) for name, array in arrays.items()}
-    if columns["scores"].shape != columns["docnos"].shape:
-        raise ArchiveError("the run file is damaged: its columns differ in length")
+    facts, columns = read_columns(file)
     lists = RankedLists(tuple(facts["topics"]), columns["indptr"], columns["docnos"])
     return RunFile(facts["tag"], lists, columns["scores"], facts["lines"], facts["dropped"])
 

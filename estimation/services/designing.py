@@ -97,9 +97,7 @@ def design_at(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
         if row.method == Round.Method.QUERY:
             return _of_topics(row, pool, costs)
         if row.method == Round.Method.ACTIVE:
-            return make_plan(
-                pool, measures=measures_of(row), budget=row.budget, batch_size=row.batch_size
-            )
+            return _of_next_batches(row, pool)
         return _of_pairs(row, pool, costs)
     except (
         ActiveError, DesignError, GoalError, GradeModelError, MeasureError, PoolError, PriorError,
@@ -127,6 +125,13 @@ def _of_pairs(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
         costs=costs,
         max_grade=row.campaign.max_grade,
     )
+
+
+def _of_next_batches(row: Round, pool: Pool) -> AnyDesign:
+    """A budget above the pool buys the pool."""
+    budget = min(row.budget, len(pool))
+    batch_size = min(row.batch_size, budget)
+    return make_plan(pool, measures=measures_of(row), budget=budget, batch_size=batch_size)
 
 
 def _of_topics(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:

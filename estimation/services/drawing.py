@@ -12,12 +12,13 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
+from estimation.core.active.rounds import ActiveRound
 from estimation.core.draws import Served, extra_labels
 from estimation.core.pool import Pool as Columns
 from estimation.core.rounds import Round as Drawn
 from estimation.core.rounds import draw_round as draw
 from estimation.models import Draw, Pool, Round, RoundBatch
-from estimation.services import designing, files
+from estimation.services import designing, files, finite
 from judging.errors import UserError
 from judging.models import Batch, Campaign, Upload
 from judging.services import audit, batches, jobs
@@ -35,8 +36,10 @@ def draw_round(job: jobs.Running) -> None:
     pool_row, pool = designing.pool_for(row)
     drawn = draw(pool, designing.design_of(row, pool), seed=row.seed)
     served = drawn.served(pool)
+    finite.check({"probability": served.probability})
     job.report(0.1, f"{len(served.pair):,} pairs drawn")
-    batch_ids = prepare(row, pool, served, job)
+    planned = drawn.sample.batches if isinstance(drawn, ActiveRound) else drawn.batches
+    batch_ids = prepare(row, pool, served, job, last=planned)
     _freeze(row, pool_row, provenance(pool), drawn, batch_ids, job)
 
 
@@ -62,14 +65,20 @@ def discard_unfinished(row: Round) -> None:
     batches.discard(left)
 
 
-def prepare(row: Round, pool: Columns, served: Served, job: jobs.Running) -> list[int]:
-    """Prepares the batches that are not there yet; returns their row ids."""
+def prepare(
+    row: Round, pool: Columns, served: Served, job: jobs.Running, *, last: int
+) -> list[int]:
+    """Prepares the batches up to the last that are not there yet; returns their row ids.
+
+    Batches without a pair of their own are among them: draws may repeat earlier ones, and a sample
+    may happen to be empty. They are complete when they are opened, and count as what they are.
+    """
     topics = dict(row.campaign.topics.values_list("topic_id", "pk"))
     labels = extra_labels(
         pool, seed=row.seed, pairs=served.pair, labels=row.labels, share=row.extra_share
     )
     there = set(row.round_batches.values_list("number", flat=True))
-    missing = [n for n in range(1, int(served.batch.max(initial=0)) + 1) if n not in there]
+    missing = [n for n in range(1, last + 1) if n not in there]
     ids = []
     for done, number in enumerate(missing, start=1):
         batch = batches.new_batch(row.campaign)

@@ -40,6 +40,7 @@ from estimation.services import (
     designing,
     drawing,
     files,
+    finite,
     label_advice,
     pools,
     predictions,
@@ -54,12 +55,14 @@ from judging.services import jobs
 class Inputs:
     """What a recompute rests on.
 
-    ``joined`` is the pool with the runs that came after the draw, and ``late`` are their tags.
+    ``joined`` is the pool with the runs that came after the draw, and ``late`` are their tags;
+    ``left_out`` are those of runs that came then and cannot take part.
     ``earlier`` are the rounds that are estimated together with this one.
     """
 
     pool: Columns
     joined: Columns
+    left_out: list[str]
     drawn: Drawn
     batches: int
     earlier: list[Counted]
@@ -100,6 +103,7 @@ def recompute(job: jobs.Running) -> None:
         return
     outcome = compute(row, inputs)
     facts, arrays = _matrices(outcome)
+    _check_numbers(outcome, arrays)
     if not inputs.earlier:  # advice is about the labels of one round
         facts["labels"] = label_advice.compared(
             row, pool=inputs.pool, drawn=inputs.drawn, labels=inputs.labels, batches=inputs.batches
@@ -119,9 +123,9 @@ def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
     if last is None:
         return False
     late = last.estimates.filter(late=True).values_list("run__tag", flat=True).distinct()
-    known = (last.batches, last.earlier, last.label_digest, set(late))
+    known = (last.batches, last.earlier, last.label_digest, set(late), last.left_out)
     now = (inputs.batches, inputs.earlier_batches, inputs.label_digest, set(inputs.late))
-    return known == now
+    return known == (*now, inputs.left_out)
 
 
 def from_scratch(row: Round) -> Outcome | None:
@@ -145,6 +149,7 @@ def gather(row: Round) -> Inputs:
     return Inputs(
         pool=pool,
         joined=pools.joined(row.campaign, pool),
+        left_out=pools.left_out(row.campaign, pool),
         drawn=drawn,
         batches=batches,
         earlier=earlier,
@@ -244,6 +249,17 @@ def _matrices(outcome: Outcome) -> tuple[dict[str, object], dict[str, np.ndarray
     return facts, arrays
 
 
+def _check_numbers(outcome: Outcome, arrays: dict[str, np.ndarray]) -> None:
+    """Nothing but numbers is stored. Margins are infinite where nothing limits a difference."""
+    of_estimates = {
+        f"{name} of {result.measure}": numbers
+        for result in outcome.evaluation.results
+        for name, numbers in _numbers(result)
+    }
+    found = of_estimates | arrays
+    finite.check(found, may_be_infinite=[name for name in found if "margin" in name])
+
+
 def _store(row: Round, outcome: Outcome, matrices: str) -> None:
     inputs, evaluation = outcome.inputs, outcome.evaluation
     last = row.estimate_sets.aggregate(last=Max("number"))["last"] or 0
@@ -255,6 +271,7 @@ def _store(row: Round, outcome: Outcome, matrices: str) -> None:
         pair_count=evaluation.judged_pairs,
         label_count=evaluation.judgments,
         decided_count=inputs.decided,
+        left_out=inputs.left_out,
         matrices_file=matrices,
         label_digest=inputs.label_digest,
         digest=outcome.digest,

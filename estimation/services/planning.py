@@ -29,7 +29,8 @@ def plan_batch(job: jobs.Running) -> None:
             state=Round.State.COMPLETE
         )
         return
-    batch_ids = drawing.prepare(row, pool, longer.served(pool), job)
+    planned = longer.sample.batches
+    batch_ids = drawing.prepare(row, pool, longer.served(pool), job, last=planned)
     sample = files.keep_written("samples", longer.sample.save)
     with transaction.atomic():
         job.fence()

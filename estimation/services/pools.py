@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
@@ -10,10 +10,10 @@ from functools import lru_cache
 from django.db import IntegrityError, transaction
 
 from estimation.core.pool import Pool as Columns
-from estimation.core.pool import RankedLists, build_pool
+from estimation.core.pool import PoolError, RankedLists, build_pool
 from estimation.core.preferences import preference_pool
 from estimation.models import Pool, Run
-from estimation.services import files, runs
+from estimation.services import files, runs, scores
 from judging.errors import UserError
 from judging.models import Campaign
 
@@ -32,15 +32,17 @@ def ensure(
     depth: int | None = None,
     kind: Kind = Kind.DOCUMENTS,
     topics: Sequence[str] | None = None,
+    without: Collection[str] = (),
 ) -> tuple[Pool, Columns]:
     """The pool of the campaign's topics and accepted runs, by default of all and down to its depth.
 
-    Raises UserError ``nothing_to_pool`` (409) without topics or runs.
+    Runs whose tags are in ``without`` are left out. Raises UserError ``nothing_to_pool`` (409)
+    without topics or runs, ``pool_impossible`` (409) for runs that cannot be pooled.
     """
     depth = depth or campaign.depth
     if topics is None:
         topics = list(campaign.topics.values_list("topic_id", flat=True))
-    accepted = list(campaign.runs.order_by("pk"))
+    accepted = list(campaign.runs.exclude(tag__in=without).order_by("pk"))
     if not topics or not accepted:
         message = "A pool needs topics and at least one accepted run. Upload them first."
         raise UserError("nothing_to_pool", message, status=409)
@@ -49,7 +51,10 @@ def ensure(
     if row is not None:
         return row, load(row)
     lists = {run.tag: _lists(run) for run in accepted}
-    columns = build_pool(topics, lists, depth=depth, scores=kind == Kind.SCORED)
+    try:
+        columns = build_pool(topics, lists, depth=depth, scores=kind == Kind.SCORED)
+    except PoolError as error:
+        raise UserError("pool_impossible", str(error), status=409) from None
     if kind == Kind.PREFERENCES:
         columns = preference_pool(columns, depth=depth)
     return _keep(campaign, digest, columns), columns
@@ -58,14 +63,29 @@ def ensure(
 def joined(campaign: Campaign, columns: Columns) -> Columns:
     """A pool of the campaign with the runs that were accepted after it was built.
 
-    The same object if there are none. Topics that were added later stay outside, as they were.
+    The same object if there are none. Topics that were added later stay outside, as they were,
+    and so do runs that cannot take part (`left_out`).
     """
-    tags = campaign.runs.values_list("tag", flat=True)
+    without = left_out(campaign, columns)
+    tags = campaign.runs.exclude(tag__in=without).values_list("tag", flat=True)
     if set(tags) <= set(columns.runs):
         return columns
     kind = _kind_of(columns)
-    _, larger = ensure(campaign, depth=columns.depth, kind=kind, topics=columns.topics)
+    _, larger = ensure(
+        campaign, depth=columns.depth, kind=kind, topics=columns.topics, without=without
+    )
     return larger
+
+
+def left_out(campaign: Campaign, columns: Columns) -> list[str]:
+    """Tags of runs that were accepted later and whose scores the pool cannot take.
+
+    Which these are follows from the runs alone, so that nothing else is estimated differently.
+    """
+    if columns.score is None:
+        return []
+    later = campaign.runs.exclude(tag__in=columns.runs).order_by("tag")
+    return [run.tag for run in later if scores.fault_of(run, depth=columns.depth)]
 
 
 def _kind_of(columns: Columns) -> Kind:
@@ -75,7 +95,11 @@ def _kind_of(columns: Columns) -> Kind:
 
 
 def load(row: Pool) -> Columns:
-    return _load(row.file)
+    """A pool that was kept; UserError ``pool_impossible`` (409) for one nobody would keep today."""
+    try:
+        return _load(row.file)
+    except PoolError as error:
+        raise UserError("pool_impossible", str(error), status=409) from None
 
 
 @lru_cache(maxsize=4)

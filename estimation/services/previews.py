@@ -10,7 +10,7 @@ from django.db import transaction
 
 from estimation.core.active.rounds import ActivePlan
 from estimation.core.arrays import FloatArray
-from estimation.core.designs import Design
+from estimation.core.designs import Design, drawn_probabilities
 from estimation.core.guaranteed_planning import guaranteed_half_widths
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.measures import Measure
@@ -20,7 +20,7 @@ from estimation.core.queries.designs import QueryDesign, labeled_pairs
 from estimation.core.queries.planning import expected_query_half_widths
 from estimation.core.rounds import AnyDesign
 from estimation.models import Round
-from estimation.services import designing
+from estimation.services import designing, finite
 from estimation.services.costs import costs_of
 from judging.errors import UserError
 from judging.selectors import documents
@@ -38,6 +38,7 @@ def preview(job: jobs.Running) -> None:
         return
     try:
         found = _preview(row)
+        finite.check_plain(found)
     except UserError as error:
         found = {"error": error.message}
     with transaction.atomic():
@@ -101,7 +102,7 @@ def _of_topics(
     row: Round, pool: Pool, design: QueryDesign, costs: FloatArray | None
 ) -> dict[str, Any]:
     draws = design.planned_draws()
-    inclusion = np.where(design.eligible, -np.expm1(draws * np.log1p(-design.probability)), 0.0)
+    inclusion = drawn_probabilities(design.probability, draws=draws)
     if design.is_census:
         inclusion = design.eligible.astype(np.float64)
     needed = labeled_pairs(pool, runs=design.runs, depth=design.depth)

@@ -14,6 +14,7 @@ from django.db.models import Max, QuerySet
 from estimation.core.interval_kinds import interval_kinds
 from estimation.core.measures import KINDS, Family, Measure, MeasureError, parse_measure
 from estimation.models import Prediction, Round, Run
+from estimation.services import scores
 from judging.errors import UserError
 from judging.models import Campaign, User
 from judging.services import audit, jobs
@@ -158,6 +159,7 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
     _check_alike(measure, reported)
     _check_of_several_draws(plan, [measure, *reported])
     _check_of_gains(plan, parse_measure(measure))
+    _check_scores(campaign, plan, [measure, *reported])
     cost_table = _cost_table(campaign, plan, measure)
     return {
         "goal": plan.goal,
@@ -253,6 +255,15 @@ def _check_of_gains(plan: Plan, measure: Measure) -> None:
     usual = plan.interval == Round.Interval.STUDENT
     _require(usual or is_sum, "interval", f"A guaranteed interval {message}")
     _require(not plan.estimator or is_sum, "estimator", f"The difference estimator {message}")
+
+
+def _check_scores(campaign: Campaign, plan: Plan, measures: list[str]) -> None:
+    of_scores = [text for text in measures if parse_measure(text).family == "prediction"]
+    if not of_scores:
+        return
+    fault = scores.first_fault(campaign, depth=plan.depth or campaign.depth)
+    field_name = "measure" if of_scores[0] == measures[0] else "reported"
+    _require(fault is None, field_name, f"{of_scores[0]} is impossible: {fault}.")
 
 
 def _named(method: str) -> str:

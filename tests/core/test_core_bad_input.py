@@ -103,7 +103,7 @@ DESIGNS: list[Case] = [
     ("prior of another", lambda g: g.design(prior=Prior("p", np.ones(4), np.ones(4))), DesignError,
      r"The prior belongs to another pool: it describes 4 pairs, the pool has 5\."),
     ("cost", lambda g: g.design(costs=np.array([1, 1, 0, 1, 1.0])), DesignError,
-     r"costs must be positive; costs\[2\] is 0\.0\."),
+     r"costs must be positive, from 1e-15 to 1e\+15, not 0\.0 \(item 2\)"),
     ("costs", lambda g: g.design(costs=np.ones(4)), DesignError,
      r"costs must hold one number per pair, 5, not \(4,\)\."),
     ("baseline", lambda g: g.design(goal=goals.baseline("alpha", against="zeta")), PoolError,

@@ -167,12 +167,14 @@ def test_what_one_run_adds_is_no_loss_of_another(good: PairCollection, ranked) -
     assert sorted(together.support.tolist()) == pytest.approx([1 / 2, 1.0])
 
 
-@pytest.mark.parametrize("score", [1e160, -2e50, np.inf])
+@pytest.mark.parametrize("score", [1e160, -2e20, np.inf])
 def test_predictions_that_nobody_can_reckon_with_are_refused(
     good: PairCollection, ranked, score: float
 ) -> None:
     lists = replace(ranked({"t1": "ab"}), scores=np.array([1.0, score]))
-    with pytest.raises(PoolError, match=r"between -1e\+50 and 1e\+50; the run 'far' has "):
+    with pytest.raises(
+        PoolError, match=r"'far' gives 'b' of topic 't1' the score .* from -1e\+20 to"
+    ):
         good.evaluate({"far": lists}, measures=[parse_measure("MSE")])
     assert good.evaluate({"far": lists}, measures=[DCG]).results
 

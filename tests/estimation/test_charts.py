@@ -293,3 +293,19 @@ def test_charts_are_well_formed_titled_and_free_of_styles_the_policy_forbids() -
         assert root.find("title") is not None
         assert root.find("desc") is not None
         assert "style=" not in svg
+
+
+def test_a_single_moment_has_a_band_that_can_be_seen_and_no_line() -> None:
+    drawn = charts.history({"a": [charts.Moment(1, 0.5, 0.4, 0.6)]}, measure="P@10")
+    (panel,) = drawn.panels
+    corners = [tuple(map(float, point.split(","))) for point in panel.band.split()]
+    assert len({x for x, _ in corners}) == 2
+    assert len({y for _, y in corners}) == 2
+    assert panel.line == ""
+    assert len(panel.dots) == 1
+
+
+def test_a_curve_of_one_budget_is_a_point_without_a_line() -> None:
+    drawn = charts.budget_curve([(1, 0.2)], chosen=1, measure="P@10")
+    assert drawn.line == ""
+    assert drawn.chosen is not None

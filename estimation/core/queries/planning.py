@@ -7,6 +7,7 @@ import numpy as np
 from estimation.core.arrays import FloatArray, check_confidence, refuse
 from estimation.core.intervals import student_quantile
 from estimation.core.measures import Measure
+from estimation.core.planning import largest_values
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import QueryDesign
 from estimation.core.queries.grade_models import GradeModel
@@ -25,7 +26,7 @@ def expected_query_half_widths(
     """Predict half widths of the unbiased estimates from the grade model, before any judgment.
 
     Var = (sum_x p^2/q E[L_j^2 | x] - (sum_x p E[L_j | x])^2) / n by the normal approximation, with
-    n = budget / sum_x cost q draws.
+    n = budget / sum_x cost q draws. Half widths end at half of `largest_values`.
 
     Parameters
     ----------
@@ -58,5 +59,13 @@ def expected_query_half_widths(
     draws = given / float(design.cost @ design.probability)
     quantile = float(student_quantile(np.array([np.inf]), confidence=confidence)[0])
     widths = share * quantile * np.sqrt(np.maximum(spread, 0.0)[None, :] / draws[:, None])
+    widths = np.minimum(widths, _largest(pool, design, measure, model) / 2.0)
     census = given[:, None] >= design.cost.sum()
     return np.where(census, 0.0, widths)
+
+
+def _largest(pool: Pool, design: QueryDesign, measure: Measure, model: GradeModel) -> FloatArray:
+    gains = measure.family == "gain"
+    best = measure.max_utility(model.max_grade) if gains else 1.0
+    at = [pool.run_index(tag) for tag in design.runs]
+    return largest_values(pool, measure, best=best)[at]
