@@ -160,8 +160,9 @@ class Reach:
 
         The last one, where `COMPARED` entries or fewer are out of reach.
         """
-        pool = self.pool
-        if int(np.diff(pool.indptr)[self.out_of_reach].sum()) <= COMPARED:
+        pool, within = self.pool, np.flatnonzero(self.inclusion > 0.0)
+        reached = int(np.sum(pool.indptr[within + 1] - pool.indptr[within]))
+        if len(pool.run) - reached <= COMPARED:
             return pool.depth
         return max(1, COMPARED // (len(pool.topics) * len(pool.runs)))
 
@@ -191,13 +192,22 @@ class Reach:
         rows = pool.rank[places], pool.run[places], starts.astype(np.int32)
         return sparse.csr_array(rows, shape=(len(starts) - 1, len(pool.runs)))
 
-    def ranks_out_of_reach(self, runs: IntArray) -> SparseMatrix:
-        """Return the ranks that some runs, ascending, give to pairs out of reach, (n, runs).
+    def ranks_out_of_reach(self, runs: IntArray, rank: int) -> SparseMatrix:
+        """Return the same for some runs, ascending, (n, runs).
 
         Of pairs that two of them return, or more.
         """
-        ranks = self.pool.by_pair(self.pool.rank)[:, runs]
-        return ranks[np.flatnonzero((np.diff(ranks.indptr) > 1) & (self.inclusion <= 0.0))]
+        if any(deeper >= rank for deeper in self._first):
+            return self.first_out_of_reach(rank)[:, runs]
+        if runs.tobytes() not in self._whole:
+            ranks = self.pool.by_pair(self.pool.rank)[:, runs]
+            shared = np.flatnonzero((np.diff(ranks.indptr) > 1) & (self.inclusion <= 0.0))
+            self._whole[runs.tobytes()] = ranks[shared]
+        return self._whole[runs.tobytes()]
+
+    @cached_property
+    def _whole(self) -> dict[bytes, SparseMatrix]:
+        return {}
 
     @cached_property
     def _out_of_reach_by_rank(self) -> FloatArray:

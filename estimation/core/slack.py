@@ -17,8 +17,8 @@ from estimation.core.reach import Reach
 LITTLE = 1e-6  # share of every run's weight that is allowed for in full, without a closer look
 # Where more is out of reach than can be compared: the share of a list's weight, at its end, that is
 # allowed for in full; of the ranks that can be compared those that are compared first, one in so
-# many; and the share of these that runs have in common which are compared down to the last rank.
-TAIL, FIRST, ALIKE = 1e-3, 3, 0.98
+# many; and the share of these that runs have in common which are compared further.
+TAIL, FIRST, ALIKE = 1e-3, 3, 0.995
 
 
 def slack(
@@ -57,14 +57,13 @@ def slack(
         Of the difference by which the row's run is better than the column's, as `rank_runs` takes
         it; >= 0, and 0 on the diagonal.
     """
-    pool, missing = reach.pool, 1.0 - reach.support(measure)
-    if not missing.any():
-        return np.zeros((len(pool.runs), len(pool.runs)))
-    eligible = reach.inclusion > 0.0
-    if measure.family in ("ratio", "query"):
-        most = _of_topics(pool, measure, eligible, added)
-    elif measure.family == "gain":
+    pool, eligible = reach.pool, reach.inclusion > 0.0
+    if measure.family == "gain":
         most = _of_gains(reach, measure, max_grade)
+    elif np.all(reach.support(measure) == 1.0):
+        most = np.zeros((len(pool.runs), len(pool.runs)))
+    elif measure.family in ("ratio", "query"):
+        most = _of_topics(pool, measure, eligible, added)
     else:
         gains = _most_gained(pool, measure, eligible, max_grade)
         most = gains.T if measure.lower_is_better else gains
@@ -93,6 +92,8 @@ def _of_topics(
 def _of_gains(reach: Reach, measure: Measure, max_grade: int) -> FloatArray:
     """The column's weight out of reach less what both runs have in common there, in gains."""
     missing = reach.missing(measure)
+    if not missing.any():
+        return np.zeros((len(missing), len(missing)))
     if np.any(missing >= LITTLE * reach.total_weights(measure), where=missing > 0.0):
         gains = missing[None, :] - _in_common(reach, measure)
     else:
@@ -104,36 +105,40 @@ def _of_gains(reach: Reach, measure: Measure, max_grade: int) -> FloatArray:
 def _in_common(reach: Reach, measure: Measure) -> FloatArray:
     """What every two runs have in common out of reach, (k, k), or less where that takes long.
 
-    Exact where all ranks can be compared (`Reach.compared`). Else what lists have below the rank
-    where `TAIL` of their weight is left counts as nothing; and where a measure counts more ranks
-    than can be compared, so do the deeper ones, except for runs that have nearly all in common
-    above: between these alone differences can be as small as what grades make of them. Who is
-    compared depends on weights, not on grades, and to compare less makes verdicts stand back more.
+    Exact where all ranks can be compared (`Reach.compared`). Else what lists have at their end,
+    below `TAIL` of their weight, counts as nothing; and where a measure counts more ranks than can
+    be compared, so do the deeper ones. But runs that have nearly all in common above are compared
+    until `LITTLE` is left: between these alone differences can be as small as what grades make of
+    them. Who is compared depends on weights, not on grades, and to compare less makes verdicts
+    stand back more.
     """
     table = reach.pool.rank_weights(measure)
     if table is None:
         return in_common(reach.pool.weights(measure, reach.out_of_reach))
-    deepest, compared = _ranks_to_compare(reach, table)
-    ranks = reach.first_out_of_reach(compared)
-    first = _weights_of_ranks(ranks, table, min(compared, deepest))
+    rank, deepest = _ranks_to_compare(reach, table)
+    first = _weights_of_ranks(reach.first_out_of_reach(rank), table, min(rank, deepest))
     common = in_common(first)
-    if deepest > compared:
+    if deepest > rank:
         alike = _alike(common, column_sums(first.indices, first.data, number=len(common)))
         if len(alike):
-            whole = _weights_of_ranks(reach.ranks_out_of_reach(alike), table, deepest)
-            common[np.ix_(alike, alike)] = in_common(whole)
+            ranks = reach.ranks_out_of_reach(alike, deepest)
+            common[np.ix_(alike, alike)] = in_common(_weights_of_ranks(ranks, table, deepest))
     return common
 
 
 def _ranks_to_compare(reach: Reach, table: FloatArray) -> tuple[int, int]:
-    """The last rank that is to count, and down to which one every two runs are compared."""
+    """Down to which rank to compare every two runs, and those that are alike."""
     most, depth = reach.compared, reach.pool.depth
     if most == depth:
         return depth, depth
+    enough, first = _last_rank(table, TAIL), max(1, most // FIRST)
+    return most if first < enough <= most else first, _last_rank(table, LITTLE)
+
+
+def _last_rank(table: FloatArray, share: float) -> int:
+    """The rank below which less than a share of the weight of a full list is left."""
     below = np.cumsum(table[::-1])[::-1]
-    deepest = int(np.count_nonzero(below >= TAIL * below[0])) - 1
-    first = max(1, most // FIRST)
-    return deepest, most if first < deepest <= most else first
+    return int(np.count_nonzero(below >= share * below[0])) - 1
 
 
 def _weights_of_ranks(ranks: SparseMatrix, table: FloatArray, deepest: int) -> SparseMatrix:
