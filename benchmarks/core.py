@@ -16,7 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import argparse
 import lzma
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -130,7 +130,12 @@ def median_seconds(work: Callable[[], object], repetitions: int) -> float:
 
 
 def design_for(
-    pool: Pool, goal: goals.Goal, measures: list[Measure], method: Method, budget: int = BUDGET
+    pool: Pool,
+    goal: goals.Goal,
+    measures: list[Measure],
+    method: Method,
+    budget: int = BUDGET,
+    floor: float = 0.1,
 ) -> Design:
     measure = measures[0]
     prior = make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=MAX_GRADE)
@@ -143,6 +148,7 @@ def design_for(
         batch_size=BATCH,
         method=method,
         reported=measures[1:],
+        floor=floor,
     )
 
 
@@ -177,7 +183,18 @@ def without_certainty(design: Design) -> Design:
     return replace(design, size=chance / chance.sum(), steps=np.array([chance.sum()]))
 
 
-LABELINGS = {"one judgment": one_judgment, "20 % two": two_judgments}
+def in_part(pool: Pool, methods: Sequence[Method]) -> Iterator[tuple[str, list[Measure], Design]]:
+    """Designs that leave pairs out: without a floor, or draws, which have no eps here."""
+    for method in methods:
+        for goal in every_goal(pool.runs):
+            for name, measures in MEASURES.items():
+                design = design_for(pool, goal, measures, method, floor=0.0)
+                yield f"{method}, goal {goal.kind}, {name}", measures, design
+
+
+MEASURES = {"DCG@100": LIGHT, "full DCG": HEAVY}
+Labeling = Callable[[Sample, IntArray], LabelRows]
+LABELINGS: Mapping[str, Labeling] = {"one judgment": one_judgment, "20 % two": two_judgments}
 
 
 def reports(pool: Pool, grades: IntArray, repetitions: int) -> Iterator[tuple[str, float]]:
@@ -188,7 +205,7 @@ def reports(pool: Pool, grades: IntArray, repetitions: int) -> Iterator[tuple[st
             seconds = median_seconds(designing, repetitions)
             yield f"design, {method}, {goal.kind}", seconds
     for method in METHODS:
-        for name, measures in (("DCG@100", LIGHT), ("full DCG", HEAVY)):
+        for name, measures in MEASURES.items():
             design = design_for(pool, goals.absolute(*pool.runs), measures, method)
             for judged, seconds in recomputes(pool, design, measures, grades, repetitions):
                 yield f"recompute, {method}, {name}, {judged}", seconds
@@ -196,14 +213,24 @@ def reports(pool: Pool, grades: IntArray, repetitions: int) -> Iterator[tuple[st
                 open_design = without_certainty(design)
                 for judged, seconds in recomputes(pool, open_design, measures, grades, repetitions):
                     yield f"recompute, nothing certain, {name}, {judged}", seconds
+    for name, measures, design in in_part(pool, METHODS):
+        for judged, seconds in recomputes(
+            pool, design, measures, grades, repetitions, {"one judgment": one_judgment}
+        ):
+            yield f"recompute, in part, {name}, {judged}", seconds
 
 
 def recomputes(
-    pool: Pool, design: Design, measures: list[Measure], grades: IntArray, repetitions: int
+    pool: Pool,
+    design: Design,
+    measures: list[Measure],
+    grades: IntArray,
+    repetitions: int,
+    labelings: Mapping[str, Labeling] = LABELINGS,
 ) -> Iterator[tuple[str, float]]:
     sample = draw(pool, design, seed="benchmark")
     share = np.count_nonzero(grades[sample.pair]) / len(sample.pair)
-    for judged, labeling in LABELINGS.items():
+    for judged, labeling in labelings.items():
         labels = labeling(sample, grades)
         work = partial(evaluate, pool, design, sample, labels=labels, measures=measures)
         seconds = median_seconds(partial(work, max_grade=MAX_GRADE), repetitions)

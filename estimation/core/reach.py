@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums
+from estimation.core.arrays import BoolArray, FloatArray, IntArray, SparseMatrix, column_sums
 from estimation.core.estimators import effective_sample_size, kish
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
@@ -22,6 +22,7 @@ from estimation.core.pool import Pool
 LEAST_FILLED = 0.1
 SHALLOW = 0.05  # share of the ranks down to which it pays to look at their entries alone
 FEW_REACHED = 0.3  # share of the pairs
+COMPARED = 650_000  # entries that can be compared with one another without taking long
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ class Reach:
         share = self.share(measure)
         if measure.family != "ratio":
             return share
-        pairs, out = len(self.pool), len(self._out_of_reach)
+        pairs, out = len(self.pool), len(self.out_of_reach)
         if added is None:
             return np.minimum(share, 1.0 - out / pairs)
         own = np.bincount(
@@ -81,17 +82,20 @@ class Reach:
 
         Exactly 1 if all pairs with a weight are eligible, or the run has no weight at all.
         """
-        pool, weights = self.pool, _by_rank(self.pool, measure)
-        if weights is None:
-            rest = pool.weights(measure, self._out_of_reach)
-            missing = column_sums(rest.indices, rest.data, number=len(pool.runs))
-        else:
-            missing = _run_sums(self._out_of_reach_by_rank * weights)
+        missing = self.missing(measure)
         if not missing.any():  # the usual case; the total would take a look at every entry
-            return np.ones(len(pool.runs))
-        total = self._total_weights(measure)
+            return np.ones(len(missing))
+        total = self.total_weights(measure)
         lost = np.divide(missing, total, out=np.zeros_like(total), where=total > 0.0)
         return np.asarray(1.0 - lost, dtype=np.float64)
+
+    def missing(self, measure: Measure) -> FloatArray:
+        """Return every run's weight on pairs that are not eligible, shape (k,)."""
+        weights = _by_rank(self.pool, measure)
+        if weights is not None:
+            return _run_sums(self._out_of_reach_by_rank * weights)
+        rest = self.pool.weights(measure, self.out_of_reach)
+        return column_sums(rest.indices, rest.data, number=len(self.pool.runs))
 
     def largest_terms(self, measure: Measure, max_grade: int) -> tuple[FloatArray, FloatArray]:
         """Return what a run gains at the best grades, as `zero_limit` needs it, twice (k,).
@@ -113,9 +117,10 @@ class Reach:
 
     def largest_values(self, measure: Measure, max_grade: int) -> FloatArray:
         """Return the value of every run, (k,), under a measure of gains, at the best grades."""
-        return self._total_weights(measure) * measure.max_utility(max_grade)
+        return self.total_weights(measure) * measure.max_utility(max_grade)
 
-    def _total_weights(self, measure: Measure) -> FloatArray:
+    def total_weights(self, measure: Measure) -> FloatArray:
+        """Return every run's weight on all pairs, shape (k,)."""
         weights = _by_rank(self.pool, measure)
         if weights is None:
             return self.pool.total_weights(measure)
@@ -133,6 +138,9 @@ class Reach:
 
     @cached_property
     def _largest_by_rank(self) -> FloatArray:
+        pairs = np.flatnonzero(self._inverse_expected)
+        if len(pairs) < FEW_REACHED * len(self.pool):
+            return largest_of_pairs(self.pool, pairs, self._inverse_expected[pairs])
         return largest_by_rank(self.pool, self._inverse_expected)
 
     @cached_property
@@ -142,15 +150,71 @@ class Reach:
         return np.divide(1.0, self.expected, out=np.zeros(len(self.pool)), where=uncertain)
 
     @cached_property
-    def _out_of_reach(self) -> IntArray:
+    def out_of_reach(self) -> IntArray:
+        """The pairs that are not eligible, ascending."""
         return np.flatnonzero(self.inclusion <= 0.0)
+
+    @cached_property
+    def compared(self) -> int:
+        """Down to which rank every two runs can be compared out of reach without taking long.
+
+        The last one, where `COMPARED` entries or fewer are out of reach.
+        """
+        pool, within = self.pool, np.flatnonzero(self.inclusion > 0.0)
+        reached = int(np.sum(pool.indptr[within + 1] - pool.indptr[within]))
+        if len(pool.run) - reached <= COMPARED:
+            return pool.depth
+        return max(1, COMPARED // (len(pool.topics) * len(pool.runs)))
+
+    def first_out_of_reach(self, rank: int) -> SparseMatrix:
+        """Return the ranks that runs give to pairs out of reach, (n, k), perhaps without deep ones.
+
+        All down to this rank are there; deeper ones if they had to be looked for before.
+        """
+        known = [deeper for deeper in self._first if deeper >= rank]
+        if not known:
+            self._first[rank] = self._find_first(rank)
+        return self._first[min(known, default=rank)]
+
+    @cached_property
+    def _first(self) -> dict[int, SparseMatrix]:
+        return {}
+
+    def _find_first(self, rank: int) -> SparseMatrix:
+        pool = self.pool
+        if rank == pool.depth:
+            return pool.by_pair(pool.rank)[self.out_of_reach]
+        places = np.flatnonzero(pool.rank <= rank)
+        pair = np.searchsorted(pool.indptr, places, side="right") - 1
+        missed = (self.inclusion <= 0.0)[pair]
+        pair, places = pair[missed], places[missed]
+        starts = np.flatnonzero(np.diff(pair, prepend=-1, append=-1))
+        rows = pool.rank[places], pool.run[places], starts.astype(np.int32)
+        return sparse.csr_array(rows, shape=(len(starts) - 1, len(pool.runs)))
+
+    def ranks_out_of_reach(self, runs: IntArray, rank: int) -> SparseMatrix:
+        """Return the same for some runs, ascending, (n, runs).
+
+        Of pairs that two of them return, or more.
+        """
+        if any(deeper >= rank for deeper in self._first):
+            return self.first_out_of_reach(rank)[:, runs]
+        if runs.tobytes() not in self._whole:
+            ranks = self.pool.by_pair(self.pool.rank)[:, runs]
+            shared = np.flatnonzero((np.diff(ranks.indptr) > 1) & (self.inclusion <= 0.0))
+            self._whole[runs.tobytes()] = ranks[shared]
+        return self._whole[runs.tobytes()]
+
+    @cached_property
+    def _whole(self) -> dict[bytes, SparseMatrix]:
+        return {}
 
     @cached_property
     def _out_of_reach_by_rank(self) -> FloatArray:
         """How many pairs out of reach each run has at each rank: counted where there are fewer."""
         if not self._few_are_reached:
-            ones = np.ones(len(self._out_of_reach))
-            (number,) = rank_sums(self.pool, self._out_of_reach, [ones])
+            ones = np.ones(len(self.out_of_reach))
+            (number,) = rank_sums(self.pool, self.out_of_reach, [ones])
             return number
         return np.asarray(self._number_by_rank - self._reached[0], dtype=np.float64)
 
@@ -204,6 +268,15 @@ def largest_by_rank(pool: Pool, values: FloatArray) -> FloatArray:
         cells = pool.run[entries].astype(np.int64) * ranks + pool.rank[entries]
         here[cells] = np.repeat(values[pairs], lengths[pairs])
         np.maximum(largest, here, out=largest)
+    return largest.reshape(-1, ranks)
+
+
+def largest_of_pairs(pool: Pool, pairs: IntArray, values: FloatArray) -> FloatArray:
+    """Return `largest_by_rank` of numbers that are 0 but for some pairs; both (n,)."""
+    entries, ranks = pool.by_pair(pool.rank)[pairs], pool.depth + 1
+    largest = np.zeros(len(pool.runs) * ranks)
+    cells = entries.indices.astype(np.int64) * ranks + entries.data
+    np.maximum.at(largest, cells, np.repeat(values, np.diff(entries.indptr)))
     return largest.reshape(-1, ranks)
 
 

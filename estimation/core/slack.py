@@ -5,20 +5,20 @@ or one that the design left out. One run is therefore called better than another
 whatever the grades of these pairs are (`slack`). This depends on weights alone, not on grades.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums
+from estimation.core.arrays import BoolArray, FloatArray, IntArray, SparseMatrix, column_sums
+from estimation.core.in_common import in_common, of_shared_pairs
 from estimation.core.intervals import ROUNDING
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 from estimation.core.reach import Reach
 
-# Entries whose weight is a smaller share of the largest are not compared, but allowed for in full.
-NEGLIGIBLE = 1e-9
-LITTLE = 1e-6  # share of a run's weight
-_AT_ONCE = 1 << 21  # comparisons of two entries of one pair, to bound memory
+LITTLE = 1e-6  # share of every run's weight that is allowed for in full, without a closer look
+# Where more is out of reach than can be compared: the share of a list's weight, at its end, that is
+# allowed for in full; of the ranks that can be compared those that are compared first, one in so
+# many; and the share of these that runs have in common which are compared further.
+TAIL, FIRST, ALIKE = 1e-3, 3, 0.995
 
 
 def slack(
@@ -37,8 +37,9 @@ def slack(
     at most 2; a pair that only later runs return counts for these alone, whose values in the topic
     it may raise or lower by at most 1.
 
-    Where less than `LITTLE` of every run's weight is out of reach, gains are allowed for in full,
-    without a look at every entry, which takes longer than all the rest where runs are deep.
+    To compare every two runs pair by pair takes longer than all the rest of an evaluation where
+    many runs are deep. Under a measure of gains by rank some of what runs gain is then allowed for
+    in full, as if no other run had it, which can only make a slack larger (`_in_common`).
 
     Parameters
     ----------
@@ -56,15 +57,13 @@ def slack(
         Of the difference by which the row's run is better than the column's, as `rank_runs` takes
         it; >= 0, and 0 on the diagonal.
     """
-    pool, missing = reach.pool, 1.0 - reach.support(measure)
-    if not missing.any():
-        return np.zeros((len(pool.runs), len(pool.runs)))
-    eligible = reach.inclusion > 0.0
-    if measure.family in ("ratio", "query"):
+    pool, eligible = reach.pool, reach.inclusion > 0.0
+    if measure.family == "gain":
+        most = _of_gains(reach, measure, max_grade)
+    elif np.all(reach.support(measure) == 1.0):
+        most = np.zeros((len(pool.runs), len(pool.runs)))
+    elif measure.family in ("ratio", "query"):
         most = _of_topics(pool, measure, eligible, added)
-    elif measure.family == "gain" and missing.max() < LITTLE:
-        values = reach.largest_values(measure, max_grade)
-        most = np.tile((missing + ROUNDING) * values, (len(values), 1))
     else:
         gains = _most_gained(pool, measure, eligible, max_grade)
         most = gains.T if measure.lower_is_better else gains
@@ -90,6 +89,76 @@ def _of_topics(
     return np.asarray(2.0 * of_all.sum() / topics + np.add.outer(own, own), dtype=np.float64)
 
 
+def _of_gains(reach: Reach, measure: Measure, max_grade: int) -> FloatArray:
+    """The column's weight out of reach less what both runs have in common there, in gains."""
+    missing = reach.missing(measure)
+    if not missing.any():
+        return np.zeros((len(missing), len(missing)))
+    if np.any(missing >= LITTLE * reach.total_weights(measure), where=missing > 0.0):
+        gains = missing[None, :] - _in_common(reach, measure)
+    else:
+        gains = np.tile(missing, (len(missing), 1))
+    rounding = ROUNDING * np.add.outer(missing, missing)
+    return np.maximum(gains + rounding, 0.0) * measure.max_utility(max_grade)
+
+
+def _in_common(reach: Reach, measure: Measure) -> FloatArray:
+    """What every two runs have in common out of reach, (k, k), or less where that takes long.
+
+    Exact where all ranks can be compared (`Reach.compared`). Else what lists have at their end,
+    below `TAIL` of their weight, counts as nothing; and where a measure counts more ranks than can
+    be compared, so do the deeper ones. But runs that have nearly all in common above are compared
+    until `LITTLE` is left: between these alone differences can be as small as what grades make of
+    them. Who is compared depends on weights, not on grades, and to compare less makes verdicts
+    stand back more.
+    """
+    table = reach.pool.rank_weights(measure)
+    if table is None:
+        return in_common(reach.pool.weights(measure, reach.out_of_reach))
+    rank, deepest = _ranks_to_compare(reach, table)
+    first = _weights_of_ranks(reach.first_out_of_reach(rank), table, min(rank, deepest))
+    common = in_common(first)
+    if deepest > rank:
+        alike = _alike(common, column_sums(first.indices, first.data, number=len(common)))
+        if len(alike):
+            ranks = reach.ranks_out_of_reach(alike, deepest)
+            common[np.ix_(alike, alike)] = in_common(_weights_of_ranks(ranks, table, deepest))
+    return common
+
+
+def _ranks_to_compare(reach: Reach, table: FloatArray) -> tuple[int, int]:
+    """Down to which rank to compare every two runs, and those that are alike."""
+    most, depth = reach.compared, reach.pool.depth
+    if most == depth:
+        return depth, depth
+    enough, first = _last_rank(table, TAIL), max(1, most // FIRST)
+    return most if first < enough <= most else first, _last_rank(table, LITTLE)
+
+
+def _last_rank(table: FloatArray, share: float) -> int:
+    """The rank below which less than a share of the weight of a full list is left."""
+    below = np.cumsum(table[::-1])[::-1]
+    return int(np.count_nonzero(below >= share * below[0])) - 1
+
+
+def _weights_of_ranks(ranks: SparseMatrix, table: FloatArray, deepest: int) -> SparseMatrix:
+    """The entries down to a rank, with the weights of their ranks."""
+    entries = np.flatnonzero(ranks.data <= deepest)
+    place = ranks.indices[entries], np.searchsorted(entries, ranks.indptr).astype(np.int32)
+    return type(ranks)((table[ranks.data[entries]], *place), shape=ranks.shape)
+
+
+def _alike(common: FloatArray, own: FloatArray) -> IntArray:
+    """The runs that have nearly all in common with another one, ascending.
+
+    Two runs of which nothing was compared have nothing that is different either.
+    """
+    both = np.add.outer(own, own)
+    alike = 2.0 * common >= ALIKE * both
+    np.fill_diagonal(alike, False)
+    return np.flatnonzero(alike.any(axis=1))
+
+
 def _most_gained(pool: Pool, measure: Measure, eligible: BoolArray, max_grade: int) -> FloatArray:
     """Sum over pairs of the most by which the column's term exceeds the row's, at least 0, (k, k).
 
@@ -103,10 +172,8 @@ def _most_gained(pool: Pool, measure: Measure, eligible: BoolArray, max_grade: i
         for ends in (terms.max(axis=0), terms.min(axis=0))
     )
     in_common = np.zeros(runs * runs)
-    weights = pool.entry_weights(measure)
-    heavy = np.flatnonzero(weights[entries] > NEGLIGIBLE * weights.max())
-    entries, terms = entries[heavy], terms[:, heavy]
-    for rows in _of_shared_pairs(pool.entry_pair[entries]):
+    starts = np.flatnonzero(np.diff(pool.entry_pair[entries], prepend=-1))
+    for rows in of_shared_pairs(starts, np.diff(starts, append=len(entries))):
         run, term = pool.run[entries[rows]].astype(np.int64), terms[:, rows]
         ahead = np.max(term[:, :, None, :] - term[:, :, :, None], axis=0)
         apart = term.max(axis=0)[:, None, :] - term.min(axis=0)[:, :, None]
@@ -117,24 +184,14 @@ def _most_gained(pool: Pool, measure: Measure, eligible: BoolArray, max_grade: i
     return np.maximum(gains + rounding, 0.0)
 
 
-def _of_shared_pairs(entry_pair: IntArray) -> Iterator[IntArray]:
-    """Places of the entries of pairs that m runs return, for every m >= 2, in blocks (n, m)."""
-    _, starts, counts = np.unique(entry_pair, return_index=True, return_counts=True)
-    for number in np.unique(counts[counts > 1]).tolist():
-        first = starts[counts == number]
-        blocks = -(-len(first) * number**2 // _AT_ONCE)
-        for some in np.array_split(first, blocks):
-            yield some[:, None] + np.arange(number)
-
-
 def _terms_out_of_reach(
     pool: Pool, measure: Measure, eligible: BoolArray, max_grade: int
 ) -> tuple[IntArray, FloatArray]:
-    """Entries out of reach with a weight, (n,), and what each adds at grades: the ends, or all."""
+    """Entries out of reach with a weight, (n,), and what each adds at every grade."""
     entries = _entries_out_of_reach(pool, eligible)
     weights = pool.entry_weights(measure)[entries]
     entries, weights = entries[weights > 0.0], weights[weights > 0.0]
-    grades = (0, max_grade) if measure.family == "gain" else range(max_grade + 1)
+    grades = range(max_grade + 1)
     utilities = [pool.entry_utilities(measure, grade)[entries] for grade in grades]
     return entries, weights * np.array(utilities)
 

@@ -5,12 +5,16 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from estimation.core import evaluation, goals
+from estimation.core import reach as reach_of
+from estimation.core import slack as slack_of_core
 from estimation.core.combining import Part
 from estimation.core.designs import Design, make_design
 from estimation.core.draws import Sample, draw
 from estimation.core.evaluation import evaluate
+from estimation.core.in_common import in_common
 from estimation.core.labels import LabelRows
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, parse_measure
 from estimation.core.pair_collection import PairCollection
@@ -303,18 +307,6 @@ def test_the_twin_that_counts_what_both_have_finds_nothing_about_the_pair(
 # ------------------------------------------------------------------------ large pools, little slack
 
 
-def test_negligible_entries_are_allowed_for_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool, eligible = pool_of(RUNS), without(pool_of(RUNS), "abz")
-    for text in SUMS:
-        asked = {"eligible": eligible, "max_grade": MAX_GRADE}
-        exact = slack_of(pool, parse_measure(text), **asked)
-        with monkeypatch.context() as patch:
-            patch.setattr("estimation.core.slack.NEGLIGIBLE", 1.0)
-            larger = slack_of(pool, parse_measure(text), **asked)
-        assert np.all(larger >= exact - 1e-12)
-        assert larger.sum() > exact.sum()
-
-
 def test_next_to_nothing_is_allowed_for_without_a_look_at_every_entry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -324,7 +316,7 @@ def test_next_to_nothing_is_allowed_for_without_a_look_at_every_entry(
     exact = slack_of(pool, measure, **asked)
     monkeypatch.setattr("estimation.core.slack.LITTLE", 1.1)
     with monkeypatch.context() as patch:
-        patch.setattr("estimation.core.slack._most_gained", None)
+        patch.setattr("estimation.core.slack._in_common", None)
         found = slack_of(pool, measure, **asked)
     assert np.all(found >= exact)
     assert found.sum() > exact.sum()
@@ -334,6 +326,162 @@ def test_next_to_nothing_is_allowed_for_without_a_look_at_every_entry(
         monkeypatch.setattr("estimation.core.slack.LITTLE", 1e-6)
         assert changed.tolist() == slack_of(pool, parse_measure(text), **asked).tolist()
         monkeypatch.setattr("estimation.core.slack.LITTLE", 1.1)
+
+
+def deep_pool() -> Pool:
+    """Six runs of 40 documents in two topics; the second is nearly the first, to the last rank."""
+    rng = np.random.default_rng(6)
+    docnos = np.array([f"d{number:02}".encode() for number in range(70)])
+    lists = {f"run{run}": [rng.permutation(docnos)[:40] for _ in TOPICS] for run in range(6)}
+    lists["run1"] = [each.copy() for each in lists["run0"]]
+    for each in lists["run1"]:
+        each[[20, 21]] = each[[21, 20]]
+    bounds = np.array([0, 40, 80])
+    runs = {
+        tag: RankedLists(tuple(TOPICS), bounds, np.concatenate(each)) for tag, each in lists.items()
+    }
+    return build_pool(TOPICS, runs, depth=40)
+
+
+def gained(pool: Pool, measure: Measure, eligible: np.ndarray) -> np.ndarray:
+    """The most that the column's run gains over the row's out of reach, pair by pair."""
+    weights = pool.weights(measure).toarray()[~eligible]
+    ahead = np.maximum(weights[:, None, :] - weights[:, :, None], 0.0).sum(axis=0)
+    return np.asarray(ahead * measure.max_utility(MAX_GRADE))
+
+
+def in_full(pool: Pool, measure: Measure, eligible: np.ndarray) -> np.ndarray:
+    """The same as if no run had anything in common with another one."""
+    weights = pool.weights(measure).toarray()[~eligible] * measure.max_utility(MAX_GRADE)
+    most = np.tile(weights.sum(axis=0), (len(pool.runs), 1))
+    np.fill_diagonal(most, 0.0)
+    return most
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let so few entries be compared that of twelve lists these are 12 ranks, at first 4.
+
+    Returns the number of entries of every comparison.
+    """
+    found: list[int] = []
+
+    def counting(rows: sparse.csr_array) -> np.ndarray:
+        found.append(rows.nnz)
+        return in_common(rows)
+
+    monkeypatch.setattr(reach_of, "COMPARED", 12 * 12)
+    monkeypatch.setattr(slack_of_core, "in_common", counting)
+    return found
+
+
+DEEP = np.arange(len(deep_pool())) % 10 == 0
+ALIKE = np.ix_([0, 1], [0, 1])
+
+
+@pytest.mark.parametrize("text", ["DCG", "DCG@30", "DCG@12", "P@4", "RBP(p=0.8)", "RBP(p=0.5)"])
+def test_deep_lists_are_compared_in_part_and_no_slack_is_too_small(
+    text: str, compared: list[int]
+) -> None:
+    pool, measure = deep_pool(), parse_measure(text)
+    asked = {"eligible": DEEP, "max_grade": MAX_GRADE}
+    found, exact = slack_of(pool, measure, **asked), gained(pool, measure, DEEP)
+    assert np.all(found >= exact - 1e-12)
+    assert np.all(found <= in_full(pool, measure, DEEP) + 1e-9)
+    assert compared[0] <= 12 * 12
+    if text in ("DCG@12", "P@4"):
+        assert found == pytest.approx(exact, rel=1e-11, abs=1e-10)
+        assert len(compared) == 1
+
+
+def test_runs_that_are_nearly_alike_are_compared_to_the_last_rank(compared: list[int]) -> None:
+    pool, measure = deep_pool(), parse_measure("DCG")
+    found = slack_of(pool, measure, eligible=DEEP, max_grade=MAX_GRADE)
+    exact, full = gained(pool, measure, DEEP), in_full(pool, measure, DEEP)
+    assert found[ALIKE] == pytest.approx(exact[ALIKE], rel=1e-11, abs=1e-10)
+    assert 0.0 < exact[0, 1] < 0.01 * full[0, 1]
+    others = np.ones_like(found, dtype=bool)
+    others[ALIKE] = False
+    np.fill_diagonal(others, False)
+    assert np.all(found[others] > exact[others])
+    assert len(compared) == 2
+    assert compared[1] == np.count_nonzero(pool.run[~DEEP[pool.entry_pair]] <= 1)
+
+
+def test_the_twin_that_looks_no_further_is_caught(
+    compared: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slack_of_core, "ALIKE", 1.1)
+    pool, measure = deep_pool(), parse_measure("DCG")
+    found = slack_of(pool, measure, eligible=DEEP, max_grade=MAX_GRADE)
+    assert found[0, 1] > 0.5 * in_full(pool, measure, DEEP)[0, 1]
+    assert found[0, 1] > 50 * gained(pool, measure, DEEP)[0, 1]
+
+
+def test_the_twin_that_leaves_out_what_it_does_not_compare_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As if runs had as much in common as they could have."""
+
+    def of_first_ranks(reach: Reach, measure: Measure) -> np.ndarray:
+        return np.minimum.outer(*[reach.missing(measure)] * 2)
+
+    monkeypatch.setattr(slack_of_core, "_in_common", of_first_ranks)
+    pool, measure = deep_pool(), parse_measure("DCG")
+    found = slack_of(pool, measure, eligible=DEEP, max_grade=MAX_GRADE)
+    assert not np.all(found >= gained(pool, measure, DEEP) - 1e-12)
+
+
+def test_the_end_of_a_list_costs_no_more_than_its_share(
+    compared: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And next to nothing between runs that are alike above."""
+    monkeypatch.setattr(slack_of_core, "TAIL", 0.1)
+    pool, measure = deep_pool(), parse_measure("RBP(p=0.8)")
+    found = slack_of(pool, measure, eligible=DEEP, max_grade=MAX_GRADE)
+    lost = found - gained(pool, measure, DEEP)
+    whole = measure.largest_value(max_grade=MAX_GRADE, depth=pool.depth)
+    assert 1e-4 * whole < lost.max() <= 0.1 * whole
+    assert lost[ALIKE].max() <= slack_of_core.LITTLE * whole
+    assert len(compared) == 2
+
+
+def test_where_little_is_out_of_reach_all_ranks_are_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool, few = deep_pool(), np.arange(len(deep_pool())) % 10 > 0
+    monkeypatch.setattr(reach_of, "COMPARED", int(np.count_nonzero(~few[pool.entry_pair])))
+    for text in ("DCG", "RBP(p=0.5)"):
+        found = slack_of(pool, parse_measure(text), eligible=few, max_grade=MAX_GRADE)
+        assert found == pytest.approx(gained(pool, parse_measure(text), few), **EXACT)
+
+
+@pytest.mark.usefixtures("compared")
+def test_the_order_of_measures_has_no_influence() -> None:
+    pool = deep_pool()
+    measures = [parse_measure(text) for text in ("DCG@12", "P@4", "RBP(p=0.5)", "DCG")]
+    asked = {"max_grade": MAX_GRADE}
+    one, other = Reach.of_design(pool, DEEP), Reach.of_design(pool, DEEP)
+    these = [slack(one, each, **asked).tolist() for each in measures]
+    those = [slack(other, each, **asked).tolist() for each in reversed(measures)]
+    assert these == those[::-1]
+
+
+@pytest.mark.usefixtures("compared")
+def test_the_order_of_deep_runs_has_no_influence() -> None:
+    pool, measure = deep_pool(), parse_measure("DCG")
+    order = np.array([3, 5, 0, 2, 1, 4])
+    runs = {}
+    for place, run in enumerate(order.tolist()):
+        mine = pool.run == run
+        by_rank = np.lexsort([pool.rank[mine], pool.topic[pool.entry_pair[mine]]])
+        docnos = pool.docno[pool.entry_pair[mine][by_rank]]
+        runs[f"run{place}"] = RankedLists(tuple(TOPICS), np.array([0, 40, 80]), docnos)
+    these, those = (
+        slack_of(each, measure, eligible=DEEP, max_grade=MAX_GRADE)
+        for each in (pool, build_pool(TOPICS, runs, depth=40))
+    )
+    assert those == pytest.approx(these[np.ix_(order, order)], **EXACT)
 
 
 def test_a_large_term_that_both_have_hides_no_small_one() -> None:

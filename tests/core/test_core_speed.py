@@ -4,6 +4,7 @@ No test looks at a clock: they count passes, rows and cells.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -294,6 +295,10 @@ def test_entries_by_rank_are_those_counted_one_by_one(pool: Pool) -> None:
     assert 0 < np.count_nonzero(number == 0) < number.size / 2  # short lists
     assert (reach.number_by_rank(pool) == number).all()
     assert (reach.largest_by_rank(pool, values) == largest).all()
+    some = np.arange(0, len(pool), 7)
+    alone = np.where(np.isin(np.arange(len(pool)), some), values, 0.0)
+    found = reach.largest_of_pairs(pool, some, values[some])
+    assert (found == reach.largest_by_rank(pool, alone)).all()
     for rank in (1, 5, pool.depth):
         top = slice(rank + 1)
         found = reach.top_of_lists(pool, values, rank)
@@ -323,6 +328,27 @@ def test_pairs_out_of_reach_are_counted_from_either_side(pool: Pool) -> None:
             found = reach.Reach.of_design(pool, reached)._out_of_reach_by_rank
             (expected,) = reach.rank_sums(pool, np.flatnonzero(~reached), [one[~reached]])
             assert (found == expected).all()
+
+
+def test_measures_share_the_search_for_entries_out_of_reach(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[int] = []
+    find = reach.Reach._find_first
+
+    def counting(self: reach.Reach, rank: int) -> object:
+        searched.append(rank)
+        return find(self, rank)
+
+    monkeypatch.setattr(reach.Reach, "_find_first", counting)
+    design, rows = design_of(pool, "iid"), np.arange(len(pool)) % 5 > 0
+    open_design = replace(design, size=design.size * rows / (design.size * rows).sum())
+    evaluated(pool, open_design)
+    assert searched == [pool.depth]
+    searched.clear()
+    monkeypatch.setattr(reach, "COMPARED", 5 * len(pool.topics) * len(pool.runs))
+    evaluated(pool, open_design, measures=[parse_measure("DCG@5"), *MEASURES])
+    assert searched == [5]
 
 
 def test_measures_share_their_passes_over_entries(
