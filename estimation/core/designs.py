@@ -19,7 +19,7 @@ per-query
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -178,7 +178,8 @@ class Design:
         facts["goal"] = Goal(goal["kind"], tuple(goal["runs"]), goal["against"])
         facts["measure"] = parse_measure(facts["measure"])
         facts["reported"] = tuple(parse_measure(text) for text in facts["reported"])
-        return cls(**{name: frozen(array) for name, array in arrays.items()}, **facts)
+        columns: dict[str, Any] = {name: frozen(array) for name, array in arrays.items()}
+        return cls(**columns, **facts)
 
 
 _PLAIN = (

@@ -139,7 +139,7 @@ class Drawn:
             return found
         extra = self._noise_covariance(terms.noise)
         return {
-            name: Estimate(each.value, each.covariance + extra, each.contributions)
+            name: replace(each, covariance=each.covariance + extra, noise=each.noise + extra)
             for name, each in found.items()
         }
 

@@ -45,11 +45,17 @@ class Estimate:
     contributions : ndarray of float64, shape (k, k)
         How many pairs carry a difference U^_j - U^_l, and on the diagonal U^_j:
         (sum_i c_i)^2 / sum_i c_i^2 over the squares c_i of what they add to it (Kish). 0 if none.
+    noise : ndarray of float64, shape (k, k)
+        The part of the covariance that disagreement between assessors gives.
+    sure : ndarray of float64, shape (k,)
+        The part of the values that pairs add which were certain to be sampled.
     """
 
     value: FloatArray
     covariance: FloatArray
     contributions: FloatArray
+    noise: FloatArray
+    sure: FloatArray
 
 
 def importance_sampling(
@@ -106,10 +112,10 @@ def importance_sampling(
     if inclusion is None:
         inclusion = -np.expm1(draws * _log1m(probability))
     noise = _noise(labels, inclusion)
+    noisy = cross_product(weights, noise)
     sizes = np.array([draws]) if stratum is None else np.bincount(stratum, weights=counts)
     if stratum is None or np.any(sizes[sizes > 0] < 2):
         sums = power_sums(_root_scaled(weights, squares / draws**2 + noise).rows)
-        noisy = cross_product(weights, noise)
         spread = sums.squares - noisy - np.multiply.outer(value, value) / draws
         covariance = spread * (draws / max(draws - 1, 1)) + noisy
     else:
@@ -118,7 +124,7 @@ def importance_sampling(
         parts = topic_contributions(weights, multiplier, topic=stratum, topics=len(sizes))
         between = _dense_products(parts / np.sqrt(np.maximum(sizes - 1, 1))[:, None])
         covariance = sums.squares - between / draws**2
-    return Estimate(value, covariance, _contributions(sums))
+    return Estimate(value, covariance, _contributions(sums), noisy, np.zeros_like(value))
 
 
 def horvitz_thompson_poisson(
@@ -146,9 +152,14 @@ def horvitz_thompson_poisson(
     _check_pairs(weights, labels, probability)
     value = _weighted_total(weights, labels.mean / probability)
     squares = (labels.mean / probability) ** 2
-    covariance = cross_product(weights, (1.0 - probability) * squares + _noise(labels, probability))
-    sums = power_sums(_root_scaled(weights, squares).rows)
-    return Estimate(value, covariance, _contributions(sums))
+    noise = cross_product(weights, _noise(labels, probability))
+    return Estimate(
+        value=value,
+        covariance=cross_product(weights, (1.0 - probability) * squares) + noise,
+        contributions=_contributions(power_sums(_root_scaled(weights, squares).rows)),
+        noise=noise,
+        sure=_weighted_total(weights, labels.mean * (probability == 1.0)),
+    )
 
 
 def horvitz_thompson_iid(
@@ -187,14 +198,16 @@ def horvitz_thompson_iid(
         raise ValueError(f"draws must be at least the number of distinct pairs, {pairs}: {draws}")
     inclusion = -np.expm1(draws * _log1m(probability))
     value = _weighted_total(weights, labels.mean / inclusion)
-    scale = (1.0 - inclusion) * (labels.mean / inclusion) ** 2 + _noise(labels, inclusion)
-    kept = _root_scaled(weights, scale)
+    noise = _noise(labels, inclusion)
+    kept = _root_scaled(weights, (1.0 - inclusion) * (labels.mean / inclusion) ** 2 + noise)
     label = labels.mean[kept.pairs] / kept.roots
     covariance = coupled_products(kept.rows, label, probability[kept.pairs], draws)
     contributions = np.zeros_like(covariance)
     if count_contributions:
         contributions = _contributions(power_sums(kept.rows))
-    return Estimate(value, covariance, contributions)
+    return Estimate(
+        value, covariance, contributions, cross_product(weights, noise), np.zeros_like(value)
+    )
 
 
 def topic_contributions(

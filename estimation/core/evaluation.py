@@ -21,20 +21,28 @@ from estimation.core.draws import Sample
 from estimation.core.estimators import Estimate
 from estimation.core.guarantees import Guarantee
 from estimation.core.interval_kinds import IntervalKind, check_interval
-from estimation.core.intervals import Bound, degrees_of_freedom, student_intervals, zero_limit
+from estimation.core.intervals import Bound, gamma_limits, normal_quantile, student_intervals
 from estimation.core.labels import LabelRows, select_rows
-from estimation.core.measure_estimates import Found, Question, find
+from estimation.core.measure_estimates import Question, find
 from estimation.core.measures import (
     MAX_GRADE,
     PREFERENCE_MAX_GRADE,
     Measure,
     check_measures,
 )
+from estimation.core.outlook import Outlook, fit_outlook
 from estimation.core.pool import Pool
 from estimation.core.ranks import Ranking, rank_runs
 from estimation.core.reach import Reach
 from estimation.core.slack import slack
+from estimation.core.uncertainty import (
+    freedom,
+    unknown_differences,
+    unknown_values,
+    variances,
+)
 from estimation.core.unknown import Reasons, all_known
+from estimation.core.unseen import Unseen
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,20 +52,24 @@ class EstimatorResult:
     Attributes
     ----------
     value, se, df, low, high : ndarray of float64, shape (k,)
-        Estimate, standard error, degrees of freedom, ends of the confidence interval. No value
-        can be negative or above `Measure.largest_value`, and intervals are cut there, unless the
-        estimate itself lies above, where they end. For a run without any positive label on
-        a pair that was not certain to be sampled, `se` says nothing and `zero_limit` is added
-        to the value instead. With a guaranteed kind of interval `se` and `df` have no part in
-        the ends.
+        Estimate, standard error (`uncertainty.variances`), degrees of freedom, ends of the
+        confidence interval (`gamma_limits`; Student's where a value can err both ways alike). No
+        value can be negative or above `Measure.largest_value`, and intervals are cut there, unless
+        the estimate itself lies above, where they end. With a guaranteed kind of interval `se`
+        and `df` have no part in the ends.
     covariance : ndarray of float64, shape (k, k)
-        Estimated covariance of the values.
+        Covariance of the values as the sample estimates it, without bias.
     difference_df : ndarray of float64, shape (k, k)
         Degrees of freedom of each difference. Of ``ht`` beside ``is``, by which runs are not
         compared, they are not worked out: they are 1, the least there can be.
     unknown : ndarray of int8, shape (k,)
         Why a value is not known, a `Reason`; 0 where it is known. What is not known has numbers
         all the same, unbiased ones, but nobody should read anything into them.
+    difference_unknown : ndarray of int8, shape (k, k)
+        The same of the differences.
+    expected : ndarray of float64, shape (k, k), or None
+        Covariance that is expected of what the sample may have missed; see `uncertainty`. None
+        where there is no such model: variances are then by the sample alone.
     difference_bound : Bound or None
         With a guaranteed kind of interval: the guarantee for the differences.
     """
@@ -70,6 +82,8 @@ class EstimatorResult:
     covariance: FloatArray
     difference_df: FloatArray
     unknown: Reasons
+    difference_unknown: Reasons
+    expected: FloatArray | None = None
     difference_bound: Bound | None = None
 
 
@@ -167,6 +181,7 @@ def evaluate(
     confidence: float = 0.95,
     interval: IntervalKind = "student",
     predictions: FloatArray | None = None,
+    outlook: Outlook | None = None,
 ) -> Evaluation:
     """Estimate every measure for every run of the pool from the first batches of a sample.
 
@@ -198,6 +213,8 @@ def evaluate(
         before the sample was drawn, NaN where nothing is predicted. Measures of gains then have
         the estimator ``di`` as well, which is the primary one: see `difference`. It is unbiased
         whatever is predicted. Other measures are estimated as without.
+    outlook : Outlook, optional
+        What to expect of the pairs of the pool; by default fitted to these labels.
 
     Raises
     ------
@@ -231,6 +248,7 @@ def evaluate(
         confidence=confidence,
         interval=interval,
         predictions=predictions,
+        outlook=outlook,
     )
 
 
@@ -246,6 +264,7 @@ def evaluate_drawn(
     interval: IntervalKind = "student",
     predictions: FloatArray | None = None,
     fitted_runs: IntArray | None = None,
+    outlook: Outlook | None = None,
 ) -> Evaluation:
     """Estimate every measure for every run from drawn pairs and their judgments.
 
@@ -260,11 +279,15 @@ def evaluate_drawn(
         Such as the sampling method allows.
     fitted_runs : ndarray of int64, optional
         Positions of the runs that the predictions are fitted to; by default all.
+    outlook : Outlook, optional
+        By default fitted.
 
     Other parameters are those of `evaluate`.
     """
     reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
-    question = Question(max_grade, confidence, interval, predictions, fitted_runs)
+    if outlook is None:
+        outlook = fit_outlook(pool, drawn, rows, max_grade=max_grade)
+    question = Question(max_grade, confidence, interval, predictions, fitted_runs, outlook)
     results = tuple(
         _evaluate_measure(reach, drawn, rows, measure, question) for measure in measures
     )
@@ -303,12 +326,9 @@ def _evaluate_measure(
 ) -> MeasureResult:
     pool, confidence = reach.pool, question.confidence
     found = find(pool, drawn, rows, measure, question)
-    limit = _zero_limit(reach, drawn, found, measure, question.max_grade, confidence)
     highest = measure.largest_value(max_grade=question.max_grade, depth=pool.depth)
     estimators = {
-        name: _with_intervals(
-            estimate, drawn, limit, confidence, _Unseen(_goes_both_ways(measure, name), highest)
-        )
+        name: _with_intervals(estimate, found.unseen.get(name), drawn, confidence, highest)
         for name, estimate in found.estimates.items()
     }
     shown = estimators[found.primary]
@@ -367,7 +387,9 @@ def _ranking_of(
     ranking = rank_runs(
         sign * shown.value,
         covariance=shown.covariance,
+        expected=shown.expected,
         df=shown.difference_df,
+        unknown=shown.difference_unknown,
         tags=runs,
         confidence=confidence,
         slack=stand_back,
@@ -377,45 +399,62 @@ def _ranking_of(
 
 
 def _with_intervals(
-    estimate: Estimate, drawn: Drawn, limit: FloatArray, confidence: float, unseen: "_Unseen"
+    estimate: Estimate,
+    unseen: Unseen | None,
+    drawn: Drawn,
+    confidence: float,
+    highest: float,
 ) -> EstimatorResult:
-    draws = drawn.degrees_of_draws
-    difference_df = degrees_of_freedom(estimate.contributions, draws=draws)
-    df = np.diag(difference_df) if draws is None else np.full(len(limit), max(1.0, draws - 1.0))
+    runs, value = len(estimate.value), estimate.value
+    expected = None if unseen is None else unseen.covariance + estimate.noise
+    variance = variances(estimate.covariance, expected)
+    difference_df = freedom(estimate.contributions, expected)
     student = student_intervals(
-        estimate.value, variance=np.diag(estimate.covariance), df=df, confidence=confidence
+        value, variance=variance, df=np.diag(difference_df), confidence=confidence
     )
-    # Only zeros, or nothing, on uncertain pairs: what certain pairs gave is sure, the rest open.
-    is_open = ((student.se == 0.0) & (limit > 0.0)) | (estimate.value == 0.0)
-    sure = estimate.value if draws is None else np.zeros_like(limit)
-    if unseen.goes_both_ways:
-        sure = estimate.value - limit
-    low = np.maximum(np.where(is_open, sure, student.low), 0.0)
-    high = np.where(is_open, np.maximum(student.high, estimate.value + limit), student.high)
-    highest = np.maximum(estimate.value, unseen.highest)
+    low, high = student.low, student.high
+    unknown, difference_unknown = all_known(runs), all_known(runs, runs)
+    if unseen is not None and expected is not None:
+        mean_value = float(np.mean(estimate.sure + unseen.mean))
+        unknown = unknown_values(unseen.rough, mean_value)
+        difference_unknown = unknown_differences(
+            estimate.covariance, expected, estimate.contributions, mean_value
+        )
+        if not unseen.goes_both_ways:
+            low, high = _skewed(estimate, unseen, variance, confidence)
+    low = np.maximum(low, 0.0)
     return EstimatorResult(
-        value=estimate.value,
+        value=value,
         se=student.se,
         df=student.df,
         low=low,
-        high=np.maximum(np.minimum(high, highest), low),
+        high=np.maximum(np.minimum(high, np.maximum(value, highest)), low),
         covariance=estimate.covariance,
         difference_df=difference_df,
-        unknown=all_known(len(limit)),
+        unknown=unknown,
+        difference_unknown=difference_unknown,
+        expected=expected,
     )
 
 
-@dataclass(frozen=True)
-class _Unseen:
-    """What pairs that were not sampled can do to a value: move it down as well, and up to where."""
+def _skewed(
+    estimate: Estimate, unseen: Unseen, variance: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Limits of what uncertain pairs add, to which certain ones add what they have.
 
-    goes_both_ways: bool
-    highest: float
-
-
-def _goes_both_ways(measure: Measure, estimator: str) -> bool:
-    """A ratio has an open denominator, and a value that rests on predictions may lose as well."""
-    return measure.family == "ratio" or estimator == "di"
+    Disagreement between assessors, which is as likely either way, is added in quadrature.
+    """
+    noise = np.diag(estimate.noise)
+    found = np.maximum(estimate.value - estimate.sure, 0.0)
+    step = np.divide(
+        np.diag(unseen.covariance), unseen.mean, out=np.zeros_like(found), where=unseen.mean > 0.0
+    )
+    low, high = gamma_limits(
+        found, variance=np.maximum(variance - noise, 0.0), step=step, confidence=confidence
+    )
+    more = normal_quantile(confidence=confidence) ** 2 * noise
+    below, above = np.sqrt((found - low) ** 2 + more), np.sqrt((high - found) ** 2 + more)
+    return estimate.sure + found - below, estimate.sure + found + above
 
 
 def _guaranteed(
@@ -441,21 +480,3 @@ def support(pool: Pool, measure: Measure, eligible: BoolArray) -> FloatArray:
     ratio measure every pair of the pool counts, so that it is at most the share of these.
     """
     return Reach.of_design(pool, eligible).support(measure)
-
-
-def _zero_limit(
-    reach: Reach, drawn: Drawn, found: Found, measure: Measure, max_grade: int, confidence: float
-) -> FloatArray:
-    """`zero_limit` of every run, and no more than it would have at the worst or best grades.
-
-    0 throughout if every run has a value and a variance: nothing asks for it then.
-    """
-    pool, each = reach.pool, found.estimates.values()
-    if all(np.all((one.value != 0.0) & (np.diag(one.covariance) > 0.0)) for one in each):
-        return np.zeros(len(pool.runs))
-    if measure.family == "ratio":
-        uncertain = (drawn.inclusion > 0.0) & (drawn.inclusion < 1.0)
-        open_topics = len(np.unique(pool.topic[uncertain]))
-        return np.full(len(pool.runs), open_topics / len(pool.topics))
-    largest, total = reach.largest_terms(measure, max_grade)
-    return np.minimum(zero_limit(largest, max_utility=1.0, confidence=confidence), total)

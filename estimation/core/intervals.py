@@ -118,6 +118,11 @@ def _gamma_quantile(mean: FloatArray, variance: FloatArray, share: float) -> Flo
     return np.where(spread, scale * special.gammaincinv(shape, share), mean)
 
 
+def normal_quantile(*, confidence: float) -> float:
+    """Return the two-sided critical value of the standard normal distribution."""
+    return float(special.ndtri(0.5 + confidence / 2.0))
+
+
 def student_quantile(df: FloatArray, *, confidence: float) -> FloatArray:
     """Return the two-sided critical value t of Student's distribution."""
     return np.asarray(special.stdtrit(df, 0.5 + confidence / 2.0), dtype=np.float64)

@@ -16,9 +16,11 @@ from estimation.core.guarantees import Guarantee, guarantee
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, MeasureError
+from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
 from estimation.core.ratios import estimate_ratios
 from estimation.core.terms import Terms, linear_terms
+from estimation.core.unseen import Unseen, unseen
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +32,15 @@ class Question:
     interval: IntervalKind
     predictions: FloatArray | None
     fitted_runs: IntArray | None
+    outlook: Outlook
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Estimates by estimator, and what else `MeasureResult` holds."""
+    """Estimates by estimator, what is expected beside some, and what else `MeasureResult` holds."""
 
     estimates: dict[str, Estimate]
+    unseen: dict[str, Unseen]
     primary: str
     by_topic: FloatArray
     noise_measured: bool
@@ -72,11 +76,15 @@ def _linear(
         topics=len(pool.topics),
     )
     estimates, primary = drawn.estimates(terms), drawn.primary
+    missed = {
+        primary: unseen(pool, drawn, question.outlook, measure=measure, found=terms.labels.mean**2)
+    }
     if question.predictions is not None and measure.family == "gain":
         helped = _difference(pool, drawn, terms, measure, question, question.predictions)
         estimates, primary, by_topic = {**estimates, "di": helped}, "di", helped.by_topic
     return Found(
         estimates,
+        missed,
         primary,
         by_topic,
         terms.noise_measured,
@@ -117,6 +125,7 @@ def _ratio(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure) -> Found
     found = estimate_ratios(pool, measure, drawn=drawn, rows=rows)
     return Found(
         estimates={"ht": found.estimate},
+        unseen={},
         primary="ht",
         by_topic=found.by_topic,
         noise_measured=found.noise_measured,

@@ -165,12 +165,10 @@ def _expected(pool: Pool, kinds: _Kinds, found: FloatArray) -> FloatArray:
                 (np.bincount(of_pair, found, number) + SHRINKAGE)
                 / (np.bincount(of_pair, expected, number) + SHRINKAGE)
             )
-            factor += change
+            np.add(factor, change, out=factor)
             logs += change[of_pair]
         expected = np.minimum(np.exp(logs), 1.0)
-        change = np.log(
-            (back @ found + SHRINKAGE_OF_RUNS) / (back @ expected + SHRINKAGE_OF_RUNS)
-        )
+        change = np.log((back @ found + SHRINKAGE_OF_RUNS) / (back @ expected + SHRINKAGE_OF_RUNS))
         of_runs += change
         logs += kinds.runs @ change
     everywhere = base + _mean_over_runs(pool, of_runs)

@@ -240,4 +240,6 @@ def _of_runs(found: EstimatorResult, at: IntArray) -> EstimatorResult:
         covariance=found.covariance[square],
         difference_df=found.difference_df[square],
         unknown=found.unknown[at],
+        difference_unknown=found.difference_unknown[square],
+        expected=None if found.expected is None else found.expected[square],
     )

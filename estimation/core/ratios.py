@@ -61,7 +61,7 @@ function of a count has kinks (G at the cutoff, clip in Rprec) its slope is that
 R^ + s, s the standard error of R^.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -141,11 +141,13 @@ def estimate_ratios(
     total = _horvitz_thompson(z, frame, uncertain, labels.number[useful])
     bias = np.minimum(_bias(line, uncertain, z), line.by_topic)
     by_topic = line.by_topic - bias
+    noise = _noise(line, labels, rows, useful)
     return RatioEstimate(
-        estimate=Estimate(
+        estimate=replace(
+            total,
             value=by_topic.sum(axis=0),
-            covariance=total.covariance + _noise(line, labels, rows, useful),
-            contributions=total.contributions,
+            covariance=total.covariance + noise,
+            noise=noise,
         ),
         by_topic=by_topic,
         bias=bias.sum(axis=0),
@@ -323,7 +325,7 @@ def _horvitz_thompson(z: FloatArray, frame: Frame, pairs: IntArray, number: IntA
     for start, stop in pairwise(bounds):
         overlap = draws.overlap(pairs[start:stop])
         covariance = covariance + _dependence(overlap, expanded[start:stop])
-    return Estimate(whole.value, covariance, whole.contributions)
+    return replace(whole, covariance=covariance)
 
 
 def _dependence(overlap: FloatArray, expanded: FloatArray) -> FloatArray:

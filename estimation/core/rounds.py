@@ -203,6 +203,7 @@ def _measure_result(
         covariance=result.covariance,
         difference_df=result.difference_df,
         unknown=all_known(len(result.runs)),
+        difference_unknown=all_known(len(result.runs), len(result.runs)),
     )
     return MeasureResult(
         measure=result.measure,

@@ -70,7 +70,8 @@ def variances_of_contrasts(
     """
 
     def of(matrix: FloatArray) -> FloatArray:
-        return np.einsum("cj,jl,cl->c", contrasts, matrix, contrasts, optimize=True)
+        sums = np.einsum("cj,jl,cl->c", contrasts, matrix, contrasts, optimize=True)
+        return np.asarray(sums, dtype=np.float64)
 
     squares = np.maximum(of(covariance), 0.0)
     return squares if expected is None else _together(squares, of(expected))

@@ -46,11 +46,14 @@ class Unseen:
     rough : ndarray of float64, shape (k,)
         Variances as the prior's shape alone has them, scaled by one number for all runs: they do
         not depend on what was found for a run, so that whether a value counts as known does not.
+    goes_both_ways : bool
+        Whether pairs that were not found may lower a value as well as raise it.
     """
 
     covariance: FloatArray
     mean: FloatArray
     rough: FloatArray
+    goes_both_ways: bool = False
 
 
 def unseen(

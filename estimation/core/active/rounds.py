@@ -329,6 +329,7 @@ def _with_intervals(
         covariance=found.covariance,
         difference_df=np.full((runs, runs), degrees),
         unknown=all_known(runs),
+        difference_unknown=all_known(runs, runs),
     )
 
 
