@@ -114,29 +114,27 @@ def calibrate(
     expected : ndarray of float64, shape (N,), optional
         Expected labels that were chosen before the draw; by default learned.
     """
-    place, number = bins + 1, int(bins.max(initial=-1)) + 2  # 0: nothing is predicted
-    cells = _Cells(place[pairs], fold[pairs], importance, number)
+    places = int(bins.max(initial=-1)) + 2  # one for each bin, and before them one for bin -1
+    cell = fold * places + (bins + 1)
+    seen = _Seen(cell[pairs], importance, places)
     if expected is None:
-        by_fold = _expected(cells.sums(labels))
-        expected = np.where(bins >= 0, by_fold[fold, place], 0.0)
-    squares = _squares(cells.sums((labels - expected[pairs]) ** 2))
-    return Calibration(expected, squares[fold, place])
+        expected = _expected(seen.sums(labels)).take(cell)
+    squares = _squares(seen.sums((labels - expected[pairs]) ** 2))
+    return Calibration(expected, squares.take(cell))
 
 
 @dataclass(frozen=True, eq=False)
-class _Cells:
-    """Where the sampled pairs belong, and how much they count."""
+class _Seen:
+    """Where the sampled pairs belong, counted through all places fold by fold, and how much."""
 
-    place: IntArray
-    fold: IntArray
+    cell: IntArray
     importance: FloatArray
-    number: int
+    places: int
 
     def sums(self, values: FloatArray) -> "_Sums":
-        cell, shape = self.fold * self.number + self.place, (FOLDS, self.number)
-        weight = self.importance
+        weight, shape = self.importance, (FOLDS, self.places)
         columns = (
-            column_sums(cell, each, number=shape[0] * shape[1]).reshape(shape)
+            column_sums(self.cell, each, number=FOLDS * self.places).reshape(shape)
             for each in (weight, weight * values, weight**2)
         )
         return _Sums(*columns)

@@ -13,6 +13,7 @@ come from other pairs than those they are used on (`calibration`).
 """
 
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from estimation.core.arrays import (
     FloatArray,
     IntArray,
     column_sums,
+    frozen,
     index_array,
     refuse,
     shown,
@@ -31,6 +33,7 @@ from estimation.core.labels import PairLabels
 from estimation.core.measures import Measure, check_is_measure
 from estimation.core.pool import Pool
 
+_FOLDS_OF: WeakKeyDictionary[Pool, IntArray] = WeakKeyDictionary()  # for as long as the pool lives
 ROUNDING = 1e-14  # of a label: a prediction that misses it by less is flawless
 
 
@@ -142,12 +145,19 @@ def _fitted(
     given = None if coefficient is None else coefficient * np.nan_to_num(predictions)
     return calibrate(
         order_bins(predictions),
-        folds(pool, number=FOLDS),
+        _folds_of(pool),
         pairs=pairs,
         labels=labels,
         importance=importance,
         expected=given,
     )
+
+
+def _folds_of(pool: Pool) -> IntArray:
+    """The fold of every pair; hashing all names takes longer than everything else here."""
+    if pool not in _FOLDS_OF:
+        _FOLDS_OF[pool] = frozen(folds(pool, number=FOLDS))
+    return _FOLDS_OF[pool]
 
 
 def check_predictions(grades: FloatArray, *, pairs: int, max_grade: int) -> None:
