@@ -82,6 +82,7 @@ def calibrate(
     pairs: IntArray,
     labels: FloatArray,
     importance: FloatArray,
+    variance: FloatArray,
     expected: FloatArray | None = None,
 ) -> Calibration:
     """Learn, by cross-fitting, the expected label of every pair from its bin.
@@ -110,29 +111,31 @@ def calibrate(
     labels : ndarray of float64, shape (n,)
         Their labels, >= 0.
     importance : ndarray of float64, shape (n,)
-        c_i >= 0: their factors in the estimated variance, (1 - pi)/pi^2 sum_j w_ij^2.
+        c_i >= 0: how much each counts when expected labels are learned; to serve an estimate,
+        (1 - pi)/pi^2 times a squared weight, its factor in the estimated variance.
+    variance : ndarray of float64, shape (n,)
+        The same for the squares of residuals.
     expected : ndarray of float64, shape (N,), optional
         Expected labels that were chosen before the draw; by default learned.
     """
     places = int(bins.max(initial=-1)) + 2  # one for each bin, and before them one for bin -1
     cell = fold * places + (bins + 1)
-    seen = _Seen(cell[pairs], importance, places)
+    seen = _Seen(cell[pairs], places)
     if expected is None:
-        expected = _expected(seen.sums(labels)).take(cell)
-    squares = _squares(seen.sums((labels - expected[pairs]) ** 2))
+        expected = _expected(seen.sums(labels, importance)).take(cell)
+    squares = _squares(seen.sums((labels - expected[pairs]) ** 2, variance))
     return Calibration(expected, squares.take(cell))
 
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """Where the sampled pairs belong, counted through all places fold by fold, and how much."""
+    """Where the sampled pairs belong, counted through all places fold by fold."""
 
     cell: IntArray
-    importance: FloatArray
     places: int
 
-    def sums(self, values: FloatArray) -> "_Sums":
-        weight, shape = self.importance, (FOLDS, self.places)
+    def sums(self, values: FloatArray, weight: FloatArray) -> "_Sums":
+        shape = FOLDS, self.places
         columns = (
             column_sums(self.cell, each, number=FOLDS * self.places).reshape(shape)
             for each in (weight, weight * values, weight**2)

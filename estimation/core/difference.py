@@ -20,6 +20,7 @@ import numpy as np
 from estimation.core.arrays import (
     FloatArray,
     IntArray,
+    SparseMatrix,
     column_sums,
     frozen,
     index_array,
@@ -50,9 +51,9 @@ class DifferenceEstimate(Estimate):
         other folds. Those of pairs that could not be sampled are no part of the values.
     residual_square : ndarray of float64, shape (N,)
         The expected square of v_i - b m_i, >= 0, from other folds as well: the mean of the squares
-        of the sampled pairs whose predictions are alike, weighted by their part in the variance,
-        so that sum (1 - pi)/pi w_ij^2 residual_square is what to expect of it. The noise of the
-        judgments is in it.
+        of the sampled pairs whose predictions are alike, weighted by their part in the variances,
+        so that sum (1 - pi)/pi w_ij^2 residual_square is about what to expect of that of a run.
+        The noise of the judgments is in it.
     """
 
     by_topic: FloatArray
@@ -99,7 +100,8 @@ def difference_estimate(
         b for all pairs, chosen before the sample was drawn; the predictions are then the m_i
         themselves, as they stand, NaN as 0.
     fitted_runs : ndarray of int64, optional
-        Positions of the runs whose variances the fitted b m make small; by default all.
+        Positions of the runs whose values and differences the fitted b m make precise; by default
+        all.
 
     Raises
     ------
@@ -111,8 +113,7 @@ def difference_estimate(
     chance = inclusion[pairs]
     weights = pool.weights(measure, pairs)
     wanted = weights if fitted_runs is None else weights[:, fitted_runs]
-    importance = (1.0 - chance) / chance**2 * wanted.power(2).sum(axis=1)
-    fitted = _fitted(pool, predictions, coefficient, pairs, labels.mean, importance)
+    fitted = _fitted(pool, predictions, coefficient, pairs, labels.mean, wanted, chance)
     missed = labels.mean - fitted.expected[pairs]
     missed[np.abs(missed) <= ROUNDING * labels.mean] = 0.0
     residual = replace(labels, mean=missed)
@@ -140,17 +141,30 @@ def _fitted(
     coefficient: float | None,
     pairs: IntArray,
     labels: FloatArray,
-    importance: FloatArray,
+    weights: SparseMatrix,
+    chance: FloatArray,
 ) -> Calibration:
-    given = None if coefficient is None else coefficient * np.nan_to_num(predictions)
+    factor, squares = (1.0 - chance) / chance**2, weights.power(2).sum(axis=1)
     return calibrate(
         order_bins(predictions),
         _folds_of(pool),
         pairs=pairs,
         labels=labels,
-        importance=importance,
-        expected=given,
+        importance=factor * _about_half_of_mean(weights, squares),
+        variance=factor * squares,
+        expected=None if coefficient is None else coefficient * np.nan_to_num(predictions),
     )
+
+
+def _about_half_of_mean(weights: SparseMatrix, squares: FloatArray) -> FloatArray:
+    """sum_j (w_ij - mean_j w_ij / 2)^2: half-way between what values and differences vary by.
+
+    A pair that all runs return at the same rank moves all values and no difference. With
+    sum_j w_ij^2 such pairs, of which a design for a ranking takes few, decide what is fitted, and
+    differences can lose by it.
+    """
+    total = weights.sum(axis=1)
+    return np.asarray(squares - 0.75 * total**2 / weights.shape[1], dtype=np.float64)
 
 
 def _folds_of(pool: Pool) -> IntArray:

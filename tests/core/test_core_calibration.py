@@ -64,7 +64,10 @@ def calibrated(labels: np.ndarray, *, pairs: int = 2000, seed: int = 3) -> Calib
     bins = order_bins(rng.random(pairs))
     importance = rng.exponential(size=len(labels)) ** 3
     fold = np.arange(pairs) % FOLDS
-    return calibrate(bins, fold, pairs=np.arange(len(labels)), labels=labels, importance=importance)
+    return calibrate(
+        bins, fold, pairs=np.arange(len(labels)), labels=labels, importance=importance,
+        variance=importance,
+    )  # fmt: skip
 
 
 def test_what_is_expected_of_a_fold_does_not_depend_on_its_labels() -> None:
@@ -93,8 +96,9 @@ def test_no_labels_and_labels_without_importance_teach_nothing() -> None:
     none = np.array([], dtype=np.int64)
     for pairs in (none, np.arange(50)):
         found = calibrate(
-            bins, fold, pairs=pairs, labels=np.ones(len(pairs)), importance=np.zeros(len(pairs))
-        )
+            bins, fold, pairs=pairs, labels=np.ones(len(pairs)), importance=np.zeros(len(pairs)),
+            variance=np.zeros(len(pairs)),
+        )  # fmt: skip
         assert not found.expected.any()
         assert not found.residual_square.any()
 
@@ -172,7 +176,8 @@ def test_twin_that_takes_predictions_as_they_stand_is_caught(
 ) -> None:
     """A coefficient without bounds, by least squares on the other folds."""
 
-    def unbounded(pool, predictions, coefficient, pairs, labels, importance) -> Calibration:
+    def unbounded(pool, predictions, coefficient, pairs, labels, weights, chance) -> Calibration:
+        importance = (1.0 - chance) / chance**2 * weights.power(2).sum(axis=1)
         fold = folds(pool, number=FOLDS)
         by_fold = []
         for each in range(FOLDS):
