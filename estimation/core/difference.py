@@ -6,10 +6,14 @@ With a prediction m_i of every label, and a coefficient b,
 
 is unbiased for every fixed b (Särndal, Swensson and Wretman 1992, section 6.3), and b = 0 is
 Horvitz-Thompson. The better the predictions, the smaller the residuals v - b m that carry the
-variance; bad predictions make b small and cost nothing.
+variance. A prediction that is believed as it stands can also make them large, and so can a b that
+has no bounds: a few confident predictions that are wrong multiply the error. m is therefore the
+mean of the labels that were seen where predictions are alike, b lies between 0 and 1, and both
+come from other pairs than those they are used on (`calibration`).
 """
 
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,17 +22,19 @@ from estimation.core.arrays import (
     IntArray,
     SparseMatrix,
     column_sums,
+    frozen,
     index_array,
     refuse,
     shown,
 )
+from estimation.core.calibration import FOLDS, Calibration, calibrate, order_bins
 from estimation.core.draws import folds
 from estimation.core.estimators import Estimate, horvitz_thompson_poisson, topic_contributions
 from estimation.core.labels import PairLabels
 from estimation.core.measures import Measure, check_is_measure
 from estimation.core.pool import Pool
 
-FOLDS = 5
+_FOLDS_OF: WeakKeyDictionary[Pool, IntArray] = WeakKeyDictionary()  # for as long as the pool lives
 ROUNDING = 1e-14  # of a label: a prediction that misses it by less is flawless
 
 
@@ -40,9 +46,19 @@ class DifferenceEstimate(Estimate):
     ----------
     by_topic : ndarray of float64, shape (T, k)
         Columns sum, but for rounding, to the values. A contribution can be negative.
+    expected : ndarray of float64, shape (N,)
+        b m_i of every pair of the pool: the label that was expected of it, from the labels of
+        other folds. Those of pairs that could not be sampled are no part of the values.
+    residual_square : ndarray of float64, shape (N,)
+        The expected square of v_i - b m_i, >= 0, from other folds as well: the mean of the squares
+        of the sampled pairs whose predictions are alike, weighted by their part in the variances,
+        so that sum (1 - pi)/pi w_ij^2 residual_square is about what to expect of that of a run.
+        The noise of the judgments is in it.
     """
 
     by_topic: FloatArray
+    expected: FloatArray
+    residual_square: FloatArray
 
 
 def difference_estimate(
@@ -58,11 +74,12 @@ def difference_estimate(
 ) -> DifferenceEstimate:
     """Estimate values from a Poisson sample with the help of predicted utilities.
 
-    The coefficient is fitted by cross-fitting: pairs are hashed to folds, and the b of a fold is
-    the one that gives the pairs of all *other* folds the smallest estimated variance. Pairs enter
-    a Poisson sample independently, and so do their labels; b therefore does not depend on what it
-    is used on, and the estimate stays exactly unbiased. A b fitted on the very pairs it is used
-    on would not be.
+    Only the order of the predictions counts, so that they may be on any scale, wrong, or upside
+    down. What they mean is learned by cross-fitting: pairs are hashed to folds, and the b m of a
+    fold come from the sampled pairs of all *other* folds (`calibration.calibrate`). Pairs enter a
+    Poisson sample independently, and so do their labels; b m therefore do not depend on what they
+    are used on, and the estimate stays exactly unbiased. If they were fitted on the very pairs
+    they are used on, it would not be.
 
     Parameters
     ----------
@@ -77,32 +94,31 @@ def difference_estimate(
         pi_i of every pair of the pool; 0 for pairs that cannot be sampled, whose predictions are
         left out: nothing could correct them.
     predictions : ndarray of float64, shape (N,)
-        m_i, fixed before the sample was drawn: predicted utilities of all pairs.
+        Fixed before the sample was drawn: the higher, the more is expected of a pair. Any finite
+        numbers; NaN where nothing is predicted: such a pair is estimated as by Horvitz-Thompson.
     coefficient : float, optional
-        b for all pairs, chosen before the sample was drawn; by default fitted.
+        b for all pairs, chosen before the sample was drawn; the predictions are then the m_i
+        themselves, as they stand, NaN as 0.
     fitted_runs : ndarray of int64, optional
-        Positions of the runs whose variances the fitted b makes small; by default all.
+        Positions of the runs whose values and differences the fitted b m make precise; by default
+        all.
 
     Raises
     ------
     ValueError
-        If predictions are not N finite numbers, inclusion not N probabilities, above 0 for the
-        sampled pairs, or the measure is of another family.
+        If predictions are not N numbers that are finite or NaN, inclusion not N probabilities,
+        above 0 for the sampled pairs, or the measure is of another family.
     """
     _check(pool, measure, predictions, pairs, inclusion)
     chance = inclusion[pairs]
-    fold = folds(pool, number=FOLDS)
     weights = pool.weights(measure, pairs)
-    by_fold = np.full(FOLDS, coefficient, dtype=np.float64)
-    if coefficient is None:
-        wanted = weights if fitted_runs is None else weights[:, fitted_runs]
-        by_fold = _coefficients(wanted, labels, chance, predictions[pairs], fold[pairs])
-    expected = by_fold[fold] * predictions
-    missed = labels.mean - expected[pairs]
+    wanted = weights if fitted_runs is None else weights[:, fitted_runs]
+    fitted = _fitted(pool, predictions, coefficient, pairs, labels.mean, wanted, chance)
+    missed = labels.mean - fitted.expected[pairs]
     missed[np.abs(missed) <= ROUNDING * labels.mean] = 0.0
     residual = replace(labels, mean=missed)
     corrected = horvitz_thompson_poisson(weights, residual, probability=chance)
-    predicted = _predicted(pool, measure, np.where(inclusion > 0.0, expected, 0.0))
+    predicted = _predicted(pool, measure, np.where(inclusion > 0.0, fitted.expected, 0.0))
     rest = topic_contributions(
         weights,
         residual.mean / chance,
@@ -114,35 +130,48 @@ def difference_estimate(
         corrected.covariance,
         corrected.contributions,
         predicted + rest,
+        fitted.expected,
+        fitted.residual_square,
     )
 
 
-def expected_utilities(
-    measure: Measure, grades: FloatArray, *, pairs: int, max_grade: int
-) -> FloatArray:
-    """Return the utilities of predicted grades, interpolated between whole grades.
+def _fitted(
+    pool: Pool,
+    predictions: FloatArray,
+    coefficient: float | None,
+    pairs: IntArray,
+    labels: FloatArray,
+    weights: SparseMatrix,
+    chance: FloatArray,
+) -> Calibration:
+    factor, squares = (1.0 - chance) / chance**2, weights.power(2).sum(axis=1)
+    return calibrate(
+        order_bins(predictions),
+        _folds_of(pool),
+        pairs=pairs,
+        labels=labels,
+        importance=factor * _about_half_of_mean(weights, squares),
+        variance=factor * squares,
+        expected=None if coefficient is None else coefficient * np.nan_to_num(predictions),
+    )
 
-    Parameters
-    ----------
-    measure : Measure
-        Of the family gain.
-    grades : ndarray of float64, shape (pairs,)
-        Expected grades, from 0 to max_grade; NaN where nothing is predicted, which counts as a
-        predicted utility of 0: such a pair is estimated as by Horvitz and Thompson.
-    pairs : int
-        Number N of pairs.
-    max_grade : int
-        The best grade of the scale.
 
-    Raises
-    ------
-    ValueError
-        If there is not one grade per pair, or one is off the scale.
+def _about_half_of_mean(weights: SparseMatrix, squares: FloatArray) -> FloatArray:
+    """sum_j (w_ij - mean_j w_ij / 2)^2: half-way between what values and differences vary by.
+
+    A pair that all runs return at the same rank moves all values and no difference. With
+    sum_j w_ij^2 such pairs, of which a design for a ranking takes few, decide what is fitted, and
+    differences can lose by it.
     """
-    check_predictions(grades, pairs=pairs, max_grade=max_grade)
-    scale = np.arange(max_grade + 1)
-    known = np.where(np.isnan(grades), 0.0, grades)
-    return np.where(np.isnan(grades), 0.0, np.interp(known, scale, measure.utilities(scale)))
+    total = weights.sum(axis=1)
+    return np.asarray(squares - 0.75 * total**2 / weights.shape[1], dtype=np.float64)
+
+
+def _folds_of(pool: Pool) -> IntArray:
+    """The fold of every pair; hashing all names takes longer than everything else here."""
+    if pool not in _FOLDS_OF:
+        _FOLDS_OF[pool] = frozen(folds(pool, number=FOLDS))
+    return _FOLDS_OF[pool]
 
 
 def check_predictions(grades: FloatArray, *, pairs: int, max_grade: int) -> None:
@@ -166,25 +195,6 @@ def _predicted(pool: Pool, measure: Measure, expected: FloatArray) -> FloatArray
     return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
 
 
-def _coefficients(
-    weights: SparseMatrix,
-    labels: PairLabels,
-    chance: FloatArray,
-    predicted: FloatArray,
-    fold: IntArray,
-) -> FloatArray:
-    """The b of each fold: sum c v m / sum c m^2 over the sampled pairs of the others, c their
-    factor (1 - pi)/pi^2 sum_j w_ij^2 in the variance, summed over the runs."""
-    importance = (1.0 - chance) / chance**2 * weights.power(2).sum(axis=1)
-    products = column_sums(fold, importance * labels.mean * predicted, number=FOLDS)
-    squares = column_sums(fold, importance * predicted**2, number=FOLDS)
-    others = 1.0 - np.eye(FOLDS)
-    fitted = np.divide(
-        others @ products, others @ squares, out=np.zeros(FOLDS), where=others @ squares > 0.0
-    )
-    return np.asarray(fitted, dtype=np.float64)
-
-
 def _check(
     pool: Pool,
     measure: Measure,
@@ -198,7 +208,8 @@ def _check(
     if predictions.shape != (len(pool),):
         shape = f"not of the shape {predictions.shape}"
         raise ValueError(f"predictions must be one number per pair, {len(pool)}, {shape}")
-    refuse(~np.isfinite(predictions), predictions, name="predictions", rule="be finite")
+    infinite = np.isinf(predictions)
+    refuse(infinite, predictions, name="predictions", rule="be finite, or nan")
     index_array(pairs, below=len(pool), name="pairs")
     if inclusion.shape != (len(pool),):
         shape = f"not of the shape {inclusion.shape}"

@@ -5,11 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.core.arrays import FloatArray, IntArray
-from estimation.core.difference import (
-    DifferenceEstimate,
-    difference_estimate,
-    expected_utilities,
-)
+from estimation.core.difference import DifferenceEstimate, difference_estimate
 from estimation.core.drawn import Drawn
 from estimation.core.estimators import Estimate, topic_contributions
 from estimation.core.guarantees import Guarantee, guarantee
@@ -114,9 +110,7 @@ def _difference(
         pairs=drawn.pair,
         labels=terms.labels,
         inclusion=drawn.inclusion,
-        predictions=expected_utilities(
-            measure, grades, pairs=len(pool), max_grade=question.max_grade
-        ),
+        predictions=grades,
         fitted_runs=question.fitted_runs,
     )
 

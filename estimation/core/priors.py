@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.core.arrays import FloatArray, check_whole, column_sums, frozen, refuse
-from estimation.core.goals import Goal, check_goal, indicator
+from estimation.core.calibration import agreement, order_bins
+from estimation.core.goals import Goal, check_goal, effective_weights, indicator
 from estimation.core.measures import MAX_GRADE, Measure, check_is_measure
 from estimation.core.pool import Pool
 
@@ -74,13 +75,20 @@ def make_prior(
         ``fusion``: the more weight the runs together give to a document, the likelier it is
         relevant: W / (W + mean of W in the topic), W being the sum of its weights over the runs
         of the pool under the measure.
-        ``scores``: the utility of a predicted grade, interpolated between whole grades.
+        ``scores``: the prior ``rank``, raised where predicted grades are high. Only their order is
+        used, and only as far as what the runs return bears it out (`calibration.agreement`);
+        no pair is believed less likely than under ``rank``. The root of a chance is raised to at
+        most four times itself, and all are raised by so little that with the rule "second" the
+        sum of the sizes grows by half at most: whatever is predicted, a sample of half as many
+        pairs more is as good as one by rank. Predictions that are the same for all pairs, noise,
+        or upside down, change little or nothing.
     goal, measure : Goal, Measure
     max_grade : int
         The best grade of the campaign's scale.
     grades : ndarray of float64, shape (N,), optional
         For ``scores``: the predicted grade of each pair, from 0 to max_grade; NaN where nothing is
-        predicted, which counts as the mean of the others.
+        predicted: such a pair has its chance by rank. A grade off the scale is refused, though
+        another scale would change nothing: it is the sign of a wrong file.
 
     Raises
     ------
@@ -101,7 +109,7 @@ def make_prior(
         return _of_runs(pool, name, measure)
     best = measure.max_utility(max_grade)
     if name == "scores":
-        expected = _scores(pool, measure, max_grade, grades)
+        expected = best * _scores(pool, goal, measure, _checked(pool, max_grade, grades))
     else:
         expected = best * PRIORS[name](pool, goal, measure)
     return Prior(name, frozen(expected), frozen(best * expected))
@@ -140,25 +148,32 @@ def _fusion(pool: Pool, goal: Goal, measure: Measure) -> FloatArray:
     return np.maximum(relevance, LEAST)
 
 
-def _scores(pool: Pool, measure: Measure, max_grade: int, grades: FloatArray | None) -> FloatArray:
-    """Utilities of predicted grades, kept above `LEAST` of the best one."""
+def _scores(pool: Pool, goal: Goal, measure: Measure, grades: FloatArray) -> FloatArray:
+    """The chance by rank, its root raised by what predictions promise, by `MOST_GROWTH` at most."""
+    by_rank = _rank(pool, goal, measure)
+    raised = agreement(order_bins(grades), by_rank)
+    size = effective_weights(pool, goal, measure) * np.sqrt(by_rank)
+    growth = float((size * raised).sum())
+    if growth > 0.0:
+        raised = raised * min(1.0, MOST_GROWTH * float(size.sum()) / growth)
+    return np.minimum(by_rank * (1.0 + raised) ** 2, 1.0)
+
+
+def _checked(pool: Pool, max_grade: int, grades: FloatArray | None) -> FloatArray:
     if grades is None or grades.shape != (len(pool),):
         given = "none" if grades is None else f"the shape {grades.shape}"
         needed = f"one predicted grade per pair, {len(pool)}"
         raise PriorError(f"The prior scores needs {needed}; grades has {given}.")
-    known = ~np.isnan(grades)
-    wrong = np.flatnonzero(known & ~((grades >= 0.0) & (grades <= max_grade)))
+    wrong = np.flatnonzero(~(np.isnan(grades) | ((grades >= 0.0) & (grades <= max_grade))))
     if len(wrong):
         first = int(wrong[0])
         name = f"{pool.docno[first].decode()!r} of topic {pool.topics[pool.topic[first]]!r}"
         found = f"{grades[first]:g}, outside 0 to {max_grade}"
         raise PriorError(f"The predicted grade of {name} is {found}.")
-    scale = np.arange(max_grade + 1)
-    filled = np.where(known, grades, grades[known].mean() if known.any() else max_grade / 2.0)
-    expected = np.interp(filled, scale, measure.utilities(scale))
-    return np.maximum(expected, LEAST * measure.max_utility(max_grade))
+    return grades
 
 
+MOST_GROWTH = 0.5  # of the sum of sizes, by which predictions may raise some of them
 LEAST = 0.01  # of the best utility: no pair is believed to be worthless for sure
 PRIORS: Mapping[str, Callable[[Pool, Goal, Measure], FloatArray]] = {
     "constant": _constant,

@@ -38,9 +38,9 @@ def labels_of(pairs: np.ndarray) -> PairLabels:
     return PairLabels(GRADES[pairs].astype(float), number, np.zeros(len(pairs)), False)
 
 
-def samples() -> Iterator[tuple[float, np.ndarray]]:
-    for taken in product([False, True], repeat=len(INCLUSION)):
-        chance = float(np.prod(np.where(taken, INCLUSION, 1 - INCLUSION)))
+def samples(inclusion: np.ndarray) -> Iterator[tuple[float, np.ndarray]]:
+    for taken in product([False, True], repeat=len(inclusion)):
+        chance = float(np.prod(np.where(taken, inclusion, 1 - inclusion)))
         if chance > 0:
             yield chance, np.flatnonzero(taken)
 
@@ -48,7 +48,7 @@ def samples() -> Iterator[tuple[float, np.ndarray]]:
 def moments(pool: Pool, **options) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     mean, square, estimated = 0.0, 0.0, 0.0
     settings = {"predictions": PREDICTED, "inclusion": INCLUSION} | options
-    for chance, pairs in samples():
+    for chance, pairs in samples(settings["inclusion"]):
         found = difference_estimate(
             pool, measure=DCG, pairs=pairs, labels=labels_of(pairs), **settings
         )
@@ -65,15 +65,44 @@ def test_any_fixed_coefficient_is_unbiased_with_its_covariance(pool, coefficient
     assert estimated == pytest.approx(covariance, **EXACT)
 
 
-def test_the_cross_fitted_coefficient_is_unbiased(pool: Pool) -> None:
-    mean, _, _ = moments(pool)
+KINDS = {
+    "graded": PREDICTED,
+    "whole grades": np.round(PREDICTED),
+    "0 or 1": (PREDICTED > 1.0).astype(float),
+    "scale 1000 times too large": 1000.0 * PREDICTED,
+    "a few confident ones": np.where(np.arange(8) == 4, 1.0, 0.002),
+    "constant": np.full(8, 1.5),
+    "upside down": 3.0 - GRADES,
+    "below 0": -PREDICTED,
+    "of some pairs": np.where(np.arange(8) % 3 == 0, np.nan, PREDICTED),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cross_fitted_predictions_are_unbiased(pool: Pool, kind: str) -> None:
+    mean, _, _ = moments(pool, predictions=KINDS[kind])
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
 
 
+@pytest.mark.parametrize("kind", ["graded", "a few confident ones"])
+def test_what_is_fitted_to_some_runs_is_unbiased_for_all(pool: Pool, kind: str) -> None:
+    mean, _, _ = moments(pool, predictions=KINDS[kind], fitted_runs=np.array([1]))
+    assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
+
+
+def test_pairs_out_of_reach_are_left_out_whatever_is_predicted(pool: Pool) -> None:
+    """Their predictions could not be corrected: the expectation is the value of the others."""
+    reach = np.where(np.isin(np.arange(8), [0, 5]), 0.0, INCLUSION)
+    within = np.where(reach > 0.0, GRADES, 0)
+    truth = true_values(pool, grades=within, measure=DCG)
+    for predictions in (PREDICTED, 1000.0 * PREDICTED):
+        mean, _, _ = moments(pool, predictions=predictions, inclusion=reach)
+        assert mean == pytest.approx(truth, **EXACT)
+
+
 def test_twin_that_fits_on_the_pairs_it_corrects_is_caught(pool: Pool, monkeypatch) -> None:
-    monkeypatch.setattr(
-        "estimation.core.difference.np.eye", lambda number: np.zeros((number, number))
-    )
+    every = list(range(FOLDS))
+    monkeypatch.setattr("estimation.core.calibration._folds_but", lambda *_left_out: every)
     mean, _, _ = moments(pool)
     truth = true_values(pool, grades=GRADES, measure=DCG)
     assert np.abs(mean / truth - 1).max() > 1e-3
@@ -85,6 +114,23 @@ def test_good_predictions_reduce_the_variance_and_wrong_ones_do_not_bias(pool: P
     assert np.trace(helped) < 0.01 * np.trace(plain)
     mean, _, _ = moments(pool, predictions=3.0 - GRADES)
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
+
+
+def test_what_was_expected_is_told(pool: Pool) -> None:
+    """Of every pair of the pool: with it the value and each topic's part can be computed again."""
+    weights, pairs = pool.weights(DCG), np.array([0, 1, 3, 5, 7])
+    for coefficient in (None, 0.7):
+        found = difference_estimate(
+            pool, measure=DCG, pairs=pairs, labels=labels_of(pairs), inclusion=INCLUSION,
+            predictions=PREDICTED, coefficient=coefficient,
+        )  # fmt: skip
+        missed = GRADES[pairs] - found.expected[pairs]
+        value = weights.T @ found.expected + weights[pairs].T @ (missed / INCLUSION[pairs])
+        assert found.value == pytest.approx(value, **EXACT)
+        assert found.residual_square.shape == found.expected.shape == (8,)
+        assert (found.residual_square >= 0.0).all()
+        assert found.residual_square.max() > 0.0
+    assert found.expected.tolist() == (0.7 * PREDICTED).tolist()
 
 
 def test_folds_depend_on_the_pair_alone(pool: Pool) -> None:
@@ -99,8 +145,8 @@ def test_folds_depend_on_the_pair_alone(pool: Pool) -> None:
 def test_bad_predictions_are_refused_by_position(pool: Pool) -> None:
     given = {"pairs": np.array([0]), "labels": labels_of(np.array([0])), "inclusion": INCLUSION}
     wrong = PREDICTED.copy()
-    wrong[3] = np.nan
-    with pytest.raises(ValueError, match=r"predictions must be finite, not nan \(item 3\)"):
+    wrong[3] = np.inf
+    with pytest.raises(ValueError, match=r"predictions must be finite, or nan, not inf \(item 3\)"):
         difference_estimate(pool, measure=DCG, predictions=wrong, **given)
     with pytest.raises(ValueError, match="one number per pair, 8"):
         difference_estimate(pool, measure=DCG, predictions=PREDICTED[:5], **given)

@@ -275,20 +275,18 @@ def test_predictions_need_the_scale_and_have_no_prior_by_rank(documents: Pool) -
         make_prior(documents, name="rank", goal=goal, measure=measure, max_grade=3)
 
 
-def test_predicted_grades_become_expected_utilities(documents: Pool) -> None:
+def test_predicted_grades_are_checked_pair_by_pair(documents: Pool) -> None:
     measure, goal = parse_measure("DCG(dcg='exp-log2')@3"), goals.absolute("a", "b")
+    asked = {"goal": goal, "measure": measure, "max_grade": 3}
     grades = np.full(len(documents), np.nan)
-    grades[[0, 1, 2]] = 0.0, 1.5, 3.0
-    prior = make_prior(
-        documents, name="scores", goal=goal, measure=measure, max_grade=3, grades=grades
-    )
-    assert prior.expected[:3].tolist() == [0.07, 2.0, 7.0]
-    assert (prior.expected[3:] == 2.0).all()  # of the mean of the grades that are known
-    grades[1] = 3.5
+    unknown = make_prior(documents, name="scores", grades=grades, **asked)
+    by_rank = make_prior(documents, name="rank", **asked)
+    assert np.array_equal(unknown.expected, by_rank.expected)
+    grades[[0, 1, 2]] = 0.0, 3.5, 3.0
     with pytest.raises(PriorError, match=r"'x' of topic '1' is 3.5, outside 0 to 3"):
-        make_prior(documents, name="scores", goal=goal, measure=measure, max_grade=3, grades=grades)
+        make_prior(documents, name="scores", grades=grades, **asked)
     with pytest.raises(PriorError, match="one predicted grade per pair"):
-        make_prior(documents, name="scores", goal=goal, measure=measure, max_grade=3)
+        make_prior(documents, name="scores", **asked)
 
 
 def test_fusion_rises_with_the_weight_that_the_runs_give(documents: Pool) -> None:

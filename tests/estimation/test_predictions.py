@@ -318,7 +318,7 @@ def test_a_campaigns_pool_takes_them_as_prior() -> None:
         pool, name="scores", goal=goal, measure=measure, max_grade=made.max_grade, grades=grades
     )
     best, worst = np.nanargmax(grades), np.nanargmin(grades)
-    assert prior.expected[best] > 10 * prior.expected[worst]
+    assert prior.expected[best] > 4 * prior.expected[worst]
 
 
 def test_another_scale_is_refused(campaign: Campaign) -> None:
