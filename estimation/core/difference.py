@@ -129,6 +129,8 @@ def difference_estimate(
         predicted.sum(axis=0) + corrected.value,
         corrected.covariance,
         corrected.contributions,
+        corrected.noise,
+        np.zeros_like(corrected.value),
         predicted + rest,
         fitted.expected,
         fitted.residual_square,

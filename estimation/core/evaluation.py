@@ -415,7 +415,7 @@ def _with_intervals(
     low, high = student.low, student.high
     unknown, difference_unknown = all_known(runs), all_known(runs, runs)
     if unseen is not None and expected is not None:
-        mean_value = float(np.mean(estimate.sure + unseen.mean))
+        mean_value = float(np.mean(value))
         unknown = unknown_values(unseen.rough, mean_value)
         difference_unknown = unknown_differences(
             estimate.covariance, expected, estimate.contributions, mean_value

@@ -16,7 +16,7 @@ from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
 from estimation.core.ratios import estimate_ratios
 from estimation.core.terms import Terms, linear_terms
-from estimation.core.unseen import Unseen, unseen
+from estimation.core.unseen import Unseen, unseen, unseen_residuals
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +77,8 @@ def _linear(
     }
     if question.predictions is not None and measure.family == "gain":
         helped = _difference(pool, drawn, terms, measure, question, question.predictions)
+        squares = helped.residual_square
+        missed["di"] = unseen_residuals(pool, drawn, measure=measure, squares=squares)
         estimates, primary, by_topic = {**estimates, "di": helped}, "di", helped.by_topic
     return Found(
         estimates,

@@ -94,6 +94,25 @@ def unseen(
     return Unseen(covariance, total, _rough(pool, drawn, measure, pairs, factor, found))
 
 
+def unseen_residuals(pool: Pool, drawn: Drawn, *, measure: Measure, squares: FloatArray) -> Unseen:
+    """Work out the same of what predictions leave over, for the difference estimator.
+
+    Parameters
+    ----------
+    pool, drawn : Pool, Drawn
+        Of the method ``poisson``.
+    measure : Measure
+        Of the family gain.
+    squares : ndarray of float64, shape (N,)
+        The expected square of the residual of every pair.
+    """
+    factor = _factors(drawn)
+    pairs = np.flatnonzero(factor > 0.0)
+    covariance = _gram(pool.weights(measure, pairs), (factor * squares)[pairs], pairs)
+    rough = np.diag(covariance).copy()
+    return Unseen(covariance, np.zeros(len(pool.runs)), rough, goes_both_ways=True)
+
+
 def _factors(drawn: Drawn) -> FloatArray:
     """What E[y_ij y_il] is multiplied by, shape (N,); 0 of certain pairs and of those out of reach.
 

@@ -50,6 +50,7 @@ class Spread:
     """Estimated errors of k values: covariance and df of differences (k, k), intervals (k,).
 
     ``differences``: with a guaranteed kind of intervals, the guarantee for the differences.
+    ``expected``: the covariance that is expected, where there is a model of it.
     """
 
     covariance: FloatArray
@@ -57,6 +58,7 @@ class Spread:
     low: FloatArray
     high: FloatArray
     differences: Bound | None = None
+    expected: FloatArray | None = None
 
     @classmethod
     def of(cls, value: FloatArray, covariance: FloatArray, *, df: float) -> "Spread | None":
@@ -87,7 +89,12 @@ class Outcome:
         results = [each.results[0] for each in looks]
         found = results[-1].estimate
         spread = Spread(
-            found.covariance, found.difference_df, found.low, found.high, found.difference_bound
+            covariance=found.covariance,
+            df=found.difference_df,
+            low=found.low,
+            high=found.high,
+            differences=found.difference_bound,
+            expected=found.expected,
         )
         return cls(found.value, looks[-1].judged_pairs, spread, tuple(map(Claims.of, results)))
 

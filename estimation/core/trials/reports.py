@@ -8,7 +8,7 @@ import numpy as np
 
 from estimation.core.arrays import FloatArray, IntArray, check_whole
 from estimation.core.goals import Goal
-from estimation.core.intervals import Bound, difference_variances, student_intervals
+from estimation.core.intervals import Bound, student_intervals
 from estimation.core.trials.honesty import (
     Checked,
     Honesty,
@@ -21,6 +21,7 @@ from estimation.core.trials.honesty import (
 from estimation.core.trials.methods import Player, Spread
 from estimation.core.trials.processes import in_processes
 from estimation.core.trials.settings import Setting, TrialError
+from estimation.core.uncertainty import variances_of_contrasts
 
 CONFIDENCE = 0.95
 
@@ -230,14 +231,15 @@ def _limits(
         return spread.low[runs], spread.high[runs]
     if spread.differences is not None:
         return _guaranteed_limits(goal, compared(goal, value[runs]), spread.differences, runs)
-    covariance, df = spread.covariance[np.ix_(runs, runs)], spread.df[np.ix_(runs, runs)]
+    among = np.ix_(runs, runs)
+    df, expected = spread.df[among], None if spread.expected is None else spread.expected[among]
+    contrasts = compared(goal, np.eye(len(runs))).T
+    variance = variances_of_contrasts(contrasts, spread.covariance[among], expected)
     if goal.kind == "ranking":
-        contrasts = compared(goal, np.eye(len(runs)))
-        variance = np.einsum("jc,jl,lc->c", contrasts, covariance, contrasts, optimize=True)
         others = df[~np.eye(len(runs), dtype=bool)].reshape(len(runs), -1)
         freedom = np.median(others, axis=1)
     else:
-        variance, freedom = difference_variances(covariance)[:-1, -1], df[:-1, -1]
+        freedom = df[:-1, -1]
     found = student_intervals(compared(goal, value[runs]), variance=variance, df=freedom)
     return found.low, found.high
 
