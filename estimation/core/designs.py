@@ -79,8 +79,8 @@ class Design:
     strata : int
         ``per-query``: number of topics with eligible pairs; otherwise 1.
     belief : ndarray of float64, shape (N,), or None
-        What the prior expected of every pair, as a share of the best; None in designs that were
-        made by a version that did not keep it. It has no part in any probability.
+        What the prior expected of every pair, as a share of the best utility; None in designs that
+        were made by a version that did not keep it. No probability depends on it.
     """
 
     method: Method
@@ -300,7 +300,7 @@ def make_design(
         floor=0.0 if method in WITH_REPLACEMENT else floor,
         pool_digest=pool.digest,
         strata=strata,
-        belief=frozen(prior.expected / prior.expected.max(initial=0.0)),
+        belief=frozen(prior.expected**2 / prior.second_moment),
     )
 
 

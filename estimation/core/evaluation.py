@@ -416,7 +416,7 @@ def _with_intervals(
     unknown, difference_unknown = all_known(runs), all_known(runs, runs)
     if unseen is not None and expected is not None:
         mean_value = float(np.mean(value))
-        unknown = unknown_values(unseen.rough, mean_value)
+        unknown = unknown_values(unseen.doubt)
         difference_unknown = unknown_differences(
             estimate.covariance, expected, estimate.contributions, mean_value
         )

@@ -72,9 +72,7 @@ def _linear(
         topics=len(pool.topics),
     )
     estimates, primary = drawn.estimates(terms), drawn.primary
-    missed = {
-        primary: unseen(pool, drawn, question.outlook, measure=measure, found=terms.labels.mean**2)
-    }
+    missed = {primary: unseen(pool, drawn, question.outlook, measure=measure)}
     if question.predictions is not None and measure.family == "gain":
         helped = _difference(pool, drawn, terms, measure, question, question.predictions)
         squares = helped.residual_square

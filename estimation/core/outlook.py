@@ -126,7 +126,8 @@ class _Kinds:
     @classmethod
     def of(cls, pool: Pool, drawn: Drawn, some: IntArray) -> "_Kinds":
         pairs = drawn.pair[some]
-        graded = [drawn.inclusion, *([] if drawn.belief is None else [drawn.belief])]
+        graded = [drawn.inclusion, _best_ranks(pool), np.diff(pool.indptr)]
+        graded += [] if drawn.belief is None else [drawn.belief]
         edges = [_edges(each[pairs]) for each in graded]
         classes = [np.searchsorted(e, each) for e, each in zip(edges, graded, strict=True)]
         rows = pool.by_pair(np.ones(len(pool.run)))[pairs]
@@ -143,6 +144,15 @@ class _Kinds:
         """The classes of the pairs to fit to, kind by kind, and how many there are."""
         for of_all, number in zip(self.classes, self.numbers, strict=True):
             yield of_all[self.pairs], number
+
+
+def _best_ranks(pool: Pool) -> IntArray:
+    """The best rank at which any run has each pair, (N,); beyond all ranks where none has it."""
+    best = np.full(len(pool), pool.depth + 1)
+    returned = np.flatnonzero(np.diff(pool.indptr))
+    if len(returned):
+        best[returned] = np.minimum.reduceat(pool.rank, pool.indptr[returned])
+    return best
 
 
 def _edges(values: FloatArray) -> FloatArray:

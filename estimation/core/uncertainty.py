@@ -19,10 +19,10 @@ squares is about 1/m, that of half their sum with a constant 1/(4 m), and a vari
 relative variance 2/d has d degrees of freedom (Satterthwaite 1946): d = 8 m. Without an expectation
 they are m - 1.
 
-What the sample says next to nothing about is *unknown* (`Reason`): a value whose rough variance,
-which does not depend on what was found for the run, is beyond `MOST_SPREAD` of the mean value over
-the runs; a difference whose expected variance is, or that fewer than `LEAST_FINDS` finds carry,
-unless it is certain: unless no pair in which the two runs differ could have been missed.
+What the sample says next to nothing about is *unknown* (`Reason`): a value whose standard
+error, as the prior has it, is beyond `MOST_DOUBT` of the mean value over the runs (`Unseen.doubt`,
+which does not depend on the judgments); a difference whose expected standard error is, or that fewer than `LEAST_FINDS` finds carry, unless it is certain: unless no
+pair in which the two runs differ could have been missed.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ from estimation.core.intervals import ROUNDING, difference_variances
 from estimation.core.unknown import Reason, Reasons, all_known
 
 LEAST_FINDS = 4.0
-MOST_SPREAD = 0.75  # standard errors, as a share of the mean value over all runs
+MOST_DOUBT = 0.75  # standard errors, as a share of the mean value over all runs
 FREEDOM_OF_FINDS = 8.0
 
 
@@ -83,18 +83,9 @@ def freedom(finds: FloatArray, expected: FloatArray | None) -> FloatArray:
     return np.maximum(1.0, many)
 
 
-def unknown_values(rough: FloatArray, mean_value: float) -> Reasons:
-    """Say which values are unknown, shape (k,).
-
-    Parameters
-    ----------
-    rough : ndarray of float64, shape (k,)
-        Rough variances.
-    mean_value : float
-        The mean value over the runs.
-    """
-    unknown = np.sqrt(rough) > MOST_SPREAD * mean_value
-    return np.where(unknown, np.int8(Reason.TOO_LITTLE), all_known(len(rough)))
+def unknown_values(doubt: FloatArray) -> Reasons:
+    """Say which values are unknown, shape (k,), from `Unseen.doubt`."""
+    return np.where(doubt > MOST_DOUBT, np.int8(Reason.TOO_LITTLE), all_known(len(doubt)))
 
 
 def unknown_differences(
@@ -104,7 +95,7 @@ def unknown_differences(
     variance = variances_of_differences(covariance, expected)
     single = variances(covariance, expected)
     certain = variance <= 2.0 * ROUNDING * np.add.outer(single, single)
-    spread = np.sqrt(difference_variances(expected)) > MOST_SPREAD * mean_value
+    spread = np.sqrt(difference_variances(expected)) > MOST_DOUBT * mean_value
     unknown = (spread | (finds < LEAST_FINDS)) & ~certain
     np.fill_diagonal(unknown, False)
     return np.where(unknown, np.int8(Reason.TOO_LITTLE), all_known(*unknown.shape))

@@ -43,22 +43,21 @@ class Unseen:
         Of the estimated values, without disagreement between assessors.
     mean : ndarray of float64, shape (k,)
         What the uncertain pairs add to each value.
-    rough : ndarray of float64, shape (k,)
-        Variances as the prior's shape alone has them, scaled by one number for all runs: they do
-        not depend on what was found for a run, so that whether a value counts as known does not.
+    doubt : ndarray of float64, shape (k,)
+        Standard error of each value as the prior alone has it, as a share of the mean value over
+        the runs. It does not depend on judgments, so that whether a value counts as known does
+        not: showing the values for which much was found would show the lucky ones.
     goes_both_ways : bool
         Whether pairs that were not found may lower a value as well as raise it.
     """
 
     covariance: FloatArray
     mean: FloatArray
-    rough: FloatArray
+    doubt: FloatArray
     goes_both_ways: bool = False
 
 
-def unseen(
-    pool: Pool, drawn: Drawn, outlook: Outlook, *, measure: Measure, found: FloatArray
-) -> Unseen:
+def unseen(pool: Pool, drawn: Drawn, outlook: Outlook, *, measure: Measure) -> Unseen:
     """Work out what is expected of the pairs that were not certain to be sampled.
 
     Parameters
@@ -68,8 +67,6 @@ def unseen(
         Of the pairs of the pool.
     measure : Measure
         Of the family gain, prediction or preference.
-    found : ndarray of float64, shape (n,)
-        The mean squared utility found of each pair of `drawn.pair`.
 
     Raises
     ------
@@ -91,7 +88,7 @@ def unseen(
     total = np.asarray(mean.sum(axis=0), dtype=np.float64)
     if drawn.counts is not None:
         covariance = covariance - _of_means(drawn, mean, total)
-    return Unseen(covariance, total, _rough(pool, drawn, measure, pairs, factor, found))
+    return Unseen(covariance, total, _doubt(pool, drawn, measure, factor))
 
 
 def unseen_residuals(pool: Pool, drawn: Drawn, *, measure: Measure, squares: FloatArray) -> Unseen:
@@ -109,8 +106,8 @@ def unseen_residuals(pool: Pool, drawn: Drawn, *, measure: Measure, squares: Flo
     factor = _factors(drawn)
     pairs = np.flatnonzero(factor > 0.0)
     covariance = _gram(pool.weights(measure, pairs), (factor * squares)[pairs], pairs)
-    rough = np.diag(covariance).copy()
-    return Unseen(covariance, np.zeros(len(pool.runs)), rough, goes_both_ways=True)
+    nothing = np.zeros(len(pool.runs))
+    return Unseen(covariance, nothing, nothing, goes_both_ways=True)
 
 
 def _factors(drawn: Drawn) -> FloatArray:
@@ -169,15 +166,10 @@ def _gram(rows: SparseMatrix, factors: FloatArray, pairs: IntArray) -> FloatArra
     return cross_product(sparse.csr_array(sums), np.ones(BUCKETS))
 
 
-def _rough(
-    pool: Pool,
-    drawn: Drawn,
-    measure: Measure,
-    pairs: IntArray,
-    factor: FloatArray,
-    found: FloatArray,
-) -> FloatArray:
+def _doubt(pool: Pool, drawn: Drawn, measure: Measure, factor: FloatArray) -> FloatArray:
+    """sqrt(sum_i factor_i b_i w_ij^2) over the mean of sum_i b_i w_ij, b the prior's belief."""
     belief = np.ones(len(pool)) if drawn.belief is None else drawn.belief
-    scale = found.sum() / belief[drawn.pair].sum() if len(drawn.pair) else 0.0
-    squares = pool.weights(measure, pairs).power(2).T @ (factor * belief)[pairs]
-    return np.asarray(squares * scale, dtype=np.float64)
+    weights = pool.weights(measure)
+    mean = float(np.mean(weights.T @ belief))
+    squares = weights.power(2).T @ (factor * belief)
+    return np.asarray(np.sqrt(squares) / max(mean, 1e-300), dtype=np.float64)
