@@ -292,8 +292,9 @@ def _raises(bins: IntArray, chance: FloatArray) -> FloatArray:
     mean, spread, share = chance.mean(), chance.var(), size / size.sum()
     above = column_sums(bin_of, chance - mean, number=len(size)) / size
     explained = float((share * above**2).sum() / spread)
-    rise = np.maximum(isotonic(above, share), 0.0) * (1.0 - mean) / spread
-    rise *= _beyond_chance(len(bins) * explained, len(size) - 1)
+    rising = isotonic(above, share)
+    rise = np.maximum(rising, 0.0) * (1.0 - mean) / spread
+    rise *= _beyond_chance(float((size * rising**2).sum() / spread), len(size))
     of_relevance = float(mean / (1.0 - mean) * (share * rise**2).sum())
     rise /= np.sqrt(max(1.0, of_relevance))
     trust = float(np.clip((INCREDIBLE - explained) / (INCREDIBLE - CREDIBLE), 0.0, 1.0))
@@ -301,6 +302,11 @@ def _raises(bins: IntArray, chance: FloatArray) -> FloatArray:
     return np.asarray(raised[bin_of], dtype=np.float64)
 
 
-def _beyond_chance(signal: float, expected: int) -> float:
-    """The share of a sum of squares that chance, which makes it `expected`, does not explain."""
+def _beyond_chance(signal: float, bins: int) -> float:
+    """The share of the squares of isotonic means that chance does not explain.
+
+    Of so many means that differ by chance alone, with variances of 1, it makes 1/2 + ... + 1/bins
+    (Barlow et al. 1972, chapter 3).
+    """
+    expected = float((1.0 / np.arange(2.0, bins + 1.0)).sum())
     return max(0.0, 1.0 - expected / signal) if signal > 0.0 else 0.0

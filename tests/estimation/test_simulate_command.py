@@ -220,7 +220,7 @@ def test_options_change_what_they_are_about(simulate: Simulate) -> None:
 
 
 def test_a_good_prediction_helps(folder: Path, simulate: Simulate) -> None:
-    """With u as the prior of a single run, p w is the optimum: every draw says the truth."""
+    """True grades go with the ranks, and so they raise the chances of relevant documents."""
     predicted = folder / "predicted.txt"
     predicted.write_text(
         "".join(
@@ -228,10 +228,10 @@ def test_a_good_prediction_helps(folder: Path, simulate: Simulate) -> None:
             for line in (folder / "qrels.txt").read_text().splitlines(keepends=True)[:-2]
         )
     )
-    options = ("--goal", "single", "--method", "iid", "--budget", "12", "--trials", "30")
+    options = ("--method", "iid", "--budget", "12", "--trials", "100")
     scores = rows(simulate, *options, "--prior", f"scores:{predicted}")[0]
     usual = rows(simulate, *options)[0]
-    assert scores["rmse"] < 0.5 * usual["rmse"]
+    assert scores["rmse"] < 0.9 * usual["rmse"]
 
 
 def graded(folder: Path) -> str:
