@@ -27,6 +27,7 @@ from estimation.core.evaluation import Evaluation, check_question, evaluate_draw
 from estimation.core.interval_kinds import IntervalKind, check_interval, interval_kinds
 from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
+from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
 
 
@@ -68,6 +69,7 @@ def evaluate_together(
     max_grade: int,
     confidence: float = 0.95,
     interval: IntervalKind = "student",
+    outlook: Outlook | None = None,
 ) -> Evaluation:
     """Estimate every measure for every run from several rounds.
 
@@ -87,6 +89,8 @@ def evaluate_together(
     interval : IntervalKind
         As for `evaluate`, but not ``empirical-bernstein``: draws of different rounds are not
         alike.
+    outlook : Outlook, optional
+        As for `evaluate`.
 
     Raises
     ------
@@ -116,6 +120,7 @@ def evaluate_together(
         batches=sum(part.used for part in parts),
         confidence=confidence,
         interval=interval,
+        outlook=outlook,
     )
 
 

@@ -415,10 +415,9 @@ def _with_intervals(
     low, high = student.low, student.high
     unknown, difference_unknown = all_known(runs), all_known(runs, runs)
     if unseen is not None and expected is not None:
-        mean_value = float(np.mean(value))
         unknown = unknown_values(unseen.doubt)
         difference_unknown = unknown_differences(
-            estimate.covariance, expected, estimate.contributions, mean_value
+            value, estimate.covariance, expected, estimate.contributions
         )
         if not unseen.goes_both_ways:
             low, high = _skewed(estimate, unseen, variance, confidence)

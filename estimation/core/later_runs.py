@@ -34,7 +34,7 @@ from estimation.core.active.lists import Valued, make_frame
 from estimation.core.active.rounds import ActiveRound
 from estimation.core.arrays import BoolArray, FloatArray, IntArray
 from estimation.core.carrying import carry_over, carry_part, find_pairs
-from estimation.core.combining import Part, evaluate_together
+from estimation.core.combining import Part, drawn_together, evaluate_together
 from estimation.core.designs import Design
 from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
@@ -49,6 +49,7 @@ from estimation.core.evaluation import (
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows, pair_name, select_rows
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
+from estimation.core.outlook import outlook_of
 from estimation.core.pool import Pool
 from estimation.core.preferences import part_names
 from estimation.core.queries.designs import labeled_pairs
@@ -56,6 +57,7 @@ from estimation.core.reach import Reach
 from estimation.core.rounds import TopicRound
 
 OF_ONE_RUN = ("value", "se", "df", "low", "high", "unknown")
+OF_TWO_RUNS = ("covariance", "expected")
 
 
 def evaluate_with_later_runs(
@@ -94,7 +96,11 @@ def evaluate_with_later_runs(
         As `evaluate`; or if only one of `pool` and `joined` is of preferences, or `joined` is of
         other topics or of another depth, or lacks a run or a pair of `pool`.
     """
-    place = _place_of_pairs(pool, joined)
+    place, best = _place_of_pairs(pool, joined), _best_grade(joined, max_grade)
+    used = design.batches if batches is None else batches
+    outlook = outlook_of(
+        pool, Drawn.of(pool, design, sample, used), labels, sampled=sample.pair, max_grade=best
+    )
     alone = evaluate(
         pool,
         design,
@@ -106,10 +112,11 @@ def evaluate_with_later_runs(
         confidence=confidence,
         interval=interval,
         predictions=predictions,
+        outlook=outlook,
     )
     carried, moved, rows = carry_over(design, sample, labels, pool=joined, place=place)
     news = _News.of(joined, carried.size > 0.0, place)
-    drawn, best = Drawn.of(joined, carried, moved, alone.batches), _best_grade(joined, max_grade)
+    drawn = Drawn.of(joined, carried, moved, alone.batches)
     together = evaluate_drawn(
         joined,
         drawn,
@@ -121,6 +128,7 @@ def evaluate_with_later_runs(
         interval=interval,
         predictions=None if predictions is None else news.of_all_pairs(predictions),
         fitted_runs=_positions(pool.runs, among=joined.runs),
+        outlook=outlook.carried(place, len(joined)),
     )
     return news.merged(alone, together, best)
 
@@ -157,20 +165,25 @@ def evaluate_together_with_later_runs(
     ValueError
         As `evaluate_together`; or if `joined` does not go with `pool`.
     """
-    place = _place_of_pairs(pool, joined)
+    place, best = _place_of_pairs(pool, joined), _best_grade(joined, max_grade)
     asked: _Asked = {"measures": measures, "max_grade": max_grade, "confidence": confidence}
-    alone = evaluate_together(pool, parts, labels=labels, interval=interval, **asked)
+    drawn = drawn_together(pool, parts)
+    outlook = outlook_of(pool, drawn, labels, sampled=drawn.pair, max_grade=best)
+    alone = evaluate_together(
+        pool, parts, labels=labels, interval=interval, outlook=outlook, **asked
+    )
     together = evaluate_together(
         joined,
         [carry_part(part, pool=joined, place=place) for part in parts],
         labels=LabelRows(place[labels.pair], labels.grade),
         interval=interval,
+        outlook=outlook.carried(place, len(joined)),
         **asked,
     )
     eligible = np.zeros(len(joined), dtype=np.bool_)
     eligible[place] = np.any([part.design.eligible for part in parts], axis=0)
     news = _News.of(joined, eligible, place)
-    return news.merged(alone, together, _best_grade(joined, max_grade))
+    return news.merged(alone, together, best)
 
 
 def evaluate_topics_with_later_runs(
@@ -371,9 +384,13 @@ def _with_numbers_of(alone: MeasureResult, together: MeasureResult, at: IntArray
         of_one: dict[str, Any] = {
             each: kept(getattr(before, each), getattr(now, each)) for each in OF_ONE_RUN
         }
-        covariance = now.covariance.copy()
-        covariance[np.ix_(at, at)] = before.covariance
-        return replace(now, covariance=covariance, **of_one)
+        among = np.ix_(at, at)
+        for each in OF_TWO_RUNS:
+            of_two, known = getattr(now, each), getattr(before, each)
+            if of_two is not None:
+                of_one[each] = of_two.copy()
+                of_one[each][among] = known
+        return replace(now, **of_one)
 
     by_topic = together.by_topic.copy()
     by_topic[:, at] = alone.by_topic

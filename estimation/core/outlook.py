@@ -25,7 +25,7 @@ import numpy as np
 
 from estimation.core.arrays import FloatArray, IntArray, SparseMatrix
 from estimation.core.drawn import Drawn
-from estimation.core.labels import LabelRows
+from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 
@@ -91,7 +91,7 @@ def fit_outlook(pool: Pool, drawn: Drawn, rows: LabelRows, *, max_grade: int) ->
         The best grade of the scale.
     """
     levels = np.unique([1, max_grade, *np.unique(rows.grade[rows.grade > 0]).tolist()])
-    every = -(-len(drawn.pair) // MOST_FITTED)
+    every = max(1, -(-len(drawn.pair) // MOST_FITTED))
     some = np.arange(0, len(drawn.pair), every)
     number = np.bincount(rows.pair, minlength=len(drawn.pair))[some]
     kinds = _Kinds.of(pool, drawn, some)
@@ -100,6 +100,14 @@ def fit_outlook(pool: Pool, drawn: Drawn, rows: LabelRows, *, max_grade: int) ->
         reached = np.bincount(rows.pair[rows.grade >= level], minlength=len(drawn.pair))[some]
         line[:] = _expected(pool, kinds, reached / number)
     return Outlook(levels, np.minimum.accumulate(reach, axis=0))
+
+
+def outlook_of(
+    pool: Pool, drawn: Drawn, labels: LabelRows, *, sampled: IntArray, max_grade: int
+) -> Outlook:
+    """Fit the model to judgments of sampled pairs, of which those of `drawn` are used."""
+    rows = select_rows(labels, sampled=sampled, prefix=drawn.pair, max_grade=max_grade, pool=pool)
+    return fit_outlook(pool, drawn, rows, max_grade=max_grade)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,13 +12,20 @@ import numpy as np
 from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen, index_array, refuse
 from estimation.core.carrying import carry_over, carry_part
 from estimation.core.collection import Collection, CollectionError, ordered_labels
-from estimation.core.combining import CombiningError, Part, evaluate_together
+from estimation.core.combining import (
+    CombiningError,
+    Part,
+    drawn_together,
+    evaluate_together,
+)
 from estimation.core.designs import Design
+from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
 from estimation.core.evaluation import Evaluation, evaluate
 from estimation.core.interval_kinds import IntervalKind, interval_kinds
 from estimation.core.labels import LabelRows
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, MeasureError
+from estimation.core.outlook import Outlook, outlook_of
 from estimation.core.pool import Pool
 from estimation.core.preferences import BETWEEN, part_names
 from estimation.core.reach import Reach
@@ -45,10 +52,15 @@ class PairCollection(Collection):
         the order of the rounds, the same for those that share their random numbers.
     seeds : tuple of (str or None)
         The seed of each round, where it may be known.
+    outlook : Outlook or None
+        What the judgments let one expect of the N pairs, which intervals and verdicts take into
+        account; it rests on which runs returned what, which the collection does not tell. None in
+        collections of an earlier version: it is then fitted to the runs that are to be estimated.
     """
 
     parts: tuple[Part, ...]
     seeds: tuple[str | None, ...]
+    outlook: Outlook | None = None
 
     @classmethod
     def of(
@@ -86,7 +98,10 @@ class PairCollection(Collection):
         for part in parts:
             if not pool.digest == part.design.pool_digest == part.sample.pool_digest:
                 raise CollectionError("pool, design and sample do not belong together")
-        return cls(
+        complete = tuple(
+            _complete(part, number) for part, number in zip(parts, _numbers(parts), strict=True)
+        )
+        collection = cls(
             topics=pool.topics,
             depth=pool.depth,
             topic=pool.topic,
@@ -94,11 +109,14 @@ class PairCollection(Collection):
             labels=ordered_labels(labels),
             max_grade=max_grade,
             version=version,
-            parts=tuple(
-                _complete(part, number) for part, number in zip(parts, _numbers(parts), strict=True)
-            ),
+            parts=complete,
             seeds=tuple(seeds) if seeds is not None else (None,) * len(parts),
         )
+        drawn = _drawn(pool, parts)
+        outlook = outlook_of(
+            pool, drawn, collection.labels, sampled=collection.sampled, max_grade=max_grade
+        )
+        return replace(collection, outlook=outlook)
 
     @property
     def pool_digest(self) -> str:
@@ -163,6 +181,7 @@ class PairCollection(Collection):
         design, sample, labels = carry_over(
             self.parts[0].design, self.parts[0].sample, self.labels, pool=pool, place=place
         )
+        outlook = None if self.outlook is None else self.outlook.carried(place, len(pool))
         if len(self.parts) == 1:
             return evaluate(
                 pool,
@@ -173,6 +192,7 @@ class PairCollection(Collection):
                 max_grade=self.max_grade,
                 confidence=confidence,
                 interval=interval,
+                outlook=outlook,
             )
         try:
             return evaluate_together(
@@ -183,6 +203,7 @@ class PairCollection(Collection):
                 max_grade=self.max_grade,
                 confidence=confidence,
                 interval=interval,
+                outlook=outlook,
             )
         except CombiningError as error:  # the parts were found to go together: it is a measure
             raise MeasureError(str(error)) from None
@@ -197,6 +218,13 @@ class PairCollection(Collection):
             _check_draws(self, part)
         _check_rounds(self)
         _check_numbers(self)
+
+
+def _drawn(pool: Pool, parts: Sequence[Part]) -> Drawn:
+    if len(parts) > 1:
+        return drawn_together(pool, parts)
+    (part,) = parts
+    return Drawn.of(pool, part.design, part.sample, part.used)
 
 
 def _numbers(parts: Sequence[Part]) -> list[str]:

@@ -19,10 +19,11 @@ squares is about 1/m, that of half their sum with a constant 1/(4 m), and a vari
 relative variance 2/d has d degrees of freedom (Satterthwaite 1946): d = 8 m. Without an expectation
 they are m - 1.
 
-What the sample says next to nothing about is *unknown* (`Reason`): a value whose standard
-error, as the prior has it, is beyond `MOST_DOUBT` of the mean value over the runs (`Unseen.doubt`,
-which does not depend on the judgments); a difference whose expected standard error is, or that fewer than `LEAST_FINDS` finds carry, unless it is certain: unless no
-pair in which the two runs differ could have been missed.
+What the sample says next to nothing about is *unknown* (`Reason`): a value whose standard error, as
+the prior has it, is a large share of what is usual (`Unseen.doubt`); a difference whose expected
+standard error is a large share of the mean of the two values, or that fewer than `LEAST_FINDS`
+finds carry, unless it is certain: unless no pair in which the two runs differ could have been
+missed.
 """
 
 import numpy as np
@@ -32,7 +33,7 @@ from estimation.core.intervals import ROUNDING, difference_variances
 from estimation.core.unknown import Reason, Reasons, all_known
 
 LEAST_FINDS = 4.0
-MOST_DOUBT = 0.75  # standard errors, as a share of the mean value over all runs
+MOST_DOUBT = 0.75  # a standard error, as a share of a value
 FREEDOM_OF_FINDS = 8.0
 
 
@@ -89,13 +90,14 @@ def unknown_values(doubt: FloatArray) -> Reasons:
 
 
 def unknown_differences(
-    covariance: FloatArray, expected: FloatArray, finds: FloatArray, mean_value: float
+    value: FloatArray, covariance: FloatArray, expected: FloatArray, finds: FloatArray
 ) -> Reasons:
     """Say which differences are unknown, shape (k, k); see the module's text."""
     variance = variances_of_differences(covariance, expected)
     single = variances(covariance, expected)
     certain = variance <= 2.0 * ROUNDING * np.add.outer(single, single)
-    spread = np.sqrt(difference_variances(expected)) > MOST_DOUBT * mean_value
+    mean = np.add.outer(value, value) / 2.0
+    spread = np.sqrt(difference_variances(expected)) > MOST_DOUBT * mean
     unknown = (spread | (finds < LEAST_FINDS)) & ~certain
     np.fill_diagonal(unknown, False)
     return np.where(unknown, np.int8(Reason.TOO_LITTLE), all_known(*unknown.shape))

@@ -44,9 +44,10 @@ class Unseen:
     mean : ndarray of float64, shape (k,)
         What the uncertain pairs add to each value.
     doubt : ndarray of float64, shape (k,)
-        Standard error of each value as the prior alone has it, as a share of the mean value over
-        the runs. It does not depend on judgments, so that whether a value counts as known does
-        not: showing the values for which much was found would show the lucky ones.
+        Standard error of each value as the prior alone has it, as a share of the value that the run
+        would have if the belief in all its documents were that in the pairs of a sample, on
+        average. It depends neither on judgments, so that whether a value counts as known does not
+        (the values for which much was found would be the lucky ones), nor on other runs.
     goes_both_ways : bool
         Whether pairs that were not found may lower a value as well as raise it.
     """
@@ -167,9 +168,11 @@ def _gram(rows: SparseMatrix, factors: FloatArray, pairs: IntArray) -> FloatArra
 
 
 def _doubt(pool: Pool, drawn: Drawn, measure: Measure, factor: FloatArray) -> FloatArray:
-    """sqrt(sum_i factor_i b_i w_ij^2) over the mean of sum_i b_i w_ij, b the prior's belief."""
+    """sqrt(sum_i factor_i b_i w_ij^2) over b sum_i w_ij, b_i the belief and b that of a sample."""
     belief = np.ones(len(pool)) if drawn.belief is None else drawn.belief
+    usual = float((drawn.inclusion * belief).sum() / max(drawn.inclusion.sum(), 1e-300))
     weights = pool.weights(measure)
-    mean = float(np.mean(weights.T @ belief))
+    total = weights.T @ np.full(len(pool), usual)
     squares = weights.power(2).T @ (factor * belief)
-    return np.asarray(np.sqrt(squares) / max(mean, 1e-300), dtype=np.float64)
+    doubt = np.divide(np.sqrt(squares), total, out=np.zeros_like(total), where=total > 0.0)
+    return np.asarray(doubt, dtype=np.float64)
