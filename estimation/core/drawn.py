@@ -69,8 +69,9 @@ class Drawn:
         Raises
         ------
         ValueError
-            If `batches` is not between 1 and the number of the design's batches, a sampled pair
-            is not one of the pool, or the design gives it no probability.
+            If pool, design and sample do not belong together, `batches` is not between 1 and the
+            number of the design's batches, a sampled pair is not one of the pool, or the design
+            gives it no probability.
         """
         _check_sample(pool, design, sample)
         step, prefix = design.step(batches), sample.prefix(batches)
@@ -184,6 +185,8 @@ def _repeated(
 
 
 def _check_sample(pool: Pool, design: Design, sample: Sample) -> None:
+    if not pool.digest == design.pool_digest == sample.pool_digest:
+        raise ValueError("pool, design and sample do not belong together")
     pairs = index_array(sample.pair, below=len(pool), name="sample.pair")
     impossible = ~(design.size[pairs] > 0.0)
     if impossible.any():

@@ -229,8 +229,6 @@ def evaluate(
         sampled pair, or a grade is off the scale; the message names topic and docno.
     """
     used = design.batches if batches is None else batches
-    if not pool.digest == design.pool_digest == sample.pool_digest:
-        raise ValueError("pool, design and sample do not belong together")
     check_question(measures, max_grade, confidence)
     check_interval(interval, method=design.method)
     best = PREFERENCE_MAX_GRADE if pool.is_of_preferences else max_grade

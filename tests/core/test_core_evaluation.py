@@ -11,13 +11,16 @@ import pytest
 
 from estimation.core import goals
 from estimation.core.designs import Design, make_design
+from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample, draw, extra_labels
 from estimation.core.evaluation import Evaluation, MeasureResult, evaluate
 from estimation.core.labels import LabelError, LabelRows, pair_labels
 from estimation.core.measures import Measure, parse_measure
+from estimation.core.outlook import outlook_of
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
 from estimation.core.simulation import Simulation, simulate, true_values
+from estimation.core.unknown import Reason
 
 DCG, PRECISION = parse_measure("DCG@10"), parse_measure("P@5")
 TOPICS = [f"topic {number}" for number in range(12)]
@@ -230,7 +233,11 @@ def test_importance_sampling_with_the_perfect_distribution_has_no_variance(ranke
         pool, perfect, grades=grades, measure=measure, max_grade=3, seeds=["a", "b", "c"]
     )
     assert simulated.value == pytest.approx(np.full((3, 1), simulated.truth[0]))
-    assert simulated.se.max() < 1e-7
+    squares = evaluate(
+        pool, perfect, sample := draw(pool, perfect, seed="a"),
+        labels=LabelRows(sample.pair, grades[sample.pair]), measures=[measure], max_grade=3,
+    ).results[0].estimate.covariance  # fmt: skip
+    assert np.abs(squares).max() < 1e-14
 
 
 def test_many_draws_come_close_to_the_truth_for_both_estimators(pool: Pool) -> None:
@@ -272,18 +279,16 @@ def kish(terms: np.ndarray) -> float:
     return terms.sum() ** 2 / (terms**2).sum()
 
 
-def test_degrees_of_freedom_come_from_the_terms_of_each_variance(pool: Pool) -> None:
+def test_degrees_of_freedom_count_the_finds_that_carry_a_value_or_a_difference(pool: Pool) -> None:
     sample = draw(pool, design_of(pool), seed="s")
     grades = grades_of(pool)[sample.pair]
     found = campaign(pool, labels=LabelRows(sample.pair, grades)).results[0].estimate
-    gains = pool.weights(DCG, sample.pair).toarray() * grades[:, None]
-    scale = (1 - sample.probability) / sample.probability**2
+    added = pool.weights(DCG, sample.pair).toarray() * (grades / sample.probability)[:, None]
     for j in range(3):
-        assert found.df[j] == pytest.approx(kish(scale * gains[:, j] ** 2) - 1)
+        assert found.df[j] == pytest.approx(8.0 * kish(added[:, j] ** 2))
         for other in set(range(3)) - {j}:
-            terms = scale * (gains[:, j] - gains[:, other]) ** 2
-            assert found.difference_df[j, other] == pytest.approx(kish(terms) - 1)
-    assert campaign(pool, "iid").results[0].estimate.df.tolist() == [119.0] * 3
+            terms = (added[:, j] - added[:, other]) ** 2
+            assert found.difference_df[j, other] == pytest.approx(8.0 * kish(terms))
 
 
 def test_no_interval_reaches_below_zero(pool: Pool) -> None:
@@ -291,8 +296,8 @@ def test_no_interval_reaches_below_zero(pool: Pool) -> None:
     shared = pool.weights(DCG, sample.pair).toarray().min(axis=1)
     one = (np.argmax(shared * (sample.probability < 1)) == np.arange(len(sample))).astype(int)
     found = campaign(pool, labels=LabelRows(sample.pair, one)).results[0].estimate
-    assert np.all(found.value < 12 * found.se)  # t with 1 degree of freedom: 12.7
-    assert found.low.tolist() == [0.0] * 3
+    assert np.all(found.value < 1.96 * found.se)
+    assert np.all((found.low >= 0.0) & (found.low < 0.2 * found.value))
     assert np.all(found.high > found.value)
 
 
@@ -332,9 +337,20 @@ def test_certain_pairs_alone_leave_the_rest_open(pool: Pool) -> None:
     assert 0 < certain.sum() < len(sample)
     found = campaign(pool, labels=LabelRows(sample.pair, certain)).results[0].estimate
     nothing = campaign(pool, labels=LabelRows(sample.pair, 0 * certain)).results[0].estimate
-    assert found.se.tolist() == [0.0] * 3
-    assert found.low.tolist() == found.value.tolist()
-    assert found.high == pytest.approx(found.value + nothing.high)
+    assert np.diag(found.covariance).tolist() == [0.0] * 3
+    assert np.all(found.se > 0.0)
+    assert found.low == pytest.approx(found.value)
+    assert np.all(found.high > found.value)
+    assert np.all(found.high - found.value > 0.4 * nothing.high)
+
+
+def unseen_mean(pool: Pool, design: Design, sample: Sample, labels: LabelRows) -> np.ndarray:
+    """What the model expects of the pairs that were not certain, for every run."""
+    drawn = Drawn.of(pool, design, sample, design.batches)
+    outlook = outlook_of(pool, drawn, labels, sampled=sample.pair, max_grade=3)
+    uncertain = np.flatnonzero(drawn.inclusion < 1.0)
+    first, _ = outlook.moments(DCG, uncertain)
+    return pool.weights(DCG, uncertain).toarray().T @ first
 
 
 def test_runs_without_any_positive_label_keep_an_interval(pool: Pool) -> None:
@@ -342,13 +358,13 @@ def test_runs_without_any_positive_label_keep_an_interval(pool: Pool) -> None:
     sample = draw(pool, design, seed="s")
     nothing = LabelRows(sample.pair, np.zeros_like(sample.pair))
     result = campaign(pool, labels=nothing).results[0]
-    weights = pool.weights(DCG).toarray()
-    eligible = design.eligible
-    ratio = (weights[eligible] / design.inclusion()[eligible, None]).max(axis=0)
-    limit = np.minimum(3 * np.log(40) * ratio, 3 * weights.sum(axis=0))
-    assert result.estimate.value.tolist() == [0.0] * 3
-    assert result.estimate.high == pytest.approx(limit)
-    assert result.estimate.low.tolist() == [0.0] * 3
+    shown = result.estimate
+    assert shown.value.tolist() == [0.0] * 3
+    step = np.diag(shown.expected) / unseen_mean(pool, design, sample, nothing)
+    count_of_none = -step * np.log(0.025)
+    assert np.all((shown.high > count_of_none) & (shown.high < 1.1 * count_of_none))
+    assert result.ranking.unknown[0, 1] == Reason.TOO_LITTLE
+    assert shown.low.tolist() == [0.0] * 3
     assert not result.ranking.verdicts.any()
 
 

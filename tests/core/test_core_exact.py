@@ -105,7 +105,7 @@ def test_poisson_twin_that_divides_once_is_caught() -> None:
     def divides_once(weights, labels, *, probability):
         good = horvitz_thompson_poisson(weights, labels, probability=probability)
         scale = (1 - probability) / probability * labels.mean**2
-        return Estimate(good.value, cross_product(weights, scale), good.contributions)
+        return replace(good, covariance=cross_product(weights, scale))
 
     _, covariance, estimated = moments(poisson_outcomes(divides_once))
     assert estimated != pytest.approx(covariance, rel=1e-3)
@@ -409,7 +409,8 @@ def evaluated(pool: Pool, method: str, estimator: str, batches: int, probabiliti
             pool, probabilities, sample, labels=labels, measures=[DCG], max_grade=3,
             batches=batches,
         ).results[0].estimators[estimator]  # fmt: skip
-        yield probability, Estimate(result.value, result.covariance, result.difference_df)
+        nothing = np.zeros_like(result.covariance), np.zeros_like(result.value)
+        yield probability, Estimate(result.value, result.covariance, result.difference_df, *nothing)
 
 
 @pytest.mark.slow

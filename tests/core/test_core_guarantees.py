@@ -213,7 +213,9 @@ def test_pairs_out_of_reach_have_no_part_in_the_interval(
     }  # fmt: skip
     smaller = build_pool(["t1", "t2", "t3"], runs, depth=2)
     assert len(smaller) == 4
-    lacking = replace(narrow, size=narrow.size[1:], pool_digest=smaller.digest)
+    lacking = replace(
+        narrow, size=narrow.size[1:], belief=narrow.belief[1:], pool_digest=smaller.digest
+    )
     moved = replace(
         sample, pair=sample.pair - 1, draws=sample.draws - 1, pool_digest=smaller.digest
     )

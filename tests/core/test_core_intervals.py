@@ -12,7 +12,8 @@ from estimation.core.intervals import (
     student_intervals,
     zero_limit,
 )
-from estimation.core.ranks import holm, rank_runs
+from estimation.core.multiplicity import holm
+from estimation.core.ranks import rank_runs
 
 
 def test_student_interval_by_the_table() -> None:
@@ -105,14 +106,14 @@ def test_three_clear_groups() -> None:
     assert found.difference[1, 0] == 20.0
 
 
-def test_the_verdict_needs_holm_and_not_a_single_test() -> None:
+def test_the_verdict_is_for_all_differences_and_not_for_a_single_one() -> None:
     step = 2.2 * math.sqrt(2)  # z = 2.2 alone: p = 0.028
     assert ranking_of([0.0, step]).verdicts[1, 0] == 1
     three = ranking_of([0.0, step, step / 2])
     assert three.verdicts.tolist() == np.zeros((3, 3)).tolist()
     assert three.rank_low.tolist() == [1, 1, 1]
     assert three.rank_high.tolist() == [3, 3, 3]
-    assert three.adjusted_p[0, 1] == pytest.approx(3 * 2 * stats.norm.sf(2.2), rel=1e-4)
+    assert 0.05 < three.adjusted_p[0, 1] < 3 * 2 * stats.norm.sf(2.2)  # Holm's
 
 
 def test_shared_noise_makes_small_differences_certain() -> None:
@@ -166,5 +167,5 @@ def false_verdicts(alpha_spent: bool) -> float:
 
 
 def test_family_wise_error_is_below_five_percent_and_single_tests_are_not() -> None:
-    assert 0.01 < false_verdicts(alpha_spent=True) <= 0.05
+    assert 0.035 < false_verdicts(alpha_spent=True) < 0.06  # 0.05, 2000 rankings, 2 se
     assert false_verdicts(alpha_spent=False) > 0.3

@@ -79,15 +79,26 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_one_pass_over_the_relevant_pairs_makes_a_covariance(pool: Pool, passes: list[int]) -> None:
+def test_squares_and_finds_take_a_pass_over_relevant_pairs_and_expectation_one_over_all(
+    pool: Pool, passes: list[int]
+) -> None:
     design = design_of(pool)
     sample = draw(pool, design, seed="speed")
     evaluated(pool, design)
-    uncertain = (design.inclusion()[sample.pair] < 1.0) & (sample.pair % 5 == 0)
-    returned = [np.diff(pool.weights(each, sample.pair).indptr) > 0 for each in MEASURES]
-    assert 0 < np.count_nonzero(uncertain) < len(sample.pair) / 2
-    assert passes == [np.count_nonzero(uncertain & each) for each in returned]
-    assert passes[1] < passes[0]  # P@5 looks at fewer pairs than DCG
+    chance, relevant = design.inclusion(), sample.pair % 5 == 0
+    uncertain = chance[sample.pair] < 1.0
+    assert 0 < np.count_nonzero(uncertain & relevant) < len(sample.pair) / 2
+    expected = []
+    for measure in MEASURES:
+        returned = np.diff(pool.weights(measure).indptr) > 0
+        seen = returned[sample.pair]
+        expected += [
+            0,  # assessors do not disagree
+            np.count_nonzero(uncertain & relevant & seen),
+            np.count_nonzero(relevant & seen),
+            np.count_nonzero((chance < 1.0) & returned),
+        ]
+    assert passes == expected
 
 
 def test_one_pass_of_each_estimator_of_draws(pool: Pool, passes: list[int]) -> None:
@@ -95,7 +106,9 @@ def test_one_pass_of_each_estimator_of_draws(pool: Pool, passes: list[int]) -> N
     sample = draw(pool, design, seed="speed")
     evaluated(pool, design, measures=MEASURES[:1])
     relevant = int(np.count_nonzero(sample.pair % 5 == 0))
-    assert passes == [relevant, 0, relevant]  # is, its disagreement, of which there is none, ht
+    returned = int(np.count_nonzero(np.diff(pool.weights(MEASURES[0]).indptr)))
+    # Disagreement, of which there is none, and is; disagreement and ht; what is expected.
+    assert passes == [0, relevant, relevant, 0, returned]
 
 
 def test_contributions_are_counted_for_the_estimator_that_compares_runs(
