@@ -323,7 +323,7 @@ def _evaluate_measure(
     reach: Reach, drawn: Drawn, rows: LabelRows, measure: Measure, question: Question
 ) -> MeasureResult:
     pool, confidence = reach.pool, question.confidence
-    found = find(pool, drawn, rows, measure, question)
+    found = find(reach, drawn, rows, measure, question)
     highest = measure.largest_value(max_grade=question.max_grade, depth=pool.depth)
     estimators = {
         name: _with_intervals(estimate, found.unseen.get(name), drawn, confidence, highest)

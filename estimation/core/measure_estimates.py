@@ -15,6 +15,7 @@ from estimation.core.measures import Measure, MeasureError
 from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
 from estimation.core.ratios import estimate_ratios
+from estimation.core.reach import Reach
 from estimation.core.terms import Terms, linear_terms
 from estimation.core.unseen import Unseen, unseen, unseen_residuals
 
@@ -45,7 +46,9 @@ class Found:
     guarantee: Guarantee | None = None
 
 
-def find(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure, question: Question) -> Found:
+def find(
+    reach: Reach, drawn: Drawn, rows: LabelRows, measure: Measure, question: Question
+) -> Found:
     """Estimate a measure for every run of the pool.
 
     Raises
@@ -57,13 +60,14 @@ def find(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure, question: 
     if measure.family == "query":
         raise MeasureError(f"{measure} is estimated from rounds of whole topics only")
     if measure.family == "ratio":
-        return _ratio(pool, drawn, rows, measure)
-    return _linear(pool, drawn, rows, measure, question)
+        return _ratio(reach.pool, drawn, rows, measure)
+    return _linear(reach, drawn, rows, measure, question)
 
 
 def _linear(
-    pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure, question: Question
+    reach: Reach, drawn: Drawn, rows: LabelRows, measure: Measure, question: Question
 ) -> Found:
+    pool = reach.pool
     terms = linear_terms(pool, measure, pairs=drawn.pair, rows=rows)
     by_topic = topic_contributions(
         terms.weights,
@@ -72,11 +76,11 @@ def _linear(
         topics=len(pool.topics),
     )
     estimates, primary = drawn.estimates(terms), drawn.primary
-    missed = {primary: unseen(pool, drawn, question.outlook, measure=measure)}
+    missed = {primary: unseen(reach, drawn, question.outlook, measure=measure)}
     if question.predictions is not None and measure.family == "gain":
         helped = _difference(pool, drawn, terms, measure, question, question.predictions)
         squares = helped.residual_square
-        missed["di"] = unseen_residuals(pool, drawn, measure=measure, squares=squares)
+        missed["di"] = unseen_residuals(reach, drawn, measure=measure, squares=squares)
         estimates, primary, by_topic = {**estimates, "di": helped}, "di", helped.by_topic
     return Found(
         estimates,

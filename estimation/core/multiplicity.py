@@ -16,6 +16,7 @@ from scipy import special
 from estimation.core.arrays import FloatArray, IntArray, mixed_bits
 
 MOST_VECTORS, LEAST_VECTORS = 1000, 250
+NEAR, FAR = 1.95, 6.0  # standard errors
 MOST_DEVIATES = 2_000_000  # vectors times pairs of runs
 NUGGET = 1e-10  # of the largest variance, so that a covariance without full rank has a root
 RUNS_AT_ONCE = 1 << 17  # numbers of vectors and runs that are multiplied at once
@@ -67,25 +68,46 @@ def largest_deviates(p_values: FloatArray, covariance: FloatArray) -> FloatArray
     if not len(rows):
         return np.ones((runs, runs))
     single = p_values[rows, columns]
-    deviates = _deviates(covariance, rows, columns)
-    order = np.argsort(single, kind="stable")
-    wanted = -special.ndtri(np.maximum(single[order] / 2.0, 1e-300))
-    largest = np.maximum.accumulate(deviates[:, order[::-1]], axis=1)[:, ::-1]
-    beyond = np.count_nonzero(largest >= wanted, axis=0)
+    rising = np.argsort(-single, kind="stable")
+    wanted = -special.ndtri(np.maximum(single[rising] / 2.0, 1e-300))
+    beyond = _beyond(covariance, rows[rising], columns[rising], wanted)
     stepped = np.empty_like(single)
-    stepped[order] = np.maximum.accumulate((1.0 + beyond) / (1.0 + len(deviates)))
+    stepped[rising] = np.maximum.accumulate(beyond[::-1])[::-1]
     return np.minimum(_matrix(stepped, rows, columns, runs), holm(p_values))
 
 
-def _deviates(covariance: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
-    """Absolute standardized differences of normal vectors, shape (vectors, pairs of runs)."""
+def _beyond(
+    covariance: FloatArray, rows: IntArray, columns: IntArray, wanted: FloatArray
+) -> FloatArray:
+    """Share of the vectors of which any of the first differences, up to each, is as large.
+
+    Differences that no test of one alone would call real are compared with all of these at once,
+    and what is beyond `FAR` with none.
+    """
     number = int(np.clip(MOST_DEVIATES // len(rows), LEAST_VECTORS, MOST_VECTORS))
-    values = _product(_normal(number, len(covariance)), _root(covariance))
+    near, far = (int(each) for each in np.searchsorted(wanted, [NEAR, FAR]))
+    deviates = _deviates(covariance, rows[:far], columns[:far], number)
+    count = np.zeros(len(wanted), dtype=np.int64)
+    largest = deviates[:near].max(axis=0, initial=0.0)
+    count[:near] = np.count_nonzero(largest >= wanted[:near, None], axis=1)
+    steps = np.concatenate([largest[None, :], deviates[near:]])
+    np.maximum.accumulate(steps, axis=0, out=steps)
+    count[near:far] = np.count_nonzero(steps[1:] >= wanted[near:far, None], axis=1)
+    return np.asarray((1.0 + count) / (1.0 + number), dtype=np.float64)
+
+
+def _deviates(covariance: FloatArray, rows: IntArray, columns: IntArray, number: int) -> FloatArray:
+    """Absolute standardized differences of normal vectors, shape (pairs of runs, vectors)."""
+    values = _product(_normal(number, len(covariance)), _root(covariance)).T.copy()
     variance = np.diag(covariance)
     spread = variance[rows] + variance[columns] - 2.0 * covariance[rows, columns]
     least = NUGGET * (variance[rows] + variance[columns])
     scale = np.where(spread > least, 1.0 / np.sqrt(np.maximum(spread, 1e-300)), 0.0)
-    return np.abs(values[:, rows] - values[:, columns]) * scale
+    deviates = values[rows]
+    deviates -= values[columns]
+    np.abs(deviates, out=deviates)
+    deviates *= scale[:, None]
+    return deviates
 
 
 def _root(covariance: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@ from estimation.core.evaluation import Evaluation, evaluate
 from estimation.core.interval_kinds import IntervalKind, interval_kinds
 from estimation.core.labels import LabelRows
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, MeasureError
-from estimation.core.outlook import Outlook, outlook_of
+from estimation.core.outlook import KnownOutlook, outlook_of
 from estimation.core.pool import Pool
 from estimation.core.preferences import BETWEEN, part_names
 from estimation.core.reach import Reach
@@ -52,7 +52,7 @@ class PairCollection(Collection):
         the order of the rounds, the same for those that share their random numbers.
     seeds : tuple of (str or None)
         The seed of each round, where it may be known.
-    outlook : Outlook or None
+    outlook : KnownOutlook or None
         What the judgments let one expect of the N pairs, which intervals and verdicts take into
         account; it rests on which runs returned what, which the collection does not tell. None in
         collections of an earlier version: it is then fitted to the runs that are to be estimated.
@@ -60,7 +60,7 @@ class PairCollection(Collection):
 
     parts: tuple[Part, ...]
     seeds: tuple[str | None, ...]
-    outlook: Outlook | None = None
+    outlook: KnownOutlook | None = None
 
     @classmethod
     def of(

@@ -20,7 +20,8 @@ from estimation.core.pool import Pool
 
 # Sums by run and rank are taken where lists fill at least this share of topics, runs and ranks.
 LEAST_FILLED = 0.1
-SHALLOW = 0.05  # share of the ranks down to which it pays to look at their entries alone
+TOP = 100  # ranks whose entries are looked up once for all measures
+NEGLIGIBLE = 1e-9  # share of a list's squared weights that its end may have, to be left out
 FEW_REACHED = 0.3  # share of the pairs
 COMPARED = 650_000  # entries that can be compared with one another without taking long
 
@@ -97,23 +98,26 @@ class Reach:
         rest = self.pool.weights(measure, self.out_of_reach)
         return column_sums(rest.indices, rest.data, number=len(self.pool.runs))
 
-    def largest_terms(self, measure: Measure, max_grade: int) -> tuple[FloatArray, FloatArray]:
-        """Return what a run gains at the best grades, as `zero_limit` needs it, twice (k,).
+    def entries(self, measure: Measure) -> tuple[IntArray, IntArray]:
+        """Return the entries with a weight that is not next to nothing, and their pairs, (e,) each.
 
-        The largest gain from a pair that is not certain to be sampled, over how often it is
-        expected to be; and the total gain of all pairs.
+        The end of lists whose squared weights are together below `NEGLIGIBLE` of all is left out.
         """
-        pool, weights = self.pool, _by_rank(self.pool, measure)
-        if weights is not None and measure.family == "gain":
-            best = measure.max_utility(max_grade)
-            number, largest = self._entries_down_to(int(np.max(np.flatnonzero(weights), initial=0)))
-            ranks = slice(number.shape[1])
-            ratios = (largest * (weights[ranks] * best)).max(axis=1)
-            return ratios, _run_sums(number * weights[ranks]) * best
-        terms = pool.entry_weights(measure) * _largest_utilities(pool, measure, max_grade)
-        ratios = np.zeros(len(pool.runs))
-        np.maximum.at(ratios, pool.run, terms * self._inverse_expected[pool.entry_pair])
-        return ratios, column_sums(pool.run, terms, number=len(pool.runs))
+        table = self.pool.rank_weights(measure)
+        if table is None:
+            return np.arange(len(self.pool.run)), self.pool.entry_pair
+        last = _last_rank(table)
+        if last > TOP:
+            deep = np.flatnonzero(self.pool.rank <= last)
+            return deep, self.pool.entry_pair[deep]
+        entries, pairs = self._top_entries
+        kept = np.flatnonzero(self.pool.rank[entries] <= last)
+        return entries[kept], pairs[kept]
+
+    @cached_property
+    def _top_entries(self) -> tuple[IntArray, IntArray]:
+        entries = np.flatnonzero(self.pool.rank <= TOP)
+        return entries, np.searchsorted(self.pool.indptr, entries, side="right") - 1
 
     def largest_values(self, measure: Measure, max_grade: int) -> FloatArray:
         """Return the value of every run, (k,), under a measure of gains, at the best grades."""
@@ -126,28 +130,9 @@ class Reach:
             return self.pool.total_weights(measure)
         return _run_sums(self._number_by_rank * weights)
 
-    def _entries_down_to(self, rank: int) -> tuple[FloatArray, FloatArray]:
-        """`number_by_rank`, and of 1 / expected `largest_by_rank`, of all ranks or of these."""
-        if rank > SHALLOW * self.pool.depth:
-            return self._number_by_rank, self._largest_by_rank
-        return top_of_lists(self.pool, self._inverse_expected, rank)
-
     @cached_property
     def _number_by_rank(self) -> FloatArray:
         return number_by_rank(self.pool)
-
-    @cached_property
-    def _largest_by_rank(self) -> FloatArray:
-        pairs = np.flatnonzero(self._inverse_expected)
-        if len(pairs) < FEW_REACHED * len(self.pool):
-            return largest_of_pairs(self.pool, pairs, self._inverse_expected[pairs])
-        return largest_by_rank(self.pool, self._inverse_expected)
-
-    @cached_property
-    def _inverse_expected(self) -> FloatArray:
-        """One over how often a pair is expected, 0 if it is certain or never sampled."""
-        uncertain = (self.inclusion > 0.0) & (self.inclusion < 1.0)
-        return np.divide(1.0, self.expected, out=np.zeros(len(self.pool)), where=uncertain)
 
     @cached_property
     def out_of_reach(self) -> IntArray:
@@ -255,45 +240,6 @@ def number_by_rank(pool: Pool) -> FloatArray:
     return np.asarray(number, dtype=np.float64)
 
 
-def largest_by_rank(pool: Pool, values: FloatArray) -> FloatArray:
-    """Return the largest number that a pair at each run and rank has, shape (k, depth + 1).
-
-    Numbers are >= 0; where there is no pair it is 0. Works topic by topic, where a run has one
-    pair at a rank, so that nothing is sorted.
-    """
-    ranks, lengths = pool.depth + 1, np.diff(pool.indptr)
-    largest = np.zeros(len(pool.runs) * ranks)
-    for pairs, entries in _topic_slices(pool):
-        here = np.zeros_like(largest)
-        cells = pool.run[entries].astype(np.int64) * ranks + pool.rank[entries]
-        here[cells] = np.repeat(values[pairs], lengths[pairs])
-        np.maximum(largest, here, out=largest)
-    return largest.reshape(-1, ranks)
-
-
-def largest_of_pairs(pool: Pool, pairs: IntArray, values: FloatArray) -> FloatArray:
-    """Return `largest_by_rank` of numbers that are 0 but for some pairs; both (n,)."""
-    entries, ranks = pool.by_pair(pool.rank)[pairs], pool.depth + 1
-    largest = np.zeros(len(pool.runs) * ranks)
-    cells = entries.indices.astype(np.int64) * ranks + entries.data
-    np.maximum.at(largest, cells, np.repeat(values, np.diff(entries.indptr)))
-    return largest.reshape(-1, ranks)
-
-
-def top_of_lists(pool: Pool, values: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
-    """Return `number_by_rank` and `largest_by_rank` of the first ranks only, (k, rank + 1) each.
-
-    Takes much less time where these are a small share of all ranks.
-    """
-    entries = np.flatnonzero(pool.rank <= rank)
-    pairs = np.searchsorted(pool.indptr, entries, side="right") - 1
-    cells = pool.run[entries].astype(np.int64) * (rank + 1) + pool.rank[entries]
-    number = np.bincount(cells, minlength=len(pool.runs) * (rank + 1)).astype(np.float64)
-    largest = np.zeros_like(number)
-    np.maximum.at(largest, cells, values[pairs])
-    return number.reshape(-1, rank + 1), largest.reshape(-1, rank + 1)
-
-
 def _topic_slices(pool: Pool) -> Iterator[tuple[slice, slice]]:
     """The pairs and the entries of each topic."""
     for first, last in pairwise(np.searchsorted(pool.topic, np.arange(len(pool.topics) + 1))):
@@ -333,13 +279,10 @@ def _by_rank(pool: Pool, measure: Measure) -> FloatArray | None:
     return weights if len(pool.run) > LEAST_FILLED * places else None
 
 
-def _largest_utilities(pool: Pool, measure: Measure, max_grade: int) -> FloatArray:
-    """The largest utility that each entry can have, shape (E,)."""
-    if measure.family == "gain":
-        return np.full(len(pool.run), measure.max_utility(max_grade))
-    grades = range(max_grade + 1)
-    each = [pool.entry_utilities(measure, grade) for grade in grades]
-    return np.asarray(np.max(each, axis=0), dtype=np.float64)
+def _last_rank(table: FloatArray) -> int:
+    """The rank behind which all squared weights together are next to nothing."""
+    rest = np.cumsum(table[::-1] ** 2)[::-1]
+    return int(np.count_nonzero(rest[1:] > NEGLIGIBLE * rest[0]))
 
 
 def _run_sums(by_rank: FloatArray) -> FloatArray:

@@ -17,20 +17,32 @@ only sampled ones, which makes this stable where the squares are not.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, mixed_bits
+from estimation.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    SparseMatrix,
+    column_sums,
+    mixed_bits,
+)
 from estimation.core.drawn import Drawn
 from estimation.core.estimators import cross_product
 from estimation.core.measures import Measure
 from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
+from estimation.core.products import gram
+from estimation.core.reach import Reach
 
-# Rows beyond this number of entries are added up in so many sums of random signs.
-MOST_ENTRIES, BUCKETS = 2_000_000, 8192
+Numbers = TypeVar("Numbers", FloatArray, IntArray)
+
+# Of more entries than these, sums of random signs are added up instead; see `_gram`.
+MOST_ENTRIES, BUCKETS = 250_000, 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +70,13 @@ class Unseen:
     goes_both_ways: bool = False
 
 
-def unseen(pool: Pool, drawn: Drawn, outlook: Outlook, *, measure: Measure) -> Unseen:
+def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) -> Unseen:
     """Work out what is expected of the pairs that were not certain to be sampled.
 
     Parameters
     ----------
-    pool, drawn : Pool, Drawn
+    reach, drawn : Reach, Drawn
+        Of one pool.
     outlook : Outlook
         Of the pairs of the pool.
     measure : Measure
@@ -74,40 +87,38 @@ def unseen(pool: Pool, drawn: Drawn, outlook: Outlook, *, measure: Measure) -> U
     MeasureError
         If the pool lacks what the measure is about.
     """
-    factor = _factors(drawn)
-    pairs = np.flatnonzero(factor > 0.0)
+    pool, factor = reach.pool, _factors(drawn)
     runs = len(pool.runs)
+    rows = _Rows.of(reach, measure, factor > 0.0)
     covariance, mean = np.zeros((runs, runs)), np.zeros((len(pool.topics), runs))
-    by_topic = sparse.csr_array(
-        (np.ones(len(pairs)), (pool.topic[pairs], np.arange(len(pairs)))),
-        shape=(len(pool.topics), len(pairs)),
-    )
-    for rows, first, second in _terms(pool, measure, outlook, pairs):
-        covariance += _gram(rows, factor[pairs] * second, pairs)
-        scaled = sparse.csr_array(by_topic.multiply(first[None, :]))
-        mean += (scaled @ rows).toarray()
+    for each, first, second in _terms(rows, measure, outlook):
+        covariance += each.gram(factor[rows.pair] * second)
+        mean += each.by_topic(first)
     total = np.asarray(mean.sum(axis=0), dtype=np.float64)
     if drawn.counts is not None:
         covariance = covariance - _of_means(drawn, mean, total)
-    return Unseen(covariance, total, _doubt(pool, drawn, measure, factor))
+    doubt = _doubt(rows, drawn, factor, total=reach.total_weights(measure))
+    return Unseen(covariance, total, doubt)
 
 
-def unseen_residuals(pool: Pool, drawn: Drawn, *, measure: Measure, squares: FloatArray) -> Unseen:
+def unseen_residuals(
+    reach: Reach, drawn: Drawn, *, measure: Measure, squares: FloatArray
+) -> Unseen:
     """Work out the same of what predictions leave over, for the difference estimator.
 
     Parameters
     ----------
-    pool, drawn : Pool, Drawn
-        Of the method ``poisson``.
+    reach, drawn : Reach, Drawn
+        Of one pool, by the method ``poisson``.
     measure : Measure
         Of the family gain.
     squares : ndarray of float64, shape (N,)
         The expected square of the residual of every pair.
     """
     factor = _factors(drawn)
-    pairs = np.flatnonzero(factor > 0.0)
-    covariance = _gram(pool.weights(measure, pairs), (factor * squares)[pairs], pairs)
-    nothing = np.zeros(len(pool.runs))
+    rows = _Rows.of(reach, measure, factor > 0.0)
+    nothing = np.zeros(len(reach.pool.runs))
+    covariance = rows.gram((factor * squares)[rows.pair])
     return Unseen(covariance, nothing, nothing, goes_both_ways=True)
 
 
@@ -133,46 +144,97 @@ def _of_means(drawn: Drawn, mean: FloatArray, total: FloatArray) -> FloatArray:
     return cross_product(sparse.csr_array(mean), np.full(len(mean), 1.0 / each))
 
 
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What m pairs add to each run, one row a pair: entries (pair, run) that add something.
+
+    Attributes
+    ----------
+    pair : ndarray of int64, shape (m,)
+        Ascending.
+    entry : ndarray of int64, shape (e,)
+        Entries of the pool.
+    matrix : csr_array, shape (m, k)
+    """
+
+    pool: Pool
+    pair: IntArray
+    entry: IntArray
+    matrix: SparseMatrix
+
+    @classmethod
+    def of(cls, reach: Reach, measure: Measure, wanted: BoolArray) -> "_Rows":
+        """The weights of wanted pairs that return something."""
+        pool = reach.pool
+        entries, pairs = reach.entries(measure)
+        kept = np.flatnonzero(wanted[pairs])
+        entries, pairs = entries[kept], pairs[kept]
+        table = pool.rank_weights(measure)
+        weights = (
+            pool.entry_weights(measure)[entries] if table is None else table[pool.rank[entries]]
+        )
+        starts = np.flatnonzero(np.diff(pairs, prepend=-1))
+        place = pool.run[entries], np.append(starts, len(pairs))
+        matrix = sparse.csr_array((weights, *place), shape=(len(starts), len(pool.runs)))
+        return cls(pool, pairs[starts], entries, matrix)
+
+    def times(self, utility: FloatArray) -> "_Rows":
+        """The same, each entry multiplied by a number."""
+        place = self.matrix.indices, self.matrix.indptr
+        matrix = sparse.csr_array((self.matrix.data * utility, *place), self.matrix.shape)
+        return replace(self, matrix=matrix)
+
+    def spread(self, of_pairs: Numbers) -> Numbers:
+        """Numbers of the pairs, (m,), for each entry."""
+        return np.repeat(of_pairs, np.diff(self.matrix.indptr))
+
+    def by_topic(self, factors: FloatArray) -> FloatArray:
+        """sum_i factor_i y_ij over the pairs of each topic, shape (T, k)."""
+        topics, runs = len(self.pool.topics), len(self.pool.runs)
+        cells = self.spread(self.pool.topic[self.pair].astype(np.int64)) * runs
+        cells += self.matrix.indices
+        terms = self.matrix.data * self.spread(factors)
+        return column_sums(cells, terms, number=topics * runs).reshape(topics, runs)
+
+    def gram(self, factors: FloatArray) -> FloatArray:
+        """sum_i factor_i y_ij y_il, shape (k, k).
+
+        Of very many entries, by their sums in buckets with random signs, which has this
+        expectation and, for every run and every difference of runs, a relative standard error of
+        sqrt(2 / BUCKETS), 2.2 %, at most: what is near 0 stays near 0. Buckets and signs depend on
+        the place of the pair in the pool alone.
+        """
+        if self.matrix.nnz <= MOST_ENTRIES:
+            return cross_product(self.matrix, factors)
+        mixed, runs = mixed_bits(self.pair), len(self.pool.runs)
+        signed = np.where(mixed & np.uint64(1), 1.0, -1.0) * np.sqrt(factors)
+        bucket = ((mixed >> np.uint64(1)) % np.uint64(BUCKETS)).astype(np.int64) * runs
+        cells = self.spread(bucket) + self.matrix.indices
+        sums = column_sums(cells, self.matrix.data * self.spread(signed), number=BUCKETS * runs)
+        return gram(sparse.csr_array(sums.reshape(BUCKETS, runs)))
+
+
 def _terms(
-    pool: Pool, measure: Measure, outlook: Outlook, pairs: IntArray
-) -> Iterator[tuple[SparseMatrix, FloatArray, FloatArray]]:
-    """Rows y_ij of pairs, and by how much they count in sums of y and of products of two y.
+    rows: _Rows, measure: Measure, outlook: Outlook
+) -> Iterator[tuple[_Rows, FloatArray, FloatArray]]:
+    """Rows y_ij, and by how much a pair counts in sums of y and of products of two y.
 
     Where the utility depends on the run, there is a set of rows for every grade.
     """
     if measure.family == "gain":
-        first, second = outlook.moments(measure, pairs)
-        yield pool.weights(measure, pairs), first, second
+        yield rows, *outlook.moments(measure, rows.pair)
         return
-    weights, shares = pool.entry_weights(measure), outlook.shares(pairs)
+    pool, shares = rows.pool, outlook.shares(rows.pair)
     for grade, share in zip(outlook.grades.tolist(), shares, strict=True):
-        terms = weights * pool.entry_utilities(measure, grade)
-        yield pool.by_pair(terms)[pairs], share, share
+        yield rows.times(pool.entry_utilities(measure, grade)[rows.entry]), share, share
 
 
-def _gram(rows: SparseMatrix, factors: FloatArray, pairs: IntArray) -> FloatArray:
-    """sum_i factor_i y_ij y_il.
-
-    Of very many entries, by their sums in buckets with random signs, which has this expectation
-    and, of every run and of every difference of runs, a relative standard error below
-    sqrt(2 / BUCKETS), 1.6 %: what is near 0 stays near 0.
-    """
-    if rows.nnz <= MOST_ENTRIES:
-        return cross_product(rows, factors)
-    mixed = mixed_bits(pairs)
-    signs = np.where(mixed & np.uint64(1), 1.0, -1.0) * np.sqrt(factors)
-    bucket = ((mixed >> np.uint64(1)) % np.uint64(BUCKETS)).astype(np.int64)
-    place = bucket, np.arange(len(pairs))
-    sums = sparse.csr_array((signs, place), shape=(BUCKETS, len(pairs))) @ rows
-    return cross_product(sparse.csr_array(sums), np.ones(BUCKETS))
-
-
-def _doubt(pool: Pool, drawn: Drawn, measure: Measure, factor: FloatArray) -> FloatArray:
+def _doubt(rows: _Rows, drawn: Drawn, factor: FloatArray, *, total: FloatArray) -> FloatArray:
     """sqrt(sum_i factor_i b_i w_ij^2) over b sum_i w_ij, b_i the belief and b that of a sample."""
+    pool, runs = rows.pool, len(rows.pool.runs)
     belief = np.ones(len(pool)) if drawn.belief is None else drawn.belief
     usual = float((drawn.inclusion * belief).sum() / max(drawn.inclusion.sum(), 1e-300))
-    weights = pool.weights(measure)
-    total = weights.T @ np.full(len(pool), usual)
-    squares = weights.power(2).T @ (factor * belief)
-    doubt = np.divide(np.sqrt(squares), total, out=np.zeros_like(total), where=total > 0.0)
-    return np.asarray(doubt, dtype=np.float64)
+    total = usual * total
+    terms = rows.matrix.data**2 * rows.spread((factor * belief)[rows.pair])
+    squares = column_sums(rows.matrix.indices, terms, number=runs)
+    return np.divide(np.sqrt(squares), total, out=np.zeros(runs), where=total > 0.0)
