@@ -13,11 +13,11 @@ collections this covers as well as the larger of the two, at nine tenths of its 
 alike; it is applied to each by itself, because the rule's results for values do not say what those
 for differences are.
 
-The degrees of freedom count finds: Kish's number m of found pairs that carry a value or a
-difference, (sum c)^2 / sum c^2 over their squared contributions c. The relative variance of the
-squares is about 1/m, that of half their sum with a constant 1/(4 m), and a variance with the
-relative variance 2/d has d degrees of freedom (Satterthwaite 1946): d = 8 m. Without an expectation
-they are m - 1.
+At least half of such a variance does not hang on what the sample happened to find, and differences
+that few finds carry are not known at all (below). So quantiles are those of a normal distribution,
+or of a gamma distribution for values (`intervals.gamma_limits`). Without an expectation the degrees
+of freedom are those of the squares: their number of finds less one, counted as Kish does, (sum c)^2
+/ sum c^2 over the squared contributions c of the found pairs.
 
 What the sample says next to nothing about is *unknown* (`Reason`): a value whose standard error, as
 the prior has it, is a large share of what is usual (`Unseen.doubt`); a difference whose expected
@@ -34,7 +34,7 @@ from estimation.core.unknown import Reason, Reasons, all_known
 
 LEAST_FINDS = 4.0
 MOST_DOUBT = 0.75  # a standard error, as a share of a value
-FREEDOM_OF_FINDS = 8.0
+AS_NORMAL = 1000.0  # degrees of freedom: Student's quantiles are within 1 % of normal ones
 
 
 def variances(covariance: FloatArray, expected: FloatArray | None) -> FloatArray:
@@ -80,8 +80,9 @@ def variances_of_contrasts(
 
 def freedom(finds: FloatArray, expected: FloatArray | None) -> FloatArray:
     """Return degrees of freedom, >= 1, from the numbers of finds; see the module's text."""
-    many = finds - 1.0 if expected is None else FREEDOM_OF_FINDS * finds
-    return np.maximum(1.0, many)
+    if expected is not None:
+        return np.full_like(finds, AS_NORMAL)
+    return np.maximum(1.0, finds - 1.0)
 
 
 def unknown_values(doubt: FloatArray) -> Reasons:
