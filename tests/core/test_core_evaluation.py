@@ -283,7 +283,7 @@ def kish(terms: np.ndarray) -> float:
 def test_finds_that_carry_a_value_or_a_difference_are_counted_by_kish(pool: Pool) -> None:
     sample = draw(pool, design_of(pool), seed="s")
     grades = grades_of(pool)[sample.pair]
-    drawn = Drawn.of(pool, design_of(pool), sample, 12)
+    drawn = Drawn.of(pool, design_of(pool), sample, 3)
     rows = select_rows(
         LabelRows(sample.pair, grades), sampled=sample.pair, prefix=sample.pair, max_grade=3
     )
