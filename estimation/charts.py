@@ -329,7 +329,7 @@ def _panel(
         lines=tuple(filter(None, map(polyline, middles))),
         bands=tuple(map(band, parts)),
         dots=tuple((x, round(y * PANEL_HEIGHT / 100, 2)) for x, y in last),
-        values=tuple("?" if m.value is None else label(m.value, digits) for m in line),
+        values=tuple("not known" if m.value is None else label(m.value, digits) for m in line),
         marked=marked,
     )
 
@@ -351,7 +351,6 @@ _SAID = {
     BETTER: "is surely better than",
     WORSE: "is surely worse than",
     UNDECIDED: "cannot be told from",
-    UNKNOWN: "is not known against",
 }
 Verdict: TypeAlias = int | None
 """1 better, -1 worse, 0 undecided; None: the difference is not known."""
@@ -384,7 +383,10 @@ class Cell:
 
     @property
     def sentence(self) -> str:
-        return f"{self.first} {_SAID[self.verdict]} {self.second or f'{self.span} runs'}"
+        other = self.second or f"{self.span} runs"
+        if self.verdict == UNKNOWN:
+            return f"{self.first} against {other}: not known"
+        return f"{self.first} {_SAID[self.verdict]} {other}"
 
 
 @dataclass(frozen=True)

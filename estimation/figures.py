@@ -89,7 +89,7 @@ def ranking_figure(table: RankingTable) -> RankingFigure:
     forest = charts.forest(
         intervals,
         title=f"Runs by {table.measure}",
-        description=f"Estimates of {len(intervals)} runs with their 95 % intervals, best first.",
+        description=_described(table),
     )
     digits = common_decimals(half_width(row) for row in table.known or table.rows)
     notes = _notes(table)
@@ -107,6 +107,13 @@ def ranking_figure(table: RankingTable) -> RankingFigure:
         for row, place in zip(table.rows, forest.rows, strict=True)
     ]
     return RankingFigure(table, forest, lines, notes)
+
+
+def _described(table: RankingTable) -> str:
+    known, unknown = len(table.known), len(table.unknown)
+    best_first = f"Estimates of {known} runs with their 95 % intervals, best first."
+    more = f"Values not known: {unknown}." if unknown else ""
+    return " ".join(filter(None, (best_first if known else "", more)))
 
 
 def _notes(table: RankingTable) -> list[UnknownNote]:
