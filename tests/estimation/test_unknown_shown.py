@@ -178,7 +178,7 @@ def test_the_ranking_says_so_and_why(unsure: Round, campaign: Campaign, organize
     said, content = text(page), page.content.decode()
     assert said.lower().count("not known") >= 4, "two findings, the caption, the table"
     assert "– run2" in said
-    assert f"run2 {WHY}" in said
+    assert f"run2. {WHY}" in said
     target = re.search(r'<a class="not-known" href="#([\w-]+)" title="([^"]+)"', content)
     assert target is not None
     assert f'id="{target[1]}"' in content
@@ -218,7 +218,7 @@ def test_pairs_show_what_is_not_known_apart_from_what_is_open(
 ) -> None:
     page = organizer.get(address("live-pairs", campaign, 1))
     assert page.content.decode().count(">?</text>") == 6
-    assert f"3 differences {WHY_DIFFERENCE}" in text(page)
+    assert f"3 differences. {WHY_DIFFERENCE}" in text(page)
     assert "; 3 are not known." in text(page)
 
 
@@ -339,6 +339,6 @@ def test_files_have_the_reason_and_no_number(unsure: Round) -> None:
 
 def test_the_report_says_it_in_the_same_words(unsure: Round) -> None:
     document = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", contents(unsure)["report.html"]))
-    assert f"run2 {WHY}" in document
-    assert f"3 differences {WHY_DIFFERENCE}" in document
+    assert f"run2. {WHY}" in document
+    assert f"3 differences. {WHY_DIFFERENCE}" in document
     assert "The value of run2 is not known" in document
