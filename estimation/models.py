@@ -377,7 +377,8 @@ class Estimate(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.measure} of {self.run_id}: {self.value:.4f}"
+        value = "not known" if self.unknown else f"{self.value:.4f}"
+        return f"{self.measure} of {self.run_id}: {value}"
 
 
 class Report(models.Model):
