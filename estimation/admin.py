@@ -83,9 +83,11 @@ class EstimateSetAdmin(ReadOnly):
 
 @admin.register(Estimate)
 class EstimateAdmin(ReadOnly):
-    list_display = ("run", "estimate_set", "measure", "estimator", "value", "low", "high", "rank")
+    list_display = (
+        "run", "estimate_set", "measure", "estimator", "value", "unknown", "low", "high", "rank",
+    )  # fmt: skip
     list_select_related = ("run", "estimate_set")
-    list_filter = ("primary", "estimator")
+    list_filter = ("primary", "estimator", "unknown")
 
 
 @admin.register(Report)

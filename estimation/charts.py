@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeAlias
 
 from estimation.scales import (
     CHARACTER,
@@ -41,13 +42,14 @@ EACH_CELL_UP_TO = 24
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its limits; None or infinite where there is none."""
+    """A value with its limits; None or infinite where there is none. ``faint``: not known."""
 
     label: str
     value: float | None
     low: float | None
     high: float | None
     marked: bool = False
+    faint: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class ForestRow:
     open_left: bool
     open_right: bool
     marked: bool
+    faint: bool = False
 
     @property
     def width(self) -> float:
@@ -79,9 +82,10 @@ class Forest:
 def forest(rows: Sequence[Interval], *, title: str, description: str) -> Forest:
     """Intervals under each other on one scale; ``zero`` is where 0 lies, if it is in sight.
 
-    A few intervals much wider than the others run off the edge instead of squeezing them.
+    A few intervals much wider than the others run off the edge instead of squeezing them, and so do
+    those of values that are not known.
     """
-    scale = _forest_scale(rows)
+    scale = _forest_scale([row for row in rows if not row.faint] or rows)
     zero = scale.at(0.0) if scale.low < 0.0 < scale.high else None
     placed = tuple(_forest_row(row, scale) for row in rows)
     return Forest(title, description, scale.ticks(), placed, zero)
@@ -108,6 +112,7 @@ def _forest_row(row: Interval, scale: Scale) -> ForestRow:
         open_left=low is None or low < scale.low,
         open_right=high is None or high > scale.high,
         marked=row.marked,
+        faint=row.faint,
     )
 
 
@@ -231,11 +236,15 @@ def grade_bars(counts: Sequence[tuple[str, int]]) -> Shares:
 
 @dataclass(frozen=True)
 class Panel:
-    """One run's values by batch: ``band`` and ``line`` in a square of 100 by 100."""
+    """One run's values by batch, in a square of 100 by 100.
+
+    ``lines`` and ``bands`` are interrupted where the value is not known; only a last value that is
+    known has a dot.
+    """
 
     label: str
-    line: str
-    band: str
+    lines: tuple[str, ...]
+    bands: tuple[str, ...]
     dots: tuple[tuple[float, float], ...]
     values: tuple[str, ...]
     marked: bool
@@ -253,10 +262,10 @@ class History:
 
 @dataclass(frozen=True)
 class Moment:
-    """A run's value after a number of batches."""
+    """A run's value after a number of batches; None if it was not known."""
 
     batches: int
-    value: float
+    value: float | None
     low: float
     high: float
 
@@ -269,8 +278,9 @@ def history(
     The scale covers the intervals of the later half of the batches; those of the first are so wide
     that nothing else could be seen, and run off the edge.
     """
-    moments = [moment for line in runs.values() for moment in line]
-    batches = sorted({moment.batches for moment in moments})
+    every = [moment for line in runs.values() for moment in line]
+    batches = sorted({moment.batches for moment in every})
+    moments = [moment for moment in every if moment.value is not None]
     upright = _later(moments, batches)
     across = Scale(batches[0] if batches else 0, batches[-1] if batches else 1)
     digits = common_decimals((moment.high - moment.low) / 2 for moment in moments)
@@ -301,17 +311,27 @@ def _later(moments: Sequence[Moment], batches: Sequence[int]) -> Scale:
 def _panel(
     tag: str, line: Sequence[Moment], across: Scale, upright: Scale, digits: int, marked: bool
 ) -> Panel:
-    def place(moment: Moment, value: float, beyond: float) -> tuple[float, float]:
+    def place(batches: int, value: float, beyond: float) -> tuple[float, float]:
         shown = value if math.isfinite(value) else beyond
-        return across.at(moment.batches), round(100 - upright.at(shown), 3)
+        return across.at(batches), round(100 - upright.at(shown), 3)
 
-    upper = [place(moment, moment.high, upright.high) for moment in line]
-    lower = [place(moment, moment.low, upright.low) for moment in line]
-    middle = [place(moment, moment.value, upright.low) for moment in line]
-    dots = tuple((x, round(y * PANEL_HEIGHT / 100, 2)) for x, y in middle[-1:])
-    band = polyline([*_widened(upper), *reversed(_widened(lower))])
-    values = tuple(label(moment.value, digits) for moment in line)
-    return Panel(tag, polyline(middle), band, dots, values, marked)
+    def band(part: list[Moment]) -> str:
+        upper = [place(moment.batches, moment.high, upright.high) for moment in part]
+        lower = [place(moment.batches, moment.low, upright.low) for moment in part]
+        return polyline([*_widened(upper), *reversed(_widened(lower))])
+
+    grouped = groupby(line, key=lambda moment: moment.value is not None)
+    parts = [list(part) for known, part in grouped if known]
+    middles = [[place(m.batches, m.value or 0.0, upright.low) for m in part] for part in parts]
+    last = middles[-1][-1:] if line[-1].value is not None else []
+    return Panel(
+        label=tag,
+        lines=tuple(filter(None, map(polyline, middles))),
+        bands=tuple(map(band, parts)),
+        dots=tuple((x, round(y * PANEL_HEIGHT / 100, 2)) for x, y in last),
+        values=tuple("not known" if m.value is None else label(m.value, digits) for m in line),
+        marked=marked,
+    )
 
 
 def _widened(edge: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -324,14 +344,16 @@ def _widened(edge: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 # ------------------------------------------------------------------------------ verdict matrix
 
-BETTER, WORSE, UNDECIDED = "better", "worse", "undecided"
-_NAMES = {1: BETTER, -1: WORSE, 0: UNDECIDED}
-SYMBOLS = {BETTER: "▲", WORSE: "▽", UNDECIDED: "·"}
+BETTER, WORSE, UNDECIDED, UNKNOWN = "better", "worse", "undecided", "unknown"
+_NAMES = {1: BETTER, -1: WORSE, 0: UNDECIDED, None: UNKNOWN}
+SYMBOLS = {BETTER: "▲", WORSE: "▽", UNDECIDED: "·", UNKNOWN: "?"}
 _SAID = {
     BETTER: "is surely better than",
     WORSE: "is surely worse than",
     UNDECIDED: "cannot be told from",
 }
+Verdict: TypeAlias = int | None
+"""1 better, -1 worse, 0 undecided; None: the difference is not known."""
 
 
 @dataclass(frozen=True)
@@ -345,6 +367,15 @@ class Cell:
     x: float
     y: float
     width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def middle(self) -> float:
+        return self.y + self.height / 2
 
     @property
     def symbol(self) -> str:
@@ -352,7 +383,10 @@ class Cell:
 
     @property
     def sentence(self) -> str:
-        return f"{self.first} {_SAID[self.verdict]} {self.second or f'{self.span} runs'}"
+        other = self.second or f"{self.span} runs"
+        if self.verdict == UNKNOWN:
+            return f"{self.first} against {other}: not known"
+        return f"{self.first} {_SAID[self.verdict]} {other}"
 
 
 @dataclass(frozen=True)
@@ -369,6 +403,7 @@ class Matrix:
     left: float
     top: float
     each: bool
+    unknown: bool
     cells: tuple[Cell, ...]
     columns: tuple[Tick, ...]
     rows: tuple[Tick, ...]
@@ -383,26 +418,30 @@ class Matrix:
 
 
 def verdict_matrix(
-    tags: Sequence[str], verdicts: Sequence[Sequence[int]], *, measure: str
+    tags: Sequence[str],
+    verdicts: Sequence[Sequence[Verdict]],
+    *,
+    measure: str,
+    ranked: int | None = None,
 ) -> Matrix:
-    """Verdicts of every two runs (1 row better, -1 worse, 0 undecided), the diagonal left out."""
+    """Verdicts of every two runs, the diagonal left out; only the first ``ranked`` have a rank."""
     count = len(tags)
     each = count <= EACH_CELL_UP_TO
     side = 26.0 if each else max(4.0, math.floor(900 / count))
-    decided = sum(verdict != 0 for line in verdicts for verdict in line) // 2
-    columns = _rank_ticks(count, side)
+    columns = _rank_ticks(count, side, count if ranked is None else ranked)
     names = tuple(
         Tick(tick.at, f"{tag}  {tick.label}") for tag, tick in zip(tags, columns, strict=False)
     )
     longest = max((len(name.label) for name in names), default=0) if each else 3
     return Matrix(
         title=f"Verdicts by {measure}",
-        description=f"{decided:,} of {count * (count - 1) // 2:,} pairs of runs are decided.",
+        description=_counted(verdicts),
         size=count * side,
         side=side,
         left=min(MAX_GUTTER, CHARACTER * longest + 12),
         top=22.0,
         each=each,
+        unknown=any(verdict is None for line in verdicts for verdict in line),
         cells=tuple(
             cell for row in range(count) for cell in _cells(row, tags, verdicts[row], side, each)
         ),
@@ -411,8 +450,16 @@ def verdict_matrix(
     )
 
 
+def _counted(verdicts: Sequence[Sequence[Verdict]]) -> str:
+    count = len(verdicts)
+    decided = sum(bool(verdict) for line in verdicts for verdict in line) // 2
+    unknown = sum(verdict is None for line in verdicts for verdict in line) // 2
+    rest = f"; {unknown:,} {'is' if unknown == 1 else 'are'} not known" if unknown else ""
+    return f"{decided:,} of {count * (count - 1) // 2:,} pairs of runs are decided{rest}."
+
+
 def _cells(
-    row: int, tags: Sequence[str], line: Sequence[int], side: float, each: bool
+    row: int, tags: Sequence[str], line: Sequence[Verdict], side: float, each: bool
 ) -> Iterator[Cell]:
     """The row's cells; if not ``each``, neighbors with the same verdict are one."""
     parts = [(column, line[column]) for column in range(len(tags)) if column != row]
@@ -423,16 +470,19 @@ def _cells(
             first=tags[row],
             second=tags[columns[0]] if len(columns) == 1 else "",
             span=len(columns),
-            verdict=_NAMES[int(verdict)],
+            verdict=_NAMES[verdict],
             x=columns[0] * side,
             y=row * side,
             width=len(columns) * side,
+            height=side,
         )
 
 
-def _rank_ticks(count: int, side: float) -> tuple[Tick, ...]:
+def _rank_ticks(count: int, side: float, ranked: int) -> tuple[Tick, ...]:
     """Ranks whose labels have room: all of them, or the first and every tenth or so."""
     least = math.ceil(20 / side)
     step = next(nice for nice in (1, 5, 10, 20, 50, 100, 1000, 10**6) if nice >= least)
-    ranks = [rank for rank in range(1, count + 1) if rank == 1 or rank % step == 0]
-    return tuple(Tick((rank - 0.5) * side, str(rank)) for rank in ranks)
+    places = [place for place in range(1, count + 1) if place == 1 or place % step == 0]
+    return tuple(
+        Tick((place - 0.5) * side, str(place) if place <= ranked else "–") for place in places
+    )

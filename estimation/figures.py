@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from estimation import charts
+from estimation.numbers import UnknownDifferences, unknown_differences
 from estimation.scales import common_decimals, decimals, share_reached
 from estimation.selectors import Comparison, HistoryPoint, Pairwise, RankedRun, RankingTable
 
@@ -18,7 +19,7 @@ FIRST_PANELS = 24
 
 @dataclass(frozen=True)
 class RankedLine:
-    """A line of the ranking as it is shown."""
+    """A line of the ranking as it is shown; ``note`` is the number of the reason for no value."""
 
     run: RankedRun
     place: charts.ForestRow
@@ -26,6 +27,7 @@ class RankedLine:
     half_width: str
     low: str
     high: str
+    note: int
 
     @property
     def ranks(self) -> str:
@@ -34,6 +36,8 @@ class RankedLine:
 
     @property
     def moved(self) -> str:
+        if self.run.unknown:
+            return "–"
         if self.run.moved is None:
             return "new"
         arrow = "▲" if self.run.moved > 0 else "▼"
@@ -41,7 +45,7 @@ class RankedLine:
 
     @property
     def lower_bound(self) -> bool:
-        return self.run.support < 1.0
+        return self.run.support < 1.0 and not self.run.unknown
 
     @property
     def joined(self) -> str:
@@ -52,28 +56,44 @@ class RankedLine:
 
 
 @dataclass(frozen=True)
+class UnknownNote:
+    """Why values are not known, and whose."""
+
+    number: int
+    why: str
+    tags: list[str]
+
+
+@dataclass(frozen=True)
 class RankingFigure:
     table: RankingTable
     forest: charts.Forest
     lines: list[RankedLine]
+    notes: list[UnknownNote]
 
     @property
-    def tied(self) -> int:
-        return sum(line.run.as_good_as_leader for line in self.lines)
+    def best(self) -> bool:
+        """Whether the leader is surely better than all others, also than those not known."""
+        tied = sum(line.run.as_good_as_leader for line in self.lines)
+        return tied == 1 and not self.table.unknown_rivals
 
 
 def ranking_figure(table: RankingTable) -> RankingFigure:
     """The ranking with its forest plot; all values with the same number of decimals."""
     intervals = [
-        charts.Interval(row.tag, row.value, row.low, row.high, marked=row.as_good_as_leader)
+        charts.Interval(
+            row.tag, row.value, row.low, row.high, row.as_good_as_leader, faint=bool(row.unknown)
+        )
         for row in table.rows
     ]
     forest = charts.forest(
         intervals,
         title=f"Runs by {table.measure}",
-        description=f"Estimates of {len(intervals)} runs with their 95 % intervals, best first.",
+        description=_described(table),
     )
-    digits = common_decimals(half_width(row) for row in table.rows)
+    digits = common_decimals(half_width(row) for row in table.known or table.rows)
+    notes = _notes(table)
+    numbers = {tag: note.number for note in notes for tag in note.tags}
     lines = [
         RankedLine(
             run=row,
@@ -82,14 +102,32 @@ def ranking_figure(table: RankingTable) -> RankingFigure:
             half_width=number(half_width(row), digits),
             low=number(row.low, digits),
             high=number(row.high, digits),
+            note=numbers.get(row.tag, 0),
         )
         for row, place in zip(table.rows, forest.rows, strict=True)
     ]
-    return RankingFigure(table, forest, lines)
+    return RankingFigure(table, forest, lines, notes)
+
+
+def _described(table: RankingTable) -> str:
+    known, unknown = len(table.known), len(table.unknown)
+    best_first = f"Estimates of {known} runs with their 95 % intervals, best first."
+    more = f"Values not known: {unknown}." if unknown else ""
+    return " ".join(filter(None, (best_first if known else "", more)))
+
+
+def _notes(table: RankingTable) -> list[UnknownNote]:
+    """The reasons for values that are not known, in the order of the runs."""
+    said: dict[str, list[str]] = {}
+    for row in table.unknown:
+        said.setdefault(row.unknown_why or "", []).append(row.tag)
+    return [UnknownNote(at, why, tags) for at, (why, tags) in enumerate(said.items(), start=1)]
 
 
 def half_width(row: RankedRun) -> float:
     """The longer side of the interval: one that was cut at 0 is not symmetric."""
+    if row.value is None:
+        return (row.high - row.low) / 2
     return max(row.high - row.value, row.value - row.low)
 
 
@@ -109,40 +147,55 @@ def p_value(p: float) -> str:
 class PairwiseLine:
     """One run against all others, in words: the table beside the matrix."""
 
-    rank: int
+    rank: int | None
     tag: str
     better: int
     open: int
     worse: int
+    unknown: int
     rivals: list[str]
 
 
 @dataclass(frozen=True)
 class PairwiseFigure:
+    """``notes``: why differences are not known, with an example each."""
+
     measure: str
     tags: list[str]
     matrix: charts.Matrix
     lines: list[PairwiseLine]
+    notes: list[UnknownDifferences]
 
 
 def pairwise_figure(table: RankingTable, pairs: Pairwise) -> PairwiseFigure:
     """The verdicts in rank order."""
     tags = [row.tag for row in table.rows]
     order = [pairs.runs.index(tag) for tag in tags]
-    verdicts = [[int(pairs.verdicts[i, j]) for j in order] for i in order]
-    lines = [_pairwise_line(rank, tags, line) for rank, line in enumerate(verdicts)]
-    matrix = charts.verdict_matrix(tags, verdicts, measure=table.measure)
-    return PairwiseFigure(table.measure, tags, matrix, lines)
+    verdicts = [[_shown_verdict(pairs, i, j) for j in order] for i in order]
+    lines = [
+        _pairwise_line(row, tags, line) for row, line in zip(table.rows, verdicts, strict=True)
+    ]
+    matrix = charts.verdict_matrix(tags, verdicts, measure=table.measure, ranked=len(table.known))
+    notes = unknown_differences(pairs, table.purpose)
+    return PairwiseFigure(table.measure, tags, matrix, lines, notes)
 
 
-def _pairwise_line(index: int, tags: Sequence[str], verdicts: Sequence[int]) -> PairwiseLine:
-    rivals = [tag for at, tag in enumerate(tags) if at != index and verdicts[at] == 0]
+def _shown_verdict(pairs: Pairwise, i: int, j: int) -> charts.Verdict:
+    return None if pairs.unknown[i, j] else int(pairs.verdicts[i, j])
+
+
+def _pairwise_line(
+    row: RankedRun, tags: Sequence[str], verdicts: Sequence[charts.Verdict]
+) -> PairwiseLine:
+    others = [(tag, found) for tag, found in zip(tags, verdicts, strict=True) if tag != row.tag]
+    rivals = [tag for tag, found in others if found == 0]
     return PairwiseLine(
-        rank=index + 1,
-        tag=tags[index],
-        better=sum(verdict > 0 for verdict in verdicts),
+        rank=row.rank,
+        tag=row.tag,
+        better=verdicts.count(1),
         open=len(rivals),
-        worse=sum(verdict < 0 for verdict in verdicts),
+        worse=verdicts.count(-1),
+        unknown=verdicts.count(None),
         rivals=rivals,
     )
 
@@ -162,8 +215,10 @@ def history_figure(
 
 @dataclass(frozen=True)
 class ComparisonFigure:
+    """Without a drawing and numbers where the difference is not known."""
+
     comparison: Comparison
-    forest: charts.Forest
+    forest: charts.Forest | None
     difference: str
     low: str
     high: str
@@ -173,26 +228,33 @@ class ComparisonFigure:
 
 
 def comparison_figure(found: Comparison) -> ComparisonFigure:
-    digits = decimals((found.high - found.low) / 2)
-    first, second = found.first.tag, found.second.tag
-    interval = charts.Interval(
-        f"{first} less {second}", found.difference, found.low, found.high, bool(found.verdict)
-    )
-    forest = charts.forest(
-        [interval, charts.Interval("no difference", 0.0, 0.0, 0.0)],
-        title=f"Difference by {found.measure}",
-        description=f"{first} less {second}, with the 95 % interval of this difference alone.",
-    )
+    digits = decimals(((found.high or 0.0) - (found.low or 0.0)) / 2)
     return ComparisonFigure(
         comparison=found,
-        forest=forest,
+        forest=None if found.unknown else _difference_forest(found),
         difference=_signed(found.difference, digits),
         low=_signed(found.low, digits),
         high=_signed(found.high, digits),
         p=p_value(found.adjusted_p),
         verdict=_verdict(found),
-        notes=[_note(row, found.measure) for row in (found.first, found.second) if row.open_part],
+        notes=[] if found.unknown else _notes_of_reach(found),
     )
+
+
+def _difference_forest(found: Comparison) -> charts.Forest:
+    first, second = found.first.tag, found.second.tag
+    interval = charts.Interval(
+        f"{first} less {second}", found.difference, found.low, found.high, bool(found.verdict)
+    )
+    return charts.forest(
+        [interval, charts.Interval("no difference", 0.0, 0.0, 0.0)],
+        title=f"Difference by {found.measure}",
+        description=f"{first} less {second}, with the 95 % interval of this difference alone.",
+    )
+
+
+def _notes_of_reach(found: Comparison) -> list[str]:
+    return [_note(row, found.measure) for row in (found.first, found.second) if row.open_part]
 
 
 def _note(row: RankedRun, measure: str) -> str:
@@ -204,12 +266,14 @@ def _note(row: RankedRun, measure: str) -> str:
     ) + "The difference is that of the sampled part; verdict and p allow for the rest."
 
 
-def _signed(value: float, digits: int) -> str:
-    return ("+" if value > 0 else "") + number(value, digits)
+def _signed(value: float | None, digits: int) -> str:
+    return ("+" if value and value > 0 else "") + number(value, digits)
 
 
 def _verdict(found: Comparison) -> str:
     first, second = found.first.tag, found.second.tag
+    if found.unknown:
+        return f"Whether {first} or {second} is better is not known."
     if found.verdict == 0:
         return f"{first} and {second} cannot be told apart yet."
     better, worse = (first, second) if found.verdict > 0 else (second, first)

@@ -2,7 +2,8 @@
 
 Everything said as sure is a verdict: Holm's procedure over all pairs of runs, or bounds that hold
 for all of them at once, keep the probability of any false one at 5 %. Everything else is called
-open.
+open. Nothing rests on a value or a difference that is not known; such ones are counted, with the
+reason.
 """
 
 import math
@@ -10,17 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
+import numpy as np
+
 from estimation.core.measures import parse_measure
 from estimation.core.scores import EXPECTED
+from estimation.core.unknown import Reason
 from estimation.models import Round
 from estimation.scales import decimals, share_reached
 from estimation.selectors import Pairwise, RankedRun, RankingTable
+from estimation.unknown import continued, enough_relevant
 
 SURE, OPEN, LIMIT, NOTE = "sure", "open", "limit", "note"
 NAMED = 4
 """So many runs are named in a sentence; of more, the number is given."""
-ENOUGH_RELEVANT, ENOUGH_FOR_ACTIVE_RPREC = 30, 45
-"""Relevant documents found per topic, from which on the intervals of ratio measures hold."""
 OF_PREFERENCES = "its pairs of documents were made from the lists of the runs that were there"
 """Why earlier versions left later runs out of a round; stored estimates still say so."""
 FARTHEST = 10
@@ -39,7 +42,7 @@ def findings(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     """The conclusions in order of importance."""
     if not table.rows:
         return []
-    found = [*_limits(table), *_of_goal(table, pairs), *_of_lead(table, pairs)]
+    found = [*_limits(table), *_of_goal(table, pairs), *_of_lead(table, pairs), *_unknown(table)]
     if len(table.rows) > 1:
         found.append(_decided(pairs))
     return [*found, *_later_runs(table), *_kind_of_interval(table), *_earlier_rounds(table)]
@@ -81,9 +84,8 @@ def _limits(table: RankingTable) -> list[Finding]:
 def _few_relevant(table: RankingTable) -> list[Finding]:
     """The bias of a ratio falls with the relevant documents found."""
     found, measure = table.estimate_set.relevant_found, parse_measure(table.measure)
-    active_rprec = table.round.method == Round.Method.ACTIVE and measure.name == "Rprec"
-    enough = ENOUGH_FOR_ACTIVE_RPREC if active_rprec else ENOUGH_RELEVANT
-    if measure.family != "ratio" or found is None or found >= enough:
+    enough = enough_relevant(measure, active=table.round.method == Round.Method.ACTIVE)
+    if measure.family != "ratio" or found is None or found >= enough or not table.known:
         return []
     text = (
         f"{table.measure} rests on {found:g} relevant documents found per topic; below about "
@@ -93,16 +95,17 @@ def _few_relevant(table: RankingTable) -> list[Finding]:
 
 
 def _out_of_reach(table: RankingTable) -> list[Finding]:
-    short = [row.tag for row in table.rows if row.support < 1.0 and not row.late]
+    short = [row.tag for row in table.known if row.support < 1.0 and not row.late]
     if not short:
         return []
-    left_out = f"The sample leaves out part of what {table.measure} counts for {_named(short)}."
+    left_out = f"The sample leaves out part of what {table.measure} counts for {named(short)}."
     return [Finding(LIMIT, f"{left_out} {_allowance(table.measure, one=len(short) == 1)}")]
 
 
 def _later_runs(table: RankingTable) -> list[Finding]:
-    whole = [row for row in table.late if not row.open_part]
-    partial = [row for row in table.late if row.open_part]
+    late = [row for row in table.late if not row.unknown]
+    whole = [row for row in late if not row.open_part]
+    partial = [row for row in late if row.open_part]
     found = [_joined(table, whole)] if whole else []
     if partial:
         found.append(_joined_in_part(table, partial))
@@ -114,7 +117,7 @@ def _joined(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
     if table.round.method == Round.Method.QUERY:
         reached = "is judged where its topic is drawn"
     text = (
-        f"{_named([row.tag for row in rows])} joined after the sample was drawn; all that "
+        f"{named([row.tag for row in rows])} joined after the sample was drawn; all that "
         f"{table.measure} counts for {_them(rows)} {reached} ({_sizes(rows)})."
     )
     return Finding(NOTE, text)
@@ -125,7 +128,7 @@ def _joined_in_part(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
     reached = share_reached(most)
     shares = reached if share_reached(least) == reached else f"{share_reached(least)} to {reached}"
     text = (
-        f"{_named([row.tag for row in rows])} joined after the sample was drawn, which reaches "
+        f"{named([row.tag for row in rows])} joined after the sample was drawn, which reaches "
         f"{shares} of what {table.measure} counts for {_them(rows)} ({_sizes(rows)}). "
         f"{_allowance(table.measure, one=len(rows) == 1)}"
     )
@@ -160,7 +163,7 @@ def _left_out(table: RankingTable) -> list[Finding]:
         which = "some of its scores are" if one else "some of their scores are"
         why = f"{which} too far from any grade. {EXPECTED[0].upper()}{EXPECTED[1:]}"
     text = (
-        f"{_named(tags)} joined after the round was drawn and {'is' if one else 'are'} not in "
+        f"{named(tags)} joined after the round was drawn and {'is' if one else 'are'} not in "
         f"this round: {why}."
     )
     return [Finding(LIMIT, text)]
@@ -184,14 +187,16 @@ def _ends(numbers: Sequence[float]) -> tuple[float, float]:
 def _of_goal(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     row = table.round
     if row.goal == Round.Goal.PAIR and row.run and row.baseline:
-        return [_pair(pairs, row.run.tag, row.baseline.tag)]
+        return [_pair(table, pairs, row.run.tag, row.baseline.tag)]
     if row.goal == Round.Goal.BASELINE and row.baseline:
         return _against(table, pairs, row.baseline.tag)
     return []
 
 
-def _pair(pairs: Pairwise, first: str, second: str) -> Finding:
-    verdict = _verdict(pairs, first, second)
+def _pair(table: RankingTable, pairs: Pairwise, first: str, second: str) -> Finding:
+    verdict, reason = pairs.verdict(first, second), pairs.reason(first, second)
+    if why := table.purpose.of_difference(reason, first, second):
+        return Finding(OPEN, f"The difference of {first} and {second} is {continued(why)}")
     if verdict == 0:
         return Finding(OPEN, f"{first} and {second} cannot be told apart yet.")
     better, worse = (first, second) if verdict > 0 else (second, first)
@@ -201,27 +206,33 @@ def _pair(pairs: Pairwise, first: str, second: str) -> Finding:
 def _against(table: RankingTable, pairs: Pairwise, baseline: str) -> list[Finding]:
     others = [row.tag for row in table.rows if row.tag != baseline]
     by_verdict = {
-        sign: [tag for tag in others if _verdict(pairs, tag, baseline) == sign] for sign in (1, -1)
+        sign: [tag for tag in others if pairs.verdict(tag, baseline) == sign] for sign in (1, -1)
     }
-    open_runs = len(others) - len(by_verdict[1]) - len(by_verdict[-1])
+    unknown = sum(pairs.reason(tag, baseline) != Reason.KNOWN for tag in others)
+    open_runs = len(others) - len(by_verdict[1]) - len(by_verdict[-1]) - unknown
     words = {1: "better", -1: "worse"}
     found = [
-        Finding(SURE, f"Surely {words[sign]} than the baseline {baseline}: {_named(tags)}.")
+        Finding(SURE, f"Surely {words[sign]} than the baseline {baseline}: {named(tags)}.")
         for sign, tags in by_verdict.items()
         if tags
     ]
     if open_runs:
         runs = "1 run is" if open_runs == 1 else f"{open_runs} runs are"
         found.append(Finding(OPEN, f"{runs} not yet told apart from the baseline."))
+    if unknown:
+        runs = "1 run" if unknown == 1 else f"{unknown} runs"
+        text = f"How {runs} compare{'s' if unknown == 1 else ''} with the baseline is not known."
+        found.append(Finding(OPEN, text))
     return found
 
 
 def _of_lead(table: RankingTable, pairs: Pairwise) -> list[Finding]:
-    leader, rivals = table.rows[0], [row for row in table.rows[1:] if row.as_good_as_leader]
-    if len(table.rows) == 1:
+    """The leader is the best run whose value is known."""
+    if len(table.rows) == 1 or not table.known:
         return []
+    leader, rivals = table.known[0], [row for row in table.known[1:] if row.as_good_as_leader]
     if not rivals:
-        return [Finding(SURE, f"{leader.tag} is surely better than all others.")]
+        return _alone(table, leader)
     found = [Finding(OPEN, _contest(leader, rivals))]
     if further := further_judgments(table, pairs):
         found.append(Finding(OPEN, further))
@@ -229,6 +240,26 @@ def _of_lead(table: RankingTable, pairs: Pairwise) -> list[Finding]:
         text = f"{leader.tag} is surely among the best {leader.rank_high} of {len(table.rows)}."
         found.append(Finding(SURE, text))
     return found
+
+
+def _alone(table: RankingTable, leader: RankedRun) -> list[Finding]:
+    """Said of a leader without rivals; runs that are not known may still be as good."""
+    if not table.unknown_rivals:
+        return [Finding(SURE, f"{leader.tag} is surely better than all others.")]
+    others = len(table.known) - 1
+    if not others:
+        return []
+    whose = "the other run" if others == 1 else f"all {others} other runs"
+    text = f"{leader.tag} is surely better than {whose} whose value is known."
+    return [Finding(SURE, text)]
+
+
+def _unknown(table: RankingTable) -> list[Finding]:
+    tags = [row.tag for row in table.unknown]
+    if not tags:
+        return []
+    are = f"The value of {tags[0]} is" if len(tags) == 1 else f"The values of {named(tags)} are"
+    return [Finding(LIMIT, f"{are} not known; why is said under the ranking.")]
 
 
 def _contest(leader: RankedRun, rivals: Sequence[RankedRun]) -> str:
@@ -247,10 +278,12 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     A standard error shrinks with the root of the number of labels; the verdict needs the critical
     value of the strictest of all comparisons. None if that is not a matter of finite numbers.
     """
-    first, second = table.rows[:2]
-    if not _told_apart_by_the_sample(table, first, second):
+    if len(table.known) < 2 or table.guaranteed:  # bounds do not shrink with the root alone
         return None
-    if table.guaranteed:  # bounds do not shrink with the root alone
+    first, second = table.known[:2]
+    reached = _told_apart_by_the_sample(table, first, second)
+    unknown = pairs.reason(first.tag, second.tag) != Reason.KNOWN
+    if unknown or not reached or first.value is None or second.value is None:
         return None
     difference = abs(first.value - second.value)
     i, j = pairs.runs.index(first.tag), pairs.runs.index(second.tag)
@@ -300,14 +333,12 @@ def _decided(pairs: Pairwise) -> Finding:
     count = len(pairs.runs)
     total, decided = count * (count - 1) // 2, int((pairs.verdicts != 0).sum()) // 2
     kind = SURE if decided == total else OPEN
-    return Finding(kind, f"{decided:,} of {total:,} pairs of runs are decided.")
+    unknown = int(np.count_nonzero(pairs.unknown)) // 2
+    rest = f"; {unknown:,} {'is' if unknown == 1 else 'are'} not known" if unknown else ""
+    return Finding(kind, f"{decided:,} of {total:,} pairs of runs are decided{rest}.")
 
 
-def _verdict(pairs: Pairwise, first: str, second: str) -> int:
-    return int(pairs.verdicts[pairs.runs.index(first), pairs.runs.index(second)])
-
-
-def _named(tags: Sequence[str]) -> str:
+def named(tags: Sequence[str]) -> str:
     if len(tags) <= NAMED:
         return listed(tags)
     return f"{', '.join(tags[: NAMED - 1])} and {len(tags) - NAMED + 1} more"

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
+from estimation.core.unknown import Reason
 from judging.models import Batch, Campaign, Pair, Upload, User
 
 
@@ -335,7 +336,8 @@ class Estimate(models.Model):
 
     ``support`` is the share of the run's weight on pairs that could be drawn: below 1 the value is
     a lower bound only. ``late``: the run is not of the round's pool, it came after the draw. Rank
-    columns are filled for the primary estimator.
+    columns are filled for the primary estimator. ``unknown``: why the value is not known; its
+    number is then not to be shown, and it has no rank.
     """
 
     class Estimator(models.TextChoices):
@@ -360,6 +362,9 @@ class Estimate(models.Model):
     support = models.FloatField()
     sample_size = models.FloatField(help_text="effective sample size")
     late = models.BooleanField(default=False, help_text="accepted after the round was drawn")
+    unknown = models.PositiveSmallIntegerField(
+        choices=[(reason.value, reason.name) for reason in Reason], default=Reason.KNOWN.value
+    )
     rank = models.PositiveIntegerField(null=True)
     rank_low = models.PositiveIntegerField(null=True)
     rank_high = models.PositiveIntegerField(null=True)
@@ -372,7 +377,8 @@ class Estimate(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.measure} of {self.run_id}: {self.value:.4f}"
+        value = "not known" if self.unknown else f"{self.value:.4f}"
+        return f"{self.measure} of {self.run_id}: {value}"
 
 
 class Report(models.Model):

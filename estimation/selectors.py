@@ -1,7 +1,7 @@
 """Reads of rounds and their numbers, as plain data: one shape for page, REST answer and report."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ from django.db.models import Count, Q, QuerySet, Sum
 from numpy.typing import NDArray
 
 from estimation.core.archives import read_archive
+from estimation.core.unknown import Reason, Reasons, all_known
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch, Run
+from estimation.unknown import Purpose, name_of, purpose_of
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job
 
@@ -112,14 +114,18 @@ def round_progress(row: Round) -> RoundProgress:
 
 @dataclass(frozen=True)
 class RankedRun:
-    """A row of the ranking. ``moved``: ranks gained since the estimates before (None: new)."""
+    """A row of the ranking. ``moved``: ranks gained since the estimates before (None: new).
+
+    A run whose value is not known has neither value nor rank; ``unknown`` names the reason, and
+    ``unknown_why`` says it with what would mend it. Its possible ranks and its interval hold.
+    """
 
     tag: str
-    rank: int
+    rank: int | None
     rank_low: int
     rank_high: int
-    value: float
-    se: float
+    value: float | None
+    se: float | None
     low: float
     high: float
     support: float
@@ -128,6 +134,8 @@ class RankedRun:
     as_good_as_leader: bool
     moved: int | None
     late: bool = False
+    unknown: str | None = None
+    unknown_why: str | None = None
 
     @property
     def open_part(self) -> bool:
@@ -137,13 +145,38 @@ class RankedRun:
 
 @dataclass(frozen=True)
 class RankingTable:
-    """The runs in order of estimate under one measure, from one estimate set."""
+    """The runs in order of estimate under one measure, from one estimate set.
+
+    Runs whose value is not known come last, by their possible ranks, then by tag. ``estimated`` has
+    the numbers of all runs, for known differences between values that are not.
+    """
 
     round: Round
     estimate_set: EstimateSet
     measure: str
     measures: list[str]
     rows: list[RankedRun]
+    estimated: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def known(self) -> list[RankedRun]:
+        """The runs whose value is known, the best first."""
+        return [row for row in self.rows if not row.unknown]
+
+    @property
+    def unknown(self) -> list[RankedRun]:
+        return [row for row in self.rows if row.unknown]
+
+    @property
+    def unknown_rivals(self) -> list[RankedRun]:
+        """Runs whose value is not known and that may be the best."""
+        return [row for row in self.unknown if row.rank_low == 1]
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the sample was made for."""
+        late = [row.tag for row in self.late]
+        return purpose_of(self.round, self.estimate_set, self.measure, late)
 
     @property
     def supported(self) -> bool:
@@ -187,53 +220,67 @@ def ranking_table(
     measure = measure or row.measure
     if shown is None or measure not in measures_of(row):
         return None
-    estimates = list(
-        Estimate.objects.filter(estimate_set=shown, measure=measure, primary=True)
-        .select_related("run")
-        .order_by("rank")
-    )
+    rows = Estimate.objects.filter(estimate_set=shown, measure=measure, primary=True)
+    estimates = sorted(rows.select_related("run"), key=_place)
+    late = [estimate.run.tag for estimate in estimates if estimate.late]
+    purpose = purpose_of(row, shown, measure, late)
     before = _ranks_before(shown, measure)
-    tied = _as_good_as_leader(shown, measure, [estimate.run.tag for estimate in estimates])
-    rows = [_ranked(estimate, before, tied) for estimate in estimates]
-    return RankingTable(row, shown, measure, measures_of(row), rows)
+    tied = _as_good_as_leader(shown, measure, [e.run.tag for e in estimates if not e.unknown])
+    return RankingTable(
+        row,
+        shown,
+        measure,
+        measures_of(row),
+        rows=[_ranked(estimate, purpose, before, tied) for estimate in estimates],
+        estimated={estimate.run.tag: estimate.value for estimate in estimates},
+    )
 
 
-def _ranked(estimate: Estimate, before: dict[int, int], tied: set[str]) -> RankedRun:
-    rank = estimate.rank or 0
-    earlier = before.get(estimate.run_id)
+def _place(estimate: Estimate) -> tuple[bool, int, int, int, str]:
+    """Known values by rank; then the others, whose numbers have no part in their place."""
+    rank = 0 if estimate.unknown else estimate.rank or 0
+    possible = estimate.rank_low or 0, estimate.rank_high or 0
+    return (bool(estimate.unknown), rank, *possible, estimate.run.tag)
+
+
+def _ranked(
+    estimate: Estimate, purpose: Purpose, before: dict[int, int], tied: set[str]
+) -> RankedRun:
+    known, tag = not estimate.unknown, estimate.run.tag
+    rank, earlier = estimate.rank or 0, before.get(estimate.run_id)
     return RankedRun(
-        tag=estimate.run.tag,
-        rank=rank,
+        tag=tag,
+        rank=rank if known else None,
         rank_low=estimate.rank_low or 0,
         rank_high=estimate.rank_high or 0,
-        value=estimate.value,
-        se=estimate.se,
+        value=estimate.value if known else None,
+        se=estimate.se if known else None,
         low=estimate.low,
         high=estimate.high,
         support=estimate.support,
         sample_size=estimate.sample_size,
         estimator=estimate.estimator,
-        as_good_as_leader=estimate.run.tag in tied,
-        moved=None if earlier is None else earlier - rank,
+        as_good_as_leader=tag in tied,
+        moved=earlier - rank if known and earlier is not None else None,
         late=estimate.late,
+        unknown=name_of(estimate.unknown),
+        unknown_why=purpose.of_value(estimate.unknown, tag),
     )
 
 
 def _ranks_before(shown: EstimateSet, measure: str) -> dict[int, int]:
     before = EstimateSet.objects.filter(round=shown.round_id, number=shown.number - 1)
     rows = Estimate.objects.filter(estimate_set__in=before, measure=measure, primary=True)
-    return {run: rank or 0 for run, rank in rows.values_list("run_id", "rank")}
+    known = rows.filter(unknown=Reason.KNOWN)
+    return {run: rank or 0 for run, rank in known.values_list("run_id", "rank")}
 
 
 def _as_good_as_leader(shown: EstimateSet, measure: str, order: Sequence[str]) -> set[str]:
-    """The leader and the runs that are not surely worse than it."""
+    """The leader of some runs, best first, and those of them that are not surely worse than it."""
     if not order:
         return set()
     pairs = pairwise(shown, measure)
-    leader = pairs.runs.index(order[0])
-    return {
-        tag for tag, verdict in zip(pairs.runs, pairs.verdicts[leader], strict=True) if verdict <= 0
-    }
+    return {tag for tag in order if pairs.verdict(order[0], tag) <= 0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,8 +289,9 @@ class Pairwise:
 
     ``verdicts``: 1 where the row's run is surely better, -1 surely worse, 0 undecided (Holm over
     all pairs). ``margin``: half width of the 95 % interval of one difference taken alone.
-    ``by_topic``: what each of ``topics`` (a row) contributes to the runs' values; old estimates
-    name none: they are all of the campaign, in the pool's order.
+    ``unknown``: why a difference is not known, a `Reason`. ``by_topic``: what each of ``topics``
+    (a row) contributes to the runs' values; old estimates name none: they are all of the campaign,
+    in the pool's order.
     """
 
     measure: str
@@ -252,8 +300,21 @@ class Pairwise:
     margin: NDArray[np.float64]
     adjusted_p: NDArray[np.float64]
     verdicts: NDArray[np.int8]
+    unknown: Reasons
     by_topic: NDArray[np.float64]
     topics: Sequence[str] = ()
+
+    @property
+    def shown_margin(self) -> NDArray[np.float64]:
+        """The margins of what is known; NaN elsewhere."""
+        return np.where(self.unknown == Reason.KNOWN, self.margin, np.nan)
+
+    def verdict(self, first: str, second: str) -> int:
+        return int(self.verdicts[self.runs.index(first), self.runs.index(second)])
+
+    def reason(self, first: str, second: str) -> int:
+        """Why the difference of two runs is not known, a `Reason`."""
+        return int(self.unknown[self.runs.index(first), self.runs.index(second)])
 
 
 def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
@@ -261,9 +322,17 @@ def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
     facts, _ = read_archive(path, MATRICES_FORMAT, ())
     index = facts["measures"].index(measure)
     fields = ("covariance", "margin", "adjusted_p", "verdicts", "by_topic")
-    _, arrays = read_archive(path, MATRICES_FORMAT, [f"{name}_{index}" for name in fields])
+    wanted, unknown = [f"{name}_{index}" for name in fields], f"unknown_{index}"
+    _, arrays = read_archive(path, MATRICES_FORMAT, wanted, optional=[unknown])
     matrices = {name: arrays[f"{name}_{index}"] for name in fields}
-    return Pairwise(measure, list(facts["runs"]), topics=facts.get("topics", ()), **matrices)
+    runs = list(facts["runs"])
+    return Pairwise(
+        measure,
+        runs,
+        unknown=arrays.get(unknown, all_known(len(runs), len(runs))),  # older files know all
+        topics=facts.get("topics", ()),
+        **matrices,
+    )
 
 
 def label_comparison(estimate_set: EstimateSet, measure: str) -> dict[str, Any] | None:
@@ -285,17 +354,19 @@ class TopicDifference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The difference of two runs, first less second."""
+    """The difference of two runs, first less second; no numbers where it is not known."""
 
     measure: str
     first: RankedRun
     second: RankedRun
-    difference: float
-    low: float
-    high: float
+    difference: float | None
+    low: float | None
+    high: float | None
     adjusted_p: float
     verdict: int
     topics: list[TopicDifference]
+    unknown: str | None = None
+    unknown_why: str | None = None
 
 
 def compare(table: RankingTable, first: str, second: str) -> Comparison | None:
@@ -305,17 +376,21 @@ def compare(table: RankingTable, first: str, second: str) -> Comparison | None:
         return None
     pairs = pairwise(table.estimate_set, table.measure)
     i, j = pairs.runs.index(first), pairs.runs.index(second)
-    difference, margin = rows[first].value - rows[second].value, float(pairs.margin[i, j])
+    reason = pairs.reason(first, second)
+    known, margin = reason == Reason.KNOWN, float(pairs.margin[i, j])
+    difference = table.estimated[first] - table.estimated[second]
     return Comparison(
         measure=table.measure,
         first=rows[first],
         second=rows[second],
-        difference=difference,
-        low=difference - margin,
-        high=difference + margin,
+        difference=difference if known else None,
+        low=difference - margin if known else None,
+        high=difference + margin if known else None,
         adjusted_p=float(pairs.adjusted_p[i, j]),
         verdict=int(pairs.verdicts[i, j]),
-        topics=_by_topic(table.round.campaign, pairs, i, j),
+        topics=_by_topic(table.round.campaign, pairs, i, j) if known else [],
+        unknown=name_of(reason),
+        unknown_why=table.purpose.of_difference(reason, first, second),
     )
 
 
@@ -334,9 +409,11 @@ def _by_topic(campaign: Campaign, pairs: Pairwise, i: int, j: int) -> list[Topic
 
 @dataclass(frozen=True)
 class HistoryPoint:
+    """``value`` is None where it was not known."""
+
     batches: int
     pairs: int
-    value: float
+    value: float | None
     low: float
     high: float
 
@@ -354,9 +431,8 @@ def history(row: Round, measure: str | None = None) -> dict[str, list[HistoryPoi
     points: dict[str, list[HistoryPoint]] = {}
     for estimate in estimates:
         shown = estimate.estimate_set
-        point = HistoryPoint(
-            shown.batches, shown.pair_count, estimate.value, estimate.low, estimate.high
-        )
+        value = None if estimate.unknown else estimate.value
+        point = HistoryPoint(shown.batches, shown.pair_count, value, estimate.low, estimate.high)
         points.setdefault(estimate.run.tag, []).append(point)
     return points
 

@@ -16,6 +16,7 @@ from estimation.api.rounds import round_of
 from estimation.api.serializers import EstimatesRow, RankingRow, ReportsRow
 from estimation.core.measures import MeasureError, parse_measure
 from estimation.models import Estimate, EstimateSet, Report, Round
+from estimation.numbers import estimate_lines, unknown_differences
 from estimation.services import files, reports
 from judging import selectors as judging
 from judging.api.base import ORGANIZER, AnyAccept, CampaignView
@@ -70,8 +71,8 @@ class Estimates(CampaignView):
         for name in ("measure", "estimator"):
             if name in asked:
                 rows = rows.filter(**{name: asked[name]})
-        ordered = rows.select_related("run").order_by("measure", "estimator", "rank", "run__tag")
-        answer = {"round": row.number, "estimate_set": shown, "estimates": ordered}
+        lines = estimate_lines(row, shown, rows) if shown else []
+        answer = {"round": row.number, "estimate_set": shown, "estimates": lines}
         return Response(EstimatesRow(answer).data)
 
 
@@ -96,6 +97,7 @@ class Ranking(CampaignView):
         measure = asked.get("measure", row.measure)
         table = selectors.ranking_table(row, measure)
         shown = table.estimate_set if table else None
+        pairs = selectors.pairwise(shown, measure) if shown and asked["pairs"] else None
         answer = {
             "round": row.number,
             "measure": measure,
@@ -103,7 +105,10 @@ class Ranking(CampaignView):
             "supported": table.supported if table else True,
             "estimate_set": shown,
             "ranking": table.rows if table else [],
-            "pairs": selectors.pairwise(shown, measure) if shown and asked["pairs"] else None,
+            "pairs": pairs,
+            "unknown_differences": unknown_differences(pairs, table.purpose)
+            if table and pairs
+            else None,
         }
         return Response(RankingRow(answer).data)
 

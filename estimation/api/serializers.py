@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from estimation.models import Estimate, Report, Round
+from estimation.unknown import CHOICES, name_of
 from judging.api.fields import Number
 from judging.api.serializers import JobRow
 from judging.models import Batch
@@ -120,20 +121,37 @@ class EstimateSetRow(Row):
     created = DateTimeField()
 
 
-class EstimateRow(Row):
-    run = CharField(source="run.tag")
+class UnknownRow(Row):
+    """Why something is not known."""
+
+    unknown = serializers.ChoiceField(
+        CHOICES, allow_null=True,
+        help_text="Null: known. Else why it is not: too_little was judged that tells, or (AP, "
+        "nDCG, Rprec) few_relevant documents were found. There is then neither value nor rank.",
+    )  # fmt: skip
+    unknown_why = CharField(
+        allow_null=True, help_text="The reason in a sentence, with what would mend it."
+    )
+
+
+class EstimateRow(UnknownRow):
+    run = CharField()
     measure = CharField()
     estimator = serializers.ChoiceField(Estimate.Estimator.choices)
     primary = serializers.BooleanField(help_text="Whether rankings use this estimator.")
-    value = Number(allow_null=True)
+    value = Number(allow_null=True, help_text="Null: not known.")
     se = Number(allow_null=True)
-    df = Number(allow_null=True, help_text="Degrees of freedom; null: infinite.")
+    df = Number(allow_null=True, help_text="Degrees of freedom; null: infinite, or not known.")
     low = Number(allow_null=True)
     high = Number(allow_null=True)
     support = Number(help_text="Below 1 the value is a lower bound only.")
     sample_size = Number(allow_null=True, help_text="Effective sample size.")
     late = serializers.BooleanField(help_text="Accepted after the round was drawn.")
-    rank = IntegerField(allow_null=True)
+    rank = IntegerField(
+        allow_null=True,
+        help_text="Among the runs whose value is known; null for the others, and for estimators "
+        "that no ranking uses.",
+    )
     rank_low = IntegerField(allow_null=True)
     rank_high = IntegerField(allow_null=True)
 
@@ -144,12 +162,14 @@ class EstimatesRow(Row):
     estimates = EstimateRow(many=True)
 
 
-class RankedRow(Row):
+class RankedRow(UnknownRow):
     run = CharField(source="tag")
-    rank = IntegerField()
+    rank = IntegerField(
+        allow_null=True, help_text="Among the runs whose value is known; null for the others."
+    )
     rank_low = IntegerField()
     rank_high = IntegerField()
-    value = Number(allow_null=True)
+    value = Number(allow_null=True, help_text="Null: not known.")
     se = Number(allow_null=True)
     low = Number(allow_null=True)
     high = Number(allow_null=True)
@@ -171,13 +191,34 @@ class Matrix(serializers.ListField):
         return [[number.to_representation(value) for value in row] for row in data.tolist()]
 
 
+class Names(serializers.ListField):
+    """A square of names of reasons, a row for each run; null where nothing is unknown."""
+
+    child = serializers.ListField(child=serializers.ChoiceField(CHOICES, allow_null=True))
+
+    def to_representation(self, data: Any) -> list[Any]:
+        return [[name_of(reason) for reason in row] for row in data.tolist()]
+
+
+class UnknownDifferencesRow(Row):
+    """Differences that are not known for the same reason."""
+
+    unknown = serializers.ChoiceField(CHOICES)
+    unknown_why = CharField(help_text="The reason in a sentence, with what would mend it.")
+    pairs = serializers.ListField(child=serializers.ListField(child=CharField()))
+
+
 class PairwiseRow(Row):
     """Comparisons of every two runs, in the order of ``runs``."""
 
     runs = serializers.ListField(child=CharField())
     verdicts = Matrix(help_text="1: the row's run is surely better; -1: surely worse; 0: open.")
+    unknown = Names(help_text="Why a difference is not known; its verdict is 0 then.")
     adjusted_p = Matrix()
-    margin = Matrix(help_text="Half width of the 95 % interval of the difference.")
+    margin = Matrix(
+        source="shown_margin",
+        help_text="Half width of the 95 % interval of the difference; null where it is not known.",
+    )
     covariance = Matrix()
 
 
@@ -189,6 +230,9 @@ class RankingRow(Row):
     estimate_set = EstimateSetRow(allow_null=True, help_text="Null: no batch is complete yet.")
     ranking = RankedRow(many=True)
     pairs = PairwiseRow(allow_null=True, help_text="Only with ?pairs=1.")
+    unknown_differences = UnknownDifferencesRow(
+        many=True, allow_null=True, help_text="Why differences are not known; with ?pairs=1."
+    )
 
 
 class ReportRow(Row):

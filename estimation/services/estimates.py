@@ -224,13 +224,18 @@ def _digest(evaluation: Evaluation) -> str:
 
 
 def _numbers(result: MeasureResult) -> Iterator[tuple[str, np.ndarray]]:
+    """Every number; of what is unknown only where something is, which keeps older digests equal."""
     for name, estimator in sorted(result.estimators.items()):
         for field in ("value", "se", "df", "low", "high", "covariance"):
             yield f"{name}.{field}", getattr(estimator, field)
+        if estimator.unknown.any():
+            yield f"{name}.unknown", estimator.unknown
     yield "support", result.support
     yield "effective_sample_size", result.effective_sample_size
     for field in ("rank", "rank_low", "rank_high", "verdicts", "margin", "adjusted_p"):
         yield f"ranking.{field}", getattr(result.ranking, field)
+    if result.ranking.unknown.any():
+        yield "ranking.unknown", result.ranking.unknown
 
 
 def _matrices(outcome: Outcome) -> tuple[dict[str, object], dict[str, np.ndarray]]:
@@ -238,7 +243,7 @@ def _matrices(outcome: Outcome) -> tuple[dict[str, object], dict[str, np.ndarray
     for index, result in enumerate(outcome.evaluation.results):
         arrays[f"covariance_{index}"] = result.estimate.covariance
         arrays[f"by_topic_{index}"] = result.by_topic
-        for field in ("margin", "adjusted_p", "verdicts"):
+        for field in ("margin", "adjusted_p", "verdicts", "unknown"):
             arrays[f"{field}_{index}"] = getattr(result.ranking, field)
     results = outcome.evaluation.results
     facts: dict[str, object] = {
@@ -311,6 +316,7 @@ def _rows(
 ) -> Iterator[Estimate]:
     primary = name == result.primary
     ranking, estimator = result.ranking, result.estimators[name]
+    places = _places(result)
     for index, tag in enumerate(result.runs):
         yield Estimate(
             estimate_set=estimate_set,
@@ -326,10 +332,18 @@ def _rows(
             support=float(result.support[index]),
             sample_size=float(result.effective_sample_size[index]),
             late=tag in late,
-            rank=int(ranking.rank[index]) if primary else None,
+            unknown=int(estimator.unknown[index]),
+            rank=places.get(index) if primary else None,
             rank_low=int(ranking.rank_low[index]) if primary else None,
             rank_high=int(ranking.rank_high[index]) if primary else None,
         )
+
+
+def _places(result: MeasureResult) -> dict[int, int]:
+    """Ranks among the runs whose value is known, by position; the others have none."""
+    unknown = result.estimate.unknown
+    known = [index for index in result.ranking.order.tolist() if not unknown[index]]
+    return {index: place for place, index in enumerate(known, start=1)}
 
 
 def _advance(row: Round, outcome: Outcome) -> None:

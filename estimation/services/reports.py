@@ -14,8 +14,10 @@ from django.db import transaction
 from django.template.loader import render_to_string
 
 from estimation import report_data, selectors
-from estimation.models import Draw, Estimate, EstimateSet, Report, Round
+from estimation.models import Draw, EstimateSet, Report, Round
+from estimation.numbers import EstimateLine, estimate_lines, unknown_differences
 from estimation.services import files
+from estimation.unknown import name_of, purpose_of
 from judging import selectors as judging
 from judging.errors import UserError
 from judging.formats.csvfile import csv_lines
@@ -63,25 +65,20 @@ def make(job: jobs.Running) -> None:
 
 ESTIMATE_COLUMNS = (
     "run", "measure", "estimator", "primary", "value", "se", "df", "low", "high",
-    "rank", "rank_low", "rank_high", "support", "sample_size", "late",
+    "rank", "rank_low", "rank_high", "support", "sample_size", "late", "unknown", "unknown_why",
 )  # fmt: skip
 
 
-def estimates_csv(_row: Round, shown: EstimateSet) -> str:
-    rows = [
-        [getattr(e, c) if c != "run" else e.run.tag for c in ESTIMATE_COLUMNS]
-        for e in _estimates(shown)
-    ]
+def estimates_csv(row: Round, shown: EstimateSet) -> str:
+    """A value that is not known is an empty cell: who overlooks the reason finds no number."""
+    lines = estimate_lines(row, shown)
+    rows = [[getattr(line, column) for column in ESTIMATE_COLUMNS] for line in lines]
     return "".join(csv_lines(ESTIMATE_COLUMNS, rows))
-
-
-def _estimates(shown: EstimateSet) -> list[Estimate]:
-    rows = Estimate.objects.filter(estimate_set=shown).select_related("run")
-    return sorted(rows, key=lambda e: (e.measure, not e.primary, e.rank or 0, e.run.tag))
 
 
 def estimates_json(row: Round, shown: EstimateSet) -> str:
     """Everything a program needs to use the numbers and to know where they come from."""
+    lines = estimate_lines(row, shown)
     document = {
         "campaign": row.campaign.slug,
         "round": row.number,
@@ -99,10 +96,10 @@ def estimates_json(row: Round, shown: EstimateSet) -> str:
         "label_digest": shown.label_digest,
         "provenance": shown.provenance,
         "estimates": [
-            {c: _finite(getattr(e, c)) if c != "run" else e.run.tag for c in ESTIMATE_COLUMNS}
-            for e in _estimates(shown)
+            {column: _finite(getattr(line, column)) for column in ESTIMATE_COLUMNS}
+            for line in lines
         ],
-        "pairwise": [_pairwise(shown, measure) for measure in selectors.measures_of(row)],
+        "pairwise": [_pairwise(row, shown, lines, name) for name in selectors.measures_of(row)],
     }
     return json.dumps(document, indent=1, allow_nan=False)
 
@@ -112,13 +109,18 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _pairwise(shown: EstimateSet, measure: str) -> dict[str, Any]:
+def _pairwise(
+    row: Round, shown: EstimateSet, lines: list[EstimateLine], measure: str
+) -> dict[str, Any]:
     pairs = selectors.pairwise(shown, measure)
+    purpose = purpose_of(row, shown, measure, {line.run for line in lines if line.late})
     return {
         "measure": measure,
         "runs": pairs.runs,
         "covariance": pairs.covariance.tolist(),
         "verdicts": pairs.verdicts.tolist(),
+        "unknown": [[name_of(reason) for reason in line] for line in pairs.unknown.tolist()],
+        "unknown_differences": [vars(found) for found in unknown_differences(pairs, purpose)],
     }
 
 

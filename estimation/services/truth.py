@@ -17,7 +17,7 @@ from estimation.services import demo, designing, pools
 
 @dataclass(frozen=True)
 class Met:
-    """An estimate and the truth that it is about."""
+    """An estimate and the truth that it is about; also of a run whose value is not known."""
 
     row: RankedRun
     truth: float

@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString, mark_safe
 from estimation import charts, figures
 from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
+from estimation.findings import named as named_names
 from estimation.models import Round
 from estimation.report_data import ReportData
 from estimation.selectors import Pairwise, RankingTable
@@ -65,6 +66,12 @@ def with_pairwise(report: ReportData) -> list[tuple[RankingTable, Pairwise]]:
 def listed(names: list[str]) -> str:
     """Names as a sentence lists them: a, b and c."""
     return listed_names(names)
+
+
+@register.filter
+def named(names: list[str]) -> str:
+    """Names as a sentence lists them; of many, the first and how many more."""
+    return named_names(names)
 
 
 @register.filter

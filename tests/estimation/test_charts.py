@@ -147,6 +147,19 @@ def test_a_few_huge_intervals_run_off_the_edge_instead_of_squeezing_the_others()
     assert not whole.rows[0].open_right, "among few runs every interval is shown whole"
 
 
+def test_a_value_that_is_not_known_has_no_point_and_does_not_widen_the_scale() -> None:
+    known = [charts.Interval("a", 0.5, 0.4, 0.6), charts.Interval("b", 0.3, 0.1, 0.5)]
+    drawn = forest(*known, charts.Interval("c", None, 0.0, 99.0, faint=True))
+    assert drawn.ticks == forest(*known).ticks
+    row = drawn.rows[2]
+    assert (row.x, row.open_left, row.open_right) == (None, True, True)
+    svg = render_to_string("charts/forest_row.svg", {"chart": drawn, "row": row})
+    assert "circle" not in svg
+    assert "faint" in svg
+    alone = forest(charts.Interval("c", None, 0.0, 99.0, faint=True)).rows[0]
+    assert not alone.open_right
+
+
 # ------------------------------------------------------------------------------- curve and bars
 
 
@@ -199,7 +212,7 @@ def test_history_panels_share_one_scale() -> None:
     drawn = charts.history({"a": moments(1, 2, 3), "b": moments(0, 0, 0)}, measure="m", marked="a")
     a, b = drawn.panels
     assert drawn.batches == (1, 2, 3)
-    assert [point.split(",")[0] for point in a.line.split()] == ["0", "50", "100"]
+    assert [point.split(",")[0] for point in a.lines[0].split()] == ["0", "50", "100"]
     assert a.dots[0][1] < b.dots[0][1], "the better run ends higher up"
     assert (a.marked, b.marked) == (True, False)
     assert a.values == ("1.00", "2.00", "3.00")
@@ -208,7 +221,7 @@ def test_history_panels_share_one_scale() -> None:
 def test_the_first_wide_intervals_do_not_flatten_the_history() -> None:
     line = [charts.Moment(1, 1.0, -99.0, 101.0), *moments(1, 1.0, 1.0, 1.0)[1:]]
     drawn = charts.history({"a": line}, measure="m")
-    band = [tuple(map(float, point.split(","))) for point in drawn.panels[0].band.split()]
+    band = [tuple(map(float, point.split(","))) for point in drawn.panels[0].bands[0].split()]
     later = [y for x, y in band if x > 50]
     assert max(later) - min(later) > 50
     assert all(0 <= y <= 100 for _, y in band)
@@ -217,10 +230,30 @@ def test_the_first_wide_intervals_do_not_flatten_the_history() -> None:
 def test_history_of_one_batch_of_infinite_widths_and_of_nothing() -> None:
     endless = charts.Moment(1, 0.5, -math.inf, math.inf)
     panel = charts.history({"a": [endless]}, measure="m").panels[0]
-    assert "inf" not in panel.band + panel.line
-    assert "nan" not in panel.band + panel.line
+    assert "inf" not in panel.bands[0]
+    assert "nan" not in panel.bands[0]
+    assert panel.lines == ()
     assert charts.history({}, measure="m").panels == ()
     assert charts.history({"a": []}, measure="m").panels == ()
+
+
+def test_nothing_is_drawn_where_a_value_was_not_known() -> None:
+    line = moments(1, 2, 3, 4, 5)
+    line[2] = charts.Moment(3, None, -50.0, 50.0)
+    gap, ended = charts.history({"a": line, "b": line[:3]}, measure="m").panels
+    assert (len(gap.lines), len(gap.bands)) == (2, 2)
+    assert not any(point.startswith("50,") for part in gap.lines for point in part.split())
+    assert gap.values[2] == "not known"
+    assert len(gap.dots) == 1
+    assert (len(ended.lines), ended.dots) == (1, ())
+    high = [float(point.split(",")[1]) for point in gap.bands[0].split()]
+    assert max(high) - min(high) > 10, "the wide interval does not flatten the others"
+
+
+def test_a_run_that_was_never_known_has_an_empty_panel() -> None:
+    line = [charts.Moment(n, None, 0.0, 9.0) for n in (1, 2)]
+    (panel,) = charts.history({"a": line}, measure="m").panels
+    assert (panel.lines, panel.bands, panel.dots) == ((), (), ())
 
 
 # -------------------------------------------------------------------------------------- matrix
@@ -275,6 +308,34 @@ def test_a_verdict_is_told_by_a_symbol_as_well_as_by_a_color() -> None:
     assert svg.count("·") == 4
 
 
+@pytest.mark.parametrize("count", [3, 30])
+def test_what_is_not_known_looks_unlike_what_is_not_decided(count: int) -> None:
+    table: list[list[charts.Verdict]] = [list(line) for line in verdicts(count, 2)]
+    for index in range(count - 1):
+        table[index][-1] = table[-1][index] = None
+    tags = [f"run{n}" for n in range(count)]
+    drawn = charts.verdict_matrix(tags, table, measure="m", ranked=count - 1)
+    assert drawn.unknown
+    assert drawn.description.endswith(f"; {count - 1} are not known.")
+    assert area(drawn, charts.UNKNOWN) == 2 * (count - 1)
+    svg = render_to_string("charts/matrix.svg", {"chart": drawn})
+    if drawn.each:
+        assert svg.count(">?<") == 4
+        assert [tick.label for tick in drawn.columns] == ["1", "2", "–"]
+        assert "run0 against run2: not known" in svg
+    else:
+        assert svg.count('<line class="unknown"') == count, "a band of each row, and of the last"
+    ET.fromstring(svg)
+
+
+def test_where_all_is_known_nothing_speaks_of_what_is_not() -> None:
+    drawn = charts.verdict_matrix(["a", "b", "c"], verdicts(3, 2), measure="m")
+    svg = render_to_string("charts/matrix.svg", {"chart": drawn})
+    assert not drawn.unknown
+    assert "known" not in svg
+    assert "?" not in svg
+
+
 # ------------------------------------------------------------------------------------ drawings
 
 
@@ -298,10 +359,10 @@ def test_charts_are_well_formed_titled_and_free_of_styles_the_policy_forbids() -
 def test_a_single_moment_has_a_band_that_can_be_seen_and_no_line() -> None:
     drawn = charts.history({"a": [charts.Moment(1, 0.5, 0.4, 0.6)]}, measure="P@10")
     (panel,) = drawn.panels
-    corners = [tuple(map(float, point.split(","))) for point in panel.band.split()]
+    corners = [tuple(map(float, point.split(","))) for point in panel.bands[0].split()]
     assert len({x for x, _ in corners}) == 2
     assert len({y for _, y in corners}) == 2
-    assert panel.line == ""
+    assert panel.lines == ()
     assert len(panel.dots) == 1
 
 

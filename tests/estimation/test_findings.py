@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from estimation.core.unknown import all_known
 from estimation.findings import LIMIT, OPEN, SURE, findings, further_judgments
 from estimation.models import EstimateSet, Round, Run
 from estimation.selectors import Pairwise, RankedRun, RankingTable
@@ -52,6 +53,7 @@ def case(
         margin=np.full((count, count), margin),
         adjusted_p=np.ones((count, count)),
         verdicts=np.array(verdicts, dtype=np.int8),
+        unknown=all_known(count, count),
         by_topic=np.zeros((1, count)),
     )
     return table, pairs

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from estimation.core.unknown import all_known
 from estimation.findings import LIMIT, NOTE, findings, further_judgments
 from estimation.models import EstimateSet, Round, Run
 from estimation.selectors import Pairwise, RankedRun, RankingTable
@@ -35,6 +36,7 @@ def told(
         margin=np.zeros((count, count)),
         adjusted_p=np.ones((count, count)),
         verdicts=np.zeros((count, count), dtype=np.int8),
+        unknown=all_known(count, count),
         by_topic=np.zeros((1, count)),
     )
     found = [(each.kind, each.text) for each in findings(table, pairs)]
@@ -121,7 +123,7 @@ def test_no_number_of_judgments_is_promised_where_documents_out_of_reach_matter(
         measure, ["P@10", "P@20"], [row_of("a", late=False), second],
     )  # fmt: skip
     square = np.full((2, 2), 0.2)
-    pairs = Pairwise(measure, ["a", "b"], square, square, square, square, square)
+    pairs = Pairwise(measure, ["a", "b"], square, square, square, square, all_known(2, 2), square)
     assert (further_judgments(table, pairs) is not None) == promised
 
 

@@ -26,8 +26,9 @@ class Command(BaseCommand):
             ranked = line.row
             interval = f"{ranked.low:.2f} to {ranked.high:.2f}"
             verdict = "" if line.inside else "  missed"
+            value = "not known" if ranked.value is None else f"{ranked.value:.2f}"
             self.stdout.write(
-                f"{ranked.tag:<20} {line.truth:>7.2f} {ranked.value:>9.2f} {interval:>17}{verdict}"
+                f"{ranked.tag:<20} {line.truth:>7.2f} {value:>9} {interval:>17}{verdict}"
             )
         inside = sum(line.inside for line in lines)
         self.stdout.write(f"{inside} of {len(lines)} intervals contain the truth.")

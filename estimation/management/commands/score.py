@@ -15,8 +15,11 @@ from estimation.core.evaluation import Evaluation, MeasureResult
 from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import PoolError, RankedLists
+from estimation.core.unknown import Reason
 from estimation.formats.collections.files import read_collection
 from estimation.formats.runs import read_run
+from estimation.management.purposes import purpose_of
+from estimation.unknown import Purpose, continued, name_of
 from judging.formats.problems import Problem, Problems, UnreadableError
 
 FORMATS = ("trec_eval", "json")
@@ -71,7 +74,7 @@ class Command(BaseCommand):
             self.stderr.write(f"warning: {warning}", self.style.WARNING)
         topics = collection.topics if options["per_topic"] else ()
         if options["format"] == "json":
-            records = list(_records(evaluation, tuple(runs), topics))
+            records = list(_records(evaluation, collection, tuple(runs), topics))
             self.stdout.write(json.dumps(records, indent=1, allow_nan=False))
         else:
             for line in _lines(evaluation, tuple(runs), topics):
@@ -133,6 +136,7 @@ def _warnings(
             yield f"{measure} has no {interval} intervals; they are {result.interval} ones"
         if measure.cutoff is not None and measure.cutoff > depth:
             yield f"{measure} is cut at rank {depth}, the depth of the collection's pool"
+        yield from _not_known(result, purpose_of(collection, result))
         for tag, support in zip(result.runs, result.support.tolist(), strict=True):
             if support == 1.0:
                 continue
@@ -150,21 +154,30 @@ def _warnings(
                 )
 
 
-def _numbers(result: MeasureResult, place: int) -> dict[str, float]:
-    """The numbers of a run, the value first."""
-    shown = result.estimate
+def _not_known(result: MeasureResult, purpose: Purpose) -> Iterator[str]:
+    """Values that are not known, each with why and what would mend it."""
+    for tag, reason in zip(result.runs, result.estimate.unknown.tolist(), strict=True):
+        if why := purpose.of_value(reason, tag):
+            yield f"{tag}: {result.measure} is {continued(why)}"
+
+
+def _numbers(result: MeasureResult, place: int) -> dict[str, float | None]:
+    """The numbers of a run, the value first; what is not known has no value and no error."""
+    shown, known = result.estimate, result.estimate.unknown[place] == Reason.KNOWN
     return {
-        "value": float(shown.value[place]),
+        "value": float(shown.value[place]) if known else None,
         "low": float(shown.low[place]),
         "high": float(shown.high[place]),
-        "se": float(shown.se[place]),
+        "se": float(shown.se[place]) if known else None,
         "support": float(result.support[place]),
         "effective_sample_size": float(result.effective_sample_size[place]),
     }
 
 
 def _topic_values(result: MeasureResult, place: int) -> list[float]:
-    """The estimated value of every topic; their mean is the value."""
+    """The estimated value of every topic; their mean is the value. None if that is not known."""
+    if result.estimate.unknown[place]:
+        return []
     values: list[float] = (result.by_topic[:, place] * len(result.by_topic)).tolist()
     return values
 
@@ -181,50 +194,57 @@ def _lines(evaluation: Evaluation, tags: Sequence[str], topics: Sequence[str]) -
         yield f"{'runid':<22}\tall\t{tag}"
         for result in evaluation.results:
             place = result.runs.index(tag)
-            for topic, value in zip(topics, _topic_values(result, place), strict=False):
-                yield f"{result.measure!s:<22}\t{topic}\t{value:6.4f}"
+            for topic, of_topic in zip(topics, _topic_values(result, place), strict=False):
+                yield f"{result.measure!s:<22}\t{topic}\t{of_topic:6.4f}"
             for name, value in _numbers(result, place).items():
-                yield f"{f'{result.measure}{SUFFIXES[name]}':<22}\tall\t{value:6.4f}"
+                said = "unknown" if value is None else f"{value:6.4f}"
+                yield f"{f'{result.measure}{SUFFIXES[name]}':<22}\tall\t{said}"
+            if reason := name_of(result.estimate.unknown[place]):
+                yield f"{f'{result.measure}_unknown':<22}\tall\t{reason}"
 
 
 def _records(
-    evaluation: Evaluation, tags: Sequence[str], topics: Sequence[str]
+    evaluation: Evaluation, collection: Collection, tags: Sequence[str], topics: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     for tag in tags:
         for result in evaluation.results:
-            place = result.runs.index(tag)
+            place, purpose = result.runs.index(tag), purpose_of(collection, result)
+            reason = int(result.estimate.unknown[place])
             record: dict[str, Any] = {"tag": tag, "measure": str(result.measure)}
             record |= {name: _known(v) for name, v in _numbers(result, place).items()}
+            why = purpose.of_value(reason, tag)
+            record |= {"unknown": name_of(reason), "unknown_why": why}
             bounded = result.support[place] < 1.0 and result.measure.family != "ratio"
             record |= {"lower_bound": bool(bounded), "confidence": evaluation.confidence}
             record["interval"] = result.interval
             if len(tags) > 1:
                 record["differences"] = [
-                    _difference(result, place, other)
+                    _difference(result, purpose, place, other)
                     for other in map(result.runs.index, tags)
                     if other != place
                 ]
             if topics:
                 values = map(_known, _topic_values(result, place))
-                record["topics"] = dict(zip(topics, values, strict=True))
+                record["topics"] = None if reason else dict(zip(topics, values, strict=True))
             yield record
 
 
-def _difference(result: MeasureResult, place: int, other: int) -> dict[str, Any]:
-    """The run's value less another's, with the interval of this difference alone."""
-    ranking = result.ranking
+def _difference(result: MeasureResult, purpose: Purpose, place: int, other: int) -> dict[str, Any]:
+    """The run's value less another's, with the interval of this difference alone, if known."""
+    ranking, reason = result.ranking, int(result.ranking.unknown[place, other])
     value, margin = float(ranking.difference[place, other]), float(ranking.margin[place, other])
+    se = float(ranking.difference_se[place, other])
+    numbers = {"value": value, "low": value - margin, "high": value + margin, "se": se}
     return {
         "tag": result.runs[other],
-        "value": value,
-        "low": _known(value - margin),
-        "high": _known(value + margin),
-        "se": _known(float(ranking.difference_se[place, other])),
+        **{name: None if reason else _known(number) for name, number in numbers.items()},
         "adjusted_p": _known(float(ranking.adjusted_p[place, other])),
         "verdict": int(ranking.verdicts[place, other]),
+        "unknown": name_of(reason),
+        "unknown_why": purpose.of_difference(reason, result.runs[place], result.runs[other]),
     }
 
 
-def _known(value: float) -> float | None:
-    """JSON has no infinity: unknown instead."""
-    return value if math.isfinite(value) else None
+def _known(value: float | None) -> float | None:
+    """JSON has no infinity: null instead."""
+    return value if value is not None and math.isfinite(value) else None

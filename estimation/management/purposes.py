@@ -1,0 +1,38 @@
+"""What a judged collection was drawn for, and so what it can be expected to tell."""
+
+import numpy as np
+
+from estimation.core.active_collection import ActiveCollection
+from estimation.core.collection import Collection
+from estimation.core.evaluation import MeasureResult
+from estimation.core.goals import Goal, absolute
+from estimation.core.pair_collection import PairCollection
+from estimation.core.topic_collection import TopicCollection
+from estimation.unknown import Purpose, enough_relevant
+
+
+def purpose_of(collection: Collection, result: MeasureResult) -> Purpose:
+    """The purpose, with regard to a measure; runs that the goal did not know joined later."""
+    goal, found = _goal(collection), result.relevant_found
+    named = goal.kind in ("single", "pair")
+    baseline = goal.runs[1] if goal.kind == "pair" else goal.against
+    active = isinstance(collection, ActiveCollection)
+    return Purpose(
+        goal=goal.kind,
+        measure=result.measure,
+        run=goal.runs[0] if named else "",
+        baseline=baseline or "",
+        late=() if named else frozenset(result.runs) - set(goal.all_runs),
+        relevant_found=None if found is None else float(np.median(found)),
+        enough=enough_relevant(result.measure, active=active),
+    )
+
+
+def _goal(collection: Collection) -> Goal:
+    if isinstance(collection, PairCollection):
+        return collection.parts[-1].design.goal
+    if isinstance(collection, TopicCollection):
+        return collection.design.goal
+    if isinstance(collection, ActiveCollection):  # it has no goal but the values of its runs
+        return absolute(*collection.estimated_runs)
+    raise TypeError(f"no goal is known of a {type(collection).__name__}")

@@ -1,0 +1,134 @@
+"""What is said of values and differences that are not known: why, and what would mend it.
+
+The one place for these words: pages, REST answers, reports and ``manage.py score`` take them from
+here. What is not known is decided in `estimation.core.unknown`.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from estimation.core.measures import Measure, parse_measure
+from estimation.core.unknown import Reason
+from estimation.models import EstimateSet, Round
+
+NAMES = {int(reason): reason.name.lower() for reason in Reason if reason != Reason.KNOWN}
+"""What a reason is called in answers and files."""
+CHOICES = [(name, name) for name in NAMES.values()]
+ENOUGH_RELEVANT, ENOUGH_FOR_ACTIVE_RPREC = 30, 45
+"""Relevant documents found per topic, from which on the intervals of ratio measures hold."""
+FURTHER = "Further batches, or a new round with a larger budget, would tell."
+LATER = "too few documents of runs that joined after the draw were judged. A new round would tell."
+
+
+def name_of(reason: int) -> str | None:
+    """What the reason is called; None if there is nothing unknown."""
+    return NAMES.get(reason)
+
+
+def continued(why: str) -> str:
+    """A reason as it goes on after "is" or "are"."""
+    return why[:1].lower() + why[1:]
+
+
+def enough_relevant(measure: Measure, *, active: bool) -> int:
+    return ENOUGH_FOR_ACTIVE_RPREC if active and measure.name == "Rprec" else ENOUGH_RELEVANT
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a sample was made for, and what that leaves out.
+
+    ``goal`` and the tags ``run`` and ``baseline`` are a round's; ``late`` are tags of runs that no
+    goal knew of, ``relevant_found`` the median of a topic.
+    """
+
+    goal: str
+    measure: Measure
+    run: str = ""
+    baseline: str = ""
+    late: Collection[str] = ()
+    relevant_found: float | None = None
+    enough: int = ENOUGH_RELEVANT
+
+    def of_value(self, reason: int, tag: str) -> str | None:
+        """Why the value of a run is not known; None if it is."""
+        if reason == Reason.TOO_LITTLE:
+            return self._value(tag)
+        return self._few_relevant() if reason else None
+
+    def of_difference(self, reason: int, first: str, second: str) -> str | None:
+        """Why the difference of two runs is not known; None if it is."""
+        if reason == Reason.TOO_LITTLE:
+            return self._difference({first, second})
+        return self._few_relevant() if reason else None
+
+    @property
+    def made_for(self) -> str:
+        compared = f"{self.run} and {self.baseline}" if self.run else f"runs with {self.baseline}"
+        what = (
+            f"to measure {self.run}" if self.goal == Round.Goal.SINGLE else f"to compare {compared}"
+        )
+        return f"this round was made {what}"
+
+    @property
+    def named(self) -> set[str]:
+        """The runs that the goal names one by one."""
+        return {tag for tag in (self.run, self.baseline) if tag}
+
+    def _value(self, tag: str) -> str:
+        told = "A round with the goal absolute would tell."
+        if self.goal in (Round.Goal.SINGLE, Round.Goal.PAIR) and tag not in self.named:
+            return f"Not known: {self.made_for}; for the other runs it sampled too little. {told}"
+        if tag in self.late:
+            return f"Not known: {LATER}"
+        if self.goal not in (Round.Goal.SINGLE, Round.Goal.ABSOLUTE):
+            return f"Not known: this round was made for differences, not for values. {told}"
+        what = "pairs of documents" if self.measure.family == "preference" else "documents"
+        return f"Not known yet: too few of the {what} behind this value were judged. {FURTHER}"
+
+    def _difference(self, compared: set[str]) -> str:
+        if self._for_other_differences(compared):
+            what = "differences" if self.goal == Round.Goal.SINGLE else "other differences"
+            return (
+                f"Not known: {self.made_for}; for {what} it sampled too little. "
+                "A round with the goal ranking would tell."
+            )
+        if compared & set(self.late):
+            return f"Not known: {LATER}"
+        few = "too few relevant documents tell the two apart so far"
+        return f"Not known yet: {few}. {FURTHER}"
+
+    def _for_other_differences(self, compared: set[str]) -> bool:
+        if self.goal == Round.Goal.PAIR:
+            return compared != self.named
+        if self.goal == Round.Goal.BASELINE:
+            return self.baseline not in compared
+        return self.goal == Round.Goal.SINGLE
+
+    def _few_relevant(self) -> str:
+        cutoff = self.measure.cutoff or 10
+        instead = f"judge more, or use P@{cutoff} or DCG@{cutoff}"
+        needs = f"Not known: {self.measure} needs relevant documents to count from"
+        found = self.relevant_found
+        if found is None or found >= self.enough:
+            return f"{needs}, and too few were found; {instead}."
+        were = "was" if found == 1 else "were"
+        return (
+            f"{needs}; {found:g} {were} found per topic (median); about {self.enough} would do, "
+            f"so {instead}."
+        )
+
+
+def purpose_of(row: Round, shown: EstimateSet, measure: str, late: Iterable[str]) -> Purpose:
+    """What the sample of a round was made for; ``late`` are the runs that came after the draw."""
+    parsed = parse_measure(measure)
+    active = row.method == Round.Method.ACTIVE
+    return Purpose(
+        goal=Round.Goal.ABSOLUTE if active else row.goal,
+        measure=parsed,
+        run="" if active or row.run is None else row.run.tag,
+        baseline="" if active or row.baseline is None else row.baseline.tag,
+        late=frozenset(late),
+        relevant_found=shown.relevant_found,
+        enough=enough_relevant(parsed, active=active),
+    )
