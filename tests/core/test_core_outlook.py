@@ -1,0 +1,145 @@
+"""The model of grades: what it learns from the judgments, and what it leaves alone."""
+
+import numpy as np
+import pytest
+
+from estimation.core import goals
+from estimation.core.designs import make_design
+from estimation.core.drawn import Drawn
+from estimation.core.draws import draw
+from estimation.core.labels import LabelRows
+from estimation.core.measures import parse_measure
+from estimation.core.outlook import KnownOutlook, fit_outlook, outlook_of
+from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.priors import make_prior
+
+TOPICS, RUNS, DEPTH = 30, 6, 10
+GAIN = parse_measure("DCG@10")
+
+
+def own_lists(run: int) -> RankedLists:
+    """Documents of this run alone, but for the first three, which all runs return."""
+    docnos = [
+        [f"c{topic}-{n}".encode() for n in range(3)]
+        + [f"r{run}-{topic}-{n}".encode() for n in range(DEPTH - 3)]
+        for topic in range(TOPICS)
+    ]
+    return RankedLists(
+        tuple(f"t{topic:02}" for topic in range(TOPICS)),
+        np.arange(0, (TOPICS + 1) * DEPTH, DEPTH),
+        np.array([docno for each in docnos for docno in each]),
+    )
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    runs = {f"run{run}": own_lists(run) for run in range(RUNS)}
+    return build_pool([f"t{topic:02}" for topic in range(TOPICS)], runs, depth=DEPTH)
+
+
+def drawn_of(pool: Pool, budget: int, seed: str = "s") -> Drawn:
+    goal = goals.absolute(*pool.runs)
+    prior = make_prior(pool, name="rank", goal=goal, measure=GAIN, max_grade=2)
+    design = make_design(
+        pool, goal=goal, measure=GAIN, prior=prior, budget=budget, batch_size=budget
+    )
+    return Drawn.of(pool, design, draw(pool, design, seed=seed), 1)
+
+
+def rows_of(drawn: Drawn, grades: np.ndarray) -> LabelRows:
+    return LabelRows(np.arange(len(drawn.pair)), grades[drawn.pair])
+
+
+def of_run(pool: Pool, run: int) -> np.ndarray:
+    """The pairs that only this run returns."""
+    alone = np.diff(pool.indptr) == 1
+    return np.flatnonzero(alone & (pool.run[pool.indptr[:-1]] == run))
+
+
+def test_a_run_whose_documents_are_good_is_expected_to_have_more_good_ones(pool: Pool) -> None:
+    grades = np.zeros(len(pool), dtype=np.int64)
+    rng = np.random.default_rng(4)
+    for run in range(RUNS):
+        own = of_run(pool, run)
+        grades[own] = rng.random(len(own)) < (0.6 if run == 2 else 0.1)
+    drawn = drawn_of(pool, 400)
+    outlook = fit_outlook(pool, drawn, rows_of(drawn, grades), max_grade=1)
+    means = [outlook.reach(of_run(pool, run)).mean() for run in range(RUNS)]
+    assert means[2] == pytest.approx(0.6, abs=0.12)
+    assert max(mean for run, mean in enumerate(means) if run != 2) < 0.25
+
+
+def test_topics_and_shared_documents_are_told_apart(pool: Pool) -> None:
+    shared = np.diff(pool.indptr) == RUNS
+    rich = pool.topic < TOPICS / 2
+    drawn = drawn_of(pool, 500)
+    outlook = fit_outlook(pool, drawn, rows_of(drawn, (shared & rich).astype(int)), max_grade=1)
+    reach = outlook.reach(np.arange(len(pool)))[0]
+    assert reach[shared & rich].mean() > 0.8
+    assert reach[shared & ~rich].mean() < 0.2
+    assert reach[~shared].mean() < 0.1
+
+
+def test_shares_of_grades_are_shares(pool: Pool) -> None:
+    grades = np.random.default_rng(5).integers(0, 4, len(pool))
+    drawn = drawn_of(pool, 300)
+    outlook = fit_outlook(pool, drawn, rows_of(drawn, grades), max_grade=3)
+    every = np.arange(len(pool))
+    shares = outlook.shares(every)
+    assert outlook.grades.tolist() == [0, 1, 2, 3]
+    assert np.all(shares >= 0.0)
+    assert shares.sum(axis=0) == pytest.approx(np.ones(len(pool)))
+    first, second = outlook.moments(GAIN, every)
+    by_hand = GAIN.utilities(outlook.grades)
+    assert first == pytest.approx(by_hand @ shares)
+    assert second == pytest.approx(by_hand**2 @ shares)
+    assert first.mean() == pytest.approx(1.5, abs=0.2)
+
+
+def test_some_pairs_get_what_they_get_among_all(pool: Pool) -> None:
+    grades = np.random.default_rng(6).integers(0, 3, len(pool))
+    drawn = drawn_of(pool, 300)
+    fitted = fit_outlook(pool, drawn, rows_of(drawn, grades), max_grade=2)
+    everywhere, some = fitted.everywhere(), np.arange(3, len(pool), 7)
+    assert fitted.reach(some).tolist() == everywhere.reach(some).tolist()
+
+
+def test_a_larger_pool_expects_nothing_of_its_other_pairs() -> None:
+    outlook = KnownOutlook(np.array([1, 2]), np.array([[0.5, 0.4], [0.2, 0.1]]))
+    moved = outlook.carried(np.array([3, 1]), 5)
+    assert moved.reached.tolist() == [[0, 0.4, 0, 0.5, 0], [0, 0.1, 0, 0.2, 0]]
+
+
+@pytest.mark.parametrize("grade", [0, 2])
+def test_judgments_that_are_all_alike_leave_numbers_within_bounds(pool: Pool, grade: int) -> None:
+    drawn = drawn_of(pool, 100)
+    alike = np.full(len(pool), grade)
+    reach = fit_outlook(pool, drawn, rows_of(drawn, alike), max_grade=2).everywhere().reached
+    assert np.all((reach > 0.0) & (reach <= 1.0))
+    assert np.all(np.diff(reach, axis=0) <= 0.0)
+    assert (reach.mean() > 0.7) == (grade == 2)
+
+
+def test_a_sample_without_pairs_has_an_outlook_too(pool: Pool) -> None:
+    nothing = np.array([], dtype=np.int64)
+    chance = np.full(len(pool), 0.01)
+    drawn = Drawn(nothing, chance, chance, chance[nothing])
+    outlook = fit_outlook(pool, drawn, LabelRows(nothing, nothing), max_grade=1)
+    assert np.all(np.isfinite(outlook.reach(np.arange(len(pool)))))
+
+
+def test_judgments_beyond_the_prefix_have_no_influence(pool: Pool) -> None:
+    grades = np.random.default_rng(7).integers(0, 2, len(pool))
+    drawn = drawn_of(pool, 200)
+    kept = Drawn(
+        drawn.pair[::2],
+        drawn.inclusion,
+        drawn.expected,
+        drawn.probability[::2],
+        belief=drawn.belief,
+    )
+    labels = LabelRows(drawn.pair, grades[drawn.pair])
+    found = outlook_of(pool, kept, labels, sampled=drawn.pair, max_grade=1)
+    alone = LabelRows(kept.pair, grades[kept.pair])
+    expected = outlook_of(pool, kept, alone, sampled=kept.pair, max_grade=1)
+    assert found.reached.tolist() == expected.reached.tolist()

@@ -1,0 +1,186 @@
+"""Variances, what is unknown, and verdicts: worst cases, ties, and rules that are broken."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from estimation.core import goals, uncertainty
+from estimation.core.designs import Design, make_design
+from estimation.core.draws import Sample, draw
+from estimation.core.evaluation import MeasureResult, evaluate
+from estimation.core.intervals import gamma_limits
+from estimation.core.labels import LabelRows
+from estimation.core.measures import parse_measure
+from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.priors import make_prior
+from estimation.core.unknown import Reason
+
+P10 = parse_measure("P@10")
+TOPICS = 40
+
+
+# ----------------------------------------------------------------------------------- variances
+
+
+def test_a_variance_is_half_way_to_larger_squares_and_never_below_what_is_expected() -> None:
+    squares, expected = np.diag([1.0, 4.0, 0.0]), np.diag([2.0, 2.0, 2.0])
+    assert uncertainty.variances(squares, expected).tolist() == [2.0, 3.0, 2.0]
+    assert uncertainty.variances(squares, None).tolist() == [1.0, 4.0, 0.0]
+    found = uncertainty.variances_of_differences(squares, expected)
+    assert found.tolist() == [[0.0, 4.5, 4.0], [4.5, 0.0, 4.0], [4.0, 4.0, 0.0]]
+    contrast = np.array([[1.0, -1.0, 0.0]])
+    assert uncertainty.variances_of_contrasts(contrast, squares, expected).tolist() == [4.5]
+
+
+def test_differences_that_few_finds_carry_are_unknown_unless_nothing_is_uncertain() -> None:
+    value, covariance = np.array([5.0, 4.0, 4.0]), np.zeros((3, 3))
+    expected = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
+    finds = np.full((3, 3), 3.9)
+    found = uncertainty.unknown_differences(value, covariance, expected, finds)
+    assert found[0, 1] == Reason.TOO_LITTLE
+    assert found[1, 2] == Reason.KNOWN  # the same documents: their difference has no variance
+    assert np.diag(found).tolist() == [Reason.KNOWN] * 3
+    enough = uncertainty.unknown_differences(value, covariance, expected, finds + 0.2)
+    assert enough[0, 1] == Reason.KNOWN
+    far = uncertainty.unknown_differences(value, covariance, 100.0 * expected, finds + 0.2)
+    assert far[0, 1] == Reason.TOO_LITTLE
+
+
+@pytest.mark.parametrize("mean", [0.3, 1.0, 4.0, 20.0])
+def test_gamma_limits_of_equal_weights_are_those_of_a_poisson_count(mean: float) -> None:
+    counts = np.arange(200.0)
+    step = np.full(200, 2.0)
+    low, high = gamma_limits(2.0 * counts, variance=4.0 * counts, step=step)
+    log_chance = counts * np.log(mean) - mean - np.cumsum(np.log(np.maximum(counts, 1.0)))
+    inside = (low <= 2.0 * mean) & (2.0 * mean <= high)
+    covered = np.exp(log_chance)[inside].sum()
+    assert 0.95 <= covered < 0.999
+    symmetric = np.abs(2.0 * counts - 2.0 * mean) <= 1.96 * 2.0 * np.sqrt(counts)
+    assert mean > 5.0 or np.exp(log_chance)[symmetric].sum() < 0.93  # the twin
+
+
+# ---------------------------------------------------------------- every sample of a tiny case
+
+
+def tie(chance: float) -> tuple[Pool, Design]:
+    """Two runs with one document each, both relevant; one certain, the other sampled at times."""
+    lists = {
+        "sure": RankedLists(("t",), np.array([0, 1]), np.array([b"a"])),
+        "hidden": RankedLists(("t",), np.array([0, 1]), np.array([b"b"])),
+    }
+    pool = build_pool(["t"], lists, depth=1)
+    goal, measure = goals.absolute(*pool.runs), parse_measure("P@1")
+    prior = make_prior(pool, name="constant", goal=goal, measure=measure, max_grade=1)
+    design = make_design(
+        pool, goal=goal, measure=measure, prior=prior, budget=1, batch_size=1, max_grade=1
+    )
+    size = np.array([1.0, chance]) / (1.0 + chance)
+    return pool, Design(**{**vars(design), "size": size, "steps": np.array([1.0 + chance])})
+
+
+def test_a_hidden_document_makes_no_verdict_in_any_sample() -> None:
+    """A tie: with squares alone one sample in four calls the first run better, with p = 0."""
+    pool, design = tie(0.75)
+    chance = design.inclusion()
+    assert chance == pytest.approx([1.0, 0.75])
+    false, false_by_squares = 0.0, 0.0
+    for taken in product([False, True], repeat=2):
+        probability = np.prod(np.where(taken, chance, 1.0 - chance))
+        pairs = np.flatnonzero(taken)
+        if probability == 0.0:
+            continue
+        sample = Sample(
+            pairs, np.ones(len(pairs), dtype=np.int32), chance[pairs], pairs[:0], pool.digest
+        )
+        result = evaluate(
+            pool, design, sample, labels=LabelRows(pairs, np.ones(len(pairs), dtype=np.int64)),
+            measures=[parse_measure("P@1")], max_grade=1,
+        ).results[0]  # fmt: skip
+        false += probability * bool(result.ranking.verdicts.any())
+        single = np.diag(result.estimate.covariance)
+        certain = single.sum() == 0.0 and result.estimate.value[0] != result.estimate.value[1]
+        false_by_squares += probability * certain
+    assert false == 0.0
+    assert false_by_squares == pytest.approx(0.25)
+
+
+# ----------------------------------------------------- runs that are nearly alike, in simulation
+
+
+def alike(copies: int = 4, bases: int = 3) -> tuple[Pool, np.ndarray]:
+    """Runs of which some differ in few documents, and the grades of their pool."""
+    rng = np.random.default_rng(3)
+    names = tuple(f"t{topic:02}" for topic in range(TOPICS))
+    bounds = np.arange(0, (TOPICS + 1) * 10, 10)
+    lists = {}
+    for base in range(bases):
+        own = np.stack([rng.choice(40, 30, replace=False) for _ in range(TOPICS)])
+        for copy in range(copies):
+            changed = own.copy()
+            for topic in rng.choice(TOPICS, 5 * (copy > 0), replace=False):
+                first, second = rng.integers(0, 10), rng.integers(10, 30)
+                changed[topic, [first, second]] = changed[topic, [second, first]]
+            docnos = np.array(
+                [f"{topic}-{n}".encode() for topic in range(TOPICS) for n in changed[topic, :10]]
+            )
+            lists[f"run{base}{copy}"] = RankedLists(names, bounds, docnos)
+    pool = build_pool(names, lists, depth=10)
+    return pool, (rng.random(len(pool)) < 0.3).astype(np.int64)
+
+
+def campaigns(pool: Pool, grades: np.ndarray, budget: int, trials: int) -> list[MeasureResult]:
+    goal = goals.absolute(*pool.runs)
+    prior = make_prior(pool, name="rank", goal=goal, measure=P10, max_grade=1)
+    design = make_design(
+        pool, goal=goal, measure=P10, prior=prior, budget=budget, batch_size=budget, max_grade=1
+    )
+    results = []
+    for trial in range(trials):
+        sample = draw(pool, design, seed=f"alike {trial}")
+        labels = LabelRows(sample.pair, grades[sample.pair])
+        found = evaluate(pool, design, sample, labels=labels, measures=[P10], max_grade=1)
+        results.append(found.results[0])
+    return results
+
+
+def share_with_false_verdicts(
+    results: list[MeasureResult], pool: Pool, grades: np.ndarray
+) -> float:
+    truth = pool.weights(P10).T @ grades
+    differences = np.subtract.outer(truth, truth)
+    sign = np.where(np.abs(differences) < 1e-12, 0.0, np.sign(differences))
+    false = [
+        bool(np.any((each.ranking.verdicts != 0) & (each.ranking.verdicts != sign)))
+        for each in results
+    ]
+    return float(np.mean(false))
+
+
+@pytest.mark.slow
+def test_runs_that_are_nearly_alike_get_no_false_verdicts() -> None:
+    pool, grades = alike()
+    for share in (0.4, 0.7, 0.9, 0.97):
+        found = campaigns(pool, grades, int(share * len(pool)), 150)
+        assert share_with_false_verdicts(found, pool, grades) <= 0.05 + 2 * 0.018
+
+
+@pytest.mark.slow
+def test_without_a_floor_for_differences_they_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: what squares alone say, with nothing unknown."""
+    pool, grades = alike()
+    monkeypatch.setattr(uncertainty, "_together", lambda squares, expected: squares)
+    monkeypatch.setattr(uncertainty, "LEAST_FINDS", 0.0)
+    found = campaigns(pool, grades, int(0.97 * len(pool)), 60)
+    assert share_with_false_verdicts(found, pool, grades) > 0.3
+
+
+@pytest.mark.slow
+def test_values_are_covered_run_by_run() -> None:
+    pool, grades = alike(copies=2, bases=6)
+    truth = pool.weights(P10).T @ grades
+    for budget in (60, 250, 600):
+        found = [each.estimate for each in campaigns(pool, grades, budget, 150)]
+        inside = np.mean([(e.low <= truth) & (truth <= e.high) for e in found], axis=0)
+        assert inside.min() > 0.87
+        assert 0.935 < inside.mean() < 0.995
