@@ -6,7 +6,8 @@ utility; ``reach_3`` the expected share of judgments with grade 3 or better. A r
 not known what was believed has no column, nor has a grade that the model does not tell apart.
 
 Values do not depend on any of it, but intervals and verdicts do. They do not on pairs that no round
-could draw, which have no row: whatever would be expected of them, they are not in the sample.
+could draw, which have no row: whatever would be expected of them, no sample could have missed them.
+No run is named, but pairs of a topic with the same numbers were mostly returned by the same runs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
