@@ -216,8 +216,12 @@ class PairCollection(Collection):
         for part in self.parts:
             _check_design(self, part.design)
             _check_draws(self, part)
+            if part.design.belief is not None:
+                _check_shares(self, part.design.belief, "belief")
         _check_rounds(self)
         _check_numbers(self)
+        if self.outlook is not None:
+            _check_outlook(self, self.outlook)
 
 
 def _drawn(pool: Pool, parts: Sequence[Part]) -> Drawn:
@@ -334,6 +338,33 @@ def _check_draws(collection: PairCollection, part: Part) -> None:
     wrong = (sample.batch < 1) | (sample.batch > design.batches)
     rule = f"lie between 1 and {design.batches}"
     refuse(wrong, sample.batch, name="batch", rule=rule, error=CollectionError)
+
+
+def _check_shares(collection: PairCollection, shares: FloatArray, what: str) -> None:
+    if shares.shape != (len(collection),):
+        lengths = f"{what} of shape {shares.shape} for {len(collection)} pairs"
+        raise CollectionError(f"every pair must have a {what}, not {lengths}")
+    bad = ~((shares >= 0.0) & (shares <= 1.0))
+    if bad.any():
+        at = int(np.argmax(bad))
+        name, value = collection.name_of(at), float(shares[at])
+        raise CollectionError(f"{what} of {name} must lie between 0 and 1, not {value!r}")
+
+
+def _check_outlook(collection: PairCollection, outlook: Outlook) -> None:
+    levels, reach = outlook.levels, outlook.reach
+    known = (levels >= 1) & (levels <= collection.max_grade)
+    if not len(levels) or not known.all() or np.any(np.diff(levels) <= 0):
+        rule = f"ascend from 1 to at most {collection.max_grade}"
+        raise CollectionError(f"levels must {rule}, not {levels.tolist()}")
+    if len(reach) != len(levels):
+        raise CollectionError(f"reach must be that of {len(levels)} levels, not of {len(reach)}")
+    for each in reach:
+        _check_shares(collection, each, "reach")
+    rising = np.any(reach[1:] > reach[:-1], axis=0)
+    if rising.any():
+        name = collection.name_of(int(np.argmax(rising)))
+        raise CollectionError(f"reach of {name} must not rise from level to level")
 
 
 def _check_rounds(collection: PairCollection) -> None:

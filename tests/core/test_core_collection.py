@@ -17,6 +17,7 @@ from estimation.core.draws import Sample, draw
 from estimation.core.evaluation import MeasureResult, evaluate
 from estimation.core.labels import LabelError, LabelRows
 from estimation.core.measures import MeasureError, parse_measure
+from estimation.core.outlook import Outlook
 from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
 from estimation.core.priors import make_prior
@@ -378,6 +379,14 @@ def sizes_with(collection: PairCollection, size: float, at: int = 1) -> dict[str
     return design_with(collection, size=np.where(np.arange(5) == at, size, before))
 
 
+def believed(collection: PairCollection, at: float) -> dict[str, object]:
+    return design_with(collection, belief=np.array([0.0, at, 0.5, 1.0, 1.0]))
+
+
+def expected(levels: list[int], *reach: list[float]) -> dict[str, object]:
+    return {"outlook": Outlook(np.array(levels, dtype=np.int64), np.array(reach))}
+
+
 BAD = {
     "topics must ascend: 't1'": lambda c: {"topics": ("t2", "t1", "t3")},
     "at least one topic": lambda c: {"topics": ()},
@@ -406,6 +415,25 @@ BAD = {
         c, size=np.where(np.arange(5) == c.parts[0].sample.pair[0], 0.0, 0.25)
     ),
     "numbers must count up from 1 as they come, not 2": lambda c: part_with(c, numbers="2"),
+    "a belief, not belief of shape (4,) for 5 pairs": lambda c: design_with(c, belief=np.ones(4)),
+    "belief of docno 'b' of topic 't1' must lie between 0 and 1, not nan": lambda c: believed(
+        c, np.nan
+    ),
+    "must lie between 0 and 1, not 1.5": lambda c: believed(c, 1.5),
+    "levels must ascend from 1 to at most 3, not []": lambda c: expected([]),
+    "levels must ascend from 1 to at most 3, not [0]": lambda c: expected([0], [0.5] * 5),
+    "levels must ascend from 1 to at most 3, not [4]": lambda c: expected([4], [0.5] * 5),
+    "levels must ascend from 1 to at most 3, not [2, 2]": lambda c: expected(
+        [2, 2], [0.5] * 5, [0.5] * 5
+    ),
+    "reach must be that of 2 levels, not of 1": lambda c: expected([1, 3], [0.5] * 5),
+    "a reach, not reach of shape (4,) for 5 pairs": lambda c: expected([1], [0.5] * 4),
+    "reach of docno 'a' of topic 't1' must lie between 0 and 1, not -0.5": lambda c: expected(
+        [2], [-0.5] * 5
+    ),
+    "reach of docno 'x' of topic 't2' must not rise from level to level": lambda c: expected(
+        [1, 3], [0.5] * 5, [0.5, 0.5, 0.5, 0.75, 0.5]
+    ),
     "labels.pair must lie between 0 and 4": lambda c: {
         "labels": LabelRows(c.labels.pair + 5, c.labels.grade)
     },

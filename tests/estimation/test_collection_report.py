@@ -11,8 +11,10 @@ from django.test import Client
 from django.urls import reverse
 
 from estimation import selectors
+from estimation.core.evaluation import Evaluation
 from estimation.core.later_runs import OF_ONE_RUN
 from estimation.core.pair_collection import PairCollection
+from estimation.core.pool import RankedLists
 from estimation.formats.collections import tables
 from estimation.formats.collections.files import read_collection
 from estimation.models import Draw, EstimateSet, Report, Round
@@ -187,8 +189,19 @@ def test_runs_of_the_pool_get_the_numbers_of_the_recompute(
         assert after.support.tolist() == before.support.tolist()
         assert after.by_topic.tolist() == before.by_topic.tolist()
         assert after.ranking.verdicts.tolist() == before.ranking.verdicts.tolist()
+    assert_the_same_alone(found, lists["run3"], outcome.evaluation)
     first.refresh_from_db()
     assert len(content_of(collection_report(first)).parts) == 1
+
+
+def assert_the_same_alone(found: PairCollection, run3: RankedLists, then: Evaluation) -> None:
+    """What is expected of pairs does not depend on which runs are asked for."""
+    now = found.evaluate({"run3": run3}, measures=found.measures)
+    for before, after in zip(then.results, now.results, strict=True):
+        at = before.runs.index("run3")
+        for field in OF_ONE_RUN:
+            told = getattr(before.estimate, field)[at], getattr(after.estimate, field)[0]
+            assert told[0] == told[1], (before.measure, field)
 
 
 @pytest.mark.slow

@@ -15,9 +15,10 @@ from django.core.management import CommandError, call_command
 from estimation import selectors
 from estimation.core import goals
 from estimation.core.collection import Collection
-from estimation.core.combining import Part
+from estimation.core.combining import Part, evaluate_together
 from estimation.core.designs import make_design
 from estimation.core.draws import draw
+from estimation.core.evaluation import evaluate
 from estimation.core.labels import LabelRows
 from estimation.core.measures import parse_measure
 from estimation.core.pair_collection import PairCollection
@@ -132,6 +133,29 @@ def test_the_numbers_are_those_of_the_core(folder: Path, name: str) -> None:
     assert found["effective_sample_size"] == result.effective_sample_size[0]
     assert found["lower_bound"] is False
     assert "differences" not in found
+
+
+@pytest.mark.parametrize(("name", "method", "seeds"), [
+    ("collection.zip", "poisson", "s"), ("together.zip", "iid", "st"),
+])  # fmt: skip
+def test_the_numbers_are_those_of_the_round(
+    folder: Path, name: str, method: str, seeds: str
+) -> None:
+    """Of one run alone, where the round had two: the file tells what it has to do with the rest."""
+    runs = [read_run(io.BytesIO(MATERIAL.runs[f"run{n}.run"]), Problems("")) for n in (1, 2)]
+    lists = {run.tag: run.lists for run in runs if run is not None}
+    pool = build_pool([f"t{n}" for n in range(1, 7)], lists, depth=12)
+    parts, labels = [drawn_for(pool, method, seed) for seed in seeds], loaded(folder / name).labels
+    asked = {"labels": labels, "measures": [DCG], "max_grade": 3}
+    if len(parts) == 1:
+        result = evaluate(pool, parts[0].design, parts[0].sample, **asked).results[0]
+    else:
+        result = evaluate_together(pool, parts, **asked).results[0]
+    for at, tag in enumerate(result.runs):
+        arguments = [folder / name, folder / f"{tag}.run", "--measure", "DCG@10"]
+        (found,) = json.loads(score(*arguments, "--format", "json").out)
+        for field in ("value", "low", "high", "se"):
+            assert found[field] == getattr(result.estimate, field)[at], (tag, field)
 
 
 def test_a_late_run_is_a_lower_bound_and_says_how_much_is_out_of_reach(folder: Path) -> None:

@@ -11,6 +11,7 @@ from estimation.core.draws import draw
 from estimation.core.pair_collection import PairCollection
 from estimation.formats.collections import pairs
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
+from estimation.formats.collections.outlooks import OUTLOOK
 from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
 from tests.formats.collection_files import (
     assert_read_back,
@@ -98,7 +99,7 @@ def test_rows_may_come_in_any_order() -> None:
 
     for content in (GOOD, GOOD_IID):
         mixed = content
-        for name in (PAIRS, INELIGIBLE, DRAWS, JUDGMENTS):
+        for name in (PAIRS, INELIGIBLE, DRAWS, JUDGMENTS, OUTLOOK):
             mixed = edited(mixed, name, shuffled)
         found, problems = read(mixed)
         assert problems.errors == []

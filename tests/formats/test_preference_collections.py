@@ -15,6 +15,7 @@ from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
 from estimation.formats.collections import pair_facts
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS, TooLargeError
+from estimation.formats.collections.outlooks import OUTLOOK
 from estimation.formats.collections.pairs import PAIRS
 from tests.formats.collection_files import (
     Change,
@@ -121,7 +122,7 @@ def test_a_bad_docno_is_named_by_its_column() -> None:
 def test_the_other_document_comes_later() -> None:
     topic, docno, other, *_ = rows_of(GOOD, PAIRS)[0]
     turned = repacked(GOOD, PAIRS, cell(2, 1, other))
-    for name in (PAIRS, DRAWS, JUDGMENTS):
+    for name in (PAIRS, DRAWS, JUDGMENTS, OUTLOOK):
         for number, row in enumerate(rows_of(turned, name), start=2):
             if row[0] == topic and row[2] == other and row[1] in (docno, other):
                 turned = repacked(turned, name, cell(number, 1, other))

@@ -47,11 +47,14 @@ def open_archive(file: IO[bytes], problems: Problems) -> zipfile.ZipFile:
 
     Raises `UnreadableError`, its problem recorded, when reading cannot go on.
     """
-    size = _checked_size(file, problems)
+    size, files = _checked_end(file, problems)
     try:
         archive = zipfile.ZipFile(file)
     except (*BROKEN, ValueError) as error:
         problems.fatal(None, "", f"expected a zip file: {str(error)[:200]}")
+    if len(archive.infolist()) != files:  # one that may be missing would be lost in silence
+        found = len(archive.infolist())
+        problems.fatal(None, "", f"expected a zip file of {files} files, as it says, found {found}")
     for entry in archive.infolist():
         limit = MAX_FACTS if entry.filename == FACTS else MAX_MEMBER
         plain = entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -68,14 +71,22 @@ def open_archive(file: IO[bytes], problems: Problems) -> zipfile.ZipFile:
     return archive
 
 
-def check_members(archive: zipfile.ZipFile, expected: Collection[str], problems: Problems) -> None:
-    """Refuse an archive that does not hold exactly these files."""
-    if sorted(entry.filename for entry in archive.infolist()) != sorted(expected):
-        problems.fatal(None, "", f"expected the files {', '.join(expected)} and no others")
+def check_members(
+    archive: zipfile.ZipFile,
+    expected: Collection[str],
+    problems: Problems,
+    *,
+    optional: Collection[str] = (),
+) -> None:
+    """Refuse an archive that does not hold exactly these files, each once, and perhaps others."""
+    found = [entry.filename for entry in archive.infolist()]
+    if sorted(found) != sorted([*expected, *(name for name in optional if name in found)]):
+        perhaps = f", perhaps {', '.join(optional)}," if optional else ""
+        problems.fatal(None, "", f"expected the files {', '.join(expected)}{perhaps} and no others")
 
 
-def _checked_size(file: IO[bytes], problems: Problems) -> int:
-    """Return the size of a file, whose list of contents is short enough for a few files."""
+def _checked_end(file: IO[bytes], problems: Problems) -> tuple[int, int]:
+    """Return the size of an archive, and of how many files it says it is: a few."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _MAX_DIRECTORY - _END_SIZE - _LOCATOR_SIZE))
     tail = file.read()
@@ -86,7 +97,7 @@ def _checked_size(file: IO[bytes], problems: Problems) -> int:
     length = int.from_bytes(tail[at + 12 : at + 16], "little")
     if length > _MAX_DIRECTORY or tail[max(0, at - _LOCATOR_SIZE) : at].startswith(_LOCATOR):
         problems.fatal(None, "", "expected a zip file of a few files")
-    return size
+    return size, int.from_bytes(tail[at + 10 : at + 12], "little")
 
 
 @contextmanager

@@ -12,6 +12,8 @@
     topic, docno, round, batch, count: what was drawn; more than once only with replacement.
 ``judgments.tsv.gz``
     topic, docno, grade: one row per judgment, whichever rounds drew the pair.
+``outlook.tsv.gz``
+    See `outlooks`. It is not there in collections of an earlier version.
 
 Where two documents at a time were judged, the docno of the other one, which is later in byte
 order, stands after the docno; the grade is 2 if the first is better, 0 if the other is, 1 if
@@ -41,6 +43,14 @@ from estimation.formats.collections.archive import (
     inside,
     write_members,
 )
+from estimation.formats.collections.outlooks import (
+    OUTLOOK,
+    Expected,
+    expected_columns,
+    expected_of,
+    outlook_rows,
+    read_outlook,
+)
 from estimation.formats.collections.pair_facts import (
     MAX_DRAWS,
     PairFacts,
@@ -54,7 +64,7 @@ from estimation.formats.collections.tables import PAIR, TWO, Table, share, table
 from judging.formats.problems import Problems
 
 PAIRS, INELIGIBLE = "pairs.tsv.gz", "ineligible.tsv.gz"
-MEMBERS = (FACTS, PAIRS, INELIGIBLE, DRAWS, JUDGMENTS)
+MEMBERS, OPTIONAL = (FACTS, PAIRS, INELIGIBLE, DRAWS, JUDGMENTS), (OUTLOOK,)
 MAX_SIZES = 40_000_000
 
 _SAME = 1e-9
@@ -64,12 +74,15 @@ def write_pairs(file: IO[bytes], collection: PairCollection) -> None:
     """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
     if len(collection) * len(collection.parts) > MAX_SIZES:
         raise TooLargeError(f"at most {MAX_SIZES} pairs times rounds")
-    tables: Mapping[str, tuple[Sequence[str], Iterable[Sequence[str | int | float]]]] = {
+    tables: dict[str, tuple[Sequence[str], Iterable[Sequence[str | int | float]]]] = {
         PAIRS: (("round", "size", "probability"), _pair_rows(collection)),
         INELIGIBLE: ((), keys(collection, np.flatnonzero(~collection.within_reach))),
         DRAWS: (("round", "batch", "count"), _draw_rows(collection)),
         JUDGMENTS: (("grade",), judgment_rows(collection)),
     }
+    columns = expected_columns(collection)
+    if columns:
+        tables[OUTLOOK] = tuple(columns), outlook_rows(collection, columns)
     key = TWO if collection.is_of_preferences else PAIR
     contents = {name: table_bytes(*table, key=key) for name, table in tables.items()}
     contents = {FACTS: facts_bytes(collection), **contents}
@@ -111,7 +124,7 @@ def read_pairs(
     Probabilities, draws and judgments must fit each other. Raises `UnreadableError`, its problem
     recorded, when reading cannot go on.
     """
-    check_members(archive, MEMBERS, problems)
+    check_members(archive, MEMBERS, problems, optional=OPTIONAL)
     with inside(problems, FACTS) as member:
         facts = read_facts(found, member)
     if facts is None:
@@ -123,8 +136,10 @@ def read_pairs(
     pairs = _merged(reading, tables) if problems.ok else None
     if pairs is None or not problems.ok:
         return None
+    expected = _expected(reading, tables, pairs)
     designs = [
-        _design(pairs, each, size) for each, size in zip(facts.rounds, pairs.size, strict=True)
+        _design(pairs, each, size, belief)
+        for each, size, belief in zip(facts.rounds, pairs.size, expected.beliefs, strict=True)
     ]
     _check_probabilities(reading, tables.pairs, pairs, designs)
     samples = _samples(reading, tables.draws, pairs, designs)
@@ -145,6 +160,7 @@ def read_pairs(
                 for design, sample, each in zip(designs, samples, facts.rounds, strict=True)
             ),
             seeds=tuple(each.seed for each in facts.rounds),
+            outlook=expected.outlook,
         )
     )
 
@@ -162,6 +178,7 @@ class _Tables:
     ineligible: Table
     draws: Table
     judgments: Table
+    outlook: Table | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,11 +201,13 @@ def _read_tables(reading: PairReading) -> _Tables:
     most = MAX_DRAWS if any(each.with_replacement for each in rounds) else 1
     drawn = number, whole("batch", 1, batches), whole("count", 1, most)
     key = TWO if reading.facts.of_preferences else PAIR
+    has_outlook = OUTLOOK in reading.archive.namelist()
     return _Tables(
         pairs=reading.table(PAIRS, number, share("size"), share("probability"), key=key),
         ineligible=reading.table(INELIGIBLE, key=key),
         draws=reading.table(DRAWS, *drawn, key=key),
         judgments=reading.judgments(key),
+        outlook=read_outlook(reading, len(rounds), key) if has_outlook else None,
     )
 
 
@@ -235,11 +254,30 @@ def _refuse_repeats(
         reading.error(table, row, "docno", f"expected {table.pair(row)} once, {found}")
 
 
-def _design(pairs: _Pairs, facts: RoundFacts, size: FloatArray) -> Design:
+def _expected(reading: PairReading, tables: _Tables, pairs: _Pairs) -> Expected:
+    """What was expected of the pairs of `tables.pairs`: of all of them, and of no others."""
+    table, rounds = tables.outlook, len(pairs.size)
+    if table is None:
+        return Expected((None,) * rounds, None)
+    reading.refuse_repeated_pairs(table)
+    place = reading.places(table, pairs)
+    foreign = ~np.isin(place, pairs.place)
+    reading.refuse(table, foreign, "docno", f"a pair of {PAIRS}", table.pair)
+    lost, rows = np.unique(pairs.place, return_index=True)
+    for row in rows[~np.isin(lost, place)].tolist():
+        message = f"expected {tables.pairs.pair(row)} in {OUTLOOK} as well, found nothing"
+        reading.error(tables.pairs, row, "docno", message)
+    return expected_of(table, place, pairs=len(pairs.topic), rounds=rounds)
+
+
+def _design(
+    pairs: _Pairs, facts: RoundFacts, size: FloatArray, belief: FloatArray | None
+) -> Design:
     per_topic = facts.design["method"] == "per-query"
     strata = len(np.unique(pairs.topic[size > 0.0])) if per_topic else 1
     settings: dict[str, Any] = dict(facts.design)
-    return Design(size=frozen(size), steps=frozen(facts.steps), strata=strata, **settings)
+    settings |= {"steps": frozen(facts.steps), "strata": strata, "belief": belief}
+    return Design(size=frozen(size), **settings)
 
 
 def _check_probabilities(

@@ -20,6 +20,7 @@ PAIR, TOPIC, TWO = ("topic", "docno"), ("topic",), ("topic", "docno", "other")
 """What the rows of a table are about: their first columns."""
 
 _BLOCK = 20_000  # rows
+_NUMBERS = 4  # in a row, if a table has as many rows as it may have
 _MAX_NUMBER = 40
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
@@ -29,12 +30,13 @@ _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 class Column:
     """A column of numbers: its name, what is expected in it, and how it is read.
 
-    `read` returns None for a text that is not as expected.
+    `read` returns None for a text that is not as expected. An `optional` column may be missing.
     """
 
     name: str
     expected: str
     read: Callable[[str], float | None]
+    optional: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,16 @@ def share(name: str) -> Column:
     return Column(name, "a number above 0 and at most 1", read)
 
 
+def fraction(name: str, *, optional: bool = False) -> Column:
+    """A column of numbers from 0 to 1."""
+
+    def read(text: str) -> float | None:
+        value = _decimal(text)
+        return value if value is not None and value <= 1.0 else None
+
+    return Column(name, "a number from 0 to 1", read, optional)
+
+
 def positive(name: str) -> Column:
     """A column of numbers above 0 and below 1e15."""
 
@@ -128,11 +140,11 @@ def table_bytes(
     Raises
     ------
     TooLargeError
-        If there are more rows than `most`, by default `MAX_ROWS`.
+        If there are more rows than `most`, by default `MAX_ROWS`, or fewer with many columns.
     ValueError
         For an id that no reader would take.
     """
-    limit = MAX_ROWS if most is None else most
+    limit = _most_rows(most, len(columns))
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     lines, packed = ["\t".join((*key, *columns))], []
     for number, row in enumerate(rows, start=1):
@@ -150,6 +162,12 @@ def table_bytes(
     return b"".join([*packed, packer.flush()])
 
 
+def _most_rows(most: int | None, columns: int) -> int:
+    """How many rows a table may have: fewer if there are many columns of numbers."""
+    rows = MAX_ROWS if most is None else most
+    return rows if columns <= _NUMBERS else rows * _NUMBERS // columns
+
+
 def read_table(
     file: BinaryFile,
     problems: Problems,
@@ -163,18 +181,27 @@ def read_table(
     """Read a table and return its good rows.
 
     `name` is that of its file; `topics` are the known topics; `most` is the number of rows there
-    may be, by default `MAX_ROWS`. Raises `UnreadableError`, its problem recorded, when reading
-    cannot go on.
+    may be, as in `table_bytes`. Raises `UnreadableError`, its problem recorded, when reading cannot
+    go on.
     """
-    reader = _Reader(problems, columns, topics, key, MAX_ROWS if most is None else most)
-    header = [*key, *(column.name for column in columns)]
     lines = filled(read_lines(file, problems))
     number, text = next(lines, (1, ""))
-    if text.split("\t") != header:
-        problems.fatal(number, "columns", f"expected the header {show(chr(9).join(header))}")
+    there = text.split("\t")
+    columns, every = _columns_of(there, columns), columns
+    if there != [*key, *(column.name for column in columns)]:
+        header = "\t".join([*key, *(column.name for column in every)])
+        perhaps = ", or a part of it" if any(column.optional for column in every) else ""
+        problems.fatal(number, "columns", f"expected the header {show(header)}{perhaps}")
+    reader = _Reader(problems, columns, topics, key, _most_rows(most, len(columns)))
     for number, text in lines:
         reader.read(number, text)
     return reader.table(name)
+
+
+def _columns_of(header: Sequence[str], columns: Sequence[Column]) -> Sequence[Column]:
+    """The columns that a table has; all that must be there are among them."""
+    names = frozenset(header)
+    return [column for column in columns if not column.optional or column.name in names]
 
 
 class _Reader:
