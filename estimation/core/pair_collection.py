@@ -54,7 +54,7 @@ class PairCollection(Collection):
         The seed of each round, where it may be known.
     outlook : KnownOutlook or None
         What the judgments let one expect of the N pairs, which intervals and verdicts take into
-        account; it rests on which runs returned what, which the collection does not tell. None in
+        account; it rests on which runs returned what, which the collection does not hold. None in
         collections of an earlier version: it is then fitted to the runs that are to be estimated.
     """
 
@@ -351,8 +351,8 @@ def _check_shares(collection: PairCollection, shares: FloatArray, what: str) -> 
         raise CollectionError(f"{what} of {name} must lie between 0 and 1, not {value!r}")
 
 
-def _check_outlook(collection: PairCollection, outlook: Outlook) -> None:
-    levels, reach = outlook.levels, outlook.reach
+def _check_outlook(collection: PairCollection, outlook: KnownOutlook) -> None:
+    levels, reach = outlook.levels, outlook.reached
     known = (levels >= 1) & (levels <= collection.max_grade)
     if not len(levels) or not known.all() or np.any(np.diff(levels) <= 0):
         rule = f"ascend from 1 to at most {collection.max_grade}"

@@ -41,8 +41,8 @@ from estimation.core.reach import Reach
 
 Numbers = TypeVar("Numbers", FloatArray, IntArray)
 
-# Of more entries than these, sums of random signs are added up instead; see `_gram`.
-MOST_ENTRIES, BUCKETS = 250_000, 4096
+# Of more uncertain pairs than these, sums with random signs are added up; see `_Rows.gram`.
+MOST_PAIRS, BUCKETS = 90_000, 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,8 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
         mean += each.by_topic(first)
     total = np.asarray(mean.sum(axis=0), dtype=np.float64)
     if drawn.counts is not None:
-        covariance = covariance - _of_means(drawn, mean, total)
+        topics = len(np.unique(pool.topic[factor > 0.0]))
+        covariance = covariance - _of_means(drawn, mean, topics)
     doubt = _doubt(rows, drawn, factor, total=reach.total_weights(measure))
     return Unseen(covariance, total, doubt)
 
@@ -135,13 +136,13 @@ def _factors(drawn: Drawn) -> FloatArray:
     return np.divide(1.0, expected, out=np.zeros_like(expected), where=expected > 0.0)
 
 
-def _of_means(drawn: Drawn, mean: FloatArray, total: FloatArray) -> FloatArray:
-    """What draws do not vary by: their mean, or the means of the topics that they are drawn in."""
-    draws = drawn.draws or 1
-    if not drawn.per_topic:
-        return np.multiply.outer(total, total) / draws
-    each = max(1.0, draws / max(1, int(np.count_nonzero(mean.any(axis=1)))))
-    return cross_product(sparse.csr_array(mean), np.full(len(mean), 1.0 / each))
+def _of_means(drawn: Drawn, mean: FloatArray, topics: int) -> FloatArray:
+    """What draws do not vary by: their mean, or those of the topics that they are drawn in."""
+    draws = float(drawn.draws or 1)
+    if drawn.per_topic:
+        return cross_product(sparse.csr_array(mean), np.full(len(mean), topics / draws))
+    total = mean.sum(axis=0)
+    return np.asarray(np.multiply.outer(total, total) / draws, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,12 +156,15 @@ class _Rows:
     entry : ndarray of int64, shape (e,)
         Entries of the pool.
     matrix : csr_array, shape (m, k)
+    are_many : bool
+        Whether very many pairs are uncertain, in rows or not: no matter which runs are asked for.
     """
 
     pool: Pool
     pair: IntArray
     entry: IntArray
     matrix: SparseMatrix
+    are_many: bool
 
     @classmethod
     def of(cls, reach: Reach, measure: Measure, wanted: BoolArray) -> "_Rows":
@@ -176,7 +180,8 @@ class _Rows:
         starts = np.flatnonzero(np.diff(pairs, prepend=-1))
         place = pool.run[entries], np.append(starts, len(pairs))
         matrix = sparse.csr_array((weights, *place), shape=(len(starts), len(pool.runs)))
-        return cls(pool, pairs[starts], entries, matrix)
+        are_many = bool(np.count_nonzero(wanted) > MOST_PAIRS)
+        return cls(pool, pairs[starts], entries, matrix, are_many)
 
     def times(self, utility: FloatArray) -> "_Rows":
         """The same, each entry multiplied by a number."""
@@ -199,12 +204,12 @@ class _Rows:
     def gram(self, factors: FloatArray) -> FloatArray:
         """sum_i factor_i y_ij y_il, shape (k, k).
 
-        Of very many entries, by their sums in buckets with random signs, which has this
+        Of very many pairs, by their sums in buckets with random signs, which has this
         expectation and, for every run and every difference of runs, a relative standard error of
         sqrt(2 / BUCKETS), 2.2 %, at most: what is near 0 stays near 0. Buckets and signs depend on
         the place of the pair in the pool alone.
         """
-        if self.matrix.nnz <= MOST_ENTRIES:
+        if not self.are_many:
             return cross_product(self.matrix, factors)
         mixed, runs = mixed_bits(self.pair), len(self.pool.runs)
         signed = np.where(mixed & np.uint64(1), 1.0, -1.0) * np.sqrt(factors)

@@ -17,7 +17,7 @@ from estimation.core.draws import Sample, draw
 from estimation.core.evaluation import MeasureResult, evaluate
 from estimation.core.labels import LabelError, LabelRows
 from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.outlook import Outlook
+from estimation.core.outlook import KnownOutlook
 from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
 from estimation.core.priors import make_prior
@@ -384,7 +384,7 @@ def believed(collection: PairCollection, at: float) -> dict[str, object]:
 
 
 def expected(levels: list[int], *reach: list[float]) -> dict[str, object]:
-    return {"outlook": Outlook(np.array(levels, dtype=np.int64), np.array(reach))}
+    return {"outlook": KnownOutlook(np.array(levels, dtype=np.int64), np.array(reach))}
 
 
 BAD = {

@@ -1,5 +1,7 @@
 """The model of grades: what it learns from the judgments, and what it leaves alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -131,13 +133,7 @@ def test_a_sample_without_pairs_has_an_outlook_too(pool: Pool) -> None:
 def test_judgments_beyond_the_prefix_have_no_influence(pool: Pool) -> None:
     grades = np.random.default_rng(7).integers(0, 2, len(pool))
     drawn = drawn_of(pool, 200)
-    kept = Drawn(
-        drawn.pair[::2],
-        drawn.inclusion,
-        drawn.expected,
-        drawn.probability[::2],
-        belief=drawn.belief,
-    )
+    kept = replace(drawn, pair=drawn.pair[::2], probability=drawn.probability[::2])
     labels = LabelRows(drawn.pair, grades[drawn.pair])
     found = outlook_of(pool, kept, labels, sampled=drawn.pair, max_grade=1)
     alone = LabelRows(kept.pair, grades[kept.pair])

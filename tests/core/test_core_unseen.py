@@ -135,7 +135,7 @@ def test_sums_of_random_signs_keep_variances_and_what_is_near_zero(monkeypatch) 
     outlook = KnownOutlook(np.array([1]), np.full((1, len(pool)), 0.2))
     reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
     exact = unseen.unseen(reach, drawn, outlook, measure=measure).covariance
-    monkeypatch.setattr(unseen, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(unseen, "MOST_PAIRS", 100)
     rough = unseen.unseen(reach, drawn, outlook, measure=measure).covariance
 
     def differences(covariance: np.ndarray) -> np.ndarray:

@@ -64,7 +64,7 @@ def within_reach(given: PairCollection) -> PairCollection:
         for part in given.parts
     )
     assert given.outlook is not None
-    outlook = replace(given.outlook, reach=kept(given.outlook.reach))
+    outlook = replace(given.outlook, reached=kept(given.outlook.reached))
     return replace(given, parts=parts, outlook=outlook)
 
 

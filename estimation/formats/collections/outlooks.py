@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from estimation.core.arrays import FloatArray, IntArray, frozen
-from estimation.core.outlook import Outlook
+from estimation.core.outlook import KnownOutlook
 from estimation.core.pair_collection import PairCollection
 from estimation.formats.collections.reading import Reading
 from estimation.formats.collections.rows import keys
@@ -31,7 +31,7 @@ class Expected:
     """What each of R rounds believed of N pairs, (N,) or None, and their outlook."""
 
     beliefs: tuple[FloatArray | None, ...]
-    outlook: Outlook | None
+    outlook: KnownOutlook | None
 
 
 def expected_columns(collection: PairCollection) -> dict[str, FloatArray]:
@@ -39,7 +39,7 @@ def expected_columns(collection: PairCollection) -> dict[str, FloatArray]:
     beliefs = [part.design.belief for part in collection.parts]
     columns = {_belief(n): each for n, each in enumerate(beliefs, start=1) if each is not None}
     if collection.outlook is not None:
-        levels, reach = collection.outlook.levels.tolist(), collection.outlook.reach
+        levels, reach = collection.outlook.levels.tolist(), collection.outlook.reached
         columns |= {_reach(level): each for level, each in zip(levels, reach, strict=True)}
     return columns
 
@@ -105,5 +105,5 @@ def expected_of(table: Table, place: IntArray, *, pairs: int, rounds: int) -> Ex
     reach = frozen(np.array([spread(_reach(level)) for level in levels]))
     return Expected(
         beliefs=tuple(spread(name) if name in table.numbers else None for name in beliefs),
-        outlook=Outlook(frozen(np.array(levels)), reach) if levels else None,
+        outlook=KnownOutlook(frozen(np.array(levels)), reach) if levels else None,
     )
