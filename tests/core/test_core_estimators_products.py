@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from estimation.core import products
-from estimation.core.estimators import importance_sampling
+from estimation.core.estimators import horvitz_thompson_poisson, importance_sampling
 from estimation.core.labels import PairLabels
 
 SHAPES = [(1, 1), (95, 47), (96, 48), (97, 49), (961, 5), (2000, 130)]
@@ -172,3 +172,19 @@ def test_contributions_of_strata_are_those_to_the_variance() -> None:
     expected = shares.sum(axis=0) ** 2 / (shares**2).sum(axis=0)
     assert contributions(sizes) == pytest.approx(expected, rel=1e-10)
     assert expected.max() <= sum(sizes)
+
+
+def kish(terms: np.ndarray) -> float:
+    return terms.sum() ** 2 / (terms**2).sum()
+
+
+def test_finds_that_carry_a_value_or_a_difference_are_counted_by_kish() -> None:
+    rows, rng = rows_of(60, 3, 0.8), np.random.default_rng(4)
+    chance, mean = 0.2 + 0.8 * rng.random(60), rng.integers(0, 3, 60).astype(float)
+    found = horvitz_thompson_poisson(rows, judged_once(mean), probability=chance)
+    added = rows.toarray() * (mean / chance)[:, None]
+    for j in range(3):
+        assert found.contributions[j, j] == close(kish(added[:, j] ** 2))
+        for other in set(range(3)) - {j}:
+            terms = (added[:, j] - added[:, other]) ** 2
+            assert found.contributions[j, other] == pytest.approx(kish(terms), rel=1e-9)

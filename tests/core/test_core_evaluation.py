@@ -14,13 +14,12 @@ from estimation.core.designs import Design, make_design
 from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample, draw, extra_labels
 from estimation.core.evaluation import Evaluation, MeasureResult, evaluate
-from estimation.core.labels import LabelError, LabelRows, pair_labels, select_rows
+from estimation.core.labels import LabelError, LabelRows, pair_labels
 from estimation.core.measures import Measure, parse_measure
 from estimation.core.outlook import outlook_of
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
 from estimation.core.simulation import Simulation, simulate, true_values
-from estimation.core.terms import linear_terms
 from estimation.core.unknown import Reason
 
 DCG, PRECISION = parse_measure("DCG@10"), parse_measure("P@5")
@@ -274,26 +273,6 @@ def test_effective_sample_size_by_hand(pool: Pool) -> None:
     shares = pool.weights(DCG, sample.pair).toarray() / sample.probability[:, None]
     expected = shares.sum(axis=0) ** 2 / (shares**2).sum(axis=0)
     assert campaign(pool).results[0].effective_sample_size == pytest.approx(expected)
-
-
-def kish(terms: np.ndarray) -> float:
-    return terms.sum() ** 2 / (terms**2).sum()
-
-
-def test_finds_that_carry_a_value_or_a_difference_are_counted_by_kish(pool: Pool) -> None:
-    sample = draw(pool, design_of(pool), seed="s")
-    grades = grades_of(pool)[sample.pair]
-    drawn = Drawn.of(pool, design_of(pool), sample, 3)
-    rows = select_rows(
-        LabelRows(sample.pair, grades), sampled=sample.pair, prefix=sample.pair, max_grade=3
-    )
-    found = drawn.estimates(linear_terms(pool, DCG, pairs=sample.pair, rows=rows))["ht"]
-    added = pool.weights(DCG, sample.pair).toarray() * (grades / sample.probability)[:, None]
-    for j in range(3):
-        assert found.contributions[j, j] == pytest.approx(kish(added[:, j] ** 2))
-        for other in set(range(3)) - {j}:
-            terms = (added[:, j] - added[:, other]) ** 2
-            assert found.contributions[j, other] == pytest.approx(kish(terms))
 
 
 def test_no_interval_reaches_below_zero(pool: Pool) -> None:

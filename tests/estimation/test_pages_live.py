@@ -9,7 +9,7 @@ from estimation import selectors
 from estimation.models import EstimateSet, Report, Round
 from estimation.services import files
 from judging.models import Campaign, WorkerHeartbeat
-from tests.support import evaluation, factories
+from tests.support import evaluation, factories, unknown
 from tests.support.pages import (
     HTMX,
     TABS,
@@ -105,8 +105,13 @@ def test_a_poll_brings_the_head_after_a_judgment_and_the_table_after_a_batch(
     assert "live-body" in organizer.get(there, seen, headers=HTMX).content.decode()
 
 
-def test_two_runs_are_compared(judged: Round, campaign: Campaign, organizer: Client) -> None:
-    table = selectors.ranking_table(judged)
+def test_two_runs_are_compared(
+    campaign: Campaign, organizer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = evaluation.drawn(campaign)
+    unknown.patch(monkeypatch)
+    evaluation.judge(campaign, 45)
+    table = selectors.ranking_table(row)
     assert table is not None
     found = selectors.compare(table, "run1", "run4")
     assert found is not None

@@ -138,6 +138,7 @@ def test_the_digest_covers_what_is_not_known_and_is_as_before_where_all_is_known
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = evaluation.drawn(campaign)
+    unknown.patch(monkeypatch)
     evaluation.judge(campaign, 45)
     names = [name for name, _ in _numbers(row)]
     assert not [name for name in names if "unknown" in name]

@@ -131,8 +131,6 @@ def test_runs_of_the_pool_get_the_numbers_of_the_round(kind: str) -> None:
         assert differing(then, now) == set(), tags
 
 
-
-
 @pytest.mark.parametrize("method", ["poisson", "iid", "per-query"])
 def test_a_run_that_lacks_topics_gets_the_numbers_of_the_round_alone(method: str) -> None:
     pool, given = round_of(method)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from estimation.core.evaluation import Evaluation, MeasureResult
-from estimation.core.unknown import Reason
+from estimation.core.unknown import Reason, all_known
 from estimation.services import estimates
 
 
@@ -18,7 +18,7 @@ def patch(
     differences: Iterable[tuple[str, str]] = (),
     reason: Reason = Reason.TOO_LITTLE,
 ) -> None:
-    """From now on some values and differences are not known, under every measure."""
+    """From now on these values and differences are not known, and all others are."""
     found = estimates._evaluate
     monkeypatch.setattr(
         estimates, "_evaluate", told(found, values or {}, list(differences), reason)
@@ -49,12 +49,12 @@ def _less(
 ) -> MeasureResult:
     estimators = {}
     for name, each in result.estimators.items():
-        unknown = each.unknown.copy()
+        unknown = all_known(len(result.runs))
         for tag, why in values.items():
             unknown[result.runs.index(tag)] = why
         estimators[name] = replace(each, unknown=unknown)
     ranking, count = result.ranking, len(result.runs)
-    unknown, verdicts = ranking.unknown.copy(), ranking.verdicts.copy()
+    unknown, verdicts = all_known(count, count), ranking.verdicts.copy()
     adjusted = ranking.adjusted_p.copy()
     for pair in differences:
         i, j = map(result.runs.index, pair)
