@@ -1,6 +1,6 @@
 """What may be concluded from a ranking, in words.
 
-Everything said as sure is a verdict: Holm's procedure over all pairs of runs, or bounds that hold
+Everything said as sure is a verdict: a step-down test over all pairs of runs, or bounds that hold
 for all of them at once, keep the probability of any false one at 5 %. Everything else is called
 open. Nothing rests on a value or a difference that is not known; such ones are counted, with the
 reason.

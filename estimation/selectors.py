@@ -287,8 +287,8 @@ def _as_good_as_leader(shown: EstimateSet, measure: str, order: Sequence[str]) -
 class Pairwise:
     """Comparisons of every two runs; rows and columns in the order of ``runs``.
 
-    ``verdicts``: 1 where the row's run is surely better, -1 surely worse, 0 undecided (Holm over
-    all pairs). ``margin``: half width of the 95 % interval of one difference taken alone.
+    ``verdicts``: 1 where the row's run is surely better, -1 surely worse, 0 undecided (over
+    all pairs at once). ``margin``: half width of the 95 % interval of one difference taken alone.
     ``unknown``: why a difference is not known, a `Reason`. ``by_topic``: what each of ``topics``
     (a row) contributes to the runs' values; old estimates name none: they are all of the campaign,
     in the pool's order.
