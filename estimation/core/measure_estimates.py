@@ -14,6 +14,7 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, MeasureError
 from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
+from estimation.core.ratio_knowledge import RatioKnowledge, ratio_knowledge
 from estimation.core.ratios import estimate_ratios
 from estimation.core.terms import Terms, linear_terms
 from estimation.core.unseen import Unseen, unseen, unseen_residuals
@@ -43,6 +44,7 @@ class Found:
     ratio_bias: FloatArray | None = None
     relevant_found: IntArray | None = None
     guarantee: Guarantee | None = None
+    ratio_knowledge: RatioKnowledge | None = None
 
 
 def find(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure, question: Question) -> Found:
@@ -57,7 +59,7 @@ def find(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure, question: 
     if measure.family == "query":
         raise MeasureError(f"{measure} is estimated from rounds of whole topics only")
     if measure.family == "ratio":
-        return _ratio(pool, drawn, rows, measure)
+        return _ratio(pool, drawn, rows, measure, question.outlook)
     return _linear(pool, drawn, rows, measure, question)
 
 
@@ -115,7 +117,7 @@ def _difference(
     )
 
 
-def _ratio(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure) -> Found:
+def _ratio(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure, outlook: Outlook) -> Found:
     found = estimate_ratios(pool, measure, drawn=drawn, rows=rows)
     return Found(
         estimates={"ht": found.estimate},
@@ -125,4 +127,5 @@ def _ratio(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure) -> Found
         noise_measured=found.noise_measured,
         ratio_bias=found.bias,
         relevant_found=found.found,
+        ratio_knowledge=ratio_knowledge(pool, measure, drawn=drawn, outlook=outlook, found=found),
     )
