@@ -33,6 +33,7 @@ from estimation.core.measures import (
 from estimation.core.outlook import Outlook, fit_outlook
 from estimation.core.pool import Pool
 from estimation.core.ranks import Ranking, rank_runs
+from estimation.core.ratio_knowledge import RatioKnowledge
 from estimation.core.reach import Reach
 from estimation.core.slack import slack
 from estimation.core.uncertainty import (
@@ -326,7 +327,14 @@ def _evaluate_measure(
     found = find(reach, drawn, rows, measure, question)
     highest = measure.largest_value(max_grade=question.max_grade, depth=pool.depth)
     estimators = {
-        name: _with_intervals(estimate, found.unseen.get(name), drawn, confidence, highest)
+        name: _with_intervals(
+            estimate,
+            found.unseen.get(name),
+            drawn,
+            confidence,
+            highest,
+            ratios=found.ratio_knowledge,
+        )
         for name, estimate in found.estimates.items()
     }
     shown = estimators[found.primary]
@@ -402,17 +410,24 @@ def _with_intervals(
     drawn: Drawn,
     confidence: float,
     highest: float,
+    *,
+    ratios: RatioKnowledge | None = None,
 ) -> EstimatorResult:
     runs, value = len(estimate.value), estimate.value
     expected = None if unseen is None else unseen.covariance + estimate.noise
+    finds = estimate.contributions
+    if ratios is not None:
+        expected, finds = ratios.expected + estimate.noise, ratios.finds
     variance = variances(estimate.covariance, expected)
-    difference_df = freedom(estimate.contributions, expected)
+    difference_df = freedom(finds, expected)
     student = student_intervals(
         value, variance=variance, df=np.diag(difference_df), confidence=confidence
     )
     low, high = student.low, student.high
     unknown, difference_unknown = all_known(runs), all_known(runs, runs)
-    if unseen is not None and expected is not None:
+    if ratios is not None:
+        unknown, difference_unknown = ratios.unknown, ratios.difference_unknown
+    elif unseen is not None and expected is not None:
         unknown = unknown_values(unseen.doubt)
         difference_unknown = unknown_differences(
             value, estimate.covariance, expected, estimate.contributions

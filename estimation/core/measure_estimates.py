@@ -14,6 +14,7 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, MeasureError
 from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
+from estimation.core.ratio_knowledge import RatioKnowledge, ratio_knowledge
 from estimation.core.ratios import estimate_ratios
 from estimation.core.reach import Reach
 from estimation.core.terms import Terms, linear_terms
@@ -44,6 +45,7 @@ class Found:
     ratio_bias: FloatArray | None = None
     relevant_found: IntArray | None = None
     guarantee: Guarantee | None = None
+    ratio_knowledge: RatioKnowledge | None = None
 
 
 def find(
@@ -60,7 +62,7 @@ def find(
     if measure.family == "query":
         raise MeasureError(f"{measure} is estimated from rounds of whole topics only")
     if measure.family == "ratio":
-        return _ratio(reach.pool, drawn, rows, measure)
+        return _ratio(reach.pool, drawn, rows, measure, question.outlook)
     return _linear(reach, drawn, rows, measure, question)
 
 
@@ -119,7 +121,7 @@ def _difference(
     )
 
 
-def _ratio(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure) -> Found:
+def _ratio(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure, outlook: Outlook) -> Found:
     found = estimate_ratios(pool, measure, drawn=drawn, rows=rows)
     return Found(
         estimates={"ht": found.estimate},
@@ -129,4 +131,5 @@ def _ratio(pool: Pool, drawn: Drawn, rows: LabelRows, measure: Measure) -> Found
         noise_measured=found.noise_measured,
         ratio_bias=found.bias,
         relevant_found=found.found,
+        ratio_knowledge=ratio_knowledge(pool, measure, drawn=drawn, outlook=outlook, found=found),
     )

@@ -17,6 +17,7 @@ from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
 from estimation.core.ratio_lines import Draws, Frame, Gains, Line, Numerator, denominator
 from estimation.core.simulation import true_topic_values, true_values
+from estimation.core.unknown import Reason
 from tests.core.ratio_pools import (
     AP,
     EXACT,
@@ -331,12 +332,24 @@ def test_a_topic_without_relevant_documents_counts_zero(pool: Pool) -> None:
         assert found.relevant_found[3] == 0
 
 
-def test_nothing_relevant_at_all_leaves_everything_open(pool: Pool) -> None:
+def test_where_nothing_relevant_was_found_everything_is_withheld(pool: Pool) -> None:
     for method in METHODS:
         for found in results(pool, method, grades=np.zeros(len(pool), dtype=np.int64)):
             assert found.estimate.value.tolist() == [0.0] * 3
-            assert found.estimate.low.tolist() == [0.0] * 3
-            assert found.estimate.high.tolist() == [1.0] * 3
+            assert found.estimate.unknown.tolist() == [Reason.FEW_RELEVANT] * 3
+            others = ~np.eye(3, dtype=bool)
+            assert np.all(found.ranking.unknown[others] == Reason.FEW_RELEVANT)
+            assert not found.ranking.verdicts.any()
+
+
+def test_where_every_find_was_certain_what_may_be_missing_counts(pool: Pool) -> None:
+    """No squares of uncertain finds, but the outlook expects more among the uncertain pairs."""
+    design = design_for(pool, "poisson")
+    certain = design.inclusion() >= 1.0
+    for found in results(pool, "poisson", grades=np.where(certain, grades_of(pool), 0)):
+        assert np.all(np.diag(found.estimate.covariance) == 0.0)
+        shown = found.estimate.unknown == Reason.KNOWN
+        assert np.all(found.estimate.se[shown] > 0.0)
 
 
 def test_ratios_are_never_more_than_one(pool: Pool) -> None:

@@ -1,0 +1,193 @@
+"""Ratio measures: what is expected of their errors, and when they are withheld."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from estimation.core import measure_estimates
+from estimation.core.drawn import Drawn
+from estimation.core.draws import draw
+from estimation.core.estimators import horvitz_thompson_poisson
+from estimation.core.evaluation import MeasureResult, evaluate
+from estimation.core.labels import LabelRows, PairLabels
+from estimation.core.measures import Measure
+from estimation.core.outlook import Outlook
+from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.ratio_knowledge import _AtOutlook
+from estimation.core.ratio_lines import Frame, Gains, Line
+from estimation.core.ratios import _stored
+from estimation.core.simulation import true_values
+from estimation.core.unknown import Reason
+from tests.core.ratio_pools import (
+    AP,
+    EXACT,
+    RATIOS,
+    design_for,
+    grades_of,
+    pool_with,
+    results,
+    three_runs,
+)
+
+# ------------------------------------------------------------------------- expected covariance
+
+
+@pytest.fixture
+def tiny() -> Pool:
+    return pool_with(["one", "two"], depth=1)
+
+
+def outlook_for(pool: Pool) -> Outlook:
+    chance = np.random.default_rng(3).uniform(0.05, 0.9, len(pool))
+    return Outlook(np.array([1, 2, 3]), chance * np.array([[1.0], [0.6], [0.2]]))
+
+
+def drawn_for(pool: Pool) -> Drawn:
+    inclusion = np.random.default_rng(4).uniform(0.1, 1.0, len(pool))
+    inclusion[::5] = 1.0
+    none = np.zeros(0, dtype=np.int64)
+    return Drawn(none, inclusion, inclusion, np.zeros(0))
+
+
+def pair_by_pair(pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> np.ndarray:
+    """sum_i (1 - pi) / pi E[z z'], the mean over the grades of every pair, without the factor."""
+    everything, best = np.arange(len(pool)), measure.utilities(np.array([0, 1, 2, 3]))
+    levels = np.flatnonzero(np.diff(best) > 0.0)
+    gains = Gains(np.diff(best)[levels], outlook.reach[levels], everything, np.ones(len(pool)))
+    line = Line.of(Frame.of(pool, measure, gains, None), measure)
+    shares, total = outlook.shares(everything), 0.0
+    for grade, share in enumerate(shares):
+        reached = np.tile((levels + 1 <= grade).astype(float)[:, None], len(pool))
+        z = line.moved(everything, reached)
+        total = total + (z.T * ((1.0 / drawn.inclusion - 1.0) * share)) @ z
+    return np.asarray(total)
+
+
+@pytest.mark.parametrize("measure", RATIOS, ids=str)
+def test_expected_covariance_is_that_of_every_pair_and_grade(tiny: Pool, measure) -> None:
+    outlook, drawn = outlook_for(tiny), drawn_for(tiny)
+    at = _AtOutlook.of(tiny, measure, drawn, outlook)
+    far = replace(at, factor=at.factor * 1e-9)  # so that the factor for large errors is 1
+    expected = pair_by_pair(tiny, measure, drawn, outlook)
+    assert far.covariance(measure) * 1e9 == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert np.all(np.diag(at.covariance(measure)) > np.diag(expected))
+
+
+def test_expected_covariance_is_what_squares_are_on_average() -> None:
+    """Over every sample: of pairs whose grades are known, with slopes that do not vary."""
+    z = np.random.default_rng(5).normal(size=(7, 3))
+    inclusion = np.array([0.3, 0.6, 1.0, 0.5, 0.4, 0.7, 0.2])
+    mean = 0.0
+    for taken in product([False, True], repeat=7):
+        chance = float(np.prod(np.where(taken, inclusion, 1.0 - inclusion)))
+        pairs = np.flatnonzero(taken)
+        labels = PairLabels(
+            np.ones(len(pairs)), np.ones(len(pairs), dtype=np.int64), np.zeros(len(pairs)), False
+        )
+        found = horvitz_thompson_poisson(_stored(z[pairs]), labels, probability=inclusion[pairs])
+        mean = mean + chance * found.covariance
+    assert mean == pytest.approx((z.T * (1.0 / inclusion - 1.0)) @ z, **EXACT)
+
+
+# -------------------------------------------------------------------- values do not depend on it
+
+
+def test_no_outlook_changes_a_value() -> None:
+    pool = three_runs()
+    design = design_for(pool, "poisson", budget=150)
+    sample = draw(pool, design, seed="values")
+    rows = LabelRows(sample.pair, grades_of(pool)[sample.pair])
+    seen = [
+        evaluate(
+            pool, design, sample, labels=rows, measures=RATIOS, max_grade=3, outlook=outlook
+        ).results
+        for outlook in (None, outlook_for(pool))
+    ]
+    for fitted, other in zip(*seen, strict=True):
+        assert fitted.estimate.value.tolist() == other.estimate.value.tolist()
+        assert fitted.estimate.covariance.tolist() == other.estimate.covariance.tolist()
+        assert fitted.by_topic.tolist() == other.by_topic.tolist()
+
+
+def test_nothing_is_withheld_of_a_census() -> None:
+    pool = three_runs()
+    for found in results(pool, "poisson", budget=len(pool)):
+        assert not found.estimate.unknown.any()
+        assert not found.ranking.unknown.any()
+
+
+# -------------------------------------------------------------------------- few relevant documents
+
+TOPICS = [f"t{number:03d}" for number in range(120)]
+FEW, TRIALS = 4, 30
+
+
+def few_relevant() -> tuple[Pool, np.ndarray]:
+    """Eight runs of different depths of interest; in each of 120 topics 4 of 40 are relevant."""
+    rng = np.random.default_rng(8)
+    relevant = np.array([rng.permutation(40)[:FEW] for _ in TOPICS])
+    runs = {}
+    for number in range(8):
+        docnos = []
+        for found in relevant:
+            score = rng.normal(size=40)
+            score[found] += 2.0 * (number % 4) / 3.0
+            docnos += [f"d{each:02d}".encode() for each in np.argsort(-score)]
+        bounds = np.arange(0, len(docnos) + 1, 40)
+        runs[f"run {number}"] = RankedLists(tuple(TOPICS), bounds, np.array(docnos))
+    pool = build_pool(TOPICS, runs, depth=40)
+    document = np.array([int(docno[1:]) for docno in pool.docno.tolist()])
+    return pool, (relevant[pool.topic] == document[:, None]).any(axis=1).astype(np.int64)
+
+
+def told(pool: Pool, grades: np.ndarray, budget: int, trials: int = TRIALS) -> tuple[float, float]:
+    """Share of the values shown whose interval is false, and of trials with a false verdict."""
+    design = design_for(pool, "poisson", budget=budget)
+    truth = true_values(pool, grades=grades, measure=AP)
+    order = np.sign(np.subtract.outer(truth, truth))
+    shown = missed = false = 0
+    for trial in range(trials):
+        found = of_trial(pool, design, grades, f"few {trial}")
+        known = found.estimate.unknown == Reason.KNOWN
+        inside = (found.estimate.low <= truth) & (truth <= found.estimate.high)
+        shown, missed = shown + known.sum(), missed + (known & ~inside).sum()
+        said = found.ranking.verdicts
+        false += bool(np.any((said != 0) & (said != order)))
+    return missed / max(shown, 1), false / trials
+
+
+def of_trial(pool: Pool, design, grades: np.ndarray, seed: str) -> MeasureResult:
+    sample = draw(pool, design, seed=seed)
+    labels = LabelRows(sample.pair, grades[sample.pair])
+    return evaluate(pool, design, sample, labels=labels, measures=[AP], max_grade=1).results[0]
+
+
+def test_little_that_is_false_is_told_where_few_relevant_documents_were_found(monkeypatch) -> None:
+    """The twin goes by the squares of what was found and withholds nothing."""
+    pool, grades = few_relevant()
+    missed, false = told(pool, grades, 500)
+    assert missed <= 0.10
+    assert false <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / TRIALS)
+
+    monkeypatch.setattr(measure_estimates, "ratio_knowledge", lambda *_, **__: None)
+    missed, false = told(pool, grades, 500)
+    assert missed > 0.3
+    assert false > 0.3
+
+
+def test_ratios_are_shown_where_enough_was_found() -> None:
+    pool, grades = few_relevant()
+    design = design_for(pool, "poisson", budget=int(0.9 * len(pool)))
+    found = of_trial(pool, design, grades, "enough")
+    assert not found.estimate.unknown.any()
+    assert found.ranking.verdicts.any()
+
+
+def test_reasons_have_the_shapes_of_what_they_are_about() -> None:
+    found = results(three_runs(), "poisson", budget=60)[0]
+    assert found.estimate.unknown.shape == (3,)
+    assert np.array_equal(found.ranking.unknown, found.ranking.unknown.T)
+    assert not np.diag(found.ranking.unknown).any()
+    assert not found.ranking.verdicts[found.ranking.unknown != Reason.KNOWN].any()
