@@ -146,7 +146,8 @@ class _AtOutlook:
     @classmethod
     def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> "_AtOutlook":
         gain = np.diff(measure.utilities(outlook.grades))
-        reach, gain = outlook.reach[gain > 0.0], gain[gain > 0.0]
+        reach = outlook.reach(np.arange(len(pool))) * (drawn.inclusion > 0.0)
+        reach, gain = reach[gain > 0.0], gain[gain > 0.0]
         gains = Gains(gain, reach, np.arange(len(pool)), np.ones(len(pool)))
         line = Line.of(Frame.of(pool, measure, gains, None), measure)
         place = line.frame.place, line.frame.cell % line.frame.runs

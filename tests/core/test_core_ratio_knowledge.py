@@ -13,7 +13,7 @@ from estimation.core.estimators import horvitz_thompson_poisson
 from estimation.core.evaluation import MeasureResult, evaluate
 from estimation.core.labels import LabelRows, PairLabels
 from estimation.core.measures import Measure
-from estimation.core.outlook import Outlook
+from estimation.core.outlook import KnownOutlook
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.ratio_knowledge import _AtOutlook
 from estimation.core.ratio_lines import Frame, Gains, Line
@@ -39,9 +39,9 @@ def tiny() -> Pool:
     return pool_with(["one", "two"], depth=1)
 
 
-def outlook_for(pool: Pool) -> Outlook:
+def outlook_for(pool: Pool) -> KnownOutlook:
     chance = np.random.default_rng(3).uniform(0.05, 0.9, len(pool))
-    return Outlook(np.array([1, 2, 3]), chance * np.array([[1.0], [0.6], [0.2]]))
+    return KnownOutlook(np.array([1, 2, 3]), chance * np.array([[1.0], [0.6], [0.2]]))
 
 
 def drawn_for(pool: Pool) -> Drawn:
@@ -51,11 +51,11 @@ def drawn_for(pool: Pool) -> Drawn:
     return Drawn(none, inclusion, inclusion, np.zeros(0))
 
 
-def pair_by_pair(pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> np.ndarray:
+def pair_by_pair(pool: Pool, measure: Measure, drawn: Drawn, outlook: KnownOutlook) -> np.ndarray:
     """sum_i (1 - pi) / pi E[z z'], the mean over the grades of every pair, without the factor."""
     everything, best = np.arange(len(pool)), measure.utilities(np.array([0, 1, 2, 3]))
     levels = np.flatnonzero(np.diff(best) > 0.0)
-    gains = Gains(np.diff(best)[levels], outlook.reach[levels], everything, np.ones(len(pool)))
+    gains = Gains(np.diff(best)[levels], outlook.reached[levels], everything, np.ones(len(pool)))
     line = Line.of(Frame.of(pool, measure, gains, None), measure)
     shares, total = outlook.shares(everything), 0.0
     for grade, share in enumerate(shares):
