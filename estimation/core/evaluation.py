@@ -417,10 +417,11 @@ def _with_intervals(
 ) -> EstimatorResult:
     runs, value = len(estimate.value), estimate.value
     expected = None if unseen is None else unseen.covariance + estimate.noise
+    finds = estimate.contributions
     if ratios is not None:
-        expected = ratios.expected + estimate.noise
+        expected, finds = ratios.expected + estimate.noise, ratios.finds
     variance = variances(estimate.covariance, expected)
-    difference_df = freedom(estimate.contributions, expected)
+    difference_df = freedom(finds, expected)
     student = student_intervals(
         value, variance=variance, df=np.diag(difference_df), confidence=confidence
     )

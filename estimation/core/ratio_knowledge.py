@@ -67,11 +67,15 @@ class RatioKnowledge:
         assessors.
     unknown, difference_unknown : ndarray of int8, shapes (k,) and (k, k)
         A `Reason` each.
+    finds : ndarray of float64, shape (k, k)
+        Finds that carry each value and difference, at least 1: without any, a variance is the
+        expected one, and no noisier for that.
     """
 
     expected: FloatArray
     unknown: Reasons
     difference_unknown: Reasons
+    finds: FloatArray
 
 
 def ratio_knowledge(
@@ -103,6 +107,7 @@ def ratio_knowledge(
         expected=expected,
         unknown=_reasons(biased | _vague_values(found, expected)),
         difference_unknown=_reasons(unclear),
+        finds=np.maximum(found.estimate.contributions, 1.0),
     )
 
 

@@ -27,7 +27,7 @@ Numerators (of Rprec: for a known R) and counts are unbiased; ratios are not, an
 a rule. Their bias to second order, -Cov(z, D)/D with z as below and D the denominator, for nDCG
 also what the curve of G adds, is estimated pair by pair and taken off, of each topic at most the
 whole ratio. TREC-8, 129 runs, 50 topics, depth 100 (108 819 pairs), size by AP and the rank prior,
-Poisson, means over the runs and 24 campaigns:
+Poisson, means over the runs and 24 campaigns; coverage by the covariance below alone:
 
 ======== ======= ============ ============= ============= =========
 measure  judged  plain bias   bias left     sd            coverage
@@ -43,11 +43,11 @@ Rprec    10 000  0.0040       -0.0016       0.0067        95 %
 nDCG@10  5 000   0.0003       -0.0003       0.0173        94 %
 ======== ======= ============ ============= ============= =========
 
-So below some 30 relevant documents found per topic (20 at 5 000, 31 at 10 000) intervals of AP and
-nDCG are too short, and where the correction is not small against the standard error, as much again
-may be left. With 15 runs instead of 129, at 30 % of their pairs, coverage is 89 to 92 %. Draws
-with replacement whose Q has no `eps` almost never reach deep pairs: 10 000 draws (4 508 pairs)
-leave a bias of 0.019 in AP at an sd of 0.012, coverage 41 %.
+So below some 30 relevant documents found per topic (20 at 5 000, 31 at 10 000) that covariance is
+too small for AP and nDCG, and where the correction is not small against the standard error, as much
+again may be left. Intervals and verdicts go by what may have been missed as well, and are withheld
+where that is too much: `ratio_knowledge`. Draws with replacement whose Q has no `eps` almost never
+reach deep pairs: 10 000 draws (4 508 pairs) leave a bias of 0.019 in AP at an sd of 0.012.
 
 Draws with replacement are estimated from the distinct pairs: how often a pair came carries no
 information, and 1/pi tends to 1 as the draws become many, the mean over draws does not.
