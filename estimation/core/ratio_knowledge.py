@@ -30,8 +30,8 @@ Withheld is (`Reason.FEW_RELEVANT`)
 * a difference whose left bias is larger than `MOST_BIAS_OF_DIFFERENCE` standard errors, or whose
   standard error is a large share of the mean of the two values.
 
-No estimated value depends on any of this, so that it biases none; what is withheld does depend on the
-judgments, through the outlook and the values.
+No estimated value depends on any of this, so that it biases none; what is withheld does
+depend on the judgments, through the outlook and the values.
 """
 
 from dataclasses import dataclass
