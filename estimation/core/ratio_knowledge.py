@@ -9,14 +9,14 @@ has its expected utility, and the variance of the sum of z_i, with z as in `rati
 D_x the denominator of the topic. The last factor is for what a linearization leaves out. A ratio of
 estimates errs by about the relative variance v of the denominator more than its tangent does, and
 p = 1; the numerator of AP is a sum of products of two estimates, whose relative variance is
-(1 + v)^2 - 1, and p = 2. On TREC-8 and DL 2019 differences of AP had 1.2 times the variance of the
-tangent where v was 0.1, twice where it was 0.5, three times from 1.5 on.
+(1 + v)^2 - 1, and p = 2. On TREC-8 and DL 2019 differences of AP had 1.2 to 2 times the variance of
+the tangent where v was 0.1 to 0.2, 1.7 to 2.1 times at 0.5, and 2 to 3.4 times above 1.4.
 
 Bias. What is taken off a ratio (`RatioEstimate.bias`) rests on the documents found, of which the
 unlikely ones are too few as a rule, so that it is too small. The expected second-order bias of a
 topic, -Cov(z, D) / D at the outlook, is too large where v is not small, because the series does not
-converge there; divided by 1 + 2 v it was 0.8 to 1.3 times the bias before correction on TREC-8, 1.3
-to 1.8 times on DL 2019 (AP, Rprec; budgets of 1 to 20 % of the pool). What it leaves over after
+converge there; divided by 1 + 2 v it was 0.9 to 1.8 times the bias before correction for AP and 0.7
+to 2.0 times for Rprec (the same collections, 1 to 20 % of the pool). What it leaves over after
 the correction, l_j for run j, is added to the variances as l_j l_l: the errors of a value then have
 the root mean square sqrt(E_jj + l_j^2), and the difference of two runs gets the difference of their
 biases. Unless every pair is certain, a value is moreover never taken for more exact than `INEXACT`
@@ -30,7 +30,8 @@ Withheld is (`Reason.FEW_RELEVANT`)
 * a difference whose left bias is larger than `MOST_BIAS_OF_DIFFERENCE` standard errors, or whose
   standard error is a large share of the mean of the two values.
 
-No estimated value depends on any of this. A verdict can only be taken back by it, never made.
+No estimated value depends on any of this, so that it biases none; what is withheld does
+depend on the judgments, through the outlook and the values.
 """
 
 from dataclasses import dataclass

@@ -167,14 +167,23 @@ def of_trial(pool: Pool, design, grades: np.ndarray, seed: str) -> MeasureResult
 def test_little_that_is_false_is_told_where_few_relevant_documents_were_found(monkeypatch) -> None:
     """The twin goes by the squares of what was found and withholds nothing."""
     pool, grades = few_relevant()
-    missed, false = told(pool, grades, 500)
-    assert missed <= 0.10
+    missed, false = told(pool, grades, 1000)
+    assert missed <= 0.15
     assert false <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / TRIALS)
 
     monkeypatch.setattr(measure_estimates, "ratio_knowledge", lambda *_, **__: None)
-    missed, false = told(pool, grades, 500)
-    assert missed > 0.3
-    assert false > 0.3
+    missed, false = told(pool, grades, 1000)
+    assert missed > 0.5
+    assert false > 0.15
+
+
+def test_everything_is_withheld_where_hardly_anything_was_found() -> None:
+    pool, grades = few_relevant()
+    design = design_for(pool, "poisson", budget=300)
+    for trial in range(10):
+        found = of_trial(pool, design, grades, f"hardly {trial}")
+        assert np.all(found.estimate.unknown == Reason.FEW_RELEVANT)
+        assert not found.ranking.verdicts.any()
 
 
 def test_ratios_are_shown_where_enough_was_found() -> None:
