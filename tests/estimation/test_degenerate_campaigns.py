@@ -191,7 +191,7 @@ def reports_of(row: Round) -> list[Report]:
 
 
 def assert_it_scores_the_runs(row: Round, case: Case, folder: Path) -> None:
-    """`score` gives the runs of the round the values that they have there."""
+    """`score` gives the runs of the round the values that they have there, known or not."""
     paths = []
     for name, content in material(case).runs.items():
         (folder / name).write_bytes(content)
@@ -204,7 +204,8 @@ def assert_it_scores_the_runs(row: Round, case: Case, folder: Path) -> None:
     shown = Estimate.objects.filter(
         estimate_set=selectors.latest_estimates(row), primary=True
     ).select_related("run")
-    assert {(e.run.tag, e.measure): e.value for e in shown} == scored
+    told = {(e.run.tag, e.measure): None if e.unknown else e.value for e in shown}
+    assert told == scored
 
 
 def assert_numbers_are_sane(row: Round) -> None:
@@ -214,7 +215,8 @@ def assert_numbers_are_sane(row: Round) -> None:
         assert estimate.low <= estimate.high
         assert estimate.low >= 0.0
         assert 0.0 <= estimate.value < float("inf")
-        assert 1 <= (estimate.rank_low or 1) <= (estimate.rank or 1) <= (estimate.rank_high or 99)
+        lowest, highest = estimate.rank_low or 1, estimate.rank_high or 99
+        assert 1 <= lowest <= (estimate.rank or lowest) <= highest
     outcome = estimates.from_scratch(row)
     assert outcome is not None
     assert outcome.digest == shown.digest
