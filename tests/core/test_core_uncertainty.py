@@ -171,7 +171,7 @@ def test_without_a_floor_for_differences_they_would(monkeypatch: pytest.MonkeyPa
     pool, grades = alike()
     monkeypatch.setattr(uncertainty, "_together", lambda squares, expected: squares)
     monkeypatch.setattr(uncertainty, "LEAST_FINDS", 0.0)
-    found = campaigns(pool, grades, int(0.97 * len(pool)), 60)
+    found = campaigns(pool, grades, int(0.6 * len(pool)), 60)
     assert share_with_false_verdicts(found, pool, grades) > 0.3
 
 
