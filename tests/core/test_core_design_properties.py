@@ -323,8 +323,14 @@ def design_with(pool: Pool, **options) -> Design:
         ({"floor": float("nan")}, "floor must lie between 0 and 1, not nan"),
         ({"method": "systematic"}, "method is one of poisson, .*iid.* not 'systematic'"),
         ({"rule": "third"}, "rule is one of first, second.* not 'third'"),
-        ({"costs": np.array([1.0, 2.0, np.nan, 1.0, 1.0])}, r"costs must be positive.*not nan \(item 2\)"),
-        ({"costs": np.array([1.0, 0.0, -1.0, 1.0, 1.0])}, r"costs must be positive.*not 0\.0 \(item 1\)"),
+        (
+            {"costs": np.array([1.0, 2.0, np.nan, 1.0, 1.0])},
+            r"costs must.*not nan \(item 2\)",
+        ),
+        (
+            {"costs": np.array([1.0, 0.0, -1.0, 1.0, 1.0])},
+            r"costs must.*not 0\.0 \(item 1\)",
+        ),
     ],
 )
 def test_bad_numbers_are_named_with_their_value(tiny_pool: Pool, options, message) -> None:
