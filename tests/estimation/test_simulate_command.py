@@ -461,7 +461,8 @@ def test_methods_in_their_order(data_dir: Path) -> None:
     assert poisson < 0.8 * iid
     assert iid < 0.8 * uniform
     assert poisson > 0.3
-    assert all(0.8 < row["coverage"] <= 0.995 for row in found.values())
+    assert all(row["coverage"] > 0.8 for row in found.values())
+    assert found["poisson"]["coverage"] < 0.99
 
 
 @pytest.mark.slow
