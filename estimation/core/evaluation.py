@@ -330,7 +330,6 @@ def _evaluate_measure(
         name: _with_intervals(
             estimate,
             found.unseen.get(name),
-            drawn,
             confidence,
             highest,
             ratios=found.ratio_knowledge,
@@ -407,7 +406,6 @@ def _ranking_of(
 def _with_intervals(
     estimate: Estimate,
     unseen: Unseen | None,
-    drawn: Drawn,
     confidence: float,
     highest: float,
     *,
@@ -415,11 +413,10 @@ def _with_intervals(
 ) -> EstimatorResult:
     runs, value = len(estimate.value), estimate.value
     expected = None if unseen is None else unseen.covariance + estimate.noise
-    finds = estimate.contributions
+    difference_df = freedom(estimate.contributions, expected)
     if ratios is not None:
-        expected, finds = ratios.expected + estimate.noise, ratios.finds
+        expected, difference_df = ratios.expected + estimate.noise, ratios.freedom
     variance = variances(estimate.covariance, expected)
-    difference_df = freedom(finds, expected)
     student = student_intervals(
         value, variance=variance, df=np.diag(difference_df), confidence=confidence
     )

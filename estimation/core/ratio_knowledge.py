@@ -51,6 +51,7 @@ from estimation.core.ratios import RatioEstimate
 from estimation.core.uncertainty import MOST_DOUBT, variances, variances_of_differences
 from estimation.core.unknown import Reason, Reasons, all_known
 
+FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
 DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
 MOST_BIAS, MOST_BIAS_OF_DIFFERENCE = 2.0, 1.0  # standard errors
 MOST_ERROR = 0.5  # a standard error, as a share of the value
@@ -77,6 +78,11 @@ class RatioKnowledge:
     unknown: Reasons
     difference_unknown: Reasons
     finds: FloatArray
+
+    @property
+    def freedom(self) -> FloatArray:
+        """Degrees of freedom: half of a variance varies by one over the number of finds."""
+        return FREEDOM_OF_FINDS * self.finds
 
 
 def ratio_knowledge(
