@@ -1,6 +1,7 @@
 """A prefix of a sample with its probabilities: which estimators it allows, and their errors."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from estimation.core.arrays import (
     SparseMatrix,
     column_sums,
     index_array,
+    mixed_bits,
     shown,
 )
 from estimation.core.designs import Design
@@ -24,6 +26,8 @@ from estimation.core.estimators import (
 from estimation.core.labels import PairLabels, pair_name
 from estimation.core.pool import Pool
 from estimation.core.terms import Noise, Terms
+
+KEPT = 32_768  # pairs that stand for all where there are far more
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +97,39 @@ class Drawn:
             stratum=pool.topic[prefix].astype(np.int64) if design.method == "per-query" else None,
             belief=design.belief,
         )
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """What products of what a pair adds are multiplied by in variances of sums, shape (N,).
+
+        (1 - pi) / pi; with replacement one over how often the pair is expected, since no pair is
+        certain then. 0 of certain pairs and of those out of reach.
+        """
+        if self.counts is None:
+            chance = self.inclusion
+            uncertain = (chance > 0.0) & (chance < 1.0)
+            return np.divide(1.0 - chance, chance, out=np.zeros_like(chance), where=uncertain)
+        often = self.expected
+        return np.divide(1.0, often, out=np.zeros_like(often), where=often > 0.0)
+
+    @cached_property
+    def uncertain(self) -> IntArray:
+        """The pairs that may or may not be sampled, ascending."""
+        return np.flatnonzero(self.factor)
+
+    @cached_property
+    def thinned(self) -> tuple[IntArray, FloatArray]:
+        """About `KEPT` uncertain pairs, ascending, and how many each of them stands for.
+
+        Half of them with equal chances, half with chances as of being sampled, which is about how
+        much they add to variances. Which pairs they are depends on their place in the pool and the
+        design alone.
+        """
+        sampled = self.inclusion[self.uncertain]
+        even = 1.0 / max(len(sampled), 1)
+        chance = np.minimum(1.0, KEPT / 2.0 * (sampled / sampled.sum() + even))
+        kept = (mixed_bits(self.uncertain) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < chance
+        return self.uncertain[kept], 1.0 / chance[kept]
 
     @property
     def per_topic(self) -> bool:

@@ -115,9 +115,9 @@ def importance_sampling(
     noisy = cross_product(weights, noise)
     sizes = np.array([draws]) if stratum is None else np.bincount(stratum, weights=counts)
     if stratum is None or np.any(sizes[sizes > 0] < 2):
-        sums = power_sums(_root_scaled(weights, squares / draws**2 + noise).rows)
-        spread = sums.squares - noisy - np.multiply.outer(value, value) / draws
-        covariance = spread * (draws / max(draws - 1, 1)) + noisy
+        free = max(draws - 1, 1)
+        sums = power_sums(_root_scaled(weights, squares / (draws * free) + noise).rows)
+        covariance = sums.squares - np.multiply.outer(value, value) / free
     else:
         factor = (sizes / np.maximum(sizes - 1, 1))[stratum]
         sums = power_sums(_root_scaled(weights, squares * factor / draws**2 + noise).rows)

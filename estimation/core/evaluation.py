@@ -71,6 +71,8 @@ class EstimatorResult:
     expected : ndarray of float64, shape (k, k), or None
         Covariance that is expected of what the sample may have missed; see `uncertainty`. None
         where there is no such model: variances are then by the sample alone.
+    finds : ndarray of float64, shape (k, k), or None
+        From how many finds values and differences come; see `uncertainty.variances`.
     difference_bound : Bound or None
         With a guaranteed kind of interval: the guarantee for the differences.
     """
@@ -85,6 +87,7 @@ class EstimatorResult:
     unknown: Reasons
     difference_unknown: Reasons
     expected: FloatArray | None = None
+    finds: FloatArray | None = None
     difference_bound: Bound | None = None
 
 
@@ -393,6 +396,7 @@ def _ranking_of(
         sign * shown.value,
         covariance=shown.covariance,
         expected=shown.expected,
+        finds=shown.finds,
         df=shown.difference_df,
         unknown=shown.difference_unknown,
         tags=runs,
@@ -414,9 +418,10 @@ def _with_intervals(
     runs, value = len(estimate.value), estimate.value
     expected = None if unseen is None else unseen.covariance + estimate.noise
     difference_df = freedom(estimate.contributions, expected)
+    finds = None if ratios is not None or expected is None else estimate.contributions
     if ratios is not None:
         expected, difference_df = ratios.expected + estimate.noise, ratios.freedom
-    variance = variances(estimate.covariance, expected)
+    variance = variances(estimate.covariance, expected, finds)
     student = student_intervals(
         value, variance=variance, df=np.diag(difference_df), confidence=confidence
     )
@@ -443,6 +448,7 @@ def _with_intervals(
         unknown=unknown,
         difference_unknown=difference_unknown,
         expected=expected,
+        finds=finds,
     )
 
 
@@ -455,11 +461,8 @@ def _skewed(
     """
     noise = np.diag(estimate.noise)
     found = np.maximum(estimate.value - estimate.sure, 0.0)
-    step = np.divide(
-        np.diag(unseen.covariance), unseen.mean, out=np.zeros_like(found), where=unseen.mean > 0.0
-    )
     low, high = gamma_limits(
-        found, variance=np.maximum(variance - noise, 0.0), step=step, confidence=confidence
+        found, variance=np.maximum(variance - noise, 0.0), step=unseen.find, confidence=confidence
     )
     more = normal_quantile(confidence=confidence) ** 2 * noise
     below, above = np.sqrt((found - low) ** 2 + more), np.sqrt((high - found) ** 2 + more)

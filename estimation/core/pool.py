@@ -238,6 +238,13 @@ class Pool:
         """The pair of each entry, shape (E,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.indptr))
 
+    def entries_of(self, pairs: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the entries of some pairs, pair by pair, and which of these each is of, (e,)."""
+        counts = self.indptr[pairs + 1] - self.indptr[pairs]
+        place = np.repeat(np.arange(len(pairs)), counts)
+        shift = self.indptr[pairs] - (np.cumsum(counts) - counts)
+        return np.arange(len(place)) + shift[place], place
+
     @property
     def is_of_preferences(self) -> bool:
         """Whether a part of the pool is two documents of a topic."""

@@ -242,4 +242,5 @@ def _of_runs(found: EstimatorResult, at: IntArray) -> EstimatorResult:
         unknown=found.unknown[at],
         difference_unknown=found.difference_unknown[square],
         expected=None if found.expected is None else found.expected[square],
+        finds=None if found.finds is None else found.finds[square],
     )

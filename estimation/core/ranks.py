@@ -10,7 +10,7 @@ from scipy import special
 from estimation.core.arrays import FloatArray, IntArray, check_confidence, refuse
 from estimation.core.intervals import ROUNDING, Bound, student_quantile
 from estimation.core.multiplicity import holm, largest_deviates
-from estimation.core.uncertainty import variances_of_differences
+from estimation.core.uncertainty import AS_NORMAL, variances_of_differences
 from estimation.core.unknown import Reason, Reasons, all_known
 
 # Guaranteed p-values: the smallest one, and halvings of its logarithm on the way to each.
@@ -66,6 +66,7 @@ def rank_runs(
     tags: tuple[str, ...],
     confidence: float = 0.95,
     expected: FloatArray | None = None,
+    finds: FloatArray | None = None,
     unknown: Reasons | None = None,
     slack: FloatArray | None = None,
     bound: Bound | None = None,
@@ -89,8 +90,9 @@ def rank_runs(
         Run tags: equal values are ordered by them.
     confidence : float
         Strictly between 0 and 1.
-    expected : ndarray of float64, shape (k, k), optional
-        Of the values, as expected; see `uncertainty`.
+    expected, finds : ndarray of float64, shape (k, k), optional
+        The covariance that is expected of the values, and from how many finds they come; see
+        `uncertainty.variances`.
     unknown : ndarray of int8, shape (k, k), optional
         Which differences are not known, symmetric: they give no verdict. By default none.
     slack : ndarray of float64, shape (k, k), optional
@@ -110,7 +112,7 @@ def rank_runs(
     order = np.array(sorted(range(len(tags)), key=lambda j: (-value[j], tags[j])), dtype=np.int64)
     difference = np.subtract.outer(value, value)
     unknown = all_known(len(tags), len(tags)) if unknown is None else unknown
-    se = np.sqrt(variances_of_differences(covariance, expected))
+    se = np.sqrt(variances_of_differences(covariance, expected, finds))
     certain = _without_rounding(difference if slack is None else _beyond(difference, slack), value)
     certain[unknown != Reason.KNOWN] = 0.0
     if bound is None:
@@ -201,7 +203,8 @@ def _by_student(
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(difference != 0.0, difference / se, 0.0)
     margin = student_quantile(df, confidence=confidence) * se
-    return _mirrored(2.0 * special.stdtr(df, -ratio), above, 1.0), _mirrored(margin, above, 0.0)
+    tail = special.ndtr(-ratio) if np.all(df >= AS_NORMAL) else special.stdtr(df, -ratio)
+    return _mirrored(2.0 * tail, above, 1.0), _mirrored(margin, above, 0.0)
 
 
 def _mirrored(numbers: FloatArray, above: tuple[IntArray, IntArray], diagonal: float) -> FloatArray:

@@ -16,9 +16,11 @@ Bias. What is taken off a ratio (`RatioEstimate.bias`) rests on the documents fo
 unlikely ones are too few as a rule, so that it is too small. The expected second-order bias of a
 topic, -Cov(z, D) / D at the outlook, is too large where v is not small, because the series does not
 converge there; divided by 1 + 2 v it was 0.9 to 1.8 times the bias before correction for AP and 0.7
-to 2.0 times for Rprec (the same collections, 1 to 20 % of the pool). What it leaves over after
-the correction, l_j for run j, is added to the variances as l_j l_l: the errors of a value then have
-the root mean square sqrt(E_jj + l_j^2), and the difference of two runs gets the difference of their
+to 2.0 times for Rprec (the same collections, 1 to 20 % of the pool). No series sees topics of which
+nothing relevant is found at all, whose ratio is estimated as 0: of an expected share n of the
+topics, a value loses n / (1 - n) of what is left of it. What all that leaves over after the
+correction, l_j for run j, is added to the variances as l_j l_l: the errors of a value then have the
+root mean square sqrt(E_jj + l_j^2), and the difference of two runs gets the difference of their
 biases. Unless every pair is certain, a value is moreover never taken for more exact than `INEXACT`
 of itself: a relevant document that nobody expects can change the ideal list of a topic.
 
@@ -55,6 +57,7 @@ FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
 DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
 MOST_BIAS, MOST_BIAS_OF_DIFFERENCE = 2.0, 1.0  # standard errors
 MOST_ERROR = 0.5  # a standard error, as a share of the value
+ALMOST_CERTAIN = 1.0 - 1e-9
 INEXACT = 0.001  # a standard error that is always possible, as a share of the value
 
 
@@ -102,6 +105,7 @@ def ratio_knowledge(
     """
     at = _AtOutlook.of(pool, measure, drawn, outlook)
     spread, left = at.covariance(measure), at.bias() - found.bias
+    left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
     if at.factor.any():
         spread = spread + np.diag((INEXACT * found.estimate.value) ** 2)
     expected = spread + np.multiply.outer(left, left)
@@ -145,6 +149,8 @@ class _AtOutlook:
 
     line: Line
     slope: SparseMatrix  # (N, k) a_ij
+    chance: FloatArray  # (N,) to be relevant
+    inclusion: FloatArray  # (N,) pi_i
     factor: FloatArray  # (N,) F_i
     squares: FloatArray  # (N,) E[u_i^2]
     crossed: FloatArray  # (N,) E[u_i h_i]
@@ -164,6 +170,8 @@ class _AtOutlook:
         return cls(
             line=line,
             slope=sparse.csr_array((line.slope, place), shape=(len(pool), line.frame.runs)),
+            chance=reach[0],
+            inclusion=drawn.inclusion,
             factor=_uncertainty(drawn.inclusion),
             squares=np.add.reduce(shares * utility**2),
             crossed=np.add.reduce(shares * utility * falling),
@@ -175,6 +183,14 @@ class _AtOutlook:
         """v of every topic's denominator, shape (T,)."""
         variance = self.line.frame.per_topic(self.factor * self.falling)
         return np.asarray(variance * self.line.reciprocal**2, dtype=np.float64)
+
+    @property
+    def overlooked(self) -> float:
+        """Expected share of topics that have something relevant, of which nothing is found."""
+        logs = np.log1p(-np.minimum(self.chance * self.inclusion, ALMOST_CERTAIN))
+        nothing_found = np.exp(self.line.frame.per_topic(logs))
+        logs = np.log1p(-np.minimum(self.chance, ALMOST_CERTAIN))
+        return float(np.mean(nothing_found - np.exp(self.line.frame.per_topic(logs))))
 
     def covariance(self, measure: Measure) -> FloatArray:
         """E, shape (k, k)."""

@@ -82,10 +82,7 @@ class Frame:
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: Draws | None) -> "Frame":
-        counts = np.diff(pool.indptr)[gains.pair]
-        place = np.repeat(np.arange(len(gains.pair)), counts)
-        shift = pool.indptr[gains.pair] - (np.cumsum(counts) - counts)
-        entry = np.arange(len(place)) + shift[place]
+        entry, place = pool.entries_of(gains.pair)
         topic = pool.topic[gains.pair].astype(np.int64)
         cell, rank = topic[place] * len(pool.runs) + pool.run[entry], pool.rank[entry]
         kept = np.flatnonzero(rank <= (measure.cutoff or pool.depth))

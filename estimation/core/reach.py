@@ -20,7 +20,6 @@ from estimation.core.pool import Pool
 
 # Sums by run and rank are taken where lists fill at least this share of topics, runs and ranks.
 LEAST_FILLED = 0.1
-TOP = 100  # ranks whose entries are looked up once for all measures
 NEGLIGIBLE = 1e-9  # share of a list's squared weights that its end may have, to be left out
 FEW_REACHED = 0.3  # share of the pairs
 COMPARED = 650_000  # entries that can be compared with one another without taking long
@@ -106,18 +105,13 @@ class Reach:
         table = self.pool.rank_weights(measure)
         if table is None:
             return np.arange(len(self.pool.run)), self.pool.entry_pair
-        last = _last_rank(table)
-        if last > TOP:
-            deep = np.flatnonzero(self.pool.rank <= last)
-            return deep, self.pool.entry_pair[deep]
-        entries, pairs = self._top_entries
-        kept = np.flatnonzero(self.pool.rank[entries] <= last)
-        return entries[kept], pairs[kept]
-
-    @cached_property
-    def _top_entries(self) -> tuple[IntArray, IntArray]:
-        entries = np.flatnonzero(self.pool.rank <= TOP)
+        entries = np.flatnonzero(self.pool.rank <= self.last_rank(measure))
         return entries, np.searchsorted(self.pool.indptr, entries, side="right") - 1
+
+    def last_rank(self, measure: Measure) -> int:
+        """Return the last rank with a weight that is not next to nothing."""
+        table = self.pool.rank_weights(measure)
+        return self.pool.depth if table is None else _last_rank(table)
 
     def largest_values(self, measure: Measure, max_grade: int) -> FloatArray:
         """Return the value of every run, (k,), under a measure of gains, at the best grades."""

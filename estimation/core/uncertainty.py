@@ -4,14 +4,16 @@ Two estimates of the same variance go together. The *squares* of what was found,
 estimate, are unbiased, but 0 where nothing was found, and noisy. What is *expected* of the pairs
 that may have been missed (`unseen`) is stable, and as right as a model of grades is. A variance is
 
-    max(expected, (squares + expected) / 2):
+    expected + (squares - expected) / 2                        if squares > expected
+    expected + (squares - expected) / 2 * finds / (finds + 5) otherwise:
 
-never less than expected, and half way to the squares where these are larger, because a run whose
-documents are unlike those of others is known by its squares alone. In simulations on four
-collections this covers as well as the larger of the two, at nine tenths of its width
-(``docs/methods/intervals.md``). The rule holds for a value, a difference or any other contrast
-alike; it is applied to each by itself, because the rule's results for values do not say what those
-for differences are.
+half way to the squares where these are larger, because a run whose documents are unlike those of
+others is known by its squares alone, and down to smaller ones only as far as there are finds to
+believe them: few finds are an accident, and with few of them the estimate is low as well. In
+simulations on four collections this covers as well as the larger of the two, at nine tenths of its
+width (``docs/methods/intervals.md``). The rule holds for a value, a difference or any other
+contrast alike; it is applied to each by itself, because the rule's results for values do not say
+what those for differences are.
 
 At least half of such a variance does not hang on what the sample happened to find, and differences
 that few finds carry are not known at all (below). So quantiles are those of a normal distribution,
@@ -33,11 +35,14 @@ from estimation.core.intervals import ROUNDING, difference_variances
 from estimation.core.unknown import Reason, Reasons, all_known
 
 LEAST_FINDS = 4.0
-MOST_DOUBT = 0.75  # a standard error, as a share of a value
+FINDS_BELIEVED = 5.0  # so many that squares below what is expected count half of what they can
+MOST_DOUBT = 0.5  # a standard error, as a share of a value
 AS_NORMAL = 1000.0  # degrees of freedom: Student's quantiles are within 1 % of normal ones
 
 
-def variances(covariance: FloatArray, expected: FloatArray | None) -> FloatArray:
+def variances(
+    covariance: FloatArray, expected: FloatArray | None, finds: FloatArray | None = None
+) -> FloatArray:
     """Return the variances of k values, shape (k,).
 
     Parameters
@@ -46,19 +51,31 @@ def variances(covariance: FloatArray, expected: FloatArray | None) -> FloatArray
         By the squares.
     expected : ndarray of float64, shape (k, k), or None
         As expected; None if nothing is.
+    finds : ndarray of float64, shape (k, k), or None
+        From how many finds each square comes, as Kish counts them: of values on the diagonal, of
+        differences beside it. None if that is not known: then no variance is below the expected.
     """
     squares = np.maximum(np.diag(covariance), 0.0)
-    return squares if expected is None else _together(squares, np.diag(expected))
+    if expected is None:
+        return squares
+    return _together(squares, np.diag(expected), None if finds is None else np.diag(finds))
 
 
-def variances_of_differences(covariance: FloatArray, expected: FloatArray | None) -> FloatArray:
+def variances_of_differences(
+    covariance: FloatArray, expected: FloatArray | None, finds: FloatArray | None = None
+) -> FloatArray:
     """Return the variances of the differences between k values, shape (k, k); 0 on the diagonal."""
     squares = difference_variances(covariance)
-    return squares if expected is None else _together(squares, difference_variances(expected))
+    if expected is None:
+        return squares
+    return _together(squares, difference_variances(expected), finds)
 
 
 def variances_of_contrasts(
-    contrasts: FloatArray, covariance: FloatArray, expected: FloatArray | None
+    contrasts: FloatArray,
+    covariance: FloatArray,
+    expected: FloatArray | None,
+    finds: FloatArray | None = None,
 ) -> FloatArray:
     """Return the variances of c sums of values, shape (c,).
 
@@ -68,6 +85,8 @@ def variances_of_contrasts(
         Each row the factors of the k values.
     covariance, expected
         As for `variances`.
+    finds : ndarray of float64, shape (c,), or None
+        Of the sums.
     """
 
     def of(matrix: FloatArray) -> FloatArray:
@@ -75,7 +94,7 @@ def variances_of_contrasts(
         return np.asarray(sums, dtype=np.float64)
 
     squares = np.maximum(of(covariance), 0.0)
-    return squares if expected is None else _together(squares, of(expected))
+    return squares if expected is None else _together(squares, of(expected), finds)
 
 
 def freedom(finds: FloatArray, expected: FloatArray | None) -> FloatArray:
@@ -104,5 +123,7 @@ def unknown_differences(
     return np.where(unknown, np.int8(Reason.TOO_LITTLE), all_known(*unknown.shape))
 
 
-def _together(squares: FloatArray, expected: FloatArray) -> FloatArray:
-    return np.maximum(expected, (squares + expected) / 2.0)
+def _together(squares: FloatArray, expected: FloatArray, finds: FloatArray | None) -> FloatArray:
+    believed = 0.0 if finds is None else finds / (finds + FINDS_BELIEVED)
+    way = np.where(squares > expected, 1.0, believed)
+    return np.asarray(expected + way * (squares - expected) / 2.0, dtype=np.float64)

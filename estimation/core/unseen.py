@@ -18,19 +18,13 @@ only sampled ones, which makes this stable where the squares are not.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from estimation.core.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    SparseMatrix,
-    column_sums,
-    mixed_bits,
-)
+from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, mixed_bits
 from estimation.core.drawn import Drawn
 from estimation.core.estimators import cross_product
 from estimation.core.measures import Measure
@@ -39,10 +33,9 @@ from estimation.core.pool import Pool
 from estimation.core.products import gram
 from estimation.core.reach import Reach
 
-Numbers = TypeVar("Numbers", FloatArray, IntArray)
-
-# Of more uncertain pairs than these, sums with random signs are added up; see `_Rows.gram`.
-MOST_PAIRS, BUCKETS = 90_000, 4096
+# Of more uncertain pairs than these, sums with random signs are added up (`_Rows.gram`), and under
+# measures that count more than `SHALLOW` ranks some pairs stand for all (`Drawn.thinned`).
+MOST_PAIRS, BUCKETS, SHALLOW = 90_000, 2048, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +46,9 @@ class Unseen:
     ----------
     covariance : ndarray of float64, shape (k, k)
         Of the estimated values, without disagreement between assessors.
-    mean : ndarray of float64, shape (k,)
-        What the uncertain pairs add to each value.
+    find : ndarray of float64, shape (k,)
+        What a find adds to each value, y_ij over its probability: its root mean square, each find
+        counted as much as it adds.
     doubt : ndarray of float64, shape (k,)
         Standard error of each value as the prior alone has it, as a share of the value that the run
         would have if the belief in all its documents were that in the pairs of a sample, on
@@ -65,7 +59,7 @@ class Unseen:
     """
 
     covariance: FloatArray
-    mean: FloatArray
+    find: FloatArray
     doubt: FloatArray
     goes_both_ways: bool = False
 
@@ -87,19 +81,22 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     MeasureError
         If the pool lacks what the measure is about.
     """
-    pool, factor = reach.pool, _factors(drawn)
-    runs = len(pool.runs)
-    rows = _Rows.of(reach, measure, factor > 0.0)
-    covariance, mean = np.zeros((runs, runs)), np.zeros((len(pool.topics), runs))
-    for each, first, second in _terms(rows, measure, outlook):
-        covariance += each.gram(factor[rows.pair] * second)
-        mean += each.by_topic(first)
-    total = np.asarray(mean.sum(axis=0), dtype=np.float64)
+    runs = len(reach.pool.runs)
+    rows = _Rows.of(reach, measure, drawn)
+    covariance, (total, cubes) = np.zeros((runs, runs)), np.zeros((2, runs))
+    by_topic = np.zeros((len(reach.pool.topics), runs)) if drawn.per_topic else None
+    size = 1.0 / (drawn.inclusion if drawn.counts is None else drawn.expected)[rows.pair]
+    for each, (first, second, third) in _terms(rows, measure, outlook):
+        covariance += each.gram(second)
+        total += each.total(first)
+        cubes += each.powers(3).T @ (each.factor * size * third)
+        if by_topic is not None:
+            by_topic += each.by_topic(first)
     if drawn.counts is not None:
-        topics = len(np.unique(pool.topic[factor > 0.0]))
-        covariance = covariance - _of_means(drawn, mean, topics)
-    doubt = _doubt(rows, drawn, factor, total=reach.total_weights(measure))
-    return Unseen(covariance, total, doubt)
+        covariance = covariance - _of_means(drawn, reach.pool, total, by_topic)
+    doubt = _doubt(rows, drawn, total=reach.total_weights(measure))
+    find = np.sqrt(np.divide(cubes, total, out=np.zeros(runs), where=total > 0.0))
+    return Unseen(covariance, find, doubt)
 
 
 def unseen_residuals(
@@ -116,32 +113,18 @@ def unseen_residuals(
     squares : ndarray of float64, shape (N,)
         The expected square of the residual of every pair.
     """
-    factor = _factors(drawn)
-    rows = _Rows.of(reach, measure, factor > 0.0)
-    nothing = np.zeros(len(reach.pool.runs))
-    covariance = rows.gram((factor * squares)[rows.pair])
-    return Unseen(covariance, nothing, nothing, goes_both_ways=True)
+    rows, nothing = _Rows.of(reach, measure, drawn), np.zeros(len(reach.pool.runs))
+    return Unseen(rows.gram(squares[rows.pair]), nothing, nothing, goes_both_ways=True)
 
 
-def _factors(drawn: Drawn) -> FloatArray:
-    """What E[y_ij y_il] is multiplied by, shape (N,); 0 of certain pairs and of those out of reach.
-
-    With replacement no pair is certain.
-    """
-    if drawn.counts is None:
-        chance = drawn.inclusion
-        uncertain = (chance > 0.0) & (chance < 1.0)
-        return np.divide(1.0 - chance, chance, out=np.zeros_like(chance), where=uncertain)
-    expected = drawn.expected
-    return np.divide(1.0, expected, out=np.zeros_like(expected), where=expected > 0.0)
-
-
-def _of_means(drawn: Drawn, mean: FloatArray, topics: int) -> FloatArray:
+def _of_means(
+    drawn: Drawn, pool: Pool, total: FloatArray, by_topic: FloatArray | None
+) -> FloatArray:
     """What draws do not vary by: their mean, or those of the topics that they are drawn in."""
     draws = float(drawn.draws or 1)
-    if drawn.per_topic:
-        return cross_product(sparse.csr_array(mean), np.full(len(mean), topics / draws))
-    total = mean.sum(axis=0)
+    if by_topic is not None:
+        topics = len(np.unique(pool.topic[drawn.uncertain]))
+        return cross_product(sparse.csr_array(by_topic), np.full(len(by_topic), topics / draws))
     return np.asarray(np.multiply.outer(total, total) / draws, dtype=np.float64)
 
 
@@ -153,6 +136,8 @@ class _Rows:
     ----------
     pair : ndarray of int64, shape (m,)
         Ascending.
+    factor, weight : ndarray of float64, shape (m,)
+        What E[y_ij y_il] is multiplied by, and for how many pairs this one stands.
     entry : ndarray of int64, shape (e,)
         Entries of the pool.
     matrix : csr_array, shape (m, k)
@@ -162,84 +147,104 @@ class _Rows:
 
     pool: Pool
     pair: IntArray
+    factor: FloatArray
+    weight: FloatArray
     entry: IntArray
     matrix: SparseMatrix
     are_many: bool
 
     @classmethod
-    def of(cls, reach: Reach, measure: Measure, wanted: BoolArray) -> "_Rows":
-        """The weights of wanted pairs that return something."""
-        pool = reach.pool
-        entries, pairs = reach.entries(measure)
-        kept = np.flatnonzero(wanted[pairs])
-        entries, pairs = entries[kept], pairs[kept]
+    def of(cls, reach: Reach, measure: Measure, drawn: Drawn) -> "_Rows":
+        """The weights of uncertain pairs that return something."""
+        pool, last = reach.pool, reach.last_rank(measure)
+        are_many = len(drawn.uncertain) > MOST_PAIRS
+        weights = np.ones(len(pool))
+        if are_many and last <= SHALLOW:
+            entry, of_entry = reach.entries(measure)
+            kept = drawn.factor[of_entry] > 0.0
+        else:
+            pairs = drawn.uncertain
+            if are_many:
+                pairs, shares = drawn.thinned
+                weights[pairs] = shares
+            entry, place = pool.entries_of(pairs)
+            of_entry, kept = pairs[place], pool.rank[entry] <= last
+        entry, of_entry = entry[kept], of_entry[kept]
+        starts = np.flatnonzero(np.diff(of_entry, prepend=-1))
+        pair, weight = of_entry[starts], weights[of_entry[starts]]
         table = pool.rank_weights(measure)
-        weights = (
-            pool.entry_weights(measure)[entries] if table is None else table[pool.rank[entries]]
-        )
-        starts = np.flatnonzero(np.diff(pairs, prepend=-1))
-        place = pool.run[entries], np.append(starts, len(pairs))
-        matrix = sparse.csr_array((weights, *place), shape=(len(starts), len(pool.runs)))
-        are_many = bool(np.count_nonzero(wanted) > MOST_PAIRS)
-        return cls(pool, pairs[starts], entries, matrix, are_many)
+        data = pool.entry_weights(measure)[entry] if table is None else table[pool.rank[entry]]
+        rows = pool.run[entry], np.append(starts, len(entry)).astype(np.int32)
+        matrix = sparse.csr_array((data, *rows), shape=(len(pair), len(pool.runs)))
+        return cls(pool, pair, drawn.factor[pair] * weight, weight, entry, matrix, are_many)
 
     def times(self, utility: FloatArray) -> "_Rows":
         """The same, each entry multiplied by a number."""
+        return replace(self, matrix=self._with(self.matrix.data * utility))
+
+    def powers(self, power: int) -> SparseMatrix:
+        """The matrix with each entry to a power of 2 or more; NumPy takes ten times as long."""
+        data = self.matrix.data
+        for _ in range(power - 1):
+            data = data * self.matrix.data
+        return self._with(data)
+
+    def _with(self, data: FloatArray) -> SparseMatrix:
         place = self.matrix.indices, self.matrix.indptr
-        matrix = sparse.csr_array((self.matrix.data * utility, *place), self.matrix.shape)
-        return replace(self, matrix=matrix)
+        return sparse.csr_array((data, *place), self.matrix.shape)
 
-    def spread(self, of_pairs: Numbers) -> Numbers:
-        """Numbers of the pairs, (m,), for each entry."""
-        return np.repeat(of_pairs, np.diff(self.matrix.indptr))
+    def total(self, numbers: FloatArray) -> FloatArray:
+        """sum_i number_i y_ij over all pairs, shape (k,)."""
+        return np.asarray(self.matrix.T @ (self.weight * numbers), dtype=np.float64)
 
-    def by_topic(self, factors: FloatArray) -> FloatArray:
-        """sum_i factor_i y_ij over the pairs of each topic, shape (T, k)."""
-        topics, runs = len(self.pool.topics), len(self.pool.runs)
-        cells = self.spread(self.pool.topic[self.pair].astype(np.int64)) * runs
-        cells += self.matrix.indices
-        terms = self.matrix.data * self.spread(factors)
-        return column_sums(cells, terms, number=topics * runs).reshape(topics, runs)
+    def by_topic(self, numbers: FloatArray) -> FloatArray:
+        """The same over the pairs of each topic, shape (T, k)."""
+        topics = self.pool.topic[self.pair]
+        return self._sums(topics, self.weight * numbers, number=len(self.pool.topics))
 
-    def gram(self, factors: FloatArray) -> FloatArray:
-        """sum_i factor_i y_ij y_il, shape (k, k).
+    def gram(self, numbers: FloatArray) -> FloatArray:
+        """sum_i factor_i number_i y_ij y_il, shape (k, k).
 
         Of very many pairs, by their sums in buckets with random signs, which has this
         expectation and, for every run and every difference of runs, a relative standard error of
-        sqrt(2 / BUCKETS), 2.2 %, at most: what is near 0 stays near 0. Buckets and signs depend on
+        sqrt(2 / BUCKETS), 3.1 %, at most: what is near 0 stays near 0. Buckets and signs depend on
         the place of the pair in the pool alone.
         """
+        factors = self.factor * numbers
         if not self.are_many:
             return cross_product(self.matrix, factors)
-        mixed, runs = mixed_bits(self.pair), len(self.pool.runs)
+        mixed = mixed_bits(self.pair)
         signed = np.where(mixed & np.uint64(1), 1.0, -1.0) * np.sqrt(factors)
-        bucket = ((mixed >> np.uint64(1)) % np.uint64(BUCKETS)).astype(np.int64) * runs
-        cells = self.spread(bucket) + self.matrix.indices
-        sums = column_sums(cells, self.matrix.data * self.spread(signed), number=BUCKETS * runs)
-        return gram(sparse.csr_array(sums.reshape(BUCKETS, runs)))
+        bucket = ((mixed >> np.uint64(1)) % np.uint64(BUCKETS)).astype(np.int32)
+        return gram(sparse.csr_array(self._sums(bucket, signed, number=BUCKETS)))
+
+    def _sums(self, group: NDArray[Any], factors: FloatArray, *, number: int) -> FloatArray:
+        """sum_i factor_i y_ij over the pairs of each group, shape (groups, k)."""
+        order = np.argsort(group, kind="stable")
+        ends = np.searchsorted(group[order], np.arange(number + 1)).astype(np.int32)
+        place = order.astype(np.int32), ends
+        of_groups = sparse.csr_array((factors[order], *place), shape=(number, len(group)))
+        return np.asarray((of_groups @ self.matrix).toarray(), dtype=np.float64)
 
 
-def _terms(
-    rows: _Rows, measure: Measure, outlook: Outlook
-) -> Iterator[tuple[_Rows, FloatArray, FloatArray]]:
-    """Rows y_ij, and by how much a pair counts in sums of y and of products of two y.
+def _terms(rows: _Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[_Rows, FloatArray]]:
+    """Rows y_ij, and by how much a pair counts in sums of y, of y^2 and of y^3, shape (3, m).
 
     Where the utility depends on the run, there is a set of rows for every grade.
     """
     if measure.family == "gain":
-        yield rows, *outlook.moments(measure, rows.pair)
+        yield rows, outlook.moments(measure, rows.pair)
         return
     pool, shares = rows.pool, outlook.shares(rows.pair)
     for grade, share in zip(outlook.grades.tolist(), shares, strict=True):
-        yield rows.times(pool.entry_utilities(measure, grade)[rows.entry]), share, share
+        counted = np.broadcast_to(share, (3, len(share)))
+        yield rows.times(pool.entry_utilities(measure, grade)[rows.entry]), counted
 
 
-def _doubt(rows: _Rows, drawn: Drawn, factor: FloatArray, *, total: FloatArray) -> FloatArray:
+def _doubt(rows: _Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
     """sqrt(sum_i factor_i b_i w_ij^2) over b sum_i w_ij, b_i the belief and b that of a sample."""
-    pool, runs = rows.pool, len(rows.pool.runs)
-    belief = np.ones(len(pool)) if drawn.belief is None else drawn.belief
+    belief = np.ones(len(rows.pool)) if drawn.belief is None else drawn.belief
     usual = float((drawn.inclusion * belief).sum() / max(drawn.inclusion.sum(), 1e-300))
+    squares: FloatArray = rows.powers(2).T @ (rows.factor * belief[rows.pair])
     total = usual * total
-    terms = rows.matrix.data**2 * rows.spread((factor * belief)[rows.pair])
-    squares = column_sums(rows.matrix.indices, terms, number=runs)
-    return np.divide(np.sqrt(squares), total, out=np.zeros(runs), where=total > 0.0)
+    return np.divide(np.sqrt(squares), total, out=np.zeros(len(total)), where=total > 0.0)

@@ -328,13 +328,14 @@ def test_certain_pairs_alone_leave_the_rest_open(pool: Pool) -> None:
     assert np.all(found.high - found.value > 0.4 * nothing.high)
 
 
-def unseen_mean(pool: Pool, design: Design, sample: Sample, labels: LabelRows) -> np.ndarray:
-    """What the model expects of the pairs that were not certain, for every run."""
+def usual_find(pool: Pool, design: Design, sample: Sample, labels: LabelRows) -> np.ndarray:
+    """What the model expects a find to add to every run, its root mean square."""
     drawn = Drawn.of(pool, design, sample, design.batches)
     outlook = outlook_of(pool, drawn, labels, sampled=sample.pair, max_grade=3)
-    uncertain = np.flatnonzero(drawn.inclusion < 1.0)
-    first, _ = outlook.moments(DCG, uncertain)
-    return pool.weights(DCG, uncertain).toarray().T @ first
+    uncertain = np.flatnonzero((drawn.inclusion > 0.0) & (drawn.inclusion < 1.0))
+    first, _, third = outlook.moments(DCG, uncertain)
+    weights, chance = pool.weights(DCG, uncertain).toarray().T, drawn.inclusion[uncertain]
+    return np.sqrt(weights**3 @ ((1.0 - chance) / chance**2 * third) / (weights @ first))
 
 
 def test_runs_without_any_positive_label_keep_an_interval(pool: Pool) -> None:
@@ -344,8 +345,7 @@ def test_runs_without_any_positive_label_keep_an_interval(pool: Pool) -> None:
     result = campaign(pool, labels=nothing).results[0]
     shown = result.estimate
     assert shown.value.tolist() == [0.0] * 3
-    step = np.diag(shown.expected) / unseen_mean(pool, design, sample, nothing)
-    count_of_none = -step * np.log(0.025)
+    count_of_none = -np.log(0.025) * usual_find(pool, design, sample, nothing)
     assert np.all((shown.high > count_of_none) & (shown.high < 1.3 * count_of_none))
     assert result.ranking.unknown[0, 1] == Reason.TOO_LITTLE
     assert shown.low.tolist() == [0.0] * 3

@@ -306,15 +306,20 @@ def test_entries_by_rank_are_those_counted_one_by_one(pool: Pool) -> None:
     assert (reach.number_by_rank(pool) == number).all()
 
 
-def test_entries_of_a_measure_end_where_its_weights_do(
-    pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for top in (3, 100):  # looked up for this measure alone, or once for all
-        monkeypatch.setattr(reach, "TOP", top)
-        for text, last in (("P@5", 5), ("RBP(p=0.1)", 5), ("DCG", pool.depth)):
-            entries, pairs = every_entry(pool, design_of(pool)).entries(parse_measure(text))
-            assert entries.tolist() == np.flatnonzero(pool.rank <= last).tolist()
-            assert pairs.tolist() == pool.entry_pair[entries].tolist()
+def test_entries_of_a_measure_end_where_its_weights_do(pool: Pool) -> None:
+    for text, last in (("P@5", 5), ("RBP(p=0.1)", 5), ("DCG", pool.depth)):
+        of_all = every_entry(pool, design_of(pool))
+        assert of_all.last_rank(parse_measure(text)) == last
+        entries, pairs = of_all.entries(parse_measure(text))
+        assert entries.tolist() == np.flatnonzero(pool.rank <= last).tolist()
+        assert pairs.tolist() == pool.entry_pair[entries].tolist()
+
+
+def test_entries_of_some_pairs_are_those_of_all_pairs_that_are_theirs(pool: Pool) -> None:
+    some = np.arange(2, len(pool), 3)
+    entries, place = pool.entries_of(some)
+    assert entries.tolist() == np.flatnonzero(np.isin(pool.entry_pair, some)).tolist()
+    assert some[place].tolist() == pool.entry_pair[entries].tolist()
 
 
 def test_pairs_out_of_reach_are_counted_from_either_side(pool: Pool) -> None:

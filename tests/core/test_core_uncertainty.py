@@ -23,12 +23,18 @@ TOPICS = 40
 # ----------------------------------------------------------------------------------- variances
 
 
-def test_a_variance_is_half_way_to_larger_squares_and_never_below_what_is_expected() -> None:
+def test_a_variance_is_half_way_to_larger_squares_and_as_far_to_smaller_ones_as_finds_tell() -> (
+    None
+):
     squares, expected = np.diag([1.0, 4.0, 0.0]), np.diag([2.0, 2.0, 2.0])
     assert uncertainty.variances(squares, expected).tolist() == [2.0, 3.0, 2.0]
     assert uncertainty.variances(squares, None).tolist() == [1.0, 4.0, 0.0]
     found = uncertainty.variances_of_differences(squares, expected)
     assert found.tolist() == [[0.0, 4.5, 4.0], [4.5, 0.0, 4.0], [4.0, 4.0, 0.0]]
+    many = np.full((3, 3), 5.0)
+    assert uncertainty.variances(squares, expected, many).tolist() == [1.75, 3.0, 1.5]
+    both = uncertainty.variances_of_differences(squares, expected, many)
+    assert both.tolist() == [[0.0, 4.5, 3.25], [4.5, 0.0, 4.0], [3.25, 4.0, 0.0]]
     contrast = np.array([[1.0, -1.0, 0.0]])
     assert uncertainty.variances_of_contrasts(contrast, squares, expected).tolist() == [4.5]
 
@@ -169,7 +175,7 @@ def test_runs_that_are_nearly_alike_get_no_false_verdicts() -> None:
 def test_without_a_floor_for_differences_they_would(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: what squares alone say, with nothing unknown."""
     pool, grades = alike()
-    monkeypatch.setattr(uncertainty, "_together", lambda squares, expected: squares)
+    monkeypatch.setattr(uncertainty, "_together", lambda squares, expected, finds: squares)
     monkeypatch.setattr(uncertainty, "LEAST_FINDS", 0.0)
     found = campaigns(pool, grades, int(0.6 * len(pool)), 60)
     assert share_with_false_verdicts(found, pool, grades) > 0.3

@@ -61,8 +61,12 @@ def test_poisson_expectation_is_the_variance_over_all_samples_and_grades(tiny_po
     found = expected(tiny_pool, Drawn(nothing, chance, chance, chance[nothing]))
     assert found.covariance == pytest.approx(covariance, **EXACT)
     uncertain = chance < 1.0
-    mean = sum(p * weights[uncertain].T @ gains[uncertain] for p, gains in every_gain(tiny_pool))
-    assert found.mean == pytest.approx(mean, **EXACT)
+    mean, cubes = np.zeros((2, 3))
+    for probability, gains in every_gain(tiny_pool):
+        terms, factor = weights[uncertain].T * gains[uncertain], chance[uncertain]
+        mean += probability * terms.sum(axis=1)
+        cubes += probability * terms**3 @ ((1.0 - factor) / factor**2)
+    assert found.find == pytest.approx(np.sqrt(cubes / mean), **EXACT)
 
 
 def test_expectation_of_draws_is_their_variance_at_the_expected_values(tiny_pool: Pool) -> None:
@@ -148,6 +152,28 @@ def test_sums_of_random_signs_keep_variances_and_what_is_near_zero(monkeypatch) 
         far = there > 1e-9
         assert 0.0 < np.abs(here[far] / there[far] - 1.0).max() < 0.12
     assert differences(rough)[twins] == pytest.approx(0.0, abs=1e-15)
+
+
+def test_pairs_that_stand_for_all_have_their_variances_on_average(monkeypatch) -> None:
+    """Over pools that differ in nothing but the order of topics, and so in which pairs are kept."""
+    measure, ratios, kept = parse_measure("DCG@30"), [], []
+    for topics in range(30, 42):
+        pool = many_entries(topics=topics)
+        design = design_of(pool, "poisson", 8 * topics, measure)
+        drawn = Drawn.of(pool, design, empty_sample(pool), 1)
+        outlook = KnownOutlook(np.array([1]), np.full((1, len(pool)), 0.2))
+        reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
+        exact = unseen.unseen(reach, drawn, outlook, measure=measure)
+        with monkeypatch.context() as patch:
+            patch.setattr(unseen, "MOST_PAIRS", 100)
+            patch.setattr("estimation.core.drawn.KEPT", len(pool) // 2)
+            few = unseen.unseen(reach, drawn, outlook, measure=measure)
+        kept.append(len(drawn.thinned[0]) / len(drawn.uncertain))
+        ratios.append(np.diag(few.covariance) / np.diag(exact.covariance))
+        assert few.find == pytest.approx(exact.find, rel=0.2)
+    assert 0.3 < np.mean(kept) < 0.6
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.03)
+    assert np.abs(np.array(ratios) - 1.0).max() < 0.4
 
 
 def test_a_rule_that_looks_at_the_sample_alone_would_see_nothing(tiny_pool: Pool) -> None:

@@ -45,13 +45,13 @@ def simulate(folder: Path) -> Simulate:
 
 def test_json_has_one_object_per_method_goal_and_budget(simulate: Simulate) -> None:
     found = json.loads(
-        simulate("--json", "--method", "iid,top", "--goal", "absolute,pair", "--budget", "9,18")
+        simulate("--json", "--method", "iid,top", "--goal", "absolute,pair", "--budget", "16,18")
     )
     assert [list(row) for row in found] == [KEYS] * 8
     assert [(row["goal"], row["budget"], row["method"]) for row in found] == [
         (goal, budget, method)
         for goal in ("absolute", "pair")
-        for budget in (9, 18)
+        for budget in (16, 18)
         for method in ("iid", "top")
     ]
     first = found[0]

@@ -50,7 +50,8 @@ class Spread:
     """Estimated errors of k values: covariance and df of differences (k, k), intervals (k,).
 
     ``differences``: with a guaranteed kind of intervals, the guarantee for the differences.
-    ``expected``: the covariance that is expected, where there is a model of it.
+    ``expected``, ``finds``: the covariance that is expected, where there is a model of it, and from
+    how many finds values and differences come.
     """
 
     covariance: FloatArray
@@ -59,6 +60,7 @@ class Spread:
     high: FloatArray
     differences: Bound | None = None
     expected: FloatArray | None = None
+    finds: FloatArray | None = None
 
     @classmethod
     def of(cls, value: FloatArray, covariance: FloatArray, *, df: float) -> "Spread | None":
@@ -95,6 +97,7 @@ class Outcome:
             high=found.high,
             differences=found.difference_bound,
             expected=found.expected,
+            finds=found.finds,
         )
         return cls(found.value, looks[-1].judged_pairs, spread, tuple(map(Claims.of, results)))
 

@@ -225,21 +225,29 @@ def _limits(
     """Intervals of what the goal asks for.
 
     The difference from the mean is the mean of the differences from the runs, and gets the median
-    of their degrees of freedom.
+    of their degrees of freedom, and of their numbers of finds.
     """
     if goal.kind in ("single", "absolute"):
         return spread.low[runs], spread.high[runs]
     if spread.differences is not None:
         return _guaranteed_limits(goal, compared(goal, value[runs]), spread.differences, runs)
     among = np.ix_(runs, runs)
-    df, expected = spread.df[among], None if spread.expected is None else spread.expected[among]
     contrasts = compared(goal, np.eye(len(runs))).T
-    variance = variances_of_contrasts(contrasts, spread.covariance[among], expected)
-    if goal.kind == "ranking":
-        others = df[~np.eye(len(runs), dtype=bool)].reshape(len(runs), -1)
-        freedom = np.median(others, axis=1)
-    else:
-        freedom = df[:-1, -1]
+
+    def of_differences(numbers: FloatArray) -> FloatArray:
+        """Numbers of all differences, for those that the goal asks for."""
+        if goal.kind != "ranking":
+            return numbers[among][:-1, -1]
+        others = numbers[among][~np.eye(len(runs), dtype=bool)].reshape(len(runs), -1)
+        return np.asarray(np.median(others, axis=1), dtype=np.float64)
+
+    variance = variances_of_contrasts(
+        contrasts,
+        spread.covariance[among],
+        None if spread.expected is None else spread.expected[among],
+        None if spread.finds is None else of_differences(spread.finds),
+    )
+    freedom = of_differences(spread.df)
     found = student_intervals(compared(goal, value[runs]), variance=variance, df=freedom)
     return found.low, found.high
 
