@@ -233,6 +233,8 @@ def grade_bars(counts: Sequence[tuple[str, int]]) -> Shares:
 
 # ------------------------------------------------------------------------------------- history
 
+NOT_KNOWN = "not known"
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -258,6 +260,11 @@ class History:
     batches: tuple[int, ...]
     panels: tuple[Panel, ...]
     y_ticks: tuple[Tick, ...]
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some value was not known after some batch."""
+        return any(NOT_KNOWN in panel.values for panel in self.panels)
 
 
 @dataclass(frozen=True)
@@ -329,7 +336,7 @@ def _panel(
         lines=tuple(filter(None, map(polyline, middles))),
         bands=tuple(map(band, parts)),
         dots=tuple((x, round(y * PANEL_HEIGHT / 100, 2)) for x, y in last),
-        values=tuple("not known" if m.value is None else label(m.value, digits) for m in line),
+        values=tuple(NOT_KNOWN if m.value is None else label(m.value, digits) for m in line),
         marked=marked,
     )
 

@@ -190,7 +190,23 @@ def _of_goal(table: RankingTable, pairs: Pairwise) -> list[Finding]:
         return [_pair(table, pairs, row.run.tag, row.baseline.tag)]
     if row.goal == Round.Goal.BASELINE and row.baseline:
         return _against(table, pairs, row.baseline.tag)
+    if row.goal == Round.Goal.SINGLE and row.run:
+        return _measured(table, row.run.tag)
     return []
+
+
+def _measured(table: RankingTable, tag: str) -> list[Finding]:
+    """The value that the round was made for; said of several runs, where it is not the whole table.
+
+    Its interval is that of the ranking, in as many digits as it justifies.
+    """
+    row = next((each for each in table.known if each.tag == tag), None)
+    if row is None or row.value is None or len(table.rows) == 1:
+        return []
+    digits = decimals(max(row.high - row.value, row.value - row.low))
+    value, low, high = (f"{number:.{digits}f}" for number in (row.value, row.low, row.high))
+    text = f"{table.measure} of {tag} is {value}, between {low} and {high} with 95 % confidence."
+    return [Finding(SURE, text)]
 
 
 def _pair(table: RankingTable, pairs: Pairwise, first: str, second: str) -> Finding:
@@ -233,7 +249,7 @@ def _of_lead(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     leader, rivals = table.known[0], [row for row in table.known[1:] if row.as_good_as_leader]
     if not rivals:
         return _alone(table, leader)
-    found = [Finding(OPEN, _contest(leader, rivals))]
+    found = _contest(leader, rivals, pairs)
     if further := further_judgments(table, pairs):
         found.append(Finding(OPEN, further))
     if 2 * leader.rank_high <= len(table.rows):
@@ -262,14 +278,23 @@ def _unknown(table: RankingTable) -> list[Finding]:
     return [Finding(LIMIT, f"{are} not known; why is said under the ranking.")]
 
 
-def _contest(leader: RankedRun, rivals: Sequence[RankedRun]) -> str:
-    if len(rivals) < NAMED:
-        together = listed([leader.tag, *(row.tag for row in rivals)])
-        return f"{together} cannot be told apart yet for the lead."
-    return (
-        f"{leader.tag} leads, but {len(rivals)} other runs cannot be told from it yet, "
-        f"{rivals[0].tag} being the closest."
-    )
+def _contest(leader: RankedRun, rivals: Sequence[RankedRun], pairs: Pairwise) -> list[Finding]:
+    """Runs compared with the leader in vain, and those of which the sample says too little."""
+    reasons = {row.tag: pairs.reason(row.tag, leader.tag) for row in rivals}
+    close = [tag for tag, reason in reasons.items() if reason == Reason.KNOWN]
+    unknown = [tag for tag in reasons if tag not in close]
+    found = []
+    if 0 < len(close) < NAMED:
+        together = listed([leader.tag, *close])
+        found.append(f"{together} cannot be told apart yet for the lead.")
+    elif close:
+        found.append(
+            f"{leader.tag} leads, but {len(close)} other runs cannot be told from it yet, "
+            f"{close[0]} being the closest."
+        )
+    if unknown:
+        found.append(f"Whether {leader.tag} is better than {named(unknown)} is not known.")
+    return [Finding(OPEN, text) for text in found]
 
 
 def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:

@@ -285,13 +285,7 @@ class Pool:
             raise PoolError(no_run(tag, self.runs)) from None
 
     def entry_weights(self, measure: Measure) -> FloatArray:
-        """Return w = lambda / |X| of each entry, shape (E,).
-
-        Raises
-        ------
-        MeasureError
-            If the pool lacks what the measure is about: scores, or pairs of documents.
-        """
+        """Return w = lambda / |X| of each entry, shape (E,); MeasureError as `check_measure`."""
         self.check_measure(measure)
         table = self.rank_weights(measure)
         if table is not None:

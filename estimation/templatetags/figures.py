@@ -86,6 +86,12 @@ def thousands(number: float) -> str:
 
 
 @register.filter
+def signed(difference: float) -> str:
+    """A difference in three decimals, with its sign."""
+    return f"{'+' if difference > 0 else ''}{figures.number(difference, 3)}"
+
+
+@register.filter
 def goal_sentence(row: Round) -> str:
     """What the sample was optimized for."""
     run, baseline = row.run, row.baseline

@@ -80,6 +80,13 @@ def test_contenders_are_named_and_nobody_is_called_best() -> None:
     assert not any(kind == SURE for kind, _ in texts)
 
 
+def test_a_round_for_one_run_begins_with_its_value() -> None:
+    row = Round(goal="single", run=Run(tag="run2"))
+    texts = said(*case(OPEN3, row=row))
+    assert texts[0] == (SURE, "P@10 of run2 is 0.90, between 0.70 and 1.10 with 95 % confidence.")
+    assert not any("confidence" in text for _, text in said(*case([[0]], row=row)))
+
+
 def test_many_contenders_are_counted() -> None:
     count = 12
     text = said(*case([[0] * count for _ in range(count)]))[0][1]

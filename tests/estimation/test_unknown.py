@@ -176,6 +176,17 @@ def test_a_run_that_is_surely_worse_is_no_rival_though_its_value_is_not_known() 
     )
 
 
+def test_a_rival_of_which_the_difference_is_not_known_is_not_said_to_be_compared() -> None:
+    pairs_of = (("run1", "run2"),)
+    texts = [text for _, text in said(*less(case(OPEN3), differences=pairs_of))]
+    assert texts[:2] == [
+        "run1 and run3 cannot be told apart yet for the lead.",
+        "Whether run1 is better than run2 is not known.",
+    ]
+    texts = [text for _, text in said(*less(case(OPEN3), differences=TO_1))]
+    assert texts[0] == "Whether run1 is better than run2 and run3 is not known."
+
+
 def test_nobody_leads_where_no_value_is_known() -> None:
     tags = ("run1", "run2", "run3")
     told = said(*less(case(WON), values=tags, differences=(*TO_1, ("run2", "run3"))))
