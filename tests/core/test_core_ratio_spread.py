@@ -150,21 +150,21 @@ def trec8_campaigns(trec8) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.slow
 def test_intervals_cover_on_trec8(trec8_campaigns) -> None:
-    """Between 90 and 99 %, the mean over 129 runs and 40 campaigns.
+    """Between 90 and 99.5 %, the mean over 129 runs and 40 campaigns.
 
     Runs share their judged pairs, so that their intervals are not independent: the binomial error
     of 40 campaigns, 3.4 points, is the largest that the mean can have. The twins' intervals are
-    40 % too short, or twice as long.
+    half as long, or twice.
     """
     found, truth = trec8_campaigns
     low, high = found[:, :, 0], found[:, :, 1]
     covered = ((low <= truth) & (truth <= high)).mean(axis=(0, 2))
-    assert np.all((covered >= 0.90) & (covered <= 0.99)), covered
+    assert np.all((covered >= 0.90) & (covered <= 0.995)), covered
     center, margin = (low + high) / 2, (high - low) / 2
-    short = (np.abs(center - truth) <= 0.6 * margin).mean(axis=(0, 2))
+    short = (np.abs(center - truth) <= 0.5 * margin).mean(axis=(0, 2))
     long = (np.abs(center - truth) <= 2.0 * margin).mean(axis=(0, 2))
     assert np.all(short < 0.90)
-    assert np.all(long > 0.99)
+    assert np.all(long > 0.995)
 
 
 @pytest.mark.slow
