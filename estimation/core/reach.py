@@ -108,6 +108,17 @@ class Reach:
         entries = np.flatnonzero(self.pool.rank <= self.last_rank(measure))
         return entries, np.searchsorted(self.pool.indptr, entries, side="right") - 1
 
+    def entries_of(self, pairs: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the entries of some pairs and the pair of each, (e,); remembered by the array."""
+        if id(pairs) not in self._of_pairs:
+            entries, place = self.pool.entries_of(pairs)
+            self._of_pairs[id(pairs)] = pairs, entries, pairs[place]
+        return self._of_pairs[id(pairs)][1:]
+
+    @cached_property
+    def _of_pairs(self) -> dict[int, tuple[IntArray, IntArray, IntArray]]:
+        return {}
+
     def last_rank(self, measure: Measure) -> int:
         """Return the last rank with a weight that is not next to nothing."""
         table = self.pool.rank_weights(measure)

@@ -158,20 +158,20 @@ class _Rows:
         """The weights of uncertain pairs that return something."""
         pool, last = reach.pool, reach.last_rank(measure)
         are_many = len(drawn.uncertain) > MOST_PAIRS
-        weights = np.ones(len(pool))
+        pairs: IntArray = drawn.uncertain
+        weights: FloatArray | None = None
         if are_many and last <= SHALLOW:
             entry, of_entry = reach.entries(measure)
             kept = drawn.factor[of_entry] > 0.0
         else:
-            pairs = drawn.uncertain
             if are_many:
-                pairs, shares = drawn.thinned
-                weights[pairs] = shares
-            entry, place = pool.entries_of(pairs)
-            of_entry, kept = pairs[place], pool.rank[entry] <= last
+                pairs, weights = drawn.thinned
+            entry, of_entry = reach.entries_of(pairs)
+            kept = pool.rank[entry] <= last
         entry, of_entry = entry[kept], of_entry[kept]
         starts = np.flatnonzero(np.diff(of_entry, prepend=-1))
-        pair, weight = of_entry[starts], weights[of_entry[starts]]
+        pair = of_entry[starts]
+        weight = np.ones(len(pair)) if weights is None else weights[np.searchsorted(pairs, pair)]
         table = pool.rank_weights(measure)
         data = pool.entry_weights(measure)[entry] if table is None else table[pool.rank[entry]]
         rows = pool.run[entry], np.append(starts, len(entry)).astype(np.int32)
