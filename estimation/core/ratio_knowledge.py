@@ -160,7 +160,10 @@ class _AtOutlook:
     def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> "_AtOutlook":
         gain = np.diff(measure.utilities(outlook.grades))
         reach = outlook.reach(np.arange(len(pool))) * (drawn.inclusion > 0.0)
-        reach, gain = reach[gain > 0.0], gain[gain > 0.0]
+        if gain.any():  # else the scale ends below what counts as relevant: one level without gain
+            reach, gain = reach[gain > 0.0], gain[gain > 0.0]
+        else:
+            reach, gain = 0.0 * reach[:1], gain[:1]
         gains = Gains(gain, reach, np.arange(len(pool)), np.ones(len(pool)))
         line = Line.of(Frame.of(pool, measure, gains, None), measure)
         place = line.frame.place, line.frame.cell % line.frame.runs
@@ -190,7 +193,8 @@ class _AtOutlook:
         logs = np.log1p(-np.minimum(self.chance * self.inclusion, ALMOST_CERTAIN))
         nothing_found = np.exp(self.line.frame.per_topic(logs))
         logs = np.log1p(-np.minimum(self.chance, ALMOST_CERTAIN))
-        return float(np.mean(nothing_found - np.exp(self.line.frame.per_topic(logs))))
+        overlooked = np.mean(nothing_found - np.exp(self.line.frame.per_topic(logs)))
+        return min(float(overlooked), ALMOST_CERTAIN)
 
     def covariance(self, measure: Measure) -> FloatArray:
         """E, shape (k, k)."""

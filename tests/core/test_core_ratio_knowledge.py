@@ -12,7 +12,7 @@ from estimation.core.draws import draw
 from estimation.core.estimators import horvitz_thompson_poisson
 from estimation.core.evaluation import MeasureResult, evaluate
 from estimation.core.labels import LabelRows, PairLabels
-from estimation.core.measures import Measure
+from estimation.core.measures import Measure, parse_measure
 from estimation.core.outlook import KnownOutlook
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.ratio_knowledge import _AtOutlook
@@ -175,6 +175,28 @@ def test_little_that_is_false_is_told_where_few_relevant_documents_were_found(mo
     missed, false = told(pool, grades, 1000)
     assert missed > 0.5
     assert false > 0.15
+
+
+@pytest.mark.parametrize("name", ["AP(rel=2)", "Rprec(rel=2)", "nDCG", "AP"])
+@pytest.mark.parametrize("grade", [0, 1])
+def test_scales_on_which_nothing_is_relevant_have_numbers_too(name: str, grade: int) -> None:
+    pool, _ = few_relevant()
+    design = design_for(pool, "poisson", budget=60)
+    sample = draw(pool, design, seed="scale")
+    labels = LabelRows(sample.pair, np.full(len(sample.pair), grade))
+    asked = {"labels": labels, "measures": [parse_measure(name)], "max_grade": 1}
+    found = evaluate(pool, design, sample, **asked).results[0].estimate
+    for numbers in (found.value, found.se, found.low, found.high, found.expected):
+        assert np.all(np.isfinite(numbers))
+
+
+def test_a_sample_that_overlooks_every_topic_has_finite_errors() -> None:
+    pool, _ = few_relevant()
+    chance = np.full(len(pool), 1e-12)
+    nothing = np.array([], dtype=np.int64)
+    drawn = Drawn(nothing, chance, chance, chance[nothing])
+    at = _AtOutlook.of(pool, AP, drawn, KnownOutlook(np.array([1]), np.full((1, len(pool)), 1.0)))
+    assert at.overlooked < 1.0
 
 
 def test_everything_is_withheld_where_hardly_anything_was_found() -> None:
