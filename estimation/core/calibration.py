@@ -57,24 +57,6 @@ def order_bins(predictions: FloatArray) -> IntArray:
 # -------------------------------------------------------------------------------- after the draw
 
 
-@dataclass(frozen=True, eq=False)
-class Calibration:
-    """What predictions turned out to mean.
-
-    Attributes
-    ----------
-    expected : ndarray of float64, shape (N,)
-        Expected label of every pair, from 0 to the largest label; 0 where nothing is predicted.
-    residual_square : ndarray of float64, shape (N,)
-        Expected square of label less `expected`, >= 0, the label's own noise included: for fold f
-        the mean over the bin's sampled pairs of other folds, weighted and shrunk in the same way,
-        but not made to rise. What was expected of those pairs was learned from f as well.
-    """
-
-    expected: FloatArray
-    residual_square: FloatArray
-
-
 def calibrate(
     bins: IntArray,
     fold: IntArray,
@@ -82,9 +64,7 @@ def calibrate(
     pairs: IntArray,
     labels: FloatArray,
     importance: FloatArray,
-    variance: FloatArray,
-    expected: FloatArray | None = None,
-) -> Calibration:
+) -> FloatArray:
     """Learn, by cross-fitting, the expected label of every pair from its bin.
 
     For the pairs of fold f, only sampled pairs of the other folds are looked at. The expected
@@ -113,18 +93,15 @@ def calibrate(
     importance : ndarray of float64, shape (n,)
         c_i >= 0: how much each counts when expected labels are learned; to serve an estimate,
         (1 - pi)/pi^2 times a squared weight, its factor in the estimated variance.
-    variance : ndarray of float64, shape (n,)
-        The same for the squares of residuals.
-    expected : ndarray of float64, shape (N,), optional
-        Expected labels that were chosen before the draw; by default learned.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+        Expected label of every pair, from 0 to the largest label; 0 where nothing is predicted.
     """
     places = int(bins.max(initial=-1)) + 2  # one for each bin, and before them one for bin -1
     cell = fold * places + (bins + 1)
-    seen = _Seen(cell[pairs], places)
-    if expected is None:
-        expected = _expected(seen.sums(labels, importance)).take(cell)
-    squares = _squares(seen.sums((labels - expected[pairs]) ** 2, variance))
-    return Calibration(expected, squares.take(cell))
+    return _expected(_Seen(cell[pairs], places).sums(labels, importance)).take(cell)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,11 +150,6 @@ def _expected(sums: _Sums) -> FloatArray:
     return np.pad(np.stack(fitted), ((0, 0), (1, 0)))
 
 
-def _squares(sums: _Sums) -> FloatArray:
-    """The expected squares of residuals, which need not rise with the bins."""
-    return np.stack([_shrunk(*sums.without(f)) for f in range(FOLDS)])
-
-
 def _coefficient(sums: _Sums, fold: int) -> float:
     """The b in [0, 1] that suits the other folds best, each predicted from the rest of them."""
     product = square = 0.0
@@ -199,12 +171,6 @@ def _rising(weight: FloatArray, total: FloatArray, square: FloatArray) -> FloatA
     typical *= _credence(weight.sum(), square.sum())
     shrunk = _toward(typical, weights, totals, squares)
     return shrunk[block]
-
-
-def _shrunk(weight: FloatArray, total: FloatArray, square: FloatArray) -> FloatArray:
-    if not np.any(weight > 0.0):
-        return np.zeros(len(weight))
-    return _toward(total.sum() / weight.sum(), weight, total, square)
 
 
 def _toward(

@@ -27,7 +27,7 @@ from estimation.core.arrays import (
     refuse,
     shown,
 )
-from estimation.core.calibration import FOLDS, Calibration, calibrate, order_bins
+from estimation.core.calibration import FOLDS, calibrate, order_bins
 from estimation.core.draws import folds
 from estimation.core.estimators import Estimate, horvitz_thompson_poisson, topic_contributions
 from estimation.core.labels import PairLabels
@@ -49,16 +49,18 @@ class DifferenceEstimate(Estimate):
     expected : ndarray of float64, shape (N,)
         b m_i of every pair of the pool: the label that was expected of it, from the labels of
         other folds. Those of pairs that could not be sampled are no part of the values.
-    residual_square : ndarray of float64, shape (N,)
-        The expected square of v_i - b m_i, >= 0, from other folds as well: the mean of the squares
-        of the sampled pairs whose predictions are alike, weighted by their part in the variances,
-        so that sum (1 - pi)/pi w_ij^2 residual_square is about what to expect of that of a run.
-        The noise of the judgments is in it.
+    gains, losses : ndarray of float64, shape (k,)
+        What residuals of uncertain pairs add to values: those above 0, and those below, >= 0 too.
     """
 
     by_topic: FloatArray
     expected: FloatArray
-    residual_square: FloatArray
+    gains: FloatArray
+    losses: FloatArray
+
+    def gains_and_losses(self) -> tuple[FloatArray, FloatArray]:
+        """Return what residuals of uncertain pairs add, and what they take away."""
+        return self.gains, self.losses
 
 
 def difference_estimate(
@@ -113,12 +115,17 @@ def difference_estimate(
     chance = inclusion[pairs]
     weights = pool.weights(measure, pairs)
     wanted = weights if fitted_runs is None else weights[:, fitted_runs]
-    fitted = _fitted(pool, predictions, coefficient, pairs, labels.mean, wanted, chance)
-    missed = labels.mean - fitted.expected[pairs]
+    expected = (
+        _calibrated(pool, predictions, pairs, labels.mean, wanted, chance)
+        if coefficient is None
+        else coefficient * np.nan_to_num(predictions)
+    )
+    missed = labels.mean - expected[pairs]
     missed[np.abs(missed) <= ROUNDING * labels.mean] = 0.0
     residual = replace(labels, mean=missed)
     corrected = horvitz_thompson_poisson(weights, residual, probability=chance)
-    predicted = _predicted(pool, measure, np.where(inclusion > 0.0, fitted.expected, 0.0))
+    uncertain = np.where(chance < 1.0, missed, 0.0) / chance
+    predicted = _predicted(pool, measure, np.where(inclusion > 0.0, expected, 0.0))
     rest = topic_contributions(
         weights,
         residual.mean / chance,
@@ -132,29 +139,28 @@ def difference_estimate(
         corrected.noise,
         np.zeros_like(corrected.value),
         predicted + rest,
-        fitted.expected,
-        fitted.residual_square,
+        expected,
+        weights.T @ np.maximum(uncertain, 0.0),
+        weights.T @ np.maximum(-uncertain, 0.0),
     )
 
 
-def _fitted(
+def _calibrated(
     pool: Pool,
     predictions: FloatArray,
-    coefficient: float | None,
     pairs: IntArray,
     labels: FloatArray,
     weights: SparseMatrix,
     chance: FloatArray,
-) -> Calibration:
-    factor, squares = (1.0 - chance) / chance**2, weights.power(2).sum(axis=1)
+) -> FloatArray:
+    squares = weights.power(2).sum(axis=1)
+    importance = (1.0 - chance) / chance**2 * _about_half_of_mean(weights, squares)
     return calibrate(
         order_bins(predictions),
         _folds_of(pool),
         pairs=pairs,
         labels=labels,
-        importance=factor * _about_half_of_mean(weights, squares),
-        variance=factor * squares,
-        expected=None if coefficient is None else coefficient * np.nan_to_num(predictions),
+        importance=importance,
     )
 
 

@@ -57,6 +57,10 @@ class Estimate:
     noise: FloatArray
     sure: FloatArray
 
+    def gains_and_losses(self) -> tuple[FloatArray, FloatArray]:
+        """Return what uncertain pairs add to values and take away, both >= 0, shape (k,) each."""
+        return np.maximum(self.value - self.sure, 0.0), np.zeros_like(self.value)
+
 
 def importance_sampling(
     weights: SparseMatrix,

@@ -21,7 +21,7 @@ from estimation.core.draws import Sample
 from estimation.core.estimators import Estimate
 from estimation.core.guarantees import Guarantee
 from estimation.core.interval_kinds import IntervalKind, check_interval
-from estimation.core.intervals import Bound, gamma_limits, normal_quantile, student_intervals
+from estimation.core.intervals import Bound, student_intervals
 from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measure_estimates import Question, find
 from estimation.core.measures import (
@@ -40,6 +40,7 @@ from estimation.core.uncertainty import (
     freedom,
     unknown_differences,
     unknown_values,
+    value_limits,
     variances,
 )
 from estimation.core.unknown import Reasons, all_known
@@ -54,7 +55,7 @@ class EstimatorResult:
     ----------
     value, se, df, low, high : ndarray of float64, shape (k,)
         Estimate, standard error (`uncertainty.variances`), degrees of freedom, ends of the
-        confidence interval (`gamma_limits`; Student's where a value can err both ways alike). No
+        confidence interval (`uncertainty.value_limits`; Student's for ratios). No
         value can be negative or above `Measure.largest_value`, and intervals are cut there, unless
         the estimate itself lies above, where they end. With a guaranteed kind of interval `se`
         and `df` have no part in the ends.
@@ -434,8 +435,7 @@ def _with_intervals(
         difference_unknown = unknown_differences(
             value, estimate.covariance, expected, estimate.contributions
         )
-        if not unseen.goes_both_ways:
-            low, high = _skewed(estimate, unseen, variance, confidence)
+        low, high = value_limits(estimate, unseen, variance, confidence=confidence)
     low = np.maximum(low, 0.0)
     return EstimatorResult(
         value=value,
@@ -450,23 +450,6 @@ def _with_intervals(
         expected=expected,
         finds=finds,
     )
-
-
-def _skewed(
-    estimate: Estimate, unseen: Unseen, variance: FloatArray, confidence: float
-) -> tuple[FloatArray, FloatArray]:
-    """Limits of what uncertain pairs add, to which certain ones add what they have.
-
-    Disagreement between assessors, which is as likely either way, is added in quadrature.
-    """
-    noise = np.diag(estimate.noise)
-    found = np.maximum(estimate.value - estimate.sure, 0.0)
-    low, high = gamma_limits(
-        found, variance=np.maximum(variance - noise, 0.0), step=unseen.find, confidence=confidence
-    )
-    more = normal_quantile(confidence=confidence) ** 2 * noise
-    below, above = np.sqrt((found - low) ** 2 + more), np.sqrt((high - found) ** 2 + more)
-    return estimate.sure + found - below, estimate.sure + found + above
 
 
 def _guaranteed(

@@ -17,6 +17,7 @@ from estimation.core.pool import Pool
 from estimation.core.ratio_knowledge import RatioKnowledge, ratio_knowledge
 from estimation.core.ratios import estimate_ratios
 from estimation.core.reach import Reach
+from estimation.core.residuals import fit_residuals
 from estimation.core.terms import Terms, linear_terms
 from estimation.core.unseen import Unseen, unseen, unseen_residuals
 
@@ -79,10 +80,12 @@ def _linear(
     )
     estimates, primary = drawn.estimates(terms), drawn.primary
     missed = {primary: unseen(reach, drawn, question.outlook, measure=measure)}
-    if question.predictions is not None and measure.family == "gain":
-        helped = _difference(pool, drawn, terms, measure, question, question.predictions)
-        squares = helped.residual_square
-        missed["di"] = unseen_residuals(reach, drawn, measure=measure, squares=squares)
+    predictions = question.predictions
+    if predictions is not None and measure.family == "gain":
+        helped = _difference(pool, drawn, terms, measure, question, predictions)
+        left = terms.labels.mean - helped.expected[drawn.pair]
+        residuals = fit_residuals(pool, drawn, left, predictions=predictions)
+        missed["di"] = unseen_residuals(reach, drawn, residuals, measure=measure)
         estimates, primary, by_topic = {**estimates, "di": helped}, "di", helped.by_topic
     return Found(
         estimates,

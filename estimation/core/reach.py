@@ -13,7 +13,14 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from estimation.core.arrays import BoolArray, FloatArray, IntArray, SparseMatrix, column_sums
+from estimation.core.arrays import (
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    IntArray,
+    SparseMatrix,
+    column_sums,
+)
 from estimation.core.estimators import effective_sample_size, kish
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
@@ -97,26 +104,36 @@ class Reach:
         rest = self.pool.weights(measure, self.out_of_reach)
         return column_sums(rest.indices, rest.data, number=len(self.pool.runs))
 
-    def entries(self, measure: Measure) -> tuple[IntArray, IntArray]:
-        """Return the entries with a weight that is not next to nothing, and their pairs, (e,) each.
+    def entries(self, measure: Measure, wanted: BoolArray) -> "Entries":
+        """Return the entries of wanted pairs with a weight that is not next to nothing.
 
         The end of lists whose squared weights are together below `NEGLIGIBLE` of all is left out.
-        """
-        table = self.pool.rank_weights(measure)
-        if table is None:
-            return np.arange(len(self.pool.run)), self.pool.entry_pair
-        entries = np.flatnonzero(self.pool.rank <= self.last_rank(measure))
-        return entries, np.searchsorted(self.pool.indptr, entries, side="right") - 1
 
-    def entries_of(self, pairs: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the entries of some pairs and the pair of each, (e,); remembered by the array."""
+        Parameters
+        ----------
+        measure : Measure
+        wanted : ndarray of bool, shape (N,)
+        """
+        pool, entry = self.pool, np.flatnonzero(self.pool.rank <= self.last_rank(measure))
+        of_entry = np.searchsorted(pool.indptr, entry, side="right") - 1
+        kept = wanted[of_entry]
+        entry, of_entry = entry[kept], of_entry[kept]
+        starts = np.flatnonzero(np.diff(of_entry, prepend=-1))
+        ends = np.append(starts, len(entry))
+        return Entries(of_entry[starts], ends, entry, pool.run[entry], pool.rank[entry])
+
+    def entries_of(self, pairs: IntArray) -> "Entries":
+        """Return the entries of some pairs, ascending; remembered by the array."""
         if id(pairs) not in self._of_pairs:
-            entries, place = self.pool.entries_of(pairs)
-            self._of_pairs[id(pairs)] = pairs, entries, pairs[place]
-        return self._of_pairs[id(pairs)][1:]
+            entry, _ = self.pool.entries_of(pairs)
+            counts = self.pool.indptr[pairs + 1] - self.pool.indptr[pairs]
+            ends = np.append(0, np.cumsum(counts))
+            found = Entries(pairs, ends, entry, self.pool.run[entry], self.pool.rank[entry])
+            self._of_pairs[id(pairs)] = found
+        return self._of_pairs[id(pairs)]
 
     @cached_property
-    def _of_pairs(self) -> dict[int, tuple[IntArray, IntArray, IntArray]]:
+    def _of_pairs(self) -> dict[int, "Entries"]:
         return {}
 
     def last_rank(self, measure: Measure) -> int:
@@ -232,6 +249,36 @@ class Reach:
         )
         (more,) = rank_sums(self.pool, others, [np.ones(len(others))])
         return [number + more, first, second]
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Entries of some pairs of a pool.
+
+    Attributes
+    ----------
+    pair : ndarray of int64, shape (m,)
+        Ascending.
+    ends : ndarray of int64, shape (m + 1,)
+        The entries of pair i are those from ends[i] to ends[i + 1].
+    entry : ndarray of int64, shape (e,)
+        Their place in the pool.
+    run, rank : ndarray of int32, shape (e,)
+    """
+
+    pair: IntArray
+    ends: IntArray
+    entry: IntArray
+    run: Int32Array
+    rank: Int32Array
+
+    def down_to(self, rank: int) -> "Entries":
+        """Return those of some ranks; pairs may be left without any."""
+        kept = self.rank <= rank
+        if kept.all():
+            return self
+        ends = np.append(0, np.cumsum(kept))[self.ends]
+        return Entries(self.pair, ends, self.entry[kept], self.run[kept], self.rank[kept])
 
 
 def number_by_rank(pool: Pool) -> FloatArray:

@@ -31,8 +31,15 @@ missed.
 import numpy as np
 
 from estimation.core.arrays import FloatArray
-from estimation.core.intervals import ROUNDING, difference_variances
+from estimation.core.estimators import Estimate
+from estimation.core.intervals import (
+    ROUNDING,
+    difference_variances,
+    gamma_limits,
+    normal_quantile,
+)
 from estimation.core.unknown import Reason, Reasons, all_known
+from estimation.core.unseen import Unseen
 
 LEAST_FINDS = 4.0
 FINDS_BELIEVED = 5.0  # so many that squares below what is expected count half of what they can
@@ -95,6 +102,49 @@ def variances_of_contrasts(
 
     squares = np.maximum(of(covariance), 0.0)
     return squares if expected is None else _together(squares, of(expected), finds)
+
+
+def value_limits(
+    estimate: Estimate, unseen: Unseen, variance: FloatArray, *, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of intervals for k values, shape (k,) each.
+
+    Gamma limits (`intervals.gamma_limits`) of what uncertain pairs add, and of what others take
+    away, where predictions were too high: two sums over different pairs, which are independent, so
+    that how far the value may be off follows from how far either may be, in quadrature (MOVER: Zou
+    and Donner 2008, *Construction of confidence limits about effect measures*). Limits of two sums
+    allow for half a find more each, not for one (mid-P: Lancaster 1961): the allowances add up, and
+    with one each the values of few pairs were covered .99 times and more. Disagreement between
+    assessors, which is as likely either way, is added in the same way.
+
+    Parameters
+    ----------
+    estimate, unseen : Estimate, Unseen
+    variance : ndarray of float64, shape (k,)
+        From `variances`.
+    confidence : float
+        Strictly between 0 and 1.
+    """
+    noise = np.diag(estimate.noise)
+    of_pairs = np.maximum(variance - noise, 0.0)
+    more = normal_quantile(confidence=confidence) ** 2 * noise
+    gains, losses = estimate.gains_and_losses()
+    if unseen.losses is None:
+        below, above = _reach_of(gains, of_pairs, unseen.find, confidence)
+        return estimate.value - np.sqrt(below + more), estimate.value + np.sqrt(above + more)
+    share = unseen.losses.share
+    below, above = _reach_of(gains, (1.0 - share) * of_pairs, unseen.find / 2.0, confidence)
+    rise, fall = _reach_of(losses, share * of_pairs, unseen.losses.find / 2.0, confidence)
+    low, high = np.sqrt(below + fall + more), np.sqrt(above + rise + more)
+    return estimate.value - low, estimate.value + high
+
+
+def _reach_of(
+    found: FloatArray, variance: FloatArray, step: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Squares of how far the limits lie below and above what was found."""
+    low, high = gamma_limits(found, variance=variance, step=step, confidence=confidence)
+    return (found - low) ** 2, (high - found) ** 2
 
 
 def freedom(finds: FloatArray, expected: FloatArray | None) -> FloatArray:

@@ -32,10 +32,27 @@ from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
 from estimation.core.products import gram
 from estimation.core.reach import Reach
+from estimation.core.residuals import Residuals
 
 # Of more uncertain pairs than these, sums with random signs are added up (`_Rows.gram`), and under
 # measures that count more than `SHALLOW` ranks some pairs stand for all (`Drawn.thinned`).
 MOST_PAIRS, BUCKETS, SHALLOW = 90_000, 2048, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """What is expected of pairs that lower a value: less relevant than was predicted.
+
+    Attributes
+    ----------
+    find : ndarray of float64, shape (k,)
+        As that of `Unseen`, of what such pairs take away.
+    share : ndarray of float64, shape (k,)
+        Their share of the variance, from 0 to 1.
+    """
+
+    find: FloatArray
+    share: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +71,14 @@ class Unseen:
         would have if the belief in all its documents were that in the pairs of a sample, on
         average. It depends neither on judgments, so that whether a value counts as known does not
         (the values for which much was found would be the lucky ones), nor on other runs.
-    goes_both_ways : bool
-        Whether pairs that were not found may lower a value as well as raise it.
+    losses : Losses or None
+        Where pairs can lower a value as well as raise it: with predictions.
     """
 
     covariance: FloatArray
     find: FloatArray
     doubt: FloatArray
-    goes_both_ways: bool = False
+    losses: Losses | None = None
 
 
 def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) -> Unseen:
@@ -89,32 +106,44 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     for each, (first, second, third) in _terms(rows, measure, outlook):
         covariance += each.gram(second)
         total += each.total(first)
-        cubes += each.powers(3).T @ (each.factor * size * third)
+        cubes += each.cubes(size * third)
         if by_topic is not None:
             by_topic += each.by_topic(first)
     if drawn.counts is not None:
         covariance = covariance - _of_means(drawn, reach.pool, total, by_topic)
     doubt = _doubt(rows, drawn, total=reach.total_weights(measure))
-    find = np.sqrt(np.divide(cubes, total, out=np.zeros(runs), where=total > 0.0))
-    return Unseen(covariance, find, doubt)
+    return Unseen(covariance, np.sqrt(_share(cubes, of=total)), doubt)
 
 
 def unseen_residuals(
-    reach: Reach, drawn: Drawn, *, measure: Measure, squares: FloatArray
+    reach: Reach, drawn: Drawn, residuals: Residuals, *, measure: Measure
 ) -> Unseen:
     """Work out the same of what predictions leave over, for the difference estimator.
 
     Parameters
     ----------
-    reach, drawn : Reach, Drawn
+    reach, drawn, residuals : Reach, Drawn, Residuals
         Of one pool, by the method ``poisson``.
     measure : Measure
         Of the family gain.
-    squares : ndarray of float64, shape (N,)
-        The expected square of the residual of every pair.
     """
-    rows, nothing = _Rows.of(reach, measure, drawn), np.zeros(len(reach.pool.runs))
-    return Unseen(rows.gram(squares[rows.pair]), nothing, nothing, goes_both_ways=True)
+    rows = _Rows.of(reach, measure, drawn)
+    squares, size = rows.powers(2), 1.0 / drawn.inclusion[rows.pair]
+    (gain, gain2, gain3), (loss, loss2, loss3) = residuals.moments(rows.pair)
+    gains, losses = squares.T @ (rows.factor * gain2), squares.T @ (rows.factor * loss2)
+    return Unseen(
+        rows.gram(gain2 + loss2),
+        np.sqrt(_share(rows.cubes(size * gain3), of=rows.total(gain))),
+        _doubt(rows, drawn, total=reach.total_weights(measure)),
+        Losses(
+            np.sqrt(_share(rows.cubes(size * loss3), of=rows.total(loss))),
+            _share(losses, of=gains + losses),
+        ),
+    )
+
+
+def _share(part: FloatArray, *, of: FloatArray) -> FloatArray:
+    return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)
 
 
 def _of_means(
@@ -130,7 +159,7 @@ def _of_means(
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """What m pairs add to each run, one row a pair: entries (pair, run) that add something.
+    """What m pairs add to each run, one row a pair.
 
     Attributes
     ----------
@@ -155,28 +184,23 @@ class _Rows:
 
     @classmethod
     def of(cls, reach: Reach, measure: Measure, drawn: Drawn) -> "_Rows":
-        """The weights of uncertain pairs that return something."""
+        """The weights of uncertain pairs."""
         pool, last = reach.pool, reach.last_rank(measure)
         are_many = len(drawn.uncertain) > MOST_PAIRS
-        pairs: IntArray = drawn.uncertain
-        weights: FloatArray | None = None
+        weight: FloatArray | None = None
         if are_many and last <= SHALLOW:
-            entry, of_entry = reach.entries(measure)
-            kept = drawn.factor[of_entry] > 0.0
+            entries = reach.entries(measure, drawn.factor > 0.0)
         else:
-            if are_many:
-                pairs, weights = drawn.thinned
-            entry, of_entry = reach.entries_of(pairs)
-            kept = pool.rank[entry] <= last
-        entry, of_entry = entry[kept], of_entry[kept]
-        starts = np.flatnonzero(np.diff(of_entry, prepend=-1))
-        pair = of_entry[starts]
-        weight = np.ones(len(pair)) if weights is None else weights[np.searchsorted(pairs, pair)]
+            pairs, weight = drawn.thinned if are_many else (drawn.uncertain, None)
+            entries = reach.entries_of(pairs).down_to(last)
+        if weight is None:
+            weight = np.ones(len(entries.pair))
         table = pool.rank_weights(measure)
-        data = pool.entry_weights(measure)[entry] if table is None else table[pool.rank[entry]]
-        rows = pool.run[entry], np.append(starts, len(entry)).astype(np.int32)
-        matrix = sparse.csr_array((data, *rows), shape=(len(pair), len(pool.runs)))
-        return cls(pool, pair, drawn.factor[pair] * weight, weight, entry, matrix, are_many)
+        data = pool.entry_weights(measure)[entries.entry] if table is None else table[entries.rank]
+        shape = len(entries.pair), len(pool.runs)
+        matrix = sparse.csr_array((data, entries.run, entries.ends.astype(np.int32)), shape=shape)
+        factor = drawn.factor[entries.pair] * weight
+        return cls(pool, entries.pair, factor, weight, entries.entry, matrix, are_many)
 
     def times(self, utility: FloatArray) -> "_Rows":
         """The same, each entry multiplied by a number."""
@@ -192,6 +216,10 @@ class _Rows:
     def _with(self, data: FloatArray) -> SparseMatrix:
         place = self.matrix.indices, self.matrix.indptr
         return sparse.csr_array((data, *place), self.matrix.shape)
+
+    def cubes(self, numbers: FloatArray) -> FloatArray:
+        """sum_i factor_i number_i y_ij^3, shape (k,)."""
+        return np.asarray(self.powers(3).T @ (self.factor * numbers), dtype=np.float64)
 
     def total(self, numbers: FloatArray) -> FloatArray:
         """sum_i number_i y_ij over all pairs, shape (k,)."""
@@ -246,5 +274,4 @@ def _doubt(rows: _Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
     belief = np.ones(len(rows.pool)) if drawn.belief is None else drawn.belief
     usual = float((drawn.inclusion * belief).sum() / max(drawn.inclusion.sum(), 1e-300))
     squares: FloatArray = rows.powers(2).T @ (rows.factor * belief[rows.pair])
-    total = usual * total
-    return np.divide(np.sqrt(squares), total, out=np.zeros(len(total)), where=total > 0.0)
+    return _share(np.sqrt(squares), of=usual * total)

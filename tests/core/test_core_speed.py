@@ -83,8 +83,8 @@ def in_sight(pool: Pool, measure: Measure) -> np.ndarray:
     """Pairs with a weight that is not next to nothing."""
     nothing = np.array([], dtype=np.int64)
     every = np.ones(len(pool))
-    _, pairs = reach.Reach(pool, nothing, every, every).entries(measure)
-    return np.bincount(pairs, minlength=len(pool)) > 0
+    entries = reach.Reach(pool, nothing, every, every).entries(measure, every > 0.0)
+    return np.bincount(entries.pair, minlength=len(pool)) > 0
 
 
 def test_squares_and_finds_take_a_pass_over_relevant_pairs_and_expectation_one_over_all(
@@ -307,12 +307,19 @@ def test_entries_by_rank_are_those_counted_one_by_one(pool: Pool) -> None:
 
 
 def test_entries_of_a_measure_end_where_its_weights_do(pool: Pool) -> None:
+    some = np.arange(len(pool)) % 3 > 0
     for text, last in (("P@5", 5), ("RBP(p=0.1)", 5), ("DCG", pool.depth)):
         of_all = every_entry(pool, design_of(pool))
         assert of_all.last_rank(parse_measure(text)) == last
-        entries, pairs = of_all.entries(parse_measure(text))
-        assert entries.tolist() == np.flatnonzero(pool.rank <= last).tolist()
-        assert pairs.tolist() == pool.entry_pair[entries].tolist()
+        by_measure = of_all.entries(parse_measure(text), some)
+        by_pair = of_all.entries_of(np.flatnonzero(some)).down_to(last)
+        wanted = np.flatnonzero((pool.rank <= last) & some[pool.entry_pair])
+        for found in (by_measure, by_pair):
+            assert found.entry.tolist() == wanted.tolist()
+            pairs = np.repeat(found.pair, np.diff(found.ends))
+            assert pairs.tolist() == pool.entry_pair[wanted].tolist()
+            assert found.run.tolist() == pool.run[wanted].tolist()
+            assert found.rank.tolist() == pool.rank[wanted].tolist()
 
 
 def test_entries_of_some_pairs_are_those_of_all_pairs_that_are_theirs(pool: Pool) -> None:

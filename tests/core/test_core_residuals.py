@@ -1,0 +1,123 @@
+"""What is expected of what predictions leave over, and intervals that are made of it."""
+
+import numpy as np
+import pytest
+
+from estimation.core import goals
+from estimation.core.designs import Design, make_design
+from estimation.core.drawn import Drawn
+from estimation.core.draws import Sample, draw
+from estimation.core.evaluation import evaluate
+from estimation.core.labels import LabelRows
+from estimation.core.measures import parse_measure
+from estimation.core.pool import Pool
+from estimation.core.priors import make_prior
+from estimation.core.residuals import Residuals, fit_residuals
+from tests.core.simulated_pools import harmful_predictions, helpful_predictions, simulated_pool
+
+DCG = parse_measure("DCG@30")
+BUDGET, TRIALS = 300, 80
+
+
+@pytest.fixture(scope="module")
+def judged() -> tuple[Pool, np.ndarray]:
+    return simulated_pool()
+
+
+@pytest.fixture(scope="module")
+def design(judged) -> Design:
+    pool, _ = judged
+    goal = goals.absolute(*pool.runs)
+    prior = make_prior(pool, name="rank", goal=goal, measure=DCG, max_grade=3)
+    return make_design(pool, goal=goal, measure=DCG, prior=prior, budget=BUDGET, batch_size=BUDGET)
+
+
+def fitted(pool: Pool, design: Design, sample: Sample, left: np.ndarray, **options) -> Residuals:
+    return fit_residuals(pool, Drawn.of(pool, design, sample, 1), left[sample.pair], **options)
+
+
+def test_both_sides_and_all_powers_come_out_on_average(judged, design) -> None:
+    """Over the sampled pairs, what is expected is what was found: but for what draws it to 1."""
+    pool, grades = judged
+    predictions = helpful_predictions(grades)
+    left = grades - 0.8
+    sample = draw(pool, design, seed="one")
+    moments = fitted(pool, design, sample, left, predictions=predictions).moments(sample.pair)
+    assert moments.shape == (2, 3, len(sample.pair))
+    assert moments.min() >= 0.0
+    for side, sign in zip(moments, (1.0, -1.0), strict=True):
+        for power, expected in enumerate(side, 1):
+            found = np.maximum(sign * left[sample.pair], 0.0) ** power
+            assert expected.sum() == pytest.approx(found.sum(), rel=0.1)
+
+
+def test_what_is_predicted_best_is_known_best(judged, design) -> None:
+    """Residuals that are small where predictions are high are expected to be small there."""
+    pool, _ = judged
+    predictions = np.arange(len(pool)) / len(pool)
+    left = np.where(predictions > 0.7, 0.1, 2.0)
+    sample = draw(pool, design, seed="two")
+    squares = fitted(pool, design, sample, left, predictions=predictions).moments(
+        np.arange(len(pool))
+    )[0, 1]
+    assert squares[predictions > 0.75].max() < 0.5 * squares[predictions < 0.65].min()
+
+
+def test_nothing_left_over_is_expected_to_be_little(judged, design) -> None:
+    """Of 300 pairs without residual one learns that few others have one, not that none has."""
+    pool, _ = judged
+    sample = draw(pool, design, seed="three")
+    moments = fitted(
+        pool, design, sample, np.zeros(len(pool)), predictions=np.full(len(pool), np.nan)
+    ).moments(np.arange(len(pool)))
+    assert moments.min() > 0.0
+    assert moments.max() < 0.05
+
+
+# ------------------------------------------------------------------------------------- intervals
+
+
+def misses(judged, design: Design, predictions: np.ndarray) -> tuple[float, float]:
+    """Shares of values above and below their intervals, over trials and runs."""
+    pool, grades = judged
+    truth = pool.weights(DCG).T @ grades
+    above, below = [], []
+    for trial in range(TRIALS):
+        sample = draw(pool, design, seed=f"trial {trial}")
+        labels = LabelRows(sample.pair, grades[sample.pair])
+        found = evaluate(
+            pool, design, sample, labels=labels, measures=[DCG], max_grade=3,
+            predictions=predictions,
+        ).results[0].estimate  # fmt: skip
+        above.append(truth > found.high)
+        below.append(truth < found.low)
+    return float(np.mean(above)), float(np.mean(below))
+
+
+KINDS = {
+    "helpful": helpful_predictions,
+    "heavy tails": lambda grades: harmful_predictions(grades)["heavy tails"],
+    "nothing": lambda grades: np.full(len(grades), np.nan),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_are_covered(judged, design, kind: str) -> None:
+    above, below = misses(judged, design, KINDS[kind](judged[1]))
+    assert 0.01 < above + below < 0.07
+    assert above < 0.05
+    assert below < 0.05
+
+
+@pytest.mark.slow
+def test_twin_by_squares_alone_is_caught(judged, design, monkeypatch) -> None:
+    """Normal intervals by the variance that the sampled pairs show miss above what is true."""
+
+    def by_squares(estimate, _unseen, _variance, *, confidence):
+        margin = 1.96 * np.sqrt(np.diag(estimate.covariance))
+        return estimate.value - margin, estimate.value + margin
+
+    monkeypatch.setattr("estimation.core.evaluation.value_limits", by_squares)
+    above, _ = misses(judged, design, KINDS["heavy tails"](judged[1]))
+    assert above > 0.05
