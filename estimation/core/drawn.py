@@ -11,7 +11,6 @@ from estimation.core.arrays import (
     SparseMatrix,
     column_sums,
     index_array,
-    mixed_bits,
     shown,
 )
 from estimation.core.designs import Design
@@ -26,8 +25,6 @@ from estimation.core.estimators import (
 from estimation.core.labels import PairLabels, pair_name
 from estimation.core.pool import Pool
 from estimation.core.terms import Noise, Terms
-
-KEPT = 32_768  # pairs that stand for all where there are far more
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,20 +113,6 @@ class Drawn:
     def uncertain(self) -> IntArray:
         """The pairs that may or may not be sampled, ascending."""
         return np.flatnonzero(self.factor)
-
-    @cached_property
-    def thinned(self) -> tuple[IntArray, FloatArray]:
-        """About `KEPT` uncertain pairs, ascending, and how many each of them stands for.
-
-        Half of them with equal chances, half with chances as of being sampled, which is about how
-        much they add to variances. Which pairs they are depends on their place in the pool and the
-        design alone.
-        """
-        sampled = self.inclusion[self.uncertain]
-        even = 1.0 / max(len(sampled), 1)
-        chance = np.minimum(1.0, KEPT / 2.0 * (sampled / sampled.sum() + even))
-        kept = (mixed_bits(self.uncertain) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < chance
-        return self.uncertain[kept], 1.0 / chance[kept]
 
     @property
     def per_topic(self) -> bool:

@@ -29,6 +29,7 @@ from scipy import sparse
 from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, spread_rows
 from estimation.core.drawn import Drawn
 from estimation.core.pool import Pool
+from estimation.core.pool_ranks import pool_ranks
 
 CLASSES = 10  # of probabilities and of beliefs, each with as many sampled pairs
 # Found and expected pairs that are added to each factor of a class, and of a run, which has a share
@@ -104,12 +105,8 @@ class Kinds:
         return np.asarray(np.log(np.maximum(belief[pairs] / usual, LEAST_BELIEF)))
 
     def _graded(self, pairs: IntArray, rows: SparseMatrix) -> list[NDArray[Any]]:
-        """Numbers by which pairs are put into classes, (n,) each; rows hold their ranks."""
-        counts = np.diff(rows.indptr)
-        best: NDArray[Any] = np.full(len(pairs), self.pool.depth + 1, dtype=np.int32)
-        returned = np.flatnonzero(counts)
-        if len(returned):
-            best[returned] = np.minimum.reduceat(rows.data, rows.indptr[returned])
+        """Numbers by which pairs are put into classes, (n,) each; rows hold their runs."""
+        best, counts = pool_ranks(self.pool).best[pairs], np.diff(rows.indptr)
         graded: list[NDArray[Any]] = [self.drawn.inclusion[pairs], best, counts]
         return graded if self.drawn.belief is None else [*graded, self.drawn.belief[pairs]]
 

@@ -5,10 +5,9 @@ millions where runs are deep, so that sums over entries are taken once for all m
 adds up what pairs have by run and rank, and a measure's weight of a rank is multiplied in later.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +23,7 @@ from estimation.core.arrays import (
 from estimation.core.estimators import effective_sample_size, kish
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
+from estimation.core.pool_ranks import pool_ranks
 
 # Sums by run and rank are taken where lists fill at least this share of topics, runs and ranks.
 LEAST_FILLED = 0.1
@@ -104,23 +104,11 @@ class Reach:
         rest = self.pool.weights(measure, self.out_of_reach)
         return column_sums(rest.indices, rest.data, number=len(self.pool.runs))
 
-    def entries(self, measure: Measure, wanted: BoolArray) -> "Entries":
-        """Return the entries of wanted pairs with a weight that is not next to nothing.
-
-        The end of lists whose squared weights are together below `NEGLIGIBLE` of all is left out.
-
-        Parameters
-        ----------
-        measure : Measure
-        wanted : ndarray of bool, shape (N,)
-        """
-        pool, entry = self.pool, np.flatnonzero(self.pool.rank <= self.last_rank(measure))
-        of_entry = np.searchsorted(pool.indptr, entry, side="right") - 1
-        kept = wanted[of_entry]
-        entry, of_entry = entry[kept], of_entry[kept]
-        starts = np.flatnonzero(np.diff(of_entry, prepend=-1))
-        ends = np.append(starts, len(entry))
-        return Entries(of_entry[starts], ends, entry, pool.run[entry], pool.rank[entry])
+    def returned_by(self, pairs: IntArray, rank: int) -> IntArray:
+        """Return those of some pairs that a run has at this rank or before."""
+        return (
+            pairs if rank >= self.pool.depth else pairs[pool_ranks(self.pool).best[pairs] <= rank]
+        )
 
     def entries_of(self, pairs: IntArray) -> "Entries":
         """Return the entries of some pairs, ascending; remembered by the array."""
@@ -150,11 +138,7 @@ class Reach:
         weights = _by_rank(self.pool, measure)
         if weights is None:
             return self.pool.total_weights(measure)
-        return _run_sums(self._number_by_rank * weights)
-
-    @cached_property
-    def _number_by_rank(self) -> FloatArray:
-        return number_by_rank(self.pool)
+        return _run_sums(pool_ranks(self.pool).number * weights)
 
     @cached_property
     def out_of_reach(self) -> IntArray:
@@ -223,7 +207,7 @@ class Reach:
             ones = np.ones(len(self.out_of_reach))
             (number,) = rank_sums(self.pool, self.out_of_reach, [ones])
             return number
-        return np.asarray(self._number_by_rank - self._reached[0], dtype=np.float64)
+        return np.asarray(pool_ranks(self.pool).number - self._reached[0], dtype=np.float64)
 
     @cached_property
     def _inverse_chances(self) -> list[FloatArray]:
@@ -279,23 +263,6 @@ class Entries:
             return self
         ends = np.append(0, np.cumsum(kept))[self.ends]
         return Entries(self.pair, ends, self.entry[kept], self.run[kept], self.rank[kept])
-
-
-def number_by_rank(pool: Pool) -> FloatArray:
-    """Return how many topics' lists of each run reach each rank, shape (k, depth + 1)."""
-    runs = np.arange(len(pool.runs))
-    lists = np.zeros((len(runs), pool.depth + 1))
-    for _, entries in _topic_slices(pool):
-        lists[runs, np.bincount(pool.run[entries], minlength=len(runs))] += 1.0
-    number = np.cumsum(lists[:, ::-1], axis=1)[:, ::-1]
-    number[:, 0] = 0.0
-    return np.asarray(number, dtype=np.float64)
-
-
-def _topic_slices(pool: Pool) -> Iterator[tuple[slice, slice]]:
-    """The pairs and the entries of each topic."""
-    for first, last in pairwise(np.searchsorted(pool.topic, np.arange(len(pool.topics) + 1))):
-        yield slice(first, last), slice(pool.indptr[first], pool.indptr[last])
 
 
 def rank_sums(pool: Pool, pairs: IntArray, values: Sequence[FloatArray]) -> list[FloatArray]:

@@ -18,25 +18,22 @@ only sampled ones, which makes this stable where the squares are not.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, mixed_bits
 from estimation.core.drawn import Drawn
-from estimation.core.estimators import cross_product
+from estimation.core.estimators import cross_product, topic_contributions
 from estimation.core.measures import Measure
 from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
-from estimation.core.products import gram
 from estimation.core.reach import Reach
 from estimation.core.residuals import Residuals
 
-# Of more uncertain pairs than these, sums with random signs are added up (`_Rows.gram`), and under
-# measures that count more than `SHALLOW` ranks some pairs stand for all (`Drawn.thinned`).
-MOST_PAIRS, BUCKETS, SHALLOW = 90_000, 2048, 20
+# Of more uncertain pairs than `MOST_PAIRS`, and of these more entries than `MOST_ENTRIES`, at most
+# `KEPT` pairs with about so many entries stand for all.
+MOST_PAIRS, MOST_ENTRIES, KEPT = 90_000, 600_000, 32_768
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +167,6 @@ class _Rows:
     entry : ndarray of int64, shape (e,)
         Entries of the pool.
     matrix : csr_array, shape (m, k)
-    are_many : bool
-        Whether very many pairs are uncertain, in rows or not: no matter which runs are asked for.
     """
 
     pool: Pool
@@ -180,27 +175,18 @@ class _Rows:
     weight: FloatArray
     entry: IntArray
     matrix: SparseMatrix
-    are_many: bool
 
     @classmethod
     def of(cls, reach: Reach, measure: Measure, drawn: Drawn) -> "_Rows":
         """The weights of uncertain pairs."""
         pool, last = reach.pool, reach.last_rank(measure)
-        are_many = len(drawn.uncertain) > MOST_PAIRS
-        weight: FloatArray | None = None
-        if are_many and last <= SHALLOW:
-            entries = reach.entries(measure, drawn.factor > 0.0)
-        else:
-            pairs, weight = drawn.thinned if are_many else (drawn.uncertain, None)
-            entries = reach.entries_of(pairs).down_to(last)
-        if weight is None:
-            weight = np.ones(len(entries.pair))
+        pairs, weight = _looked_at(reach, drawn, last)
+        entries = reach.entries_of(pairs).down_to(last)
         table = pool.rank_weights(measure)
         data = pool.entry_weights(measure)[entries.entry] if table is None else table[entries.rank]
-        shape = len(entries.pair), len(pool.runs)
+        shape = len(pairs), len(pool.runs)
         matrix = sparse.csr_array((data, entries.run, entries.ends.astype(np.int32)), shape=shape)
-        factor = drawn.factor[entries.pair] * weight
-        return cls(pool, entries.pair, factor, weight, entries.entry, matrix, are_many)
+        return cls(pool, pairs, drawn.factor[pairs] * weight, weight, entries.entry, matrix)
 
     def times(self, utility: FloatArray) -> "_Rows":
         """The same, each entry multiplied by a number."""
@@ -225,34 +211,39 @@ class _Rows:
         """sum_i number_i y_ij over all pairs, shape (k,)."""
         return np.asarray(self.matrix.T @ (self.weight * numbers), dtype=np.float64)
 
-    def by_topic(self, numbers: FloatArray) -> FloatArray:
-        """The same over the pairs of each topic, shape (T, k)."""
-        topics = self.pool.topic[self.pair]
-        return self._sums(topics, self.weight * numbers, number=len(self.pool.topics))
-
     def gram(self, numbers: FloatArray) -> FloatArray:
-        """sum_i factor_i number_i y_ij y_il, shape (k, k).
+        """sum_i factor_i number_i y_ij y_il, shape (k, k)."""
+        return cross_product(self.matrix, self.factor * numbers)
 
-        Of very many pairs, by their sums in buckets with random signs, which has this
-        expectation and, for every run and every difference of runs, a relative standard error of
-        sqrt(2 / BUCKETS), 3.1 %, at most: what is near 0 stays near 0. Buckets and signs depend on
-        the place of the pair in the pool alone.
-        """
-        factors = self.factor * numbers
-        if not self.are_many:
-            return cross_product(self.matrix, factors)
-        mixed = mixed_bits(self.pair)
-        signed = np.where(mixed & np.uint64(1), 1.0, -1.0) * np.sqrt(factors)
-        bucket = ((mixed >> np.uint64(1)) % np.uint64(BUCKETS)).astype(np.int32)
-        return gram(sparse.csr_array(self._sums(bucket, signed, number=BUCKETS)))
+    def by_topic(self, numbers: FloatArray) -> FloatArray:
+        """sum_i number_i y_ij over the pairs of each topic, shape (T, k)."""
+        return topic_contributions(
+            self.matrix,
+            self.weight * numbers,
+            topic=self.pool.topic[self.pair].astype(np.int64),
+            topics=len(self.pool.topics),
+        )
 
-    def _sums(self, group: NDArray[Any], factors: FloatArray, *, number: int) -> FloatArray:
-        """sum_i factor_i y_ij over the pairs of each group, shape (groups, k)."""
-        order = np.argsort(group, kind="stable")
-        ends = np.searchsorted(group[order], np.arange(number + 1)).astype(np.int32)
-        place = order.astype(np.int32), ends
-        of_groups = sparse.csr_array((factors[order], *place), shape=(number, len(group)))
-        return np.asarray((of_groups @ self.matrix).toarray(), dtype=np.float64)
+
+def _looked_at(reach: Reach, drawn: Drawn, last: int) -> tuple[IntArray, FloatArray]:
+    """The uncertain pairs to sum over, ascending, and for how many of them each stands.
+
+    All of them, unless they are more than `MOST_PAIRS`. Then those that some run returns at the
+    last rank that counts or before, or if these have too many entries, some of them: half of them
+    with equal chances, half with chances as of being sampled, which is about how much they add to
+    variances. Which pairs they are depends on the pool and the design alone.
+    """
+    pairs: IntArray = drawn.uncertain
+    if len(pairs) > MOST_PAIRS:
+        pairs = reach.returned_by(pairs, last)
+        number = np.diff(reach.pool.indptr)[pairs]
+        if number.sum() > MOST_ENTRIES:
+            sampled = drawn.inclusion[pairs]
+            share = (sampled / sampled.sum() + 1.0 / len(pairs)) / 2.0
+            chance = np.minimum(1.0, share * min(KEPT, MOST_ENTRIES / (share @ number)))
+            kept = (mixed_bits(pairs) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < chance
+            return pairs[kept], 1.0 / chance[kept]
+    return pairs, np.ones(len(pairs))
 
 
 def _terms(rows: _Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[_Rows, FloatArray]]:

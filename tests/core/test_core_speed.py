@@ -5,6 +5,7 @@ No test looks at a clock: they count passes, rows and cells.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from estimation.core.evaluation import Evaluation, evaluate, support
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, parse_measure
 from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.pool_ranks import pool_ranks
 from estimation.core.priors import make_prior
 from estimation.core.terms import linear_terms
 
@@ -81,10 +83,8 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def in_sight(pool: Pool, measure: Measure) -> np.ndarray:
     """Pairs with a weight that is not next to nothing."""
-    nothing = np.array([], dtype=np.int64)
-    every = np.ones(len(pool))
-    entries = reach.Reach(pool, nothing, every, every).entries(measure, every > 0.0)
-    return np.bincount(entries.pair, minlength=len(pool)) > 0
+    last = every_entry(pool, design_of(pool)).last_rank(measure)
+    return pool_ranks(pool).best <= last
 
 
 def test_squares_and_finds_take_a_pass_over_relevant_pairs_and_expectation_one_over_all(
@@ -303,7 +303,10 @@ def test_entries_by_rank_are_those_counted_one_by_one(pool: Pool) -> None:
     for run, rank in zip(pool.run, pool.rank, strict=True):
         number[run, rank] += 1
     assert 0 < np.count_nonzero(number == 0) < number.size / 2  # short lists
-    assert (reach.number_by_rank(pool) == number).all()
+    assert (pool_ranks(pool).number == number).all()
+    best = [pool.rank[slice(*ends)].min() for ends in pairwise(pool.indptr)]
+    assert pool_ranks(pool).best.tolist() == best
+    assert pool_ranks(pool) is pool_ranks(pool)
 
 
 def test_entries_of_a_measure_end_where_its_weights_do(pool: Pool) -> None:
@@ -311,15 +314,14 @@ def test_entries_of_a_measure_end_where_its_weights_do(pool: Pool) -> None:
     for text, last in (("P@5", 5), ("RBP(p=0.1)", 5), ("DCG", pool.depth)):
         of_all = every_entry(pool, design_of(pool))
         assert of_all.last_rank(parse_measure(text)) == last
-        by_measure = of_all.entries(parse_measure(text), some)
-        by_pair = of_all.entries_of(np.flatnonzero(some)).down_to(last)
+        found = of_all.entries_of(np.flatnonzero(some)).down_to(last)
         wanted = np.flatnonzero((pool.rank <= last) & some[pool.entry_pair])
-        for found in (by_measure, by_pair):
-            assert found.entry.tolist() == wanted.tolist()
-            pairs = np.repeat(found.pair, np.diff(found.ends))
-            assert pairs.tolist() == pool.entry_pair[wanted].tolist()
-            assert found.run.tolist() == pool.run[wanted].tolist()
-            assert found.rank.tolist() == pool.rank[wanted].tolist()
+        assert found.entry.tolist() == wanted.tolist()
+        assert (
+            np.repeat(found.pair, np.diff(found.ends)).tolist() == pool.entry_pair[wanted].tolist()
+        )
+        assert found.run.tolist() == pool.run[wanted].tolist()
+        assert found.rank.tolist() == pool.rank[wanted].tolist()
 
 
 def test_entries_of_some_pairs_are_those_of_all_pairs_that_are_theirs(pool: Pool) -> None:
@@ -375,8 +377,6 @@ def test_measures_share_their_passes_over_entries(
         monkeypatch.setattr(reach, name, counting)
 
     counted("rank_sums")
-    counted("number_by_rank")
     deep = [parse_measure(text) for text in ("DCG", "DCG@30", "RBP(p=0.9)")]
     evaluated(pool, design_of(pool), measures=deep)
-    # Sampled pairs and pairs out of reach; the lists themselves.
-    assert sorted(passes) == ["number_by_rank", "rank_sums", "rank_sums"]
+    assert passes == ["rank_sums", "rank_sums"]  # sampled pairs and pairs out of reach
