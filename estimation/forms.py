@@ -36,6 +36,11 @@ INTERVALS = [
     ("With independent draws", _kinds(Round.Method.IID)),
 ]
 
+EPS_HELP = (
+    "Only for draws with replacement: added to every pair's weight times its chance of relevance, "
+    "so that no pair is left out."
+)
+
 
 class RoundForm(forms.Form):
     """Every choice with one sentence and a default that is sensible."""
@@ -115,7 +120,7 @@ class RoundForm(forms.Form):
         min_value=0,
         initial=0.0,
         widget=forms.NumberInput(attrs={"step": "any"}),
-        help_text="Added to every pair's share of the draws, so that none is left out.",
+        help_text=EPS_HELP,
     )
     rule = forms.ChoiceField(
         label="Chance of a pair",

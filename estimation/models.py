@@ -381,6 +381,15 @@ class Estimate(models.Model):
         return f"{self.measure} of {self.run_id}: {value}"
 
 
+CONTENT_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "json": "application/json",
+    "txt": "text/plain; charset=utf-8",
+    "zip": "application/zip",
+}
+
+
 class Report(models.Model):
     """A file made by the worker from one estimate set."""
 
@@ -412,3 +421,8 @@ class Report(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the file, by the ending of its name."""
+        return CONTENT_TYPES[self.name.rpartition(".")[2]]

@@ -23,15 +23,6 @@ from judging.api.base import ORGANIZER, AnyAccept, CampaignView
 from judging.api.fields import Body, Text, Whole, checked
 from judging.models import Campaign
 
-MEDIA_TYPES = {
-    Report.Name.ESTIMATES_CSV: "text/csv; charset=utf-8",
-    Report.Name.ESTIMATES_JSON: "application/json; charset=utf-8",
-    Report.Name.QRELS: "text/plain; charset=utf-8",
-    Report.Name.JUDGMENTS: "text/csv; charset=utf-8",
-    Report.Name.HTML: "text/html; charset=utf-8",
-    Report.Name.COLLECTION: "application/zip",
-}
-
 
 class RoundQuery(serializers.Serializer[Any]):
     round = serializers.IntegerField(
@@ -152,7 +143,7 @@ class ReportFile(CampaignView):
             path.open("rb"),
             as_attachment=True,
             filename=f"{slug}-round{row.estimate_set.round.number}-{row.name}",
-            content_type=MEDIA_TYPES[Report.Name(row.name)],
+            content_type=row.content_type,
         )
 
 

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from estimation import selectors
 from estimation.api.serializers import RoundDetailRow, RoundProgressRow, RoundRow, RunRow
+from estimation.forms import EPS_HELP
 from estimation.models import Round
 from estimation.services import rounds
 from judging.api.base import ORGANIZER, CampaignView
@@ -60,7 +61,7 @@ class RoundChange(Body):
         "the estimator difference.",
     )  # fmt: skip
     depth = Whole(required=False, allow_null=True, help_text="Ranks that are looked at.")
-    eps = Number(required=False, help_text="Share of the uniform distribution mixed in.")
+    eps = Number(required=False, help_text=EPS_HELP)
     rule = serializers.ChoiceField(
         Round.Rule.choices, required=False, allow_blank=True,
         help_text="How priors become sizes; empty: the method's own.",

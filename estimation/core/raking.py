@@ -29,7 +29,7 @@ from scipy import sparse
 from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, spread_rows
 from estimation.core.drawn import Drawn
 from estimation.core.pool import Pool
-from estimation.core.pool_ranks import pool_ranks
+from estimation.core.pool_ranks import best_rank
 
 CLASSES = 10  # of probabilities and of beliefs, each with as many sampled pairs
 # Found and expected pairs that are added to each factor of a class, and of a run, which has a share
@@ -106,7 +106,7 @@ class Kinds:
 
     def _graded(self, pairs: IntArray, rows: SparseMatrix) -> list[NDArray[Any]]:
         """Numbers by which pairs are put into classes, (n,) each; rows hold their runs."""
-        best, counts = pool_ranks(self.pool).best[pairs], np.diff(rows.indptr)
+        best, counts = best_rank(self.pool)[pairs], np.diff(rows.indptr)
         graded: list[NDArray[Any]] = [self.drawn.inclusion[pairs], best, counts]
         return graded if self.drawn.belief is None else [*graded, self.drawn.belief[pairs]]
 

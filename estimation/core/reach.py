@@ -23,7 +23,7 @@ from estimation.core.arrays import (
 from estimation.core.estimators import effective_sample_size, kish
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
-from estimation.core.pool_ranks import pool_ranks
+from estimation.core.pool_ranks import best_rank, number_by_rank
 
 # Sums by run and rank are taken where lists fill at least this share of topics, runs and ranks.
 LEAST_FILLED = 0.1
@@ -106,9 +106,7 @@ class Reach:
 
     def returned_by(self, pairs: IntArray, rank: int) -> IntArray:
         """Return those of some pairs that a run has at this rank or before."""
-        return (
-            pairs if rank >= self.pool.depth else pairs[pool_ranks(self.pool).best[pairs] <= rank]
-        )
+        return pairs if rank >= self.pool.depth else pairs[best_rank(self.pool)[pairs] <= rank]
 
     def entries_of(self, pairs: IntArray) -> "Entries":
         """Return the entries of some pairs, ascending; remembered by the array."""
@@ -138,7 +136,7 @@ class Reach:
         weights = _by_rank(self.pool, measure)
         if weights is None:
             return self.pool.total_weights(measure)
-        return _run_sums(pool_ranks(self.pool).number * weights)
+        return _run_sums(number_by_rank(self.pool) * weights)
 
     @cached_property
     def out_of_reach(self) -> IntArray:
@@ -207,7 +205,7 @@ class Reach:
             ones = np.ones(len(self.out_of_reach))
             (number,) = rank_sums(self.pool, self.out_of_reach, [ones])
             return number
-        return np.asarray(pool_ranks(self.pool).number - self._reached[0], dtype=np.float64)
+        return np.asarray(number_by_rank(self.pool) - self._reached[0], dtype=np.float64)
 
     @cached_property
     def _inverse_chances(self) -> list[FloatArray]:

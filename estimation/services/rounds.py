@@ -276,11 +276,8 @@ def _list(methods: Iterable[str]) -> str:
 
 def _check_measure(plan: Plan, measure: Measure, field_name: str) -> None:
     """Whether the method can estimate the measure, and the prior says something about it."""
-    allowed = _families(plan.method)
-    names = [name for name, kind in KINDS.items() if kind.family in allowed]
-    if plan.method == Round.Method.ACTIVE:
-        names.remove("nDCG")
-    others = [each for each in Round.Method if measure.family in _families(each)]
+    names = _measures_of(plan.method)
+    others = [each for each in Round.Method if measure.name in _measures_of(each)]
     message = (
         f"{_named(plan.method)} estimates {', '.join(names)}, not {measure}. Methods that do: "
         f"{_list(others)}."
@@ -291,8 +288,11 @@ def _check_measure(plan: Plan, measure: Measure, field_name: str) -> None:
     _require(not by_run or plan.prior == Round.Prior.CONSTANT, "prior", message)
 
 
-def _families(method: str) -> tuple[Family, ...]:
-    return FAMILIES.get(method, PAIR_FAMILIES)
+def _measures_of(method: str) -> list[str]:
+    """Names of the measures that a method estimates."""
+    families = FAMILIES.get(method, PAIR_FAMILIES)
+    names = [name for name, kind in KINDS.items() if kind.family in families]
+    return [name for name in names if not (method == Round.Method.ACTIVE and name == "nDCG")]
 
 
 def _check_alike(measure: str, reported: list[str]) -> None:

@@ -13,14 +13,6 @@ from estimation.views.rounds import failure, pending, round_of
 from judging import selectors as judging
 from judging.access import organized_campaign, user_of
 
-CONTENT_TYPES = {
-    Report.Name.ESTIMATES_CSV: "text/csv; charset=utf-8",
-    Report.Name.ESTIMATES_JSON: "application/json",
-    Report.Name.QRELS: "text/plain; charset=utf-8",
-    Report.Name.JUDGMENTS: "text/csv; charset=utf-8",
-    Report.Name.HTML: "text/html; charset=utf-8",
-    Report.Name.COLLECTION: "application/zip",
-}
 BODY = ("<main", "</main>")
 
 
@@ -70,7 +62,7 @@ def report_file(request: HttpRequest, slug: str, number: int, pk: int) -> HttpRe
         files.path_of(report.file).open("rb"),
         as_attachment=True,
         filename=name,
-        content_type=CONTENT_TYPES[Report.Name(report.name)],
+        content_type=report.content_type,
     )
 
 

@@ -25,7 +25,6 @@ from judging import selectors
 OK, WARNING, MISSING = "ok", "warning", "missing"
 LOW_DISK_BYTES = 2**30
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 START = "Start the site: python manage.py up (or gunicorn and celery, see docs)."
 
 
@@ -211,15 +210,6 @@ def _demo_is_open() -> bool:
         return False
 
 
-def _chromium() -> Iterator[Finding]:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found:
-        yield Finding("Chromium", OK, found)
-    else:
-        mend = "Optional: apt-get install chromium, for reports as PDF."
-        yield Finding("Chromium", WARNING, "not installed", mend)
-
-
 MENDS = {
     "Data directory": "Give this user the right to write there, or set EVALSITE_DATA.",
     "Database": "Start the database, and check DATABASE_URL.",
@@ -243,5 +233,4 @@ CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
     "Secret key": _secret_key,
     "DEBUG": _debug,
     "Site URL": _site_url,
-    "Chromium": _chromium,
 }

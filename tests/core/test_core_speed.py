@@ -19,7 +19,7 @@ from estimation.core.evaluation import Evaluation, evaluate, support
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, parse_measure
 from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.pool_ranks import pool_ranks
+from estimation.core.pool_ranks import best_rank, number_by_rank
 from estimation.core.priors import make_prior
 from estimation.core.terms import linear_terms
 
@@ -84,7 +84,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def in_sight(pool: Pool, measure: Measure) -> np.ndarray:
     """Pairs with a weight that is not next to nothing."""
     last = every_entry(pool, design_of(pool)).last_rank(measure)
-    return pool_ranks(pool).best <= last
+    return best_rank(pool) <= last
 
 
 def test_squares_and_finds_take_a_pass_over_relevant_pairs_and_expectation_one_over_all(
@@ -303,10 +303,10 @@ def test_entries_by_rank_are_those_counted_one_by_one(pool: Pool) -> None:
     for run, rank in zip(pool.run, pool.rank, strict=True):
         number[run, rank] += 1
     assert 0 < np.count_nonzero(number == 0) < number.size / 2  # short lists
-    assert (pool_ranks(pool).number == number).all()
+    assert (number_by_rank(pool) == number).all()
     best = [pool.rank[slice(*ends)].min() for ends in pairwise(pool.indptr)]
-    assert pool_ranks(pool).best.tolist() == best
-    assert pool_ranks(pool) is pool_ranks(pool)
+    assert best_rank(pool).tolist() == best
+    assert number_by_rank(pool) is number_by_rank(pool)
 
 
 def test_entries_of_a_measure_end_where_its_weights_do(pool: Pool) -> None:

@@ -290,6 +290,20 @@ def test_every_file_says_what_it_is_good_for(
         assert zipfile.is_zipfile(io.BytesIO(content))
 
 
+def test_page_and_interface_say_the_same_of_every_file(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    collection_report(judged)
+    made = Report.objects.all()
+    assert {row.name for row in made} == set(Report.Name.values)
+    for row in made:
+        files = [
+            organizer.get(f"/api/campaigns/{campaign.slug}/reports/{row.pk}/"),
+            organizer.get(reverse("report-file", args=[campaign.slug, 1, row.pk])),
+        ]
+        assert {answer["Content-Type"] for answer in files} == {row.content_type}
+
+
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_migration_goes_back_without_what_was_unknown(judged: Round) -> None:
