@@ -6,6 +6,7 @@ loopback). ``DATABASE_URL``, ``CELERY_BROKER_URL`` and ``SITE_URL`` make it a pr
 
 import os
 import secrets
+import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,8 +14,8 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-VERSION = "0.1.0"
 BASE_DIR = Path(__file__).resolve().parent.parent
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 env = environ.Env()
 
 DATA_DIR = Path(env.str("EVALSITE_DATA", default=str(BASE_DIR / "var"))).resolve()
