@@ -116,17 +116,22 @@ MakeSite = Callable[..., Site]
 
 @pytest.fixture(scope="module")
 def make_site(request: pytest.FixtureRequest) -> Iterator[MakeSite]:
-    """``make_site(stack, workers=1, env={})``: a started Site, stopped with the module."""
+    """``make_site(stack, workers=1, env={})``: a started Site, stopped with the module.
+
+    With ``start=False`` only what it needs is there: its data folder, its database, its broker.
+    """
     made: list[Site] = []
 
-    def make(stack: str, *, workers: int = 1, env: dict[str, str] | None = None) -> Site:
+    def make(
+        stack: str, *, workers: int = 1, env: dict[str, str] | None = None, start: bool = True
+    ) -> Site:
         services = {}
         if stack == "postgres":
             services["postgres"] = request.getfixturevalue("postgres")
             services["redis"] = request.getfixturevalue("_site_redis")
         new = Site(stack, workers=workers, env=env, **services)
         made.append(new)
-        return new.start()
+        return new.start() if start else new
 
     try:
         yield make

@@ -1,0 +1,46 @@
+"""Backups: rows of one moment, whatever is written meanwhile."""
+
+import contextlib
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from evalsite.management import backups
+from judging.models import Campaign
+from tests.support import factories
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def campaigns_in_backup(folder: Path) -> int:
+    """Of a backup in the middle of which, when accounts are written, a campaign is made."""
+
+    def make() -> None:
+        factories.campaign(slug=folder.name)
+        connection.close()
+
+    def say(line: str) -> None:
+        if line.endswith("judging.User"):
+            writer = threading.Thread(target=make)
+            writer.start()
+            writer.join()
+
+    backups.back_up(folder, say=say)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    return int(manifest["tables"]["judging.Campaign"]["rows"])
+
+
+def test_rows_are_those_of_one_moment(tmp_path: Path) -> None:
+    assert campaigns_in_backup(tmp_path / "one") == 0
+    assert Campaign.objects.count() == 1
+    assert campaigns_in_backup(tmp_path / "two") == 1
+
+
+def test_twin_that_reads_table_after_table_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backups, "_one_moment", contextlib.nullcontext)
+    assert campaigns_in_backup(tmp_path / "one") == 1
