@@ -1,7 +1,6 @@
 import gzip
 import io
 import itertools
-import time
 import tracemalloc
 from typing import Any
 
@@ -327,12 +326,10 @@ class Generated:
 
 
 @pytest.mark.slow
-def test_ten_million_lines_are_refused_in_bounded_time() -> None:
+def test_ten_million_lines_are_refused_before_most_are_read() -> None:
     file = Generated(1000, lambda n: f"{n % 50} d{n} 1.5\n")
-    started = time.process_time()
     with pytest.raises(UnreadableError, match="at most 100000 lines"):
         read_predictions(file, Problems("p"), max_grade=3, max_lines=100_000)
-    assert time.process_time() - started < 10
     assert file.number < 45
 
 

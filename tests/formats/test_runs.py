@@ -1,6 +1,5 @@
 import gzip
 import io
-import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -354,13 +353,11 @@ class Generated:
 
 
 @pytest.mark.slow
-def test_ten_million_lines_are_refused_in_bounded_time_and_memory() -> None:
+def test_ten_million_lines_are_refused_before_most_are_read() -> None:
     problems = Problems("r")
     file = Generated(1000, lambda n: f"{n % 50} Q0 d{n} 1 {n} t\n")
-    started = time.process_time()
     with pytest.raises(UnreadableError, match="at most 300000 lines"):
         read_run(file, problems, max_lines=300_000)
-    assert time.process_time() - started < 10
     assert file.number < 45
 
 

@@ -1,7 +1,6 @@
 """The judging page: pair after pair, by plain forms and by htmx, each answer stored once."""
 
 import re
-import time
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,7 @@ from judging.models import Assignment, Campaign, Document, Judgment, Pair, Topic
 from judging.services import campaigns
 from judging.templatetags.assessing import blocks, marked
 from tests.support import factories
+from tests.support.growth import LINEAR, growth
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -364,8 +364,7 @@ def test_paragraphs_keep_code_and_let_prose_wrap() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["\n " * 300_000, " " * 600_000 + "x", "a\n\n" * 100_000])
+@pytest.mark.parametrize("text", ["\n ", " ", "a\n\n"])
 def test_hostile_blanks_take_no_longer_than_their_length(text: str) -> None:
-    begun = time.perf_counter()
-    list(blocks(text, Topic(title="a " * 50_000)))
-    assert time.perf_counter() - begun < 5
+    topic = Topic(title="a " * 50_000)
+    assert growth(lambda size: list(blocks(text * size + "x", topic)), 75_000) < LINEAR
