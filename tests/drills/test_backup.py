@@ -102,6 +102,8 @@ def test_what_is_no_whole_backup_changes_nothing(make_site: MakeSite, tmp_path: 
     source.add_users("olga")
     whole = tmp_path / "whole"
     source.manage("backup", str(whole))
+    written = [path.stat().st_mode & 0o077 for path in (whole, *whole.rglob("*"))]
+    assert not any(written)
     with pytest.raises(AssertionError, match="whole is not empty"):
         source.manage("backup", str(whole))
     site = make_site("sqlite", start=False)

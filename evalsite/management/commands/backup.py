@@ -1,6 +1,7 @@
 """``manage.py backup FOLDER``: all of the site, while people judge."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("folder", type=Path, help="empty, or not there yet")
 
     def handle(self, *_args: Any, **options: Any) -> None:
+        os.umask(0o077)  # what stands in a backup is for the account of the site alone
         try:
             back_up(options["folder"], say=self.stdout.write)
         except BackupError as error:
