@@ -4,11 +4,12 @@ Every worker's main process also runs the steward (judging.services.steward): it
 worker is alive, releases lapsed leases and wakes whatever is due. No beat process is needed.
 """
 
+import gc
 import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_process_init, worker_ready, worker_shutting_down
 
 from evalsite import broker
 
@@ -32,3 +33,11 @@ def stop_steward(**_kwargs: Any) -> None:
     from judging.services import steward  # noqa: PLC0415
 
     steward.stop()
+
+
+@worker_process_init.connect
+def leave_code_alone(**_kwargs: Any) -> None:
+    """What is loaded by now stays: looking through it again and again would cost a third of a job
+    that makes many objects."""
+    gc.collect()
+    gc.freeze()

@@ -136,9 +136,9 @@ if _database["ENGINE"] == "django.db.backends.sqlite3":
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
     }
 else:
-    _database["CONN_MAX_AGE"] = 60
     _database["CONN_HEALTH_CHECKS"] = True
     _database.setdefault("OPTIONS", {})["connect_timeout"] = 5
+_database["CONN_MAX_AGE"] = 60
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Celery only wakes workers: what is due stands in the database (judging.services.jobs).
@@ -189,7 +189,7 @@ DATA_UPLOAD_MAX_NUMBER_FILES = 1000
 # People
 AUTH_USER_MODEL = "judging.User"
 PASSWORD_HASHERS = [
-    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "evalsite.hashers.PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
 AUTH_PASSWORD_VALIDATORS = [
