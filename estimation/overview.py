@@ -61,12 +61,12 @@ class Facts:
 
     @property
     def drawn(self) -> bool:
-        return self.row is not None and self.row.state != Round.State.DRAFTED
+        return self.row is not None and self.row.is_drawn
 
 
 def gather(campaign: Campaign) -> Facts:
     row = selectors.current_round(campaign)
-    drawn = row is not None and row.state != Round.State.DRAFTED
+    drawn = row is not None and row.is_drawn
     settled_uploads = Q(kind="upload") & ~Q(
         target__in=campaign.uploads.filter(state__in=[Upload.State.STORED, Upload.State.READING])
     )

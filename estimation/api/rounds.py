@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from estimation import selectors
 from estimation.api.serializers import RoundDetailRow, RoundProgressRow, RoundRow, RunRow
 from estimation.models import Round
-from estimation.services import rounds
+from estimation.services import quoting, rounds
 from judging.api.base import ORGANIZER, CampaignView
 from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
 from judging.api.pagination import PAGE_PARAMETERS, Pages, page_shape
@@ -191,6 +191,7 @@ def _shown(rows: list[Round], kind: type[RoundRow]) -> list[dict[str, Any]]:
     """The rounds with the states of their work, in one further query."""
     found = Job.objects.filter(kind__in=JOBS, target__in=[row.pk for row in rows])
     jobs = {(job.target, job.kind): job for job in found}
+    rows = [quoting.as_drawn(row) for row in rows]
     for row in rows:
         row.jobs = {kind: jobs.get((row.pk, kind)) for kind in JOBS}  # type: ignore[attr-defined]
     return list(kind(rows, many=True).data)

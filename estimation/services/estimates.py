@@ -96,7 +96,7 @@ def recompute(job: jobs.Running) -> None:
     Nothing is written if neither batches nor labels nor runs have changed since the last ones.
     """
     row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
-    if row.state == Round.State.DRAFTED or complete_batches(row) == 0:
+    if not row.is_drawn or complete_batches(row) == 0:
         return
     inputs = gather(row)
     if _is_known(row.estimate_sets.last(), inputs):

@@ -46,7 +46,7 @@ def shown_round(request: HttpRequest, slug: str, number: int) -> Shown | None:
     """The round of the address; None while it is only drafted."""
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
-    if row.state == Round.State.DRAFTED:
+    if not row.is_drawn:
         return None
     latest = selectors.latest_estimates(row)
     asked = request.GET.get("measure")
