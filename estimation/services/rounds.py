@@ -107,6 +107,8 @@ def change(*, row: Round, by: User, plan: Plan) -> None:
         )
         if not changed:
             raise _frozen(row)
+        failed = Job.objects.filter(kind="draw", target=row.pk, state=Job.State.FAILED)
+        failed.delete()  # it was another design
         audit.record("change round", by=by, campaign=row.campaign_id, target=row)
     row.refresh_from_db()
 

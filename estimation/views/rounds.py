@@ -9,6 +9,7 @@ from estimation.figures import preview_figures
 from estimation.forms import RoundForm, values_of
 from estimation.models import Round
 from estimation.services import quoting, rounds
+from estimation.work import OF_NUMBERS, failed_for
 from judging import selectors as judging
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
@@ -49,7 +50,12 @@ def round_detail(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     row = round_of(campaign, number)
     if row.is_drawn:
         shown, progress = quoting.as_drawn(row), selectors.round_progress(row)
-        context = {"campaign": campaign, "round": shown, "progress": progress}
+        context = {
+            "campaign": campaign,
+            "round": shown,
+            "progress": progress,
+            "failed": failed_for(row, OF_NUMBERS),
+        }
         return render(request, "estimation/round_frozen.html", context)
     form = RoundForm(campaign, initial=values_of(row, same_seed=True))
     context = {"campaign": campaign, "form": form, **preview_context(row)}
@@ -84,6 +90,7 @@ def preview_context(row: Round) -> dict[str, object]:
         "working": not row.preview and not error,
         "drawing": work["draw"] if drawing else None,
         "draw_error": failure(work["draw"]),
+        "failed": work["preview"] if failure(work["preview"]) else None,
         "figures": preview_figures(row.preview, budget=row.budget) if ready else None,
         "workers": judging.workers_alive(),
         "token": " ".join([*states, str(bool(row.preview)), str(judging.workers_alive() > 0)]),
