@@ -85,10 +85,15 @@ class Pool(models.Model):
 
 
 class Round(models.Model):
-    """One sampling design. Frozen once drawn."""
+    """One sampling design. Frozen once drawn.
+
+    ``design`` is what was drawn, in plain values, written with the draw: what is said of a drawn
+    round is said from it.
+    """
 
     class State(models.TextChoices):
         DRAFTED = "drafted"
+        DRAWING = "drawing"
         DRAWN = "drawn"
         JUDGING = "judging"
         COMPLETE = "complete"
@@ -135,6 +140,8 @@ class Round(models.Model):
     class Estimator(models.TextChoices):
         DIFFERENCE = "difference", "Predicted grades, corrected by the judgments"
 
+    NOT_DRAWN = (State.DRAFTED, State.DRAWING)
+
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="rounds")
     number = models.PositiveIntegerField()
     goal = models.CharField(max_length=10, choices=Goal, default=Goal.ABSOLUTE)
@@ -180,6 +187,7 @@ class Round(models.Model):
     state = models.CharField(max_length=10, choices=State, default=State.DRAFTED)
     preview = models.JSONField(default=dict, blank=True)
     pool = models.ForeignKey(Pool, models.PROTECT, null=True, blank=True, related_name="rounds")
+    design = models.JSONField(default=dict, blank=True)
     design_file = models.CharField(max_length=255, blank=True)
     sample_file = models.CharField(max_length=255, blank=True)
     provenance = models.JSONField(default=dict, blank=True)
@@ -200,7 +208,8 @@ class Round(models.Model):
                 name="round_shares_in_range",
             ),
             CheckConstraint(
-                condition=Q(state="drafted") | Q(pool__isnull=False, drawn__isnull=False),
+                condition=Q(state__in=["drafted", "drawing"])
+                | Q(pool__isnull=False, drawn__isnull=False),
                 name="round_drawn_has_pool",
             ),
             CheckConstraint(condition=Q(floor__gte=0, floor__lte=1), name="round_floor_is_share"),
@@ -221,6 +230,10 @@ class Round(models.Model):
 
     def __str__(self) -> str:
         return f"round {self.number}"
+
+    @property
+    def is_drawn(self) -> bool:
+        return self.state not in self.NOT_DRAWN
 
     @property
     def draws_again(self) -> bool:

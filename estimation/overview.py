@@ -2,20 +2,10 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Q
-
-from estimation import selectors
+from estimation import selectors, work
 from estimation.models import Round
 from judging import selectors as judging
-from judging.models import Batch, Campaign, Job, Membership, Upload
-
-JOB_NAMES = {
-    "upload": "Reading a file",
-    "preview": "The preview of a round",
-    "draw": "Drawing a round",
-    "recompute": "Computing the estimates",
-    "report": "Making the report",
-}
+from judging.models import Batch, Campaign, Job, Membership
 
 
 @dataclass(frozen=True)
@@ -41,9 +31,12 @@ class Card:
 
 @dataclass(frozen=True)
 class Attention:
+    """``job``: failed work that can be tried again."""
+
     level: str
     text: str
     action: Action | None = None
+    job: Job | None = None
 
 
 @dataclass(frozen=True)
@@ -57,20 +50,16 @@ class Facts:
     progress: selectors.RoundProgress | None
     assessors: int
     workers: int
-    failed: list[Job]
+    failed: list[work.FailedWork]
 
     @property
     def drawn(self) -> bool:
-        return self.row is not None and self.row.state != Round.State.DRAFTED
+        return self.row is not None and self.row.is_drawn
 
 
 def gather(campaign: Campaign) -> Facts:
     row = selectors.current_round(campaign)
-    drawn = row is not None and row.state != Round.State.DRAFTED
-    settled_uploads = Q(kind="upload") & ~Q(
-        target__in=campaign.uploads.filter(state__in=[Upload.State.STORED, Upload.State.READING])
-    )
-    failed = Job.objects.filter(campaign=campaign, state=Job.State.FAILED).exclude(settled_uploads)
+    drawn = row is not None and row.is_drawn
     return Facts(
         campaign=campaign,
         material=judging.material(campaign),
@@ -79,7 +68,7 @@ def gather(campaign: Campaign) -> Facts:
         progress=selectors.round_progress(row) if row is not None and drawn else None,
         assessors=campaign.memberships.filter(role=Membership.Role.ASSESSOR).count(),
         workers=judging.workers_alive(),
-        failed=list(failed.order_by("-pk")[:5]),
+        failed=work.failed(campaign),
     )
 
 
@@ -183,10 +172,17 @@ def _machines(facts: Facts) -> list[Attention]:
     found = []
     if not facts.workers:
         found.append(Attention("bad", NO_WORKER))
-    for job in facts.failed:
-        name = JOB_NAMES.get(job.kind, job.kind)
-        found.append(Attention("bad", f"{name} failed: {job.error}"))
+    found += [_failed(each) for each in facts.failed]
     return found
+
+
+def _failed(each: work.FailedWork) -> Attention:
+    where = f"Round {each.round}: " if each.round else ""
+    text = f"{where}{each.name} failed: {each.job.error}"
+    if each.is_draw and each.round:
+        action = Action("round-detail", "Look at it, and draw it again", (each.round,))
+        return Attention("bad", text, action)
+    return Attention("bad", text, job=each.job)
 
 
 NO_WORKER = (

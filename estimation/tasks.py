@@ -12,7 +12,7 @@ from estimation.services import (  # noqa: F401  (loaders register themselves)
 from judging.services import jobs
 
 jobs.handles("preview")(previews.preview)
-jobs.handles("draw")(drawing.draw_round)
+jobs.handles("draw", give_up=drawing.give_back)(drawing.draw_round)
 jobs.handles("recompute")(estimates.recompute)
 jobs.handles("plan-batch")(planning.plan_batch)
 jobs.handles("report")(reports.make)

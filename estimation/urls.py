@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from estimation.views import home, live, reports, rounds
+from estimation.views import home, live, reports, rounds, work
 
 in_round: list[URLPattern | URLResolver] = [
     path("", rounds.round_detail, name="round-detail"),
@@ -25,6 +25,7 @@ in_round: list[URLPattern | URLResolver] = [
 in_campaign: list[URLPattern | URLResolver] = [
     path("", home.campaign_home, name="campaign-home"),
     path("material/runs/", home.run_list, name="run-list"),
+    path("work/<int:pk>/again/", work.work_again, name="work-again"),
     path("rounds/", rounds.round_list, name="round-list"),
     path("rounds/new/", rounds.round_new, name="round-new"),
     path("rounds/<int:number>/", include(in_round)),

@@ -7,6 +7,7 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.forms import BaseFormSet, formset_factory
 
+from judging import selectors
 from judging.access import address_of
 from judging.errors import UserError
 from judging.models import MAX_GRADE, Campaign, Membership, Pair
@@ -92,7 +93,7 @@ class CampaignForm(forms.Form):
         super().__init__(*args, **kwargs)
         if campaign is not None:
             del self.fields["slug"]
-            self.fields["depth"].disabled = campaign.batches.exists()
+            self.fields["depth"].disabled = selectors.is_drawn(campaign)
 
     def plan(self, grades: list[dict[str, str]]) -> Plan:
         return Plan(**{**self.cleaned_data, "grades": grades})
@@ -110,7 +111,7 @@ def grade_rows(
     data: Mapping[str, Any] | None, campaign: Campaign | None
 ) -> "BaseFormSet[GradeForm]":
     """The grade scale as rows, from 0 upwards; read-only once batches rest on it."""
-    fixed = campaign is not None and campaign.batches.exists()
+    fixed = campaign is not None and selectors.is_drawn(campaign)
     initial = campaign.grades if campaign else DEFAULT_GRADES
     rows = Rows(None if fixed else data, initial=initial, prefix="grades")
     if fixed:

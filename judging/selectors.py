@@ -58,6 +58,24 @@ def bulk_jobs(campaign: Campaign) -> list[tuple[str, Job]]:
     return [(BULK_JOBS[row.kind], row) for row in rows]
 
 
+DRAW = "draw"
+"""The kind of job that draws from a campaign's material; it is the estimation side's."""
+
+
+def is_drawn(campaign: Campaign) -> bool:
+    """Whether something was drawn from the campaign, so that its material and scale are fixed.
+
+    Batches in preparation do not count: whoever prepares them may yet give up.
+    """
+    return campaign.batches.exclude(state=Batch.State.PREPARING).exists()
+
+
+def is_being_drawn(campaign: Campaign) -> bool:
+    """Whether a draw was asked for and is neither done nor given up."""
+    under_way = [Job.State.QUEUED, Job.State.RUNNING]
+    return Job.objects.filter(kind=DRAW, campaign=campaign, state__in=under_way).exists()
+
+
 def documents(campaign: Campaign) -> QuerySet[Document]:
     """Documents of accepted uploads; those still being loaded are not there yet."""
     return campaign.documents.filter(upload__state=Upload.State.ACCEPTED)

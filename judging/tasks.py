@@ -16,6 +16,6 @@ def run_job(job_id: int) -> None:
     jobs.run(job_id)
 
 
-jobs.handles("upload")(uploads.read)
+jobs.handles("upload", give_up=uploads.give_up)(uploads.read)
 jobs.handles("judge-from-qrels")(known_grades.judge)
 jobs.handles("decide-rest")(decisions.rest)

@@ -13,13 +13,13 @@ from estimation import selectors
 from estimation.api.serializers import RoundDetailRow, RoundProgressRow, RoundRow, RunRow
 from estimation.forms import EPS_HELP
 from estimation.models import Round
-from estimation.services import rounds
+from estimation.services import quoting, rounds
 from judging.api.base import ORGANIZER, CampaignView
 from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
 from judging.api.pagination import PAGE_PARAMETERS, Pages, page_shape
 from judging.models import Campaign, Job
 
-JOBS = ("preview", "draw", "recompute", "report")
+JOBS = ("preview", "draw", "recompute", "plan-batch", "report")
 TAG = 255
 MAX_MEASURES = 10
 MEASURE_HELP = "As ir-measures writes it: P@10, DCG@10, AP, nDCG@10, ERR@20, #ofSwaps …"
@@ -161,7 +161,11 @@ class RoundDraw(RoundView):
 
     @extend_schema(request=None, responses={202: RoundDetailRow})
     def post(self, request: Request, slug: str, number: int) -> Response:
-        """Have the worker draw the round; poll it until its state is drawn."""
+        """Have the worker draw the round; poll it until its state is drawn.
+
+        Until then its state is drawing, and what the draw rests on cannot be changed. If the draw
+        fails it is drafted again, and `jobs.draw.error` says why.
+        """
         checked(NoBody, request.data)
         rounds.request_draw(row=self.row, by=self.user)
         return Response(_shown([self.row], RoundDetailRow)[0], status=202)
@@ -192,6 +196,7 @@ def _shown(rows: list[Round], kind: type[RoundRow]) -> list[dict[str, Any]]:
     """The rounds with the states of their work, in one further query."""
     found = Job.objects.filter(kind__in=JOBS, target__in=[row.pk for row in rows])
     jobs = {(job.target, job.kind): job for job in found}
+    rows = [quoting.as_drawn(row) for row in rows]
     for row in rows:
-        row.jobs = {kind: jobs.get((row.pk, kind)) for kind in JOBS}  # type: ignore[attr-defined]
+        row.jobs = {k.replace("-", "_"): jobs.get((row.pk, k)) for k in JOBS}  # type: ignore[attr-defined]
     return list(kind(rows, many=True).data)

@@ -31,7 +31,17 @@ class JobsRow(Row):
     preview = JobRow(allow_null=True)
     draw = JobRow(allow_null=True)
     recompute = JobRow(allow_null=True)
+    plan_batch = JobRow(allow_null=True, help_text="Of an active round.")
     report = JobRow(allow_null=True)
+
+
+class FailedWorkRow(Row):
+    """Failed work; `jobs` of rounds, reports and decisions show it as well."""
+
+    name = CharField(help_text="What it was, in words.")
+    kind = CharField(source="job.kind")
+    round = IntegerField(allow_null=True, help_text="Number of the round that it was for.")
+    job = JobRow()
 
 
 class RoundRow(Row):

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from estimation.api import results, rounds
+from estimation.api import results, rounds, work
 
 campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/", rounds.Runs.as_view(), name="api-runs"),
@@ -10,6 +10,8 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("rounds/<int:number>/", rounds.RoundDetail.as_view(), name="api-round"),
     path("rounds/<int:number>/draw/", rounds.RoundDraw.as_view(), name="api-draw"),
     path("rounds/<int:number>/batches/", rounds.RoundBatches.as_view(), name="api-batches"),
+    path("work/", work.FailedWork.as_view(), name="api-work"),
+    path("work/<int:job>/retry/", work.WorkRetry.as_view(), name="api-work-retry"),
     path("estimates/", results.Estimates.as_view(), name="api-estimates"),
     path("ranking/", results.Ranking.as_view(), name="api-ranking"),
     path("reports/", results.Reports.as_view(), name="api-reports"),

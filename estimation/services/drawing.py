@@ -18,7 +18,7 @@ from estimation.core.pool import Pool as Columns
 from estimation.core.rounds import Round as Drawn
 from estimation.core.rounds import draw_round as draw
 from estimation.models import Draw, Pool, Round, RoundBatch
-from estimation.services import designing, files, finite
+from estimation.services import designing, files, finite, leftovers, quoting
 from judging.errors import UserError
 from judging.models import Batch, Campaign, Upload
 from judging.services import audit, batches, jobs
@@ -27,12 +27,16 @@ CHUNK = 2000
 
 
 def draw_round(job: jobs.Running) -> None:
-    """The job: draws the round. Safe to run again at any point before the last commit."""
+    """The job: draws the round. Safe to run again at any point before the last commit.
+
+    From the wish to the end of the draw the services refuse to change what it rests on
+    (`judging.services.campaigns.lock`).
+    """
     row = _row(job.target)
-    if row.state != Round.State.DRAFTED:
+    if row.state != Round.State.DRAWING:
         return
     _refuse_while_uploads_pend(row.campaign)
-    discard_unfinished(row)
+    leftovers.discard(row)
     pool_row, pool = designing.pool_for(row)
     drawn = draw(pool, designing.design_of(row, pool), seed=row.seed)
     served = drawn.served(pool)
@@ -48,21 +52,18 @@ def _row(pk: int) -> Round:
     return Round.objects.select_related(*named).get(pk=pk)
 
 
+def give_back(pk: int, _error: str) -> None:
+    """A draw that failed for good: the round is a draft again, and nothing of the attempt stays."""
+    if Round.objects.filter(pk=pk, state=Round.State.DRAWING).update(state=Round.State.DRAFTED):
+        leftovers.discard(Round.objects.get(pk=pk))
+
+
 def _refuse_while_uploads_pend(campaign: Campaign) -> None:
     pending = campaign.uploads.filter(
         state__in=[Upload.State.STORED, Upload.State.READING], check_only=False
     )
     if pending.exists():
         raise jobs.NotYet(1.0, "waits for uploads to be read")
-
-
-def discard_unfinished(row: Round) -> None:
-    """Removes what an earlier attempt left behind when it was cut off: batches in preparation."""
-    links = row.round_batches.filter(batch__state=Batch.State.PREPARING).select_related("batch")
-    left = [link.batch for link in links]
-    row.draws.filter(batch_number__in=[link.number for link in links]).delete()
-    links.delete()
-    batches.discard(left)
 
 
 def prepare(
@@ -81,8 +82,7 @@ def prepare(
     missing = [n for n in range(1, last + 1) if n not in there]
     ids = []
     for done, number in enumerate(missing, start=1):
-        batch = batches.new_batch(row.campaign)
-        RoundBatch.objects.create(round=row, number=number, batch=batch)
+        batch = _new_batch(row, number, job)
         entering = np.flatnonzero(served.batch == number)
         pairs, wanted_labels = served.pair[entering], labels[entering].tolist()
         wanted = [
@@ -95,6 +95,15 @@ def prepare(
         ids.append(batch.pk)
         job.report(0.1 + 0.8 * done / len(missing), f"batch {number} of {missing[-1]}")
     return ids
+
+
+def _new_batch(row: Round, number: int, job: jobs.Running) -> Batch:
+    """A batch and its place in the round in one commit, so that a kill leaves none without."""
+    with transaction.atomic():
+        batch = batches.new_batch(row.campaign)
+        job.fence()
+        RoundBatch.objects.create(round=row, number=number, batch=batch)
+        return batch
 
 
 def _named(pool: Columns, pairs: np.ndarray) -> Iterator[tuple[str, str, str]]:
@@ -137,6 +146,7 @@ def _freeze(
     frozen = {
         "state": Round.State.DRAWN,
         "pool": pool_row,
+        "design": quoting.columns_of(row, pool_row),
         "design_file": files.keep_written("designs", drawn.design.save),
         "sample_file": files.keep_written("samples", drawn.sample.save),
         "provenance": made_with,
@@ -144,8 +154,8 @@ def _freeze(
     }
     with transaction.atomic():
         job.fence()
-        if not Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).update(**frozen):
-            raise UserError("frozen", "This round has been drawn already.", status=409)
+        if not Round.objects.filter(pk=row.pk, state=Round.State.DRAWING).update(**frozen):
+            raise UserError("frozen", "This round is not being drawn any more.", status=409)
         batches.release(batch_ids)
         audit.record(
             "draw round",

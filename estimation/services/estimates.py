@@ -93,13 +93,17 @@ class Outcome:
 def recompute(job: jobs.Running) -> None:
     """The job: estimates of the round from all its complete batches. Idempotent.
 
-    Nothing is written if neither batches nor labels nor runs have changed since the last ones.
+    No estimates are written if neither batches nor labels nor runs have changed since the last
+    ones; what is due after them is asked for all the same, as it may have failed.
     """
     row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
-    if row.state == Round.State.DRAFTED or complete_batches(row) == 0:
+    if not row.is_drawn or complete_batches(row) == 0:
         return
     inputs = gather(row)
     if _is_known(row.estimate_sets.last(), inputs):
+        with transaction.atomic():
+            job.fence()
+            _ask_for_what_follows(row)
         return
     outcome = compute(row, inputs)
     facts, arrays = _matrices(outcome)
@@ -115,8 +119,13 @@ def recompute(job: jobs.Running) -> None:
         job.fence()
         _store(row, outcome, matrices)
         _advance(row, outcome)
-        if row.method == Round.Method.ACTIVE:
-            jobs.request("plan-batch", row.pk, campaign=row.campaign)
+        _ask_for_what_follows(row)
+
+
+def _ask_for_what_follows(row: Round) -> None:
+    """The next batch of an active round; one that is complete, or not all judged, has none."""
+    if row.method == Round.Method.ACTIVE and row.state != Round.State.COMPLETE:
+        jobs.request("plan-batch", row.pk, campaign=row.campaign)
 
 
 def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:

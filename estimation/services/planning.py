@@ -5,7 +5,7 @@ from django.db import transaction
 from estimation.core.active.rounds import ActiveRound
 from estimation.models import Round
 from estimation.selectors import complete_batches
-from estimation.services import drawing, estimates, files
+from estimation.services import drawing, estimates, files, leftovers
 from judging.services import audit, batches, jobs
 
 
@@ -19,7 +19,7 @@ def plan_batch(job: jobs.Running) -> None:
     row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
     if row.state != Round.State.JUDGING:
         return
-    drawing.discard_unfinished(row)
+    leftovers.discard(row)
     pool, drawn = estimates.columns_of(row)
     if not isinstance(drawn, ActiveRound) or complete_batches(row) < drawn.sample.batches:
         return

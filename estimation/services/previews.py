@@ -34,7 +34,7 @@ def preview(job: jobs.Running) -> None:
     """The job: fills in the round's preview; a design that cannot be made says why."""
     named = ("campaign", "run", "baseline", "predictions", "cost_table")
     row = Round.objects.select_related(*named).filter(pk=job.target).first()
-    if row is None or row.state != Round.State.DRAFTED:
+    if row is None or row.is_drawn:
         return
     try:
         found = _preview(row)
@@ -43,7 +43,7 @@ def preview(job: jobs.Running) -> None:
         found = {"error": error.message}
     with transaction.atomic():
         job.fence()
-        Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).update(preview=found)
+        Round.objects.filter(pk=row.pk, state__in=Round.NOT_DRAWN).update(preview=found)
 
 
 def _preview(row: Round) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from estimation import report_data, selectors
 from estimation.models import Draw, EstimateSet, Report, Round
 from estimation.numbers import EstimateLine, estimate_lines, unknown_differences
-from estimation.services import files
+from estimation.services import files, quoting
 from estimation.unknown import name_of, purpose_of
 from judging import selectors as judging
 from judging.errors import UserError
@@ -41,7 +41,8 @@ def request(*, row: Round, by: User) -> None:
 
 def make(job: jobs.Running) -> None:
     """The job: makes what is still missing of the latest estimate set's reports."""
-    row = Round.objects.select_related("campaign", "run", "baseline", "pool").get(pk=job.target)
+    named = ("campaign", "run", "baseline", "predictions", "cost_table", "pool")
+    row = quoting.as_drawn(Round.objects.select_related(*named).get(pk=job.target))
     shown = selectors.latest_estimates(row)
     if shown is None:
         return
@@ -82,7 +83,7 @@ def estimates_json(row: Round, shown: EstimateSet) -> str:
     document = {
         "campaign": row.campaign.slug,
         "round": row.number,
-        "design": design_facts(row),
+        "design": quoting.facts_of(row),
         "batches": shown.batches,
         "earlier_rounds": shown.earlier,
         "intervals": shown.intervals,
@@ -121,34 +122,6 @@ def _pairwise(
         "verdicts": pairs.verdicts.tolist(),
         "unknown": [[name_of(reason) for reason in line] for line in pairs.unknown.tolist()],
         "unknown_differences": [vars(found) for found in unknown_differences(pairs, purpose)],
-    }
-
-
-def design_facts(row: Round) -> dict[str, Any]:
-    return {
-        "goal": row.goal,
-        "run": row.run.tag if row.run else None,
-        "baseline": row.baseline.tag if row.baseline else None,
-        "measure": row.measure,
-        "reported": row.reported,
-        "prior": row.prior,
-        "predictions": row.predictions.name if row.predictions else None,
-        "method": row.method,
-        "eps": row.eps,
-        "rule": row.rule,
-        "floor": row.floor,
-        "costs": row.costs,
-        "cost_table": row.cost_table.name if row.cost_table else None,
-        "estimator": row.estimator,
-        "interval": row.interval,
-        "with_earlier": row.with_earlier,
-        "labels": row.labels,
-        "extra_share": row.extra_share,
-        "budget": row.budget,
-        "batch_size": row.batch_size,
-        "seed": row.seed,
-        "pool": row.pool.digest if row.pool else None,
-        "depth": row.pool.depth if row.pool else None,
     }
 
 

@@ -14,10 +14,10 @@ from django.db.models import Max, QuerySet
 from estimation.core.interval_kinds import interval_kinds
 from estimation.core.measures import KINDS, Family, Measure, MeasureError, parse_measure
 from estimation.models import Prediction, Round, Run
-from estimation.services import scores
+from estimation.services import leftovers, scores
 from judging.errors import UserError
-from judging.models import Campaign, User
-from judging.services import audit, jobs
+from judging.models import Campaign, Job, User
+from judging.services import audit, campaigns, jobs
 
 MAX_BUDGET = 10_000_000
 MAX_LABELS = 20
@@ -95,43 +95,63 @@ def draft(*, campaign: Campaign, by: User, plan: Plan) -> Round:
 def change(*, row: Round, by: User, plan: Plan) -> None:
     """Changes a drafted round and makes its preview due again.
 
-    Raises UserError ``frozen`` (409) once it is drawn.
+    Raises UserError ``being_drawn`` (409) while it is drawn, ``frozen`` (409) from then on.
     """
     values = _checked(row.campaign, plan)
     others = row.campaign.rounds
     _check_seed(plan, others.filter(number__lt=row.number), others.filter(number__gt=row.number))
     with transaction.atomic():
+        jobs.request("preview", row.pk, campaign=row.campaign_id)  # a job is locked before its row
         changed = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).update(
             preview={}, **values
         )
         if not changed:
-            raise _frozen()
+            raise _frozen(row)
+        failed = Job.objects.filter(kind="draw", target=row.pk, state=Job.State.FAILED)
+        failed.delete()  # it was another design
         audit.record("change round", by=by, campaign=row.campaign_id, target=row)
-        jobs.request("preview", row.pk, campaign=row.campaign_id)
     row.refresh_from_db()
 
 
 def request_draw(*, row: Round, by: User) -> None:
-    """Has the worker draw the round. Asking again while it is on its way changes nothing."""
+    """Has the worker draw the round; from now on nothing changes that the draw rests on.
+
+    Asking again while it is on its way changes nothing. Raises UserError ``frozen`` (409).
+    """
     with transaction.atomic():
-        if not Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).exists():
-            raise _frozen()
-        audit.record("ask for draw", by=by, campaign=row.campaign_id, target=row)
-        jobs.request("draw", row.pk, campaign=row.campaign_id)
+        campaigns.lock(row.campaign_id)
+        drafted = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED)
+        if drafted.update(state=Round.State.DRAWING):
+            audit.record("ask for draw", by=by, campaign=row.campaign_id, target=row)
+            jobs.request("draw", row.pk, campaign=row.campaign_id)
+        elif not _is(row, Round.State.DRAWING):
+            raise _frozen(row)
+    row.refresh_from_db(fields=["state"])
 
 
 def discard(*, row: Round, by: User) -> None:
-    """Removes a drafted round."""
+    """Removes a drafted round, with what a draw that failed may have left of it.
+
+    Raises UserError ``being_drawn`` (409) while it is drawn, ``frozen`` (409) from then on.
+    """
     with transaction.atomic():
+        campaigns.lock(row.campaign_id)
+        if not _is(row, Round.State.DRAFTED):
+            raise _frozen(row)
+        Job.objects.filter(kind__in=["preview", "draw"], target=row.pk).delete()
+        leftovers.discard(row)
         audit.record("discard round", by=by, campaign=row.campaign_id, target=row)
-        if row.round_batches.exists():
-            raise _frozen()
-        deleted, _ = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).delete()
-        if not deleted:
-            raise _frozen()
+        Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).delete()
 
 
-def _frozen() -> UserError:
+def _is(row: Round, state: Round.State) -> bool:
+    return Round.objects.filter(pk=row.pk, state=state).exists()
+
+
+def _frozen(row: Round) -> UserError:
+    if _is(row, Round.State.DRAWING):
+        message = "This round is being drawn. Wait until the draw is done."
+        return UserError("being_drawn", message, status=409)
     message = "This round has been drawn and is frozen. Draft another one."
     return UserError("frozen", message, status=409)
 

@@ -53,7 +53,7 @@ def _create(reading: Reading, run: RunFile) -> None:
 
 def _make_estimates_due(campaign: Campaign) -> None:
     """Also of rounds without estimates: their first ones may be computed at this very moment."""
-    drawn = campaign.rounds.exclude(state=Round.State.DRAFTED).order_by("pk")
+    drawn = campaign.rounds.exclude(state__in=Round.NOT_DRAWN).order_by("pk")
     for pk in drawn.values_list("pk", flat=True):
         jobs.request("recompute", pk, campaign=campaign)
 

@@ -12,6 +12,7 @@ from estimation.figures import comparison_figure, history_figure, label_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
 from estimation.views.rounds import round_of
+from estimation.work import OF_NUMBERS, FailedWork, failed_for
 from judging.access import organized_campaign, user_of
 from judging.models import Campaign
 
@@ -25,6 +26,7 @@ class Shown:
     progress: RoundProgress
     estimate_set: EstimateSet | None
     table: RankingTable | None
+    failed: list[FailedWork]
 
     @property
     def numbers(self) -> str:
@@ -39,20 +41,22 @@ class Shown:
         alive = progress.workers > 0
         parts = (self.numbers, progress.finished, progress.used, progress.stuck, alive, job)
         opened = "".join(batch.state[0] for batch in progress.batches)
-        return f"{opened} {self.round.state} {self.campaign.state} {parts}"
+        failed = " ".join(f"{each.job.pk} {each.job.requested}" for each in self.failed)
+        return f"{opened} {failed} {self.round.state} {self.campaign.state} {parts}"
 
 
 def shown_round(request: HttpRequest, slug: str, number: int) -> Shown | None:
     """The round of the address; None while it is only drafted."""
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
-    if row.state == Round.State.DRAFTED:
+    if not row.is_drawn:
         return None
     latest = selectors.latest_estimates(row)
     asked = request.GET.get("measure")
     measure = asked if asked in selectors.measures_of(row) else row.measure
     table = selectors.ranking_table(row, measure, latest) if latest else None
-    return Shown(campaign, row, selectors.round_progress(row), latest, table)
+    progress, failed = selectors.round_progress(row), failed_for(row, OF_NUMBERS)
+    return Shown(campaign, row, progress, latest, table, failed)
 
 
 def live_current(request: HttpRequest, slug: str) -> HttpResponse:
@@ -128,6 +132,7 @@ def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
         "campaign": shown.campaign,
         "round": shown.round,
         "progress": shown.progress,
+        "failed": shown.failed,
         "estimates": shown.estimate_set,
         "table": shown.table,
         "head_token": shown.state,

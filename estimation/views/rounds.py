@@ -8,7 +8,8 @@ from estimation import selectors
 from estimation.figures import preview_figures
 from estimation.forms import RoundForm, values_of
 from estimation.models import Round
-from estimation.services import rounds
+from estimation.services import quoting, rounds
+from estimation.work import OF_NUMBERS, failed_for
 from judging import selectors as judging
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
@@ -47,8 +48,14 @@ def round_new(request: HttpRequest, slug: str) -> HttpResponse:
 def round_detail(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
-    if row.state != Round.State.DRAFTED:
-        context = {"campaign": campaign, "round": row, "progress": selectors.round_progress(row)}
+    if row.is_drawn:
+        shown, progress = quoting.as_drawn(row), selectors.round_progress(row)
+        context = {
+            "campaign": campaign,
+            "round": shown,
+            "progress": progress,
+            "failed": failed_for(row, OF_NUMBERS),
+        }
         return render(request, "estimation/round_frozen.html", context)
     form = RoundForm(campaign, initial=values_of(row, same_seed=True))
     context = {"campaign": campaign, "form": form, **preview_context(row)}
@@ -56,10 +63,13 @@ def round_detail(request: HttpRequest, slug: str, number: int) -> HttpResponse:
 
 
 def round_preview(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    """The right half of a drafted round, asked for again and again while a worker is at it."""
+    """The right half of a drafted round, asked for again and again while a worker is at it.
+
+    When the draw has begun or ended since, the whole page is another one.
+    """
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
-    if row.state != Round.State.DRAFTED:
+    if row.is_drawn or request.GET.get("state", row.state) != row.state:
         return to_page(request, row)
     context = {"campaign": campaign, **preview_context(row)}
     if request.GET.get("seen") == context["token"]:
@@ -72,7 +82,7 @@ def preview_context(row: Round) -> dict[str, object]:
     work = {kind: judging.job_of(kind, row.pk) for kind in ("preview", "draw")}
     error = row.preview.get("error") or failure(work["preview"])
     ready = bool(row.preview) and not row.preview.get("error")
-    drawing = pending(work["draw"])
+    drawing = row.state == Round.State.DRAWING
     states = [f"{job.state} {job.progress} {job.note}" for job in work.values() if job]
     return {
         "round": row,
@@ -80,6 +90,7 @@ def preview_context(row: Round) -> dict[str, object]:
         "working": not row.preview and not error,
         "drawing": work["draw"] if drawing else None,
         "draw_error": failure(work["draw"]),
+        "failed": work["preview"] if failure(work["preview"]) else None,
         "figures": preview_figures(row.preview, budget=row.budget) if ready else None,
         "workers": judging.workers_alive(),
         "token": " ".join([*states, str(bool(row.preview)), str(judging.workers_alive() > 0)]),

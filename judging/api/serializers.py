@@ -30,6 +30,7 @@ class GradeRow(Row):
 class JobRow(Row):
     """Work of the server in the background."""
 
+    id = IntegerField(source="pk")
     state = serializers.ChoiceField(Job.State.choices)
     progress = IntegerField(help_text="Percent.")
     note = CharField()

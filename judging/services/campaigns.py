@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 
+from judging import selectors
 from judging.errors import UserError
 from judging.models import MAX_GRADE, Campaign, Membership, User
 from judging.services import audit
@@ -68,12 +69,11 @@ def _slug_taken(slug: str) -> UserError:
 
 
 def change(*, campaign: Campaign, by: User, plan: Plan) -> None:
-    """Changes a campaign. Scale and depth are fixed once a round is drawn: numbers rest on them."""
+    """Changes a campaign. Scale and depth are fixed once a round is drawn: numbers rest on them.
+
+    Raises UserError ``fixed`` (409), and ``being_drawn`` (409) while a draw is under way.
+    """
     _check(plan)
-    fixed = (plan.grades, plan.depth) != (campaign.grades, campaign.depth)
-    if fixed and campaign.batches.exists():
-        message = "The grade scale and the depth are fixed: a round has been drawn with them."
-        raise UserError("fixed", message, status=409, field="grades")
     values = {
         "name": plan.name.strip(),
         "guidelines": plan.guidelines,
@@ -82,8 +82,34 @@ def change(*, campaign: Campaign, by: User, plan: Plan) -> None:
         "lease_minutes": plan.lease_minutes,
     }
     with transaction.atomic():
+        now = lock(campaign.pk)
+        if (plan.grades, plan.depth) != (now.grades, now.depth):
+            _refuse_if_fixed(now)
         Campaign.objects.filter(pk=campaign.pk).update(**values)
         audit.record("change campaign", by=by, campaign=campaign, target=campaign)
+
+
+def lock(campaign_id: int) -> Campaign:
+    """Locks the campaign's row, before any other lock, and reads it.
+
+    Whoever asks for a draw and whoever changes what draws rest on take this lock, so that each
+    sees what the other has done. Rows that merely refer to the campaign are not held up.
+    """
+    return Campaign.objects.select_for_update(no_key=True).get(pk=campaign_id)
+
+
+def refuse_while_drawn(campaign: Campaign, *, field: str | None = None) -> None:
+    """Call under its lock. Raises UserError ``being_drawn`` (409) while a draw is under way."""
+    if selectors.is_being_drawn(campaign):
+        message = "A round is being drawn from this right now. Wait until the draw is done."
+        raise UserError("being_drawn", message, status=409, field=field)
+
+
+def _refuse_if_fixed(campaign: Campaign) -> None:
+    if selectors.is_drawn(campaign):
+        message = "The grade scale and the depth are fixed: a round has been drawn with them."
+        raise UserError("fixed", message, status=409, field="grades")
+    refuse_while_drawn(campaign, field="grades")
 
 
 def open_for_judging(*, campaign: Campaign, by: User) -> None:

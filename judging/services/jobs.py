@@ -77,6 +77,8 @@ class Running:
 
 
 Handler = Callable[[Running], None]
+GiveUp = Callable[[int, str], None]
+"""What a kind does when a job of it has failed for good: given the target and the error."""
 Progress = Callable[[float, str], None]
 
 
@@ -85,13 +87,20 @@ def untold(_share: float, _note: str) -> None:
 
 
 _handlers: dict[str, Handler] = {}
+_give_up: dict[str, GiveUp] = {}
 
 
-def handles(kind: str) -> Callable[[Handler], Handler]:
-    """Registers a handler: ``@jobs.handles("recompute")``."""
+def handles(kind: str, *, give_up: GiveUp | None = None) -> Callable[[Handler], Handler]:
+    """Registers a handler: ``@jobs.handles("recompute")``.
+
+    ``give_up`` is called in the transaction in which a job fails for good, so that nothing waits
+    for ever for what will not come.
+    """
 
     def register(handler: Handler) -> Handler:
         _handlers[kind] = handler
+        if give_up is not None:
+            _give_up[kind] = give_up
         return handler
 
     return register
@@ -123,12 +132,13 @@ def request(
 
 
 def _renew(kind: str, target: int, data: dict[str, Any]) -> Job | None:
+    """Also while it runs, what is asked for has all its attempts before it."""
     running = When(state=Job.State.RUNNING, then=Value(Job.State.RUNNING))
     updated = Job.objects.filter(kind=kind, target=target).update(
         requested=F("requested") + 1,
         data=data,
         state=Case(running, default=Value(Job.State.QUEUED)),
-        attempts=Case(When(state=Job.State.RUNNING, then=F("attempts")), default=Value(0)),
+        attempts=0,
         due=Now(),
         error="",
     )
@@ -164,13 +174,16 @@ def due() -> Q:
 
 def wake_due() -> int:
     """Sends hints for everything due that was not hinted lately; gives up what failed too often."""
-    exhausted = Q(attempts__gte=MAX_ATTEMPTS, state=Job.State.RUNNING, lease_until__lt=Now())
-    Job.objects.filter(exhausted).update(
-        state=Job.State.FAILED,
-        token="",
-        finished=Now(),
-        error=f"The worker died {MAX_ATTEMPTS} times over this job.",
+    exhausted = Job.objects.filter(
+        attempts__gte=MAX_ATTEMPTS, state=Job.State.RUNNING, lease_until__lt=Now()
     )
+    for job_id in list(exhausted.values_list("pk", flat=True)):
+        try:
+            with transaction.atomic():
+                if job := exhausted.select_for_update().filter(pk=job_id).first():
+                    _conclude_failed(job, f"The worker died {MAX_ATTEMPTS} times over this job.")
+        except Exception:  # one that cannot be given up must not hold up all others
+            log.exception("job %s could not be given up", job_id)
     lately = Q(hinted__gte=seconds_from_now(-HINT_AGAIN_SECONDS))
     waiting = Job.objects.filter(due()).exclude(lately & Q(hinted__gte=F("due")))
     return sum(hint(job_id) for job_id in waiting.order_by("pk").values_list("pk", flat=True)[:500])
@@ -197,9 +210,14 @@ def run(job_id: int) -> None:
 
 
 def _handler(kind: str) -> Handler:
-    if kind not in _handlers:  # outside of a worker nobody has imported the task modules yet
-        current_app.loader.import_default_modules()
+    _register(kind)
     return _handlers[kind]
+
+
+def _register(kind: str) -> None:
+    """Outside of a worker nobody has imported the task modules yet."""
+    if kind not in _handlers:
+        current_app.loader.import_default_modules()
 
 
 def claim(job_id: int) -> Running | None:
@@ -269,9 +287,49 @@ def _requeue(running: Running, seconds: float, **values: object) -> None:
 
 
 def _fail(running: Running, message: str) -> None:
-    Job.objects.filter(pk=running.id, token=running.token).update(
-        state=Job.State.FAILED, done=running.generation, token="", error=message, finished=Now()
+    """Shows the error; what was asked for while this run failed is due all the same."""
+    with transaction.atomic():
+        mine = Job.objects.select_for_update().filter(pk=running.id, token=running.token)
+        job = mine.first()
+        if job is None:
+            return
+        if job.requested == running.generation:
+            _conclude_failed(job, message)
+            return
+        mine.update(
+            state=Job.State.QUEUED, done=running.generation, token="", attempts=0, due=Now()
+        )
+        transaction.on_commit(lambda: hint(running.id), robust=True)
+
+
+def _conclude_failed(job: Job, message: str) -> None:
+    """Under the row's lock: everything that was asked for has been tried."""
+    Job.objects.filter(pk=job.pk).update(
+        state=Job.State.FAILED, done=job.requested, token="", error=message, finished=Now()
     )
+    _register(job.kind)
+    if job.kind in _give_up:
+        _give_up[job.kind](job.target, message)
+
+
+def retry(job: Job) -> None:
+    """Makes a failed job due once more, with what it was asked for. Call in a transaction.
+
+    Raises UserError ``not_failed`` (409).
+    """
+    again = Job.objects.filter(pk=job.pk, state=Job.State.FAILED).update(
+        state=Job.State.QUEUED,
+        requested=F("requested") + 1,
+        attempts=0,
+        progress=0,
+        note="",
+        error="",
+        due=Now(),
+    )
+    if not again:
+        message = "This work has not failed: it is done, or on its way."
+        raise UserError("not_failed", message, status=409)
+    transaction.on_commit(lambda: hint(job.pk), robust=True)
 
 
 def _retry_or_fail(running: Running, message: str) -> None:

@@ -14,15 +14,16 @@ from typing import Any, BinaryIO
 from django.conf import settings
 from django.core.files.base import File
 from django.db import IntegrityError, transaction
-from django.db.models import ProtectedError
+from django.db.models import ProtectedError, QuerySet
 from django.db.models.functions import Now
 
+from judging import selectors
 from judging.errors import UserError
 from judging.formats.guess import guess_kind
 from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
-from judging.models import Campaign, Job, Upload, User
-from judging.services import audit, jobs
+from judging.models import Batch, Campaign, Document, Job, Pair, Upload, User
+from judging.services import audit, batches, campaigns, jobs
 
 CHUNK = 1000
 HEAD_BYTES = 65536
@@ -134,10 +135,9 @@ def _sha256(file: "File[bytes]") -> str:
 
 def read(job: jobs.Running) -> None:
     """The job: reads one upload and accepts or rejects it. Safe to run again at any point."""
-    upload = Upload.objects.select_related("campaign").filter(pk=job.target).first()
-    if upload is None or upload.state not in (Upload.State.STORED, Upload.State.READING):
+    if not _unread(job.target).update(state=Upload.State.READING):
         return
-    Upload.objects.filter(pk=upload.pk).update(state=Upload.State.READING)
+    upload = Upload.objects.select_related("campaign").get(pk=job.target)
     reading = Reading(upload, upload.campaign, job, Problems(upload.name))
     load: Load | None = None
     with suppress(UnreadableError):  # it stands among the problems
@@ -158,6 +158,37 @@ def read(job: jobs.Running) -> None:
         _conclude(reading, checked)
 
 
+def _unread(pk: int) -> QuerySet[Upload]:
+    on_the_way = [Upload.State.STORED, Upload.State.READING]
+    return Upload.objects.filter(pk=pk, state__in=on_the_way)
+
+
+def give_up(pk: int, error: str) -> None:
+    """A file whose reading failed for good is rejected, so that nothing waits for it any more."""
+    upload = _unread(pk).first()
+    if upload is None:
+        return
+    problems = Problems(upload.name)
+    message = f"This file could not be read: {error} Try again, or upload another one."
+    problems.error(None, "", message)
+    if _unread(pk).update(state=Upload.State.REJECTED, finished=Now(), **problems.as_dict()):
+        Document.objects.filter(upload=pk).delete()
+        audit.record("upload given up", by=None, campaign=upload.campaign_id, target=upload)
+
+
+def read_again(*, upload: Upload, by: User | None) -> None:
+    """Has a worker read a file anew whose reading had failed.
+
+    Raises UserError ``not_failed`` (409).
+    """
+    with transaction.atomic():
+        jobs.retry(Job.objects.get(kind="upload", target=upload.pk))
+        Upload.objects.filter(pk=upload.pk, state=Upload.State.REJECTED).update(
+            state=Upload.State.STORED, finished=None, errors=[], error_count=0
+        )
+        audit.record("try again", by=by, campaign=upload.campaign_id, target=upload, work="upload")
+
+
 def _conclude(reading: Reading, state: Upload.State) -> None:
     upload, found = reading.upload, reading.problems.as_dict()
     Upload.objects.filter(pk=upload.pk).update(
@@ -175,16 +206,27 @@ def _conclude(reading: Reading, state: Upload.State) -> None:
 def remove(*, upload: Upload, by: User) -> None:
     """Takes an upload and all it brought out of the campaign, while nothing rests on it.
 
-    Raises UserError ``in_use`` (409) when pairs of its topics or rounds rest on it. What a round
-    alone may name, such as predicted grades, is kept by a protected foreign key of that round.
+    Raises UserError ``in_use`` (409) when pairs of its topics or rounds rest on it, and
+    ``being_drawn`` (409) while a draw is under way. What a round alone may name, such as predicted
+    grades, is kept by a protected foreign key of that round.
     """
     with transaction.atomic():
-        _refuse_if_used(upload)
+        campaign = campaigns.lock(upload.campaign_id)
+        job = Job.objects.filter(kind="upload", target=upload.pk)
+        failed = job.filter(state=Job.State.FAILED).exists()
+        job.delete()  # whoever is about to read it has lost it
+        upload.refresh_from_db()
+        if upload.state == Upload.State.READING and not failed:
+            message = "This file is being read. Wait until it is done."
+            raise UserError("in_use", message, status=409)
+        _refuse_if_used(upload, campaign)
         audit.record(
             "remove upload", by=by, campaign=upload.campaign_id, target=upload, file=upload.name
         )
         file = upload.file
         try:
+            if upload.kind == Upload.Kind.TOPICS:
+                _drop_pairs(campaign)
             upload.delete()
         except ProtectedError:
             message = "A round names what this file brought. Change or discard a drafted one first."
@@ -192,11 +234,18 @@ def remove(*, upload: Upload, by: User) -> None:
         transaction.on_commit(lambda: file.delete(save=False))
 
 
-def _refuse_if_used(upload: Upload) -> None:
-    failed = Job.objects.filter(kind="upload", target=upload.pk, state=Job.State.FAILED)
-    if upload.state == Upload.State.READING and not failed.exists():
-        raise UserError("in_use", "This file is being read. Wait until it is done.", status=409)
-    drawn = upload.campaign.batches.exists()
-    if upload.state == Upload.State.ACCEPTED and upload.is_sampled and drawn:
+def _refuse_if_used(upload: Upload, campaign: Campaign) -> None:
+    if upload.state != Upload.State.ACCEPTED or not upload.is_sampled:
+        return
+    if selectors.is_drawn(campaign):
         message = "A round has been drawn from this material; it can no longer be removed."
         raise UserError("in_use", message, status=409)
+    campaigns.refuse_while_drawn(campaign)
+
+
+def _drop_pairs(campaign: Campaign) -> None:
+    """Pairs that a draw left when it was given up, and that would keep their topics for ever."""
+    if selectors.is_drawn(campaign):
+        return
+    batches.discard(campaign.batches.filter(state=Batch.State.PREPARING))
+    Pair.objects.filter(campaign=campaign, batch_pairs__isnull=True).delete()

@@ -71,7 +71,7 @@ def _rows(request: HttpRequest, campaign: Campaign) -> dict[str, object]:
         "uploads": page,
         "pending": any(is_pending(upload, job) for upload, job in rows),
         "workers": selectors.workers_alive(),
-        "drawn": campaign.batches.exists(),
+        "drawn": selectors.is_drawn(campaign),
         "token": hashlib.sha256(repr(states).encode()).hexdigest()[:16],
     }
 
@@ -98,7 +98,7 @@ def upload_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "job": job,
         "pending": is_pending(upload, job),
         "workers": selectors.workers_alive(),
-        "drawn": campaign.batches.exists(),
+        "drawn": selectors.is_drawn(campaign),
     }
     return render(request, "judging/upload.html", context)
 

@@ -19,7 +19,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from estimation.models import Report, Round
 from estimation.services import reports, rounds
-from judging.models import Assignment, Batch, Campaign, Pair, User
+from judging.models import Assignment, Batch, Campaign, Job, Pair, User
 from judging.services import assignments, members
 from tests.support import factories
 from tests.support.material import small_material
@@ -104,6 +104,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{ROUND}reports/<int:pk>/": (organizing(), organizing()),
     f"{ROUND}reports/<int:pk>/file/": (organizing(), organizing()),
     f"{ROUND}reports/make/": (NO, organizing(302)),
+    f"{CAMPAIGN}work/<int:pk>/again/": (NO, organizing(302)),
     f"{CAMPAIGN}settings/": (organizing(), organizing()),
     f"{CAMPAIGN}settings/open/": (NO, organizing(409)),
     f"{CAMPAIGN}settings/close/": (NO, organizing(302)),
@@ -181,6 +182,7 @@ def world() -> World:
             "judged": Assignment.objects.filter(assessor=assessor, state="judged")[0].pk,
             "files": upload.pk,
             "documents": made.documents.all()[0].pk,
+            "work": Job.objects.get(kind="recompute", target=drawn.pk).pk,
             "reports": Report.objects.get(name=Report.Name.HTML).pk,
         },
     )

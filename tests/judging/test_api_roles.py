@@ -64,6 +64,8 @@ ALLOWED = {
     (f"{CAMPAIGN}rounds/{{number}}/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/draw/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/batches/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}work/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}work/{{job}}/retry/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}estimates/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}ranking/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}reports/", "GET"): ORGANIZERS,

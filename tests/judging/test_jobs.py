@@ -21,6 +21,7 @@ def done() -> Iterator[list[int]]:
     jobs.handles("probe")(lambda job: seen.append(job.target))
     yield seen
     del jobs._handlers["probe"]
+    jobs._give_up.pop("probe", None)
 
 
 def handler(kind: str, work: jobs.Handler) -> None:
@@ -157,6 +158,111 @@ def test_a_worker_that_dies_three_times_over_a_job_fails_it() -> None:
     job.refresh_from_db()
     assert job.state == Job.State.FAILED
     assert "died 3 times" in job.error
+
+
+@pytest.mark.parametrize("error", [UserError("no", "No."), ValueError("boom")])
+def test_what_is_asked_for_while_a_run_fails_is_done(done: list[int], error: Exception) -> None:
+    job = jobs.request("probe", 7)
+
+    def fails_while_somebody_asks(_running: jobs.Running) -> None:
+        jobs.request("probe", 7)
+        raise error
+
+    Job.objects.update(attempts=jobs.MAX_ATTEMPTS - 1)
+    handler("probe", fails_while_somebody_asks)
+    jobs.run(job.pk)
+    handler("probe", lambda running: done.append(running.target))
+    Job.objects.update(due=seconds_from_now(-1))
+    jobs.run(job.pk)
+
+    assert done == [7]
+    job.refresh_from_db()
+    assert (job.state, job.requested, job.done, job.error) == (Job.State.DONE, 2, 2, "")
+
+
+def test_what_is_asked_for_while_a_worker_dies_for_the_third_time_is_done(done: list[int]) -> None:
+    job = jobs.request("probe", 7)
+    for _ in range(jobs.MAX_ATTEMPTS):
+        Job.objects.update(lease_until=seconds_from_now(-1))
+        assert jobs.claim(job.pk) is not None
+    jobs.request("probe", 7)
+    Job.objects.update(lease_until=seconds_from_now(-1))
+
+    jobs.wake_due()
+    jobs.run(job.pk)
+
+    assert done == [7]
+    job.refresh_from_db()
+    assert (job.state, job.requested, job.done) == (Job.State.DONE, 2, 2)
+
+
+def test_a_job_that_failed_has_failed_at_all_that_was_asked_for(done: list[int]) -> None:
+    job = jobs.request("probe", 7)
+    jobs.request("probe", 7)
+    for _ in range(jobs.MAX_ATTEMPTS):
+        assert jobs.claim(job.pk) is not None
+        Job.objects.update(lease_until=seconds_from_now(-1))
+
+    jobs.wake_due()
+
+    job.refresh_from_db()
+    assert (job.state, job.requested, job.done) == (Job.State.FAILED, 2, 2)
+
+
+def test_a_kind_is_told_once_of_the_job_that_failed_for_good(done: list[int]) -> None:
+    told: list[tuple[int, str]] = []
+
+    def refuse(_running: jobs.Running) -> None:
+        raise UserError("no", "No.")
+
+    jobs.handles("probe", give_up=lambda target, error: told.append((target, error)))(refuse)
+    jobs.run(jobs.request("probe", 7).pk)
+    assert told == [(7, "No.")]
+
+    job = jobs.request("probe", 8)
+    for _ in range(jobs.MAX_ATTEMPTS):
+        jobs.claim(job.pk)
+        Job.objects.update(lease_until=seconds_from_now(-1))
+    jobs.wake_due()
+    jobs.wake_due()
+    assert told[1:] == [(8, "The worker died 3 times over this job.")]
+
+
+def test_a_job_that_cannot_be_given_up_does_not_hold_up_the_others(done: list[int]) -> None:
+    def broken(target: int, _error: str) -> None:
+        if target == 1:
+            raise ValueError("boom")
+
+    jobs.handles("probe", give_up=broken)(lambda running: None)
+    for target in (1, 2):
+        job = jobs.request("probe", target)
+        for _ in range(jobs.MAX_ATTEMPTS):
+            jobs.claim(job.pk)
+            Job.objects.update(lease_until=seconds_from_now(-1))
+
+    jobs.wake_due()
+
+    states = dict(Job.objects.values_list("target", "state"))
+    assert states == {1: Job.State.RUNNING, 2: Job.State.FAILED}
+
+
+def test_only_a_failed_job_is_tried_again_and_with_what_it_was_asked_for(done: list[int]) -> None:
+    seen: list[object] = []
+
+    def refuse(running: jobs.Running) -> None:
+        seen.append(running.data)
+        raise UserError("no", "No.")
+
+    handler("probe", refuse)
+    job = jobs.request("probe", 7, data={"grade": 2})
+    with pytest.raises(UserError) as refused:
+        jobs.retry(job)
+    assert refused.value.code == "not_failed"
+    jobs.run(job.pk)
+    jobs.retry(job)
+    jobs.run(job.pk)
+
+    assert seen == [{"grade": 2}, {"grade": 2}]
 
 
 @pytest.mark.slow

@@ -10,7 +10,9 @@ from django.conf import settings as django_settings
 from django.core.files.base import File
 
 from estimation.models import Run
+from estimation.services import rounds
 from judging import selectors
+from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import Campaign, Document, Job, KnownGrade, Topic, Upload
 from judging.services import jobs, uploads
@@ -189,6 +191,79 @@ def test_a_read_that_was_cut_off_starts_again_from_nothing(campaign: Campaign) -
     assert Document.objects.get().text == "x"
     row.refresh_from_db()
     assert row.state == Upload.State.ACCEPTED
+
+
+def dies_thrice(row: Upload) -> None:
+    """What a file leaves that kills every worker: claimed, begun, never ended."""
+    for _ in range(jobs.MAX_ATTEMPTS):
+        assert jobs.claim(Job.objects.get(kind="upload", target=row.pk).pk) is not None
+        Upload.objects.filter(pk=row.pk).update(state=Upload.State.READING)
+        Job.objects.filter(target=row.pk).update(lease_until=seconds_from_now(-1))
+    jobs.wake_due()
+
+
+def test_a_file_whose_reader_dies_three_times_holds_up_nobody(campaign: Campaign) -> None:
+    by = campaign.created_by
+    deadly: File[bytes] = File(io.BytesIO(b"t9\tnine\n"), name="topics.tsv")
+    row = uploads.store(campaign=campaign, by=by, file=deadly, name="topics.tsv", kind="topics")
+
+    dies_thrice(row)
+
+    row.refresh_from_db()
+    assert (row.state, row.error_count) == (Upload.State.REJECTED, 1)
+    assert "died 3 times" in row.errors[0]["message"]
+    run = upload(campaign, RUN, "a.run")
+    assert run.state == Upload.State.ACCEPTED
+    drafted = rounds.draft(
+        campaign=campaign, by=by, plan=rounds.Plan(measure="P@2", budget=2, batch_size=2)
+    )
+    rounds.request_draw(row=drafted, by=by)
+    factories.run_due_jobs()
+    assert campaign.rounds.get().state == "drawn"
+
+
+def test_a_file_that_was_given_up_can_be_read_again_or_removed(campaign: Campaign) -> None:
+    by = campaign.created_by
+    rows = []
+    for name in ("a.run", "b.run"):
+        content: File[bytes] = File(io.BytesIO(RUN.replace(b"sys", name.encode())), name=name)
+        rows.append(uploads.store(campaign=campaign, by=by, file=content, name=name))
+        dies_thrice(rows[-1])
+
+    uploads.read_again(upload=rows[0], by=by)
+    factories.run_due_jobs()
+    uploads.remove(upload=rows[1], by=by)
+
+    rows[0].refresh_from_db()
+    assert (rows[0].state, rows[0].error_count, rows[0].errors) == (Upload.State.ACCEPTED, 0, [])
+    assert list(Job.objects.filter(kind="upload").values_list("target", flat=True)) == [rows[0].pk]
+    with pytest.raises(UserError) as refused:
+        uploads.read_again(upload=rows[0], by=by)
+    assert refused.value.code == "not_failed"
+
+
+def test_documents_of_a_file_that_was_given_up_are_gone(campaign: Campaign) -> None:
+    file: File[bytes] = File(io.BytesIO(b'{"docno": "a", "text": "x"}\n'), name="d.jsonl")
+    row = uploads.store(campaign=campaign, by=campaign.created_by, file=file, name="d.jsonl")
+    Document.objects.create(campaign=campaign, upload=row, docno="a", text="half")
+
+    dies_thrice(row)
+
+    assert not Document.objects.exists()
+    assert upload(campaign, b'{"docno": "a", "text": "y"}\n', "e.jsonl").state == "accepted"
+
+
+def test_a_file_is_not_removed_while_it_is_read(campaign: Campaign) -> None:
+    file: File[bytes] = File(io.BytesIO(RUN), name="a.run")
+    row = uploads.store(campaign=campaign, by=campaign.created_by, file=file, name="a.run")
+    jobs.claim(Job.objects.get(kind="upload").pk)
+    Upload.objects.update(state=Upload.State.READING)
+
+    with pytest.raises(UserError) as refused:
+        uploads.remove(upload=row, by=campaign.created_by)
+
+    assert refused.value.code == "in_use"
+    assert Job.objects.filter(kind="upload", target=row.pk).exists()
 
 
 def test_a_run_waits_for_topics_that_are_on_their_way() -> None:

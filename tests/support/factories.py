@@ -89,11 +89,16 @@ def judge_next(made: Campaign, by: User, grade: int, key: str | None = None) -> 
 
 def stored_upload(made: Campaign, content: bytes, *, name: str, kind: str | None = None) -> Upload:
     """An upload that has been read, in this process."""
-    file: File[bytes] = File(io.BytesIO(content), name=name)
-    upload = uploads.store(campaign=made, by=made.created_by, file=file, name=name, kind=kind)
+    upload = stored(made, content, name=name, kind=kind)
     run_due_jobs()
     upload.refresh_from_db()
     return upload
+
+
+def stored(made: Campaign, content: bytes, *, name: str, kind: str | None = None) -> Upload:
+    """An upload that waits to be read."""
+    file: File[bytes] = File(io.BytesIO(content), name=name)
+    return uploads.store(campaign=made, by=made.created_by, file=file, name=name, kind=kind)
 
 
 def run_due_jobs() -> None:

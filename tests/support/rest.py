@@ -243,6 +243,7 @@ class World:
             "number": 1,
             "document": first("documents/")["id"],
             "upload": first("uploads/")["id"],
+            "job": organizer.get(f"{self.base}rounds/1/").json()["jobs"]["recompute"]["id"],
             "member": first("members/")["id"],
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],

@@ -7,32 +7,36 @@ from django.core.management.base import BaseCommand, CommandError
 
 from estimation.models import Round
 from estimation.selectors import latest_estimates
-from estimation.services import estimates
+from estimation.services import estimates, redrawing
 
 
 class Command(BaseCommand):
     help = (
         "Computes the estimates of every drawn round from scratch and compares them, bit for "
-        "bit, with the stored ones. Writes nothing. Exit code 1 if any differ."
+        "bit, with the stored ones; draws its sample again, and compares the row with the design "
+        "that was drawn. Writes nothing. Exit code 1 if any differ."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("campaign", nargs="?", help="slug; by default all campaigns")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        rounds = Round.objects.exclude(state=Round.State.DRAFTED).select_related(
-            "campaign", "pool", "run", "baseline"
+        rounds = Round.objects.exclude(state__in=Round.NOT_DRAWN).select_related(
+            "campaign", "pool", "run", "baseline", "predictions", "cost_table"
         )
         if options["campaign"]:
             rounds = rounds.filter(campaign__slug=options["campaign"])
         differing = [row for row in rounds.order_by("pk") if not self._same(row)]
         if differing:
-            raise CommandError(f"{len(differing)} rounds differ from their stored estimates.")
+            raise CommandError(f"{len(differing)} rounds differ from what is stored of them.")
 
     def _same(self, row: Round) -> bool:
         outcome, stored = estimates.from_scratch(row), latest_estimates(row)
         found = outcome.digest if outcome else None
-        same = found == (stored.digest if stored else None)
+        faults = redrawing.faults_of(row)
+        same = found == (stored.digest if stored else None) and not faults
         verdict = "equal" if same else "DIFFERENT"
         self.stdout.write(f"{row.campaign.slug} round {row.number}: {verdict} {found or '-'}")
+        for fault in faults:
+            self.stdout.write(f"  {fault}")
         return same

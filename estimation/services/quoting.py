@@ -1,0 +1,64 @@
+"""The design of a round as pages, answers and reports quote it: what was drawn.
+
+The draw keeps the design in plain values with the round. Whatever happens to the columns of the
+row afterwards, what is said of the numbers is what they rest on.
+"""
+
+import copy
+from typing import Any
+
+from estimation.models import Pool, Prediction, Round, Run
+
+COLUMNS = (
+    "goal", "measure", "reported", "prior", "method", "eps", "rule", "floor", "costs", "estimator",
+    "interval", "with_earlier", "labels", "extra_share", "budget", "batch_size", "seed",
+)  # fmt: skip
+NAMED: dict[str, tuple[type[Run] | type[Prediction], str]] = {
+    "run": (Run, "tag"),
+    "baseline": (Run, "tag"),
+    "predictions": (Prediction, "name"),
+    "cost_table": (Prediction, "name"),
+}
+"""Columns that refer to a row, which is quoted by its name."""
+
+
+def columns_of(row: Round, pool: Pool | None) -> dict[str, Any]:
+    """The design as the row has it, over the pool that it was or will be drawn from."""
+    return {
+        **{name: getattr(row, name) for name in COLUMNS},
+        **{name: _name(getattr(row, name)) for name in NAMED},
+        "pool": pool.digest if pool else None,
+        "depth": pool.depth if pool else None,
+    }
+
+
+def _name(named: Run | Prediction | None) -> str | None:
+    return str(named) if named else None
+
+
+def facts_of(row: Round) -> dict[str, Any]:
+    """The design that was drawn; that of the row, if none is kept."""
+    return dict(row.design) or columns_of(row, row.pool)
+
+
+def as_drawn(row: Round) -> Round:
+    """The round with the design that was drawn, to be shown and never to be saved."""
+    drawn = copy.copy(row)
+    for name in COLUMNS:
+        setattr(drawn, name, row.design.get(name, getattr(row, name)))
+    for name, (model, key) in NAMED.items():
+        said = row.design.get(name)
+        if row.design and said != _name(getattr(row, name)):
+            there = model._default_manager.filter(**{"campaign": row.campaign_id, key: said})
+            setattr(drawn, name, there.first() if said else None)
+    return drawn
+
+
+def differences(row: Round) -> list[str]:
+    """In which columns the row differs from the design that was drawn, as sentences."""
+    now = columns_of(row, row.pool)
+    return [
+        f"{name} was {drawn!r} when it was drawn, and the row says {now[name]!r}"
+        for name, drawn in row.design.items()
+        if drawn != now[name]
+    ]

@@ -1,0 +1,41 @@
+"""Is what a round is said to be what was drawn? Asked by ``manage.py recompute``."""
+
+import numpy as np
+
+from estimation.core.pool import Pool
+from estimation.core.rounds import PairRound, TopicRound, draw_round
+from estimation.core.rounds import Round as Drawn
+from estimation.models import Round
+from estimation.services import quoting
+from estimation.services.estimates import columns_of
+
+
+def faults_of(row: Round) -> list[str]:
+    """Sentences on what does not fit: row and stored design, design and seed and stored sample."""
+    pool, drawn = columns_of(row)
+    return [*quoting.differences(row), *_of_files(row, drawn), *_of_sample(row, pool, drawn)]
+
+
+def _of_files(row: Round, drawn: Drawn) -> list[str]:
+    """The stored design itself names its method and measure."""
+    method, measure = Round.Method.ACTIVE.value, row.measure
+    if isinstance(drawn, TopicRound):
+        method, measure = Round.Method.QUERY.value, str(drawn.design.measure)
+    elif isinstance(drawn, PairRound):
+        method, measure = drawn.design.method, str(drawn.design.measure)
+    pairs = {"method": (method, row.method), "measure": (measure, row.measure)}
+    return [
+        f"{name} is {stored!r} in the stored design, and the row says {said!r}"
+        for name, (stored, said) in pairs.items()
+        if stored != said
+    ]
+
+
+def _of_sample(row: Round, pool: Pool, drawn: Drawn) -> list[str]:
+    """The design and the seed give the sample again. That of an active round grows with labels."""
+    if not isinstance(drawn, PairRound | TopicRound):
+        return []
+    again, stored = draw_round(pool, drawn.design, seed=row.seed).served(pool), drawn.served(pool)
+    columns = ("pair", "batch", "probability", "draws")
+    same = all(np.array_equal(getattr(again, name), getattr(stored, name)) for name in columns)
+    return [] if same else [f"the seed {row.seed!r} gives another sample than the stored one"]

@@ -1,0 +1,25 @@
+"""The way back for work that failed."""
+
+from django.db import transaction
+
+from judging.errors import UserError
+from judging.models import Job, Upload, User
+from judging.selectors import DRAW
+from judging.services import audit, jobs, uploads
+
+
+def retry(*, job: Job, by: User | None) -> None:
+    """Has failed work done once more, as it was asked for. ``by`` is None at the command line.
+
+    Raises UserError ``not_failed`` (409), and ``draw_again`` (409) for a draw, whose round is a
+    draft again: what is drawn is asked for by whoever sees what it is.
+    """
+    if job.kind == DRAW:
+        message = "The round is a draft again. Look at it, and draw it once more."
+        raise UserError("draw_again", message, status=409)
+    if job.kind == "upload":
+        uploads.read_again(upload=Upload.objects.get(pk=job.target), by=by)
+        return
+    with transaction.atomic():
+        jobs.retry(job)
+        audit.record("try again", by=by, campaign=job.campaign_id, target=job, work=job.kind)

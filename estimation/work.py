@@ -1,0 +1,67 @@
+"""Work in the background that failed: what it was, and whose result is missed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from estimation.models import Round
+from judging.models import Campaign, Job, Upload
+from judging.selectors import BULK_JOBS, DRAW
+
+OF_ROUNDS = {
+    "preview": "The preview of a round",
+    DRAW: "Drawing a round",
+    "recompute": "Computing the estimates",
+    "plan-batch": "Planning the next batch",
+    "report": "Making the report",
+}
+"""Kinds whose target is a round."""
+OF_NUMBERS = ("recompute", "plan-batch")
+"""Kinds without which the numbers of a drawn round stay as they are."""
+NAMES = {"upload": "Reading a file", **OF_ROUNDS, **BULK_JOBS}
+
+
+@dataclass(frozen=True)
+class FailedWork:
+    """``round`` is the number of the round that it was for, if it was for one."""
+
+    job: Job
+    round: int | None
+
+    @property
+    def name(self) -> str:
+        return NAMES.get(self.job.kind, self.job.kind)
+
+    @property
+    def is_draw(self) -> bool:
+        """Its round is a draft again: to be looked at, and drawn anew."""
+        return self.job.kind == DRAW
+
+
+def failed(campaign: Campaign) -> list[FailedWork]:
+    """What failed in a campaign and nobody has asked for again, latest first."""
+    rows = Job.objects.filter(campaign=campaign, state=Job.State.FAILED)
+    return _with_rounds(rows.exclude(_of_files_gone(campaign)).order_by("-pk"))
+
+
+def failed_for(row: Round, kinds: Sequence[str]) -> list[FailedWork]:
+    """What failed of the work for one round."""
+    rows = Job.objects.filter(kind__in=kinds, target=row.pk, state=Job.State.FAILED)
+    return [FailedWork(job, row.number) for job in rows.order_by("pk")]
+
+
+def _of_files_gone(campaign: Campaign) -> Q:
+    """A file that was rejected is shown as such, and whoever removed it misses nothing."""
+    waiting = [Upload.State.STORED, Upload.State.READING]
+    there = campaign.uploads.filter(state__in=waiting)
+    return Q(kind="upload") & ~Q(target__in=there.values("pk"))
+
+
+def _with_rounds(rows: QuerySet[Job]) -> list[FailedWork]:
+    found = list(rows)
+    targets = {job.target for job in found if job.kind in OF_ROUNDS}
+    numbers = dict(Round.objects.filter(pk__in=targets).values_list("pk", "number"))
+    return [
+        FailedWork(job, numbers.get(job.target) if job.kind in OF_ROUNDS else None) for job in found
+    ]
