@@ -151,14 +151,20 @@ def _shuffle(assessor: int, item: int | None) -> bytes:
     return hashlib.sha256(f"{assessor}/{item}".encode()).digest()
 
 
+class _Full(Exception):
+    """Somebody else took the last place, or the pair was decided."""
+
+
 def _take(place: _Place, campaign: Campaign, by: User) -> Assignment | None:
+    """The assignment first, then the pair, as a save locks them: no two ever wait in a circle."""
     free = Pair.objects.filter(pk=place.pair, decided=False, held__lt=place.labels)
     try:
         with transaction.atomic():
+            assignment = _lease(place.pair, campaign, by)
             if not free.update(held=F("held") + 1):
-                return None
-            return _lease(place.pair, campaign, by)
-    except IntegrityError:  # the same assessor claimed it in another tab at this very moment
+                raise _Full
+            return assignment
+    except (_Full, IntegrityError):  # the latter: claimed or judged in another tab at this moment
         return None
 
 

@@ -79,6 +79,7 @@ def ask_again(*, pair: Pair, by: User) -> None:
     """Offers the pair once more to the assessors who skipped it."""
     with transaction.atomic():
         skipped = pair.assignments.filter(state=Assignment.State.SKIPPED)
+        list(skipped.order_by("pk").select_for_update().values_list("pk", flat=True))
         count = skipped.update(state=Assignment.State.LAPSED, changed=Now())
         audit.record("ask again", by=by, campaign=pair.campaign_id, target=pair, assessors=count)
 
