@@ -86,6 +86,15 @@ def change(*, campaign: Campaign, by: User, plan: Plan) -> None:
         audit.record("change campaign", by=by, campaign=campaign, target=campaign)
 
 
+def lock(campaign_id: int) -> Campaign:
+    """Locks the campaign's row, before any other lock, and reads it.
+
+    Whoever asks for a draw and whoever changes what draws rest on take this lock, so that each
+    sees what the other has done. Rows that merely refer to the campaign are not held up.
+    """
+    return Campaign.objects.select_for_update(no_key=True).get(pk=campaign_id)
+
+
 def open_for_judging(*, campaign: Campaign, by: User) -> None:
     _move(campaign, by, Campaign.State.OPEN, Campaign.State.DRAFT, Campaign.State.CLOSED)
 

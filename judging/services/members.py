@@ -3,16 +3,18 @@
 import re
 import secrets
 
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.password_validation import validate_password
-from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 
 from judging.errors import UserError
 from judging.models import ApiToken, Assignment, Campaign, Membership, User
-from judging.services import audit
+from judging.services import audit, campaigns
 
 TOKEN_PREFIX = "evs_"  # noqa: S105  (what keys begin with, to be found by secret scanners)
 QRELS = "qrels"  # the account that imported grades are recorded under; nobody signs in to it
@@ -52,14 +54,12 @@ def add(*, campaign: Campaign, by: User, username: str, role: str) -> tuple[Memb
 def remove(*, membership: Membership, by: User) -> None:
     """Ends a membership; leased pairs go back, judgments stay.
 
-    Raises UserError ``last_organizer`` (409).
+    Raises UserError ``last_organizer`` (409) or ``not_a_member`` (409: it has ended already).
     """
     campaign = membership.campaign
-    organizers = campaign.memberships.filter(role=Membership.Role.ORGANIZER)
-    if membership.role == Membership.Role.ORGANIZER and organizers.count() == 1:
-        message = "A campaign keeps at least one organizer. Add another one first."
-        raise UserError("last_organizer", message, status=409)
     with transaction.atomic():
+        campaigns.lock(campaign.pk)
+        _refuse_last_organizer(membership)
         audit.record(
             "remove member",
             by=by,
@@ -69,43 +69,87 @@ def remove(*, membership: Membership, by: User) -> None:
             role=membership.role,
         )
         membership.delete()
-        Assignment.objects.filter(
+        theirs = Assignment.objects.filter(
             assessor=membership.user, pair__campaign=campaign, state=Assignment.State.LEASED
-        ).update(lease_until=campaign.created)
+        )
+        list(theirs.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True))
+        theirs.update(lease_until=campaign.created)
+
+
+def _refuse_last_organizer(membership: Membership) -> None:
+    """Under the campaign's lock, so that two organizers cannot remove each other at once."""
+    here = Membership.objects.filter(campaign=membership.campaign_id)
+    if not here.filter(pk=membership.pk).exists():
+        message = f"{membership.user} is not {membership.role} of this campaign any more."
+        raise UserError("not_a_member", message, status=409)
+    organizers = here.filter(role=Membership.Role.ORGANIZER)
+    if membership.role == Membership.Role.ORGANIZER and organizers.count() == 1:
+        message = "A campaign keeps at least one organizer. Add another one first."
+        raise UserError("last_organizer", message, status=409)
+
+
+class InvitationTokens(PasswordResetTokenGenerator):
+    """Void once a password is set, and once the account may do more than when it was invited."""
+
+    key_salt = "judging.services.members.InvitationTokens"
+
+    def _make_hash_value(self, user: AbstractBaseUser, timestamp: int) -> str:
+        rights = [getattr(user, name) for name in ("is_superuser", "is_staff", "is_organizer")]
+        return f"{super()._make_hash_value(user, timestamp)}{rights}"
+
+
+tokens = InvitationTokens()
 
 
 def invitation(user: User, *, by: User) -> tuple[str, str] | None:
     """(uid, token) of the link with which a new member sets a password.
 
-    None if the account has a password, or was made by another organizer than ``by``.
+    None if the account has a password, was made by another organizer than ``by``, or is an
+    admin's: no link opens those.
     """
     theirs = user.invited_by_id == by.pk or by.is_superuser
-    if user.has_usable_password() or not user.is_active or not theirs:
+    if user.has_usable_password() or not user.is_active or _is_admin(user) or not theirs:
         return None
     uid = urlsafe_base64_encode(force_bytes(user.pk))
-    return uid, default_token_generator.make_token(user)
+    return uid, tokens.make_token(user)
+
+
+def _is_admin(user: User) -> bool:
+    return user.is_superuser or user.is_staff
 
 
 def invited(uid: str, token: str) -> User:
     """The member whom the link invites. Raises UserError ``invitation_invalid`` (404)."""
+    return _invited(uid, token, User.objects.all())
+
+
+def _locked(uid: str, token: str) -> User:
+    """The same under the lock of the account: of those who accept at once, one finds it valid."""
+    return _invited(uid, token, User.objects.select_for_update(no_key=True))
+
+
+def _invited(uid: str, token: str, users: QuerySet[User]) -> User:
     try:
-        user = User.objects.get(pk=int(urlsafe_base64_decode(uid)), is_active=True)
+        user = users.get(pk=int(urlsafe_base64_decode(uid)), is_active=True)
     except (ValueError, OverflowError, User.DoesNotExist):
         user = None
-    if user is None or not default_token_generator.check_token(user, token):
+    if user is None or _is_admin(user) or not tokens.check_token(user, token):
         message = "This invitation was used or is out of date. Ask the organizer for a new one."
         raise UserError("invitation_invalid", message, status=404)
     return user
 
 
 def accept(*, uid: str, token: str, password: str) -> User:
-    """Sets the password of an invited member; the link is used up by it."""
-    user = invited(uid, token)
+    """Sets the password of an invited member; the link is used up by it.
+
+    Raises UserError ``invitation_invalid`` (404) or ``password_weak``.
+    """
     try:
-        validate_password(password, user)
+        validate_password(password, invited(uid, token))
     except ValidationError as error:
         raise UserError("password_weak", " ".join(error.messages), field="password") from None
     with transaction.atomic():
+        user = _locked(uid, token)
         user.set_password(password)
         user.save(update_fields=["password"])
         audit.record("accept invitation", by=user, target=user)
