@@ -55,20 +55,23 @@ def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignm
 
 
 def held_by(*, campaign: Campaign, by: User) -> Assignment | None:
-    """The live lease of the assessor in this campaign, prolonged."""
+    """The live lease of the assessor in this campaign, prolonged.
+
+    None also if the lease had run out and was taken back between the look and the prolonging.
+    """
     mine = Assignment.objects.filter(
         assessor=by, pair__campaign=campaign, state=Assignment.State.LEASED
     )
     assignment = mine.select_related("pair__topic").order_by("pk").first()
-    if assignment is not None:
-        _prolong(assignment, campaign)
+    if assignment is None or not _prolong(assignment, campaign):
+        return None
     return assignment
 
 
-def _prolong(assignment: Assignment, campaign: Campaign) -> None:
-    Assignment.objects.filter(pk=assignment.pk, state=Assignment.State.LEASED).update(
-        lease_until=_lease_end(campaign)
-    )
+def _prolong(assignment: Assignment, campaign: Campaign) -> bool:
+    """Whether there was still a lease to prolong."""
+    leased = Assignment.objects.filter(pk=assignment.pk, state=Assignment.State.LEASED)
+    return bool(leased.update(lease_until=_lease_end(campaign)))
 
 
 def _lease_end(campaign: Campaign) -> Combinable:

@@ -3,7 +3,6 @@
 import re
 import secrets
 
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.exceptions import ValidationError
@@ -93,7 +92,7 @@ class InvitationTokens(PasswordResetTokenGenerator):
 
     key_salt = "judging.services.members.InvitationTokens"
 
-    def _make_hash_value(self, user: AbstractBaseUser, timestamp: int) -> str:
+    def _make_hash_value(self, user: User, timestamp: int) -> str:
         rights = [getattr(user, name) for name in ("is_superuser", "is_staff", "is_organizer")]
         return f"{super()._make_hash_value(user, timestamp)}{rights}"
 

@@ -1,11 +1,27 @@
 """Two people, or one person in many tabs, decide the same thing at the same moment."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 from django.db import connection, transaction
+from django.db.models.functions import Now
 
+from judging.clock import seconds_from_now
 from judging.errors import UserError
-from judging.models import AuditEntry, Campaign, Decision, Job, Membership, User
-from judging.services import decisions, members
+from judging.models import (
+    Assignment,
+    AuditEntry,
+    Campaign,
+    Decision,
+    Job,
+    Judgment,
+    Membership,
+    Pair,
+    User,
+)
+from judging.services import assignments, decisions, members
 from tests.support import factories
 from tests.support.races import Other, at_once
 
@@ -150,3 +166,49 @@ def test_nobody_hands_out_the_account_of_an_admin(right: str) -> None:
 
     assert members.invitation(anna, by=anna.invited_by) is None
     assert members.invitation(anna, by=User.objects.create_superuser("root")) is None
+
+
+@contextmanager
+def before_it_is_prolonged(do: Callable[[], object]) -> Iterator[None]:
+    """Somebody else does this after a lease was looked up and before it is prolonged."""
+    due = [do]
+
+    def between(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if due and sql.startswith('UPDATE "judging_assignment" SET "lease_until"'):
+            Other(due.pop()).outcome()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(between):
+        yield
+    assert not due, "no lease was prolonged"
+
+
+def test_a_lease_that_is_swept_at_this_moment_is_not_shown_as_held() -> None:
+    campaign = factories.campaign(topics=1)
+    anna, ben = factories.assessors(campaign, "anna", "ben")
+    factories.released_batch(campaign, ["a"])
+    held = assignments.claim_next(campaign=campaign, by=anna)
+    assert held is not None
+    Assignment.objects.update(lease_until=seconds_from_now(-1))
+
+    with before_it_is_prolonged(lambda: factories.judge_next(campaign, ben, grade=3)):
+        assert assignments.claim_next(campaign=campaign, by=anna) is None
+
+    assert Assignment.objects.get(pk=held.pk).state == Assignment.State.LAPSED
+    assert Judgment.objects.get().assessor == ben
+
+
+def test_whoever_lost_a_lease_at_this_moment_gets_another_at_once() -> None:
+    campaign = factories.campaign(topics=1)
+    (anna,) = factories.assessors(campaign, "anna")
+    factories.released_batch(campaign, ["a"])
+    assignments.claim_next(campaign=campaign, by=anna)
+    Assignment.objects.update(lease_until=seconds_from_now(-1))
+
+    with before_it_is_prolonged(assignments.release_lapsed):
+        held = assignments.claim_next(campaign=campaign, by=anna)
+
+    assert held is not None
+    live = Assignment.objects.filter(state=Assignment.State.LEASED, lease_until__gt=Now())
+    assert live.get() == held
+    assert Pair.objects.get().held == 1
