@@ -268,6 +268,8 @@ SPECTACULAR_SETTINGS = {
         "BatchState": "judging.models.Batch.State",
         "JobState": "judging.models.Job.State",
         "DecisionKind": "judging.models.Decision.Kind",
+        "KeyScope": "judging.models.ApiToken.Scope",
+        "KeyState": "judging.api.serializers.KEY_STATES",
         "Role": "judging.models.Membership.Role",
         "NoAssignmentReason": "judging.api.serializers.REASONS",
         "RoundState": "estimation.models.Round.State",

@@ -7,15 +7,20 @@ from django.contrib.auth.password_validation import validate_password
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Case, F, Q, QuerySet, When
+from django.db.models.functions import Now
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 
+from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import ApiToken, Assignment, Campaign, Membership, User
 from judging.services import audit, campaigns
 
 TOKEN_PREFIX = "evs_"  # noqa: S105  (what keys begin with, to be found by secret scanners)
+KEY_DAYS, MAX_KEY_DAYS = 90, 366
+SECONDS_PER_DAY = 86_400
+LAST_USE_SECONDS = 5 * 60
 QRELS = "qrels"  # the account that imported grades are recorded under; nobody signs in to it
 USERNAME = re.compile(r"[\w.@+-]{1,150}")
 
@@ -155,13 +160,51 @@ def accept(*, uid: str, token: str, password: str) -> User:
     return user
 
 
-def create_token(*, user: User, name: str) -> str:
-    """A new key of the REST interface; shown this once, kept as its digest only."""
+def create_token(
+    *, user: User, name: str, scope: str = ApiToken.Scope.FULL, days: int = KEY_DAYS
+) -> str:
+    """A new key of the REST interface; shown this once, kept as its digest only.
+
+    It works for ``days`` days, until the password is changed. Keys of an earlier password go.
+    Raises UserError ``scope_unknown`` or ``key_days_invalid``.
+    """
+    if scope not in ApiToken.Scope.values:
+        expected = " or ".join(ApiToken.Scope.values)
+        raise UserError("scope_unknown", f"No such scope. Expected {expected}.", field="scope")
+    if not 1 <= days <= MAX_KEY_DAYS:
+        message = f"Expected 1 to {MAX_KEY_DAYS} days."
+        raise UserError("key_days_invalid", message, field="expires_in_days")
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
-        row = ApiToken.objects.create(user=user, name=name[:100], digest=ApiToken.digest_of(token))
-        audit.record("create token", by=user, target=row, name=row.name)
+        ApiToken.objects.filter(user=user).exclude(epoch=F("user__key_epoch")).delete()
+        row = ApiToken.objects.create(
+            user=user,
+            name=name[:100],
+            digest=ApiToken.digest_of(token),
+            scope=scope,
+            epoch=user.key_epoch,
+            expires=seconds_from_now(days * SECONDS_PER_DAY),
+        )
+        audit.record("create token", by=user, target=row, name=row.name, scope=scope, days=days)
     return token
+
+
+def user_of_token(token: str) -> tuple[User, ApiToken] | None:
+    """Whose key it is, if it works; notes the use, not more often than every few minutes."""
+    works = Q(expires=None) | Q(expires__gt=Now())
+    lately = Q(last_used__gte=seconds_from_now(-LAST_USE_SECONDS))
+    row = (
+        ApiToken.objects.filter(works, digest=ApiToken.digest_of(token), user__is_active=True)
+        .filter(epoch=F("user__key_epoch"))
+        .annotate(noted=Case(When(lately, then=True), default=False))
+        .select_related("user")
+        .first()
+    )
+    if row is None:
+        return None
+    if not row.noted:
+        ApiToken.objects.filter(pk=row.pk).update(last_used=Now())
+    return row.user, row
 
 
 def revoke_token(*, token: ApiToken, by: User) -> None:
