@@ -13,6 +13,8 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from evalsite import private
+
 VERSION = "0.1.0"
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -38,6 +40,9 @@ def _unusable(error: OSError) -> ImproperlyConfigured:
         f"The data directory {DATA_DIR} cannot be used ({error.strerror}). Give this user the"
         " right to write there, or set EVALSITE_DATA to another folder."
     )
+
+
+private.close_folder(_folder(DATA_DIR))
 
 
 def _embedded_secret_key() -> str:
@@ -129,6 +134,7 @@ DATABASES = {
 }
 _database = DATABASES["default"]
 if _database["ENGINE"] == "django.db.backends.sqlite3":
+    private.close_database(str(_database["NAME"]))
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
@@ -179,7 +185,7 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
-FILE_UPLOAD_PERMISSIONS = 0o640
+FILE_UPLOAD_PERMISSIONS = 0o600
 UPLOAD_MAX_BYTES = env.int("UPLOAD_MAX_MB", default=1024) * 2**20
 UPLOAD_MAX_UNPACKED_BYTES = env.int("UPLOAD_MAX_UNPACKED_MB", default=8192) * 2**20
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
