@@ -65,7 +65,7 @@ class ApiToken(models.Model):
 
 
 class SignInTries(models.Model):
-    """How often a sign-in was tried lately; ``key`` is a digest of account and address."""
+    """How often a sign-in was tried lately; ``key`` is a digest of account and origin."""
 
     key = models.CharField(max_length=64, unique=True)
     tries = models.PositiveIntegerField()
