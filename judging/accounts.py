@@ -5,15 +5,38 @@ The rest of the application finds them in ``judging.models``.
 
 import hashlib
 import secrets
-from typing import Any
+from typing import Any, ClassVar
 
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import AbstractUser, UserManager
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Now
+
+from judging import names
+
+
+class Accounts(UserManager["User"]):
+    def create_superuser(self, username: str, *args: Any, **kwargs: Any) -> "User":
+        """Asked for on the command line, which shows this error in a sentence."""
+        if problem := name_problem(username):
+            raise ValidationError(problem)
+        return super().create_superuser(username, *args, **kwargs)
+
+
+def name_problem(username: str, *, of: int | None = None) -> str | None:
+    """Why an account, that with the row id ``of`` or a new one, cannot be named like this."""
+    if problem := names.problem(username):
+        return problem
+    alike = User.objects.filter(name_key=names.skeleton(username)).first()
+    if alike is None or alike.pk == of:
+        return None
+    return f"This name looks like “{alike.username}”, which is another account. Choose another one."
 
 
 class User(AbstractUser):
     """An account. Admins are superusers; ``is_organizer`` allows creating campaigns.
+
+    ``name_key`` is equal for names that look alike; null: one of several from before it was.
 
     ``invited_by`` made the account; only that organizer (or an admin) may hand out its invitation.
     ``key_epoch`` is another one after every change of password: keys of an earlier one are void.
@@ -22,9 +45,22 @@ class User(AbstractUser):
     is_organizer = models.BooleanField("may create campaigns", default=False)
     invited_by = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")
     key_epoch = models.CharField(max_length=16, default="", blank=True, editable=False)
+    name_key = models.CharField(max_length=600, unique=True, null=True, editable=False)
+
+    objects: ClassVar[Accounts] = Accounts()
+
+    def clean(self) -> None:
+        super().clean()
+        if not self.username:  # a form has refused it already
+            return
+        renamed = not User.objects.filter(pk=self.pk, username=self.username).exists()
+        if renamed and (problem := name_problem(self.username, of=self.pk)):
+            raise ValidationError({"username": problem})
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """In one UPDATE with the password. One that is merely hashed anew is not a change."""
+        """``key_epoch`` in one UPDATE with the password; one merely hashed anew is no change."""
+        if self._state.adding or self.name_key is not None:
+            self.name_key = names.skeleton(self.username)
         fields = kwargs.get("update_fields")
         saves_password = fields is None or "password" in fields
         set_anew = self._password is not None  # type: ignore[attr-defined]

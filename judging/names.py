@@ -2,8 +2,8 @@
 
 Two names are the same if they differ in case or in the way the same letters are encoded (NFKC and
 case folding). Two names look alike if they are the same after letters of other alphabets have been
-replaced by the Latin ones that are drawn like them. No two accounts may look alike, and a name keeps
-to one script, so that a single strange letter cannot hide among familiar ones.
+replaced by the Latin ones that are drawn like them. No two accounts may look alike, and a name
+keeps to one script, so that a single strange letter cannot hide among familiar ones.
 
 This follows Unicode's advice on identifiers (UAX 31, UTS 39: single script, recommended scripts,
 skeletons) with the part of its tables that user names need. Digits and signs that resemble letters
@@ -30,15 +30,19 @@ LOOKALIKES = str.maketrans(
 SMALL_CAPITAL = re.compile(r"LATIN LETTER SMALL CAPITAL ([A-Z])")
 
 
+def plain(name: str) -> str:
+    """The name as it is stored: every letter in its usual encoding."""
+    return unicodedata.normalize("NFKC", name).strip()
+
+
 def same(name: str) -> str:
     """Equal for names that are the same."""
-    return _folded(name.strip())
+    return _folded(plain(name))
 
 
 def skeleton(name: str) -> str:
     """Equal for names that look alike, and so for all that are the same."""
-    plain = unicodedata.normalize("NFKC", name.strip())
-    return _folded("".join(map(_small, plain)).translate(LOOKALIKES))
+    return _folded("".join(map(_small, plain(name))).translate(LOOKALIKES))
 
 
 def _folded(text: str) -> str:
@@ -52,10 +56,10 @@ def _small(letter: str) -> str:
 
 def problem(name: str) -> str | None:
     """What is wrong with a name for a new account, in a sentence; None if it is good."""
-    plain = unicodedata.normalize("NFKC", name)
-    if not ALLOWED.fullmatch(plain):
+    letters = plain(name)
+    if not ALLOWED.fullmatch(letters):
         return "Use letters, digits and . @ + - _ (at most 150) in a user name."
-    scripts = {_script(letter) for letter in plain if letter.isalpha()}
+    scripts = {_script(letter) for letter in letters if letter.isalpha()}
     if strange := scripts - SCRIPTS:
         return f"Letters of {_told(strange)} cannot be used in a user name. Use another script."
     if len(scripts) > 1 and not scripts <= EAST_ASIAN:

@@ -1,17 +1,18 @@
 """Members of a campaign, invitations, and keys of the REST interface."""
 
-import re
 import secrets
 
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Case, F, Q, QuerySet, When
 from django.db.models.functions import Now
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 
+from judging import names
+from judging.accounts import name_problem
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import ApiToken, Assignment, Campaign, Membership, User
@@ -22,37 +23,62 @@ KEY_DAYS, MAX_KEY_DAYS = 90, 366
 SECONDS_PER_DAY = 86_400
 LAST_USE_SECONDS = 5 * 60
 QRELS = "qrels"  # the account that imported grades are recorded under; nobody signs in to it
-USERNAME = re.compile(r"[\w.@+-]{1,150}")
 
 
 def add(*, campaign: Campaign, by: User, username: str, role: str) -> tuple[Membership, bool]:
     """Makes somebody a member; an account that is not there yet is made, without a password.
 
-    Returns the membership and whether it is new. Raises UserError ``role_unknown`` or
-    ``username_invalid``.
+    Returns the membership and whether it is new. Raises UserError ``role_unknown``,
+    ``username_invalid`` or ``username_taken`` (409: by an account whose name looks the same).
     """
     if role not in Membership.Role.values:
         expected = " or ".join(Membership.Role.values)
         raise UserError("role_unknown", f"No such role. Expected {expected}.", field="role")
-    if not USERNAME.fullmatch(username):
-        message = "Use letters, digits and . @ + - _ (at most 150) in a user name."
-        raise UserError("username_invalid", message, field="username")
-    if username.lower() == QRELS:
+    if names.skeleton(username) == QRELS:
         message = "This name stands for grades from uploaded qrels. Choose another one."
         raise UserError("username_invalid", message, field="username")
     with transaction.atomic():
-        user, fresh = User.objects.get_or_create(username=username, defaults={"invited_by": by})
-        if fresh:
-            user.set_unusable_password()
-            user.save(update_fields=["password"])
+        user = _account(username, by)
         membership, created = Membership.objects.get_or_create(
             campaign=campaign, user=user, role=role
         )
         if created:
             audit.record(
-                "add member", by=by, campaign=campaign, target=membership, user=username, role=role
+                "add member",
+                by=by,
+                campaign=campaign,
+                target=membership,
+                user=user.username,
+                role=role,
             )
     return membership, created
+
+
+def _account(username: str, by: User) -> User:
+    """The account of this name, however it is written; a new one if there is none."""
+    if exact := User.objects.filter(username=names.plain(username)).first():
+        return exact
+    if problem := names.problem(username):
+        raise UserError("username_invalid", problem, field="username")
+    alike = User.objects.filter(name_key=names.skeleton(username))
+    user = alike.first()
+    if user is None:
+        try:
+            with transaction.atomic():
+                return _new_account(username, by)
+        except IntegrityError:  # somebody else made it at this moment
+            user = alike.get()
+    if names.same(user.username) != names.same(username):
+        message = name_problem(username) or ""
+        raise UserError("username_taken", message, status=409, field="username")
+    return user
+
+
+def _new_account(username: str, by: User) -> User:
+    user = User(username=names.plain(username), invited_by=by)
+    user.set_unusable_password()
+    user.save()
+    return user
 
 
 def remove(*, membership: Membership, by: User) -> None:
