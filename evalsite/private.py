@@ -1,4 +1,4 @@
-"""Files that only the account which the site runs under may read.
+"""What only the site may know: its files, and its secret key.
 
 Judgments, documents and digests of passwords stand in them. What this account does not own is left
 as it is (``manage.py doctor`` says so), and so is a folder with the sticky bit: many share it.
@@ -6,6 +6,7 @@ as it is (``manage.py doctor`` says so), and so is a folder with the sticky bit:
 
 import contextlib
 import stat
+from itertools import pairwise
 from pathlib import Path
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -42,3 +43,18 @@ def _close(path: Path) -> None:
     with contextlib.suppress(OSError):
         if open_to_others(path):
             path.chmod(stat.S_IMODE(path.stat().st_mode) & ~OTHERS)
+
+
+EXAMPLE_KEYS = "django-insecure-"
+DISTINCT_TRIPLES, DISTINCT_STEPS = 30, 10
+
+
+def guessable(key: str) -> bool:
+    """Whether a key of any length repeats itself, counts on, or is an example.
+
+    50 characters from a source of chance, be they digits alone, are far from all three limits.
+    """
+    triples = {key[at : at + 3] for at in range(len(key) - 2)}
+    steps = {ord(after) - ord(before) for before, after in pairwise(key)}
+    repeats = len(triples) < DISTINCT_TRIPLES or len(steps) < DISTINCT_STEPS
+    return repeats or key.startswith(EXAMPLE_KEYS)

@@ -72,6 +72,12 @@ if len(SECRET_KEY) < 50:
     raise ImproperlyConfigured(
         "SECRET_KEY must be set to at least 50 random characters when SITE_URL is an https address"
     )
+if private.guessable(SECRET_KEY):
+    raise ImproperlyConfigured(
+        "SECRET_KEY is long but not random: it repeats itself, counts on or is an example. Whoever"
+        " guesses it signs in as anybody. Make one with"
+        " python -c 'import secrets; print(secrets.token_urlsafe(64))'"
+    )
 
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[]) or [
     urlsplit(SITE_URL).hostname or "127.0.0.1",
@@ -188,6 +194,7 @@ STORAGES = {
 FILE_UPLOAD_PERMISSIONS = 0o600
 UPLOAD_MAX_BYTES = env.int("UPLOAD_MAX_MB", default=1024) * 2**20
 UPLOAD_MAX_UNPACKED_BYTES = env.int("UPLOAD_MAX_UNPACKED_MB", default=8192) * 2**20
+MIN_FREE_BYTES = env.int("MIN_FREE_MB", default=100) * 2**20
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 DATA_UPLOAD_MAX_NUMBER_FILES = 1000
 
@@ -235,8 +242,14 @@ CONTENT_SECURITY_POLICY = {
 }
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^health/"]
-SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+# Browsers keep to HTTPS for as long as they were told, whatever becomes of the certificate, and a
+# preload list keeps for years: each step is the operator's to take, after HTTPS has proved itself.
+SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = env.bool("HSTS_SUBDOMAINS", default=False)
+SECURE_HSTS_PRELOAD = env.bool("HSTS_PRELOAD", default=False)
+if SECURE_HSTS_SECONDS and not HTTPS:
+    raise ImproperlyConfigured("HSTS_SECONDS needs a SITE_URL that is an https address")
+SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W005", "security.W021"]  # these ask for HSTS
 BEHIND_PROXY = env.bool("BEHIND_PROXY", default=False)
 if BEHIND_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
