@@ -129,6 +129,15 @@ def test_a_disk_that_takes_nothing_is_not_ready(tmp_path: Path) -> None:
     assert list((tmp_path / "files").iterdir()) == []
 
 
+def test_on_a_disk_that_is_almost_full_the_site_says_so_instead_of_starting(tmp_path: Path) -> None:
+    code, told = manage(tmp_path, "up", "--no-demo", MIN_FREE_MB=str(10**9))
+
+    assert code == 1
+    assert "MB free" in told
+    assert "MIN_FREE_MB" in told
+    assert "Traceback" not in told
+
+
 def test_a_disk_that_is_almost_full_is_not_ready(tmp_path: Path) -> None:
     told = checks(tmp_path, MIN_FREE_MB=str(10**9))["storage"]
 
