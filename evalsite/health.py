@@ -1,6 +1,9 @@
 """Is the site up, and can it work? For load balancers, the supervisor and people."""
 
+import shutil
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 from celery import current_app
 from django.conf import settings
@@ -10,6 +13,8 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 
 from judging import selectors
+
+PROBE_BYTES = 2**16
 
 
 @login_not_required
@@ -42,9 +47,23 @@ def check_database() -> None:
 
 
 def check_storage() -> None:
+    """Writes what a full disk does not take, and looks how much room is left for what comes."""
     settings.MEDIA_ROOT.mkdir(parents=True, exist_ok=True)
-    probe = settings.MEDIA_ROOT / ".probe"
-    probe.write_bytes(b"")
+    with tempfile.TemporaryFile(dir=settings.MEDIA_ROOT) as probe:
+        probe.write(bytes(PROBE_BYTES))
+    for folder in _written_folders():
+        free = shutil.disk_usage(folder).free
+        if free < settings.MIN_FREE_BYTES:
+            least = settings.MIN_FREE_BYTES // 2**20
+            raise OSError(f"{folder} has {free // 2**20} MB free, expected at least {least}")
+
+
+def _written_folders() -> set[Path]:
+    """Where files and, with SQLite, rows are written."""
+    database = settings.DATABASES["default"]
+    if connection.vendor != "sqlite":
+        return {settings.MEDIA_ROOT}
+    return {settings.MEDIA_ROOT, Path(str(database["NAME"])).resolve().parent}
 
 
 def check_broker() -> None:

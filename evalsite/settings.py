@@ -14,6 +14,8 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from evalsite import private
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 env = environ.Env()
@@ -39,6 +41,9 @@ def _unusable(error: OSError) -> ImproperlyConfigured:
         f"The data directory {DATA_DIR} cannot be used ({error.strerror}). Give this user the"
         " right to write there, or set EVALSITE_DATA to another folder."
     )
+
+
+private.close_folder(_folder(DATA_DIR))
 
 
 def _embedded_secret_key() -> str:
@@ -67,6 +72,12 @@ SECRET_KEY = env.str("SECRET_KEY", default="") or ("" if HTTPS else _embedded_se
 if len(SECRET_KEY) < 50:
     raise ImproperlyConfigured(
         "SECRET_KEY must be set to at least 50 random characters when SITE_URL is an https address"
+    )
+if private.guessable(SECRET_KEY):
+    raise ImproperlyConfigured(
+        "SECRET_KEY is long but not random: it repeats itself, counts on or is an example. Whoever"
+        " guesses it signs in as anybody. Make one with"
+        " python -c 'import secrets; print(secrets.token_urlsafe(64))'"
     )
 
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[]) or [
@@ -130,6 +141,7 @@ DATABASES = {
 }
 _database = DATABASES["default"]
 if _database["ENGINE"] == "django.db.backends.sqlite3":
+    private.close_database(str(_database["NAME"]))
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
@@ -180,9 +192,10 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
-FILE_UPLOAD_PERMISSIONS = 0o640
+FILE_UPLOAD_PERMISSIONS = 0o600
 UPLOAD_MAX_BYTES = env.int("UPLOAD_MAX_MB", default=1024) * 2**20
 UPLOAD_MAX_UNPACKED_BYTES = env.int("UPLOAD_MAX_UNPACKED_MB", default=8192) * 2**20
+MIN_FREE_BYTES = env.int("MIN_FREE_MB", default=100) * 2**20
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 DATA_UPLOAD_MAX_NUMBER_FILES = 1000
 
@@ -230,8 +243,14 @@ CONTENT_SECURITY_POLICY = {
 }
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^health/"]
-SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+# Browsers keep to HTTPS for as long as they were told, whatever becomes of the certificate, and a
+# preload list keeps for years: each step is the operator's to take, after HTTPS has proved itself.
+SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = env.bool("HSTS_SUBDOMAINS", default=False)
+SECURE_HSTS_PRELOAD = env.bool("HSTS_PRELOAD", default=False)
+if SECURE_HSTS_SECONDS and not HTTPS:
+    raise ImproperlyConfigured("HSTS_SECONDS needs a SITE_URL that is an https address")
+SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W005", "security.W021"]  # these ask for HSTS
 BEHIND_PROXY = env.bool("BEHIND_PROXY", default=False)
 if BEHIND_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -269,6 +288,8 @@ SPECTACULAR_SETTINGS = {
         "BatchState": "judging.models.Batch.State",
         "JobState": "judging.models.Job.State",
         "DecisionKind": "judging.models.Decision.Kind",
+        "KeyScope": "judging.models.ApiToken.Scope",
+        "KeyState": "judging.api.serializers.KEY_STATES",
         "Role": "judging.models.Membership.Role",
         "NoAssignmentReason": "judging.api.serializers.REASONS",
         "RoundState": "estimation.models.Round.State",

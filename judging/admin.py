@@ -107,9 +107,10 @@ class Memberships(ReadOnly):
 class ApiTokens(ReadOnly):
     """Keys; only their digests are stored. Deleting one revokes it."""
 
-    list_display = ("name", "user", "created")
+    list_display = ("name", "user", "scope", "created", "expires", "last_used")
+    list_filter = ("scope",)
     search_fields = ("name", "user__username")
-    exclude = ("digest",)
+    exclude = ("digest", "epoch")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return True

@@ -10,12 +10,14 @@ from django.forms import BaseFormSet, formset_factory
 from judging import selectors
 from judging.access import address_of
 from judging.errors import UserError
-from judging.models import MAX_GRADE, Campaign, Membership, Pair
+from judging.models import MAX_GRADE, ApiToken, Campaign, Membership, Pair
 from judging.services import sign_in
 from judging.services.campaigns import DEFAULT_GRADES, Plan
 from judging.services.judgments import MAX_COMMENT, MAX_KEY, Saying
+from judging.services.members import KEY_DAYS
 
 SPARE_ROWS = 2
+KEY_DAYS_OFFERED = ((7, "A week"), (30, "30 days"), (KEY_DAYS, "90 days"), (365, "A year"))
 
 
 def blame(form: forms.Form, error: UserError) -> None:
@@ -59,6 +61,12 @@ class JoinForm(forms.Form):
 class TokenForm(forms.Form):
     name = forms.CharField(
         max_length=100, label="What is it for?", help_text="For example: nightly run upload."
+    )
+    scope = forms.ChoiceField(
+        choices=ApiToken.Scope, label="What may it do?", initial=ApiToken.Scope.FULL
+    )
+    days = forms.TypedChoiceField(
+        choices=KEY_DAYS_OFFERED, coerce=int, label="How long does it work?", initial=KEY_DAYS
     )
 
 

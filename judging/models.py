@@ -6,54 +6,17 @@ Nothing here knows of runs, ranks or probabilities. Rows are written by services
 import hashlib
 from typing import Any
 
-from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
+from judging.accounts import ApiToken as ApiToken  # noqa: PLC0414  (for others to import from here)
+from judging.accounts import SignInTries as SignInTries  # noqa: PLC0414
+from judging.accounts import User as User  # noqa: PLC0414
+
 MAX_GRADE = 20
 OTHER_BETTER, EQUALLY_GOOD, DOCUMENT_BETTER = range(3)
 """The grades of a preference, whatever the campaign's scale."""
-
-
-class User(AbstractUser):
-    """An account. Admins are superusers; ``is_organizer`` allows creating campaigns.
-
-    ``invited_by`` made the account; only that organizer (or an admin) may hand out its invitation.
-    """
-
-    is_organizer = models.BooleanField("may create campaigns", default=False)
-    invited_by = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")
-
-
-class ApiToken(models.Model):
-    """A key for the REST interface; only its SHA-256 is kept."""
-
-    user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
-    name = models.CharField(max_length=100)
-    digest = models.CharField(max_length=64, unique=True)
-    created = models.DateTimeField(db_default=Now())
-
-    def __str__(self) -> str:
-        return self.name
-
-    @staticmethod
-    def digest_of(token: str) -> str:
-        return hashlib.sha256(token.encode()).hexdigest()
-
-
-class SignInTries(models.Model):
-    """How often a sign-in was tried lately; ``key`` is a digest of account and address."""
-
-    key = models.CharField(max_length=64, unique=True)
-    tries = models.PositiveIntegerField()
-    since = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        verbose_name_plural = "sign-in tries"
-
-    def __str__(self) -> str:
-        return f"{self.key[:12]}: {self.tries}"
 
 
 class Campaign(models.Model):

@@ -8,10 +8,26 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.hashers import check_password
-from django.db.models import Aggregate, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import (
+    Aggregate,
+    Case,
+    CharField,
+    Count,
+    Exists,
+    F,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    Value,
+    When,
+)
+from django.db.models.functions import Now
 
 from judging.clock import seconds_from_now
 from judging.models import (
+    ApiToken,
     Assignment,
     Batch,
     BatchPair,
@@ -26,6 +42,17 @@ from judging.models import (
     User,
     WorkerHeartbeat,
 )
+
+
+def keys_of(user: User) -> QuerySet[ApiToken]:
+    """The user's keys, latest first, each with its ``state``: works, expired, or ended.
+
+    Ended: the password was changed since.
+    """
+    ended = When(~Q(epoch=F("user__key_epoch")), then=Value("ended"))
+    expired = When(expires__lte=Now(), then=Value("expired"))
+    state = Case(ended, expired, default=Value("works"), output_field=CharField())
+    return ApiToken.objects.filter(user=user).annotate(state=state).order_by("-pk")
 
 
 def campaigns_of(user: User) -> QuerySet[Campaign]:

@@ -72,6 +72,13 @@ def test_a_key_that_others_may_read_is_a_warning(tmp_path: Path) -> None:
     assert doctor(env)[1]["Secret key"] == diagnosis.WARNING
 
 
+def test_a_folder_that_others_may_look_into_is_a_warning(tmp_path: Path) -> None:
+    env = base_environment(tmp_path)
+    assert doctor(env)[1]["Data directory"] == diagnosis.OK
+    tmp_path.chmod(0o1755)  # the sticky bit: many share it, so that the site leaves it as it is
+    assert doctor(env)[1]["Data directory"] == diagnosis.WARNING
+
+
 def test_requirements_are_pinned() -> None:
     pins = dict(diagnosis.pinned(REPO / "requirements.txt"))
     assert {"Django", "celery", "psycopg", "numpy"} <= set(pins)

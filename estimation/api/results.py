@@ -20,11 +20,11 @@ from estimation.numbers import estimate_lines, unknown_differences
 from estimation.services import files, reports
 from judging import selectors as judging
 from judging.api.base import ORGANIZER, AnyAccept, CampaignView
-from judging.api.fields import Body, Text, Whole, checked
+from judging.api.fields import Body, Query, Text, Whole, checked
 from judging.models import Campaign
 
 
-class RoundQuery(serializers.Serializer[Any]):
+class RoundQuery(Query):
     round = serializers.IntegerField(
         required=False, min_value=1, help_text="Its number; left out: the last one drawn."
     )
@@ -50,12 +50,13 @@ class EstimatesQuery(MeasureQuery):
 
 class Estimates(CampaignView):
     section = "Results"
+    query = EstimatesQuery
     access = {"GET": ORGANIZER}
 
-    @extend_schema(parameters=[EstimatesQuery], responses=EstimatesRow)
+    @extend_schema(responses=EstimatesRow)
     def get(self, request: Request, slug: str) -> Response:
         """Every run's value of every measure, with its interval."""
-        asked = checked(EstimatesQuery, request.query_params.dict())
+        asked = self.asked
         row = _round(self.campaign, asked)
         shown = _estimate_set(row, asked.get("batches"))
         rows: QuerySet[Estimate] = Estimate.objects.filter(estimate_set=shown)
@@ -75,15 +76,16 @@ class RankingQuery(MeasureQuery):
 
 class Ranking(CampaignView):
     section = "Results"
+    query = RankingQuery
     access = {"GET": ORGANIZER}
 
-    @extend_schema(parameters=[RankingQuery], responses=RankingRow)
+    @extend_schema(responses=RankingRow)
     def get(self, request: Request, slug: str) -> Response:
         """The runs in order of estimate, with intervals of value and rank, as the live page has it.
 
         The ranking is empty before the first batch is complete.
         """
-        asked = checked(RankingQuery, request.query_params.dict())
+        asked = self.asked
         row = _round(self.campaign, asked)
         measure = asked.get("measure", row.measure)
         table = selectors.ranking_table(row, measure)
@@ -110,12 +112,13 @@ class ReportBody(Body):
 
 class Reports(CampaignView):
     section = "Results"
+    query = RoundQuery
     access = {"GET": ORGANIZER, "POST": ORGANIZER}
 
-    @extend_schema(parameters=[RoundQuery], responses=ReportsRow)
+    @extend_schema(responses=ReportsRow)
     def get(self, request: Request, slug: str) -> Response:
         """The report files of a round, and how far the worker is with the next ones."""
-        row = _round(self.campaign, checked(RoundQuery, request.query_params.dict()))
+        row = _round(self.campaign, self.asked)
         return Response(_reports(row))
 
     @extend_schema(request=ReportBody, responses={202: ReportsRow})

@@ -16,7 +16,7 @@ from estimation.models import Round
 from estimation.services import quoting, rounds
 from judging.api.base import ORGANIZER, CampaignView
 from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
-from judging.api.pagination import PAGE_PARAMETERS, Pages, page_shape
+from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.models import Campaign, Job
 
 JOBS = ("preview", "draw", "recompute", "plan-batch", "report")
@@ -105,9 +105,10 @@ class RoundBody(RoundChange):
 
 class Rounds(CampaignView):
     section = "Rounds"
+    query = PageQuery
     access = {"GET": ORGANIZER, "POST": ORGANIZER}
 
-    @extend_schema(parameters=PAGE_PARAMETERS, responses=page_shape(RoundRow))
+    @extend_schema(responses=page_shape(RoundRow))
     def get(self, request: Request, slug: str) -> Response:
         """The rounds of a campaign."""
         pages = Pages()

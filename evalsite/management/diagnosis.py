@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from evalsite import health
+from evalsite import health, private
 from evalsite.management.preparation import running_address, working_demo_sign_ins
 from judging import selectors
 
@@ -96,6 +96,9 @@ def _data_directory() -> Iterator[Finding]:
     seen = f"{settings.DATA_DIR}, {free / 2**30:.1f} GB free"
     if not os.access(settings.DATA_DIR, os.W_OK | os.X_OK):
         yield Finding("Data directory", MISSING, f"{seen}, not writable", MENDS["Data directory"])
+    elif private.open_to_others(settings.DATA_DIR):
+        mend = f"Give it to the account of the site, and chmod 700 {settings.DATA_DIR}"
+        yield Finding("Data directory", WARNING, f"{seen}, others may look into it", mend)
     elif free < LOW_DISK_BYTES:
         yield Finding("Data directory", WARNING, seen, "Make room, or move it with EVALSITE_DATA.")
     else:
@@ -106,7 +109,13 @@ def _database() -> Iterator[Finding]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     version = ".".join(str(part) for part in connection.get_database_version())
-    yield Finding("Database", OK, f"{connection.display_name} {version}")
+    named = Path(str(settings.DATABASES["default"]["NAME"]))
+    open_files = filter(private.open_to_others, private.database_files(named))
+    if connection.vendor == "sqlite" and (readable := " ".join(map(str, open_files))):
+        mend = f"Give them to the account of the site, and chmod 600 {readable}"
+        yield Finding("Database", WARNING, f"others may read {readable}", mend)
+    else:
+        yield Finding("Database", OK, f"{connection.display_name} {version}")
 
 
 def _migrations() -> Iterator[Finding]:

@@ -5,6 +5,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -37,6 +38,13 @@ def check_writable(folder: Path) -> None:
             f"The data directory {folder} cannot be written ({error.strerror}). Give this user"
             " the right to write there, or set EVALSITE_DATA to another folder."
         ) from None
+    free = shutil.disk_usage(folder).free
+    if free < settings.MIN_FREE_BYTES:
+        raise Refusal(
+            f"The disk of {folder} has {free // 2**20} MB free, and the site would never be ready"
+            f" with less than {settings.MIN_FREE_BYTES // 2**20}. Make room, set EVALSITE_DATA to"
+            " another folder, or lower MIN_FREE_MB."
+        )
 
 
 @contextlib.contextmanager

@@ -9,9 +9,10 @@ from rest_framework.permissions import AllowAny, BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from judging import selectors
 from judging.access import address_of
 from judging.api.base import ApiView
-from judging.api.fields import Body, Text, checked
+from judging.api.fields import Body, Text, Whole, checked
 from judging.api.serializers import MeRow, NewTokenRow, TokenRow
 from judging.models import ApiToken
 from judging.services import members, sign_in
@@ -31,6 +32,13 @@ class SignIn(Body):
     username = Text(max_length=150)
     password = Password()
     name = Text(max_length=100, default="API", help_text="What the key is for.")
+    scope = serializers.ChoiceField(
+        ApiToken.Scope.choices, default=ApiToken.Scope.FULL, help_text="What it may do."
+    )
+    expires_in_days = Whole(
+        min_value=1, max_value=members.MAX_KEY_DAYS, default=members.KEY_DAYS,
+        help_text="For how long it works, if the password is not changed before.",
+    )  # fmt: skip
 
 
 class Tokens(ApiView):
@@ -47,7 +55,7 @@ class Tokens(ApiView):
     @extend_schema(responses=TokenRow(many=True))
     def get(self, request: Request) -> Response:
         """Your keys, without the keys themselves."""
-        return Response(TokenRow(self.user.api_tokens.order_by("-pk"), many=True).data)
+        return Response(TokenRow(selectors.keys_of(self.user), many=True).data)
 
     @extend_schema(request=SignIn, responses={201: NewTokenRow}, auth=[])
     def post(self, request: Request) -> Response:
@@ -61,8 +69,10 @@ class Tokens(ApiView):
             password=given["password"],
             address=address_of(request),
         )
-        key = members.create_token(user=user, name=given["name"])
-        token = ApiToken.objects.get(digest=ApiToken.digest_of(key))
+        key = members.create_token(
+            user=user, name=given["name"], scope=given["scope"], days=given["expires_in_days"]
+        )
+        token = selectors.keys_of(user).get(digest=ApiToken.digest_of(key))
         return Response({**TokenRow(token).data, "key": key}, status=201)
 
 

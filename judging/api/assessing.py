@@ -17,7 +17,7 @@ from judging.access import ORGANIZER as ORGANIZES
 from judging.access import roles
 from judging.api.base import ASSESSOR, MEMBER, CampaignView, page
 from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
-from judging.api.pagination import PAGE_PARAMETERS, page_shape
+from judging.api.pagination import PageQuery, page_shape
 from judging.api.serializers import PREFERENCE, HeldRow, JudgedRow, JudgmentRow, NextRow
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Judgment, User
@@ -46,7 +46,7 @@ KEY_PARAMETER = OpenApiParameter(
 )
 
 
-class Which(serializers.Serializer[Any]):
+class Which(PageQuery):
     own = serializers.BooleanField(
         default=False, help_text="Only your own, also where you see all as an organizer."
     )
@@ -54,13 +54,14 @@ class Which(serializers.Serializer[Any]):
 
 class Assignments(CampaignView):
     section = "Judging"
+    query = Which
     access = {"GET": MEMBER}
 
-    @extend_schema(parameters=[Which, *PAGE_PARAMETERS], responses=page_shape(HeldRow))
+    @extend_schema(responses=page_shape(HeldRow))
     def get(self, request: Request, slug: str) -> Response:
         """Your assignments, latest first; organizers see everybody's."""
         rows = Assignment.objects.filter(pair__campaign=self.campaign)
-        if _only_own(self, request):
+        if _only_own(self):
             rows = rows.filter(assessor=self.user)
         rows = rows.select_related("assessor", "pair__topic").order_by("-pk")
         return page(request, rows, HeldRow)
@@ -128,14 +129,15 @@ class Correction(Body):
 
 class Judgments(CampaignView):
     section = "Judging"
+    query = Which
     access = {"GET": MEMBER, "POST": ASSESSOR}
     refusals = {"POST": (422,)}
 
-    @extend_schema(parameters=[Which, *PAGE_PARAMETERS], responses=page_shape(JudgmentRow))
+    @extend_schema(responses=page_shape(JudgmentRow))
     def get(self, request: Request, slug: str) -> Response:
         """Your judgments that count, latest first; organizers see everybody's."""
         rows = _current(self.campaign)
-        if _only_own(self, request):
+        if _only_own(self):
             rows = rows.filter(assessor=self.user)
         return page(request, rows.order_by("-pk"), JudgmentRow)
 
@@ -180,9 +182,8 @@ class JudgmentDetail(CampaignView):
         return Response(JudgmentRow(_save(own, self.user, request, given).judgment).data)
 
 
-def _only_own(view: CampaignView, request: Request) -> bool:
-    own = checked(Which, request.query_params.dict())["own"]
-    return own or ORGANIZES not in roles(view.user, view.campaign)
+def _only_own(view: CampaignView) -> bool:
+    return view.asked["own"] or ORGANIZES not in roles(view.user, view.campaign)
 
 
 def _own(campaign: Campaign, user: User, pk: int) -> Assignment:

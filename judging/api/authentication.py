@@ -2,10 +2,17 @@
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from judging.models import ApiToken, User
+from judging.services import members
+
+
+class ReadOnlyKey(PermissionDenied):
+    default_detail = "This key may only read. Use a key with full scope to change something."
+    default_code = "read_only_key"
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -17,11 +24,15 @@ class TokenAuthentication(BaseAuthentication):
             return None
         if len(parts) != 2:
             raise AuthenticationFailed("Expected 'Authorization: Bearer <key>'.")
-        digest = ApiToken.digest_of(parts[1].decode("latin-1"))
-        token = ApiToken.objects.select_related("user").filter(digest=digest).first()
-        if token is None or not token.user.is_active:
-            raise AuthenticationFailed("This key is not valid.")
-        return token.user, token
+        found = members.user_of_token(parts[1].decode("latin-1"))
+        if found is None:
+            raise AuthenticationFailed(
+                "This key is not valid: it was revoked, has expired, or its owner has a new"
+                " password. Make another one on the account page."
+            )
+        if found[1].scope == ApiToken.Scope.READ and request.method not in SAFE_METHODS:
+            raise ReadOnlyKey
+        return found
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"

@@ -16,10 +16,12 @@ from rest_framework.permissions import AllowAny
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
 from judging.access import assessed_campaign, member_campaign, organized_campaign, user_of
 from judging.api.errors import TooLarge
+from judging.api.fields import Query, checked
 from judging.api.pagination import Pages
 from judging.models import Campaign, User
 
@@ -80,17 +82,25 @@ class ApiView(APIView):
     """A view of the REST interface.
 
     ``section`` is its heading in the documentation; ``refusals`` the statuses, beside the usual
-    ones, with which a method may refuse.
+    ones, with which a method may refuse; ``query`` what GET takes after the question mark. A
+    parameter that is not told of is refused, and ``asked`` has the values of the others.
     """
 
     section: ClassVar[str] = "Campaigns"
     refusals: ClassVar[dict[str, tuple[int, ...]]] = {}
+    query: ClassVar[type[Query]] = Query
+    asked: dict[str, Any]
     parser_classes = [JsonBody]
     http_method_names = ["get", "head", "post", "patch", "delete"]
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         request.encoding = "utf-8"  # whatever the content type says: some codecs are no text
         return super().initialize_request(request, *args, **kwargs)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        reads = request.method in ("GET", "HEAD")
+        self.asked = asked(self.query if reads else Query, request)
 
     def finalize_response(
         self, request: Request, response: Response, *args: Any, **kwargs: Any
@@ -121,6 +131,19 @@ class CampaignView(ApiView):
         self.campaign = self.access[method](self.user, kwargs["slug"])
 
 
+def asked(kind: type[Query], request: Request) -> dict[str, Any]:
+    """The values after the question mark, or a 400 that names what is wrong."""
+    given = {
+        name: values
+        for name, values in request.query_params.lists()
+        if name != api_settings.URL_FORMAT_OVERRIDE  # the framework's own: the type of the answer
+    }
+    if repeated := [name for name, values in given.items() if len(values) > 1]:
+        raise exceptions.ValidationError({name: ["Given more than once."] for name in repeated})
+    values: dict[str, Any] = checked(kind, {name: values[0] for name, values in given.items()})
+    return values
+
+
 def page(
     request: Request, rows: QuerySet[Any], kind: type[serializers.Serializer[Any]]
 ) -> Response:
@@ -138,5 +161,4 @@ class UnknownAddress(ApiView):
     permission_classes = [AllowAny]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
         raise exceptions.NotFound("There is no such address. All addresses end with a slash.")

@@ -14,7 +14,7 @@ from judging.access import ORGANIZER as ORGANIZES
 from judging.access import roles
 from judging.api.base import MEMBER, ORGANIZER, ApiView, CampaignView
 from judging.api.fields import Body, NoBody, Text, Whole, checked
-from judging.api.pagination import PAGE_PARAMETERS, Pages, page_shape
+from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.api.serializers import CampaignDetailRow, CampaignRow, OrganizedCampaignRow
 from judging.models import Campaign, User
 from judging.services import campaigns
@@ -49,8 +49,9 @@ class CampaignBody(CampaignChange):
 
 class Campaigns(ApiView):
     refusals: ClassVar = {"POST": (403,)}
+    query = PageQuery
 
-    @extend_schema(parameters=PAGE_PARAMETERS, responses=page_shape(OrganizedCampaignRow))
+    @extend_schema(responses=page_shape(OrganizedCampaignRow))
     def get(self, request: Request) -> Response:
         """The campaigns you may see, newest first."""
         pages = Pages()

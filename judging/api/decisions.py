@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from judging import selectors
 from judging.api.base import ORGANIZER, CampaignView, page
 from judging.api.fields import Body, NoBody, Text, Whole, checked
-from judging.api.pagination import PAGE_PARAMETERS, page_shape
+from judging.api.pagination import PageQuery, page_shape
 from judging.api.serializers import PREFERENCE, DecisionRow, JobRow, StuckRow
 from judging.models import Campaign, Pair
 from judging.services import decisions, known_grades
@@ -46,9 +46,10 @@ class PairBody(Body):
 
 class Decisions(CampaignView):
     section = "Decisions"
+    query = PageQuery
     access = {"GET": ORGANIZER, "POST": ORGANIZER}
 
-    @extend_schema(parameters=PAGE_PARAMETERS, responses=DECISIONS)
+    @extend_schema(responses=DECISIONS)
     def get(self, request: Request, slug: str) -> Response:
         """Pairs that wait for you (at most 200), the decisions taken, and work under way."""
         taken = page(request, selectors.decisions(self.campaign).order_by("-pk"), DecisionRow)

@@ -80,6 +80,10 @@ class Body(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
+class Query(Body):
+    """What stands in an address after its question mark. Nothing, unless a view says otherwise."""
+
+
 class NoBody(Body):
     """For actions that take nothing."""
 

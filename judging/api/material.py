@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from judging import selectors
 from judging.api.base import MEMBER, ORGANIZER, CampaignView, FilesBody, page
 from judging.api.fields import Body, Text, checked
-from judging.api.pagination import PAGE_PARAMETERS, Pages, page_shape
+from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.api.serializers import DocumentDetailRow, DocumentRow, TopicRow, UploadRow
 from judging.errors import UserError
 from judging.formats.guess import guess_kind
@@ -29,16 +29,17 @@ MAX_FILES = 500
 
 class Topics(CampaignView):
     section = "Material"
+    query = PageQuery
     access = {"GET": MEMBER}
 
-    @extend_schema(parameters=PAGE_PARAMETERS, responses=page_shape(TopicRow))
+    @extend_schema(responses=page_shape(TopicRow))
     def get(self, request: Request, slug: str) -> Response:
         """The topics of a campaign."""
         rows: QuerySet[Topic] = self.campaign.topics.order_by("topic_id")
         return page(request, rows, TopicRow)
 
 
-class DocumentSearch(serializers.Serializer[Any]):
+class DocumentSearch(PageQuery):
     search = Text(
         max_length=200, default="", allow_blank=True, help_text="Part of a docno or title."
     )
@@ -46,12 +47,13 @@ class DocumentSearch(serializers.Serializer[Any]):
 
 class Documents(CampaignView):
     section = "Material"
+    query = DocumentSearch
     access = {"GET": MEMBER}
 
-    @extend_schema(parameters=[DocumentSearch, *PAGE_PARAMETERS], responses=page_shape(DocumentRow))
+    @extend_schema(responses=page_shape(DocumentRow))
     def get(self, request: Request, slug: str) -> Response:
         """The documents of a campaign, by docno, with the beginning of their texts."""
-        sought = checked(DocumentSearch, request.query_params.dict())["search"]
+        sought = self.asked["search"]
         rows = selectors.documents(self.campaign).order_by("docno")
         if sought:
             rows = rows.filter(Q(docno__icontains=sought) | Q(title__icontains=sought))
@@ -100,12 +102,13 @@ class Shown:
 
 class Uploads(CampaignView):
     section = "Material"
+    query = PageQuery
     access = {"GET": ORGANIZER, "POST": ORGANIZER}
 
     def get_parsers(self) -> list[Any]:
         return [FilesBody()]
 
-    @extend_schema(parameters=PAGE_PARAMETERS, responses=page_shape(UploadRow))
+    @extend_schema(responses=page_shape(UploadRow))
     def get(self, request: Request, slug: str) -> Response:
         """The uploads of a campaign, newest first."""
         pages = Pages()

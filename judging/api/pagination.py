@@ -3,9 +3,11 @@
 from functools import cache
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, inline_serializer
+from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 from rest_framework.pagination import PageNumberPagination
+
+from judging.api.fields import Query
 
 
 class Pages(PageNumberPagination):
@@ -14,13 +16,14 @@ class Pages(PageNumberPagination):
     max_page_size = 1000
 
 
-PAGE_PARAMETERS = [
-    OpenApiParameter("page", int, description="Which page, from 1.", default=1),
-    OpenApiParameter(
-        "page_size", int, description=f"Rows per page, at most {Pages.max_page_size}.",
-        default=Pages.page_size,
-    ),
-]  # fmt: skip
+class PageQuery(Query):
+    """Which page of a list. One after the last is not there (404)."""
+
+    page = serializers.IntegerField(min_value=1, default=1, help_text="Which page, from 1.")
+    page_size = serializers.IntegerField(
+        min_value=1, max_value=Pages.max_page_size, default=Pages.page_size,
+        help_text="Rows per page.",
+    )  # fmt: skip
 
 
 @cache

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from judging import selectors
 from judging.api.base import ORGANIZER, CampaignView, page
 from judging.api.fields import Body, Text, checked
-from judging.api.pagination import PAGE_PARAMETERS, page_shape
+from judging.api.pagination import PageQuery, page_shape
 from judging.api.serializers import AuditRow, MemberRow, NewMemberRow
 from judging.models import Membership, User
 from judging.services import members
@@ -23,9 +23,10 @@ class MemberBody(Body):
 
 class Members(CampaignView):
     section = "People"
+    query = PageQuery
     access = {"GET": ORGANIZER, "POST": ORGANIZER}
 
-    @extend_schema(parameters=PAGE_PARAMETERS, responses=page_shape(MemberRow))
+    @extend_schema(responses=page_shape(MemberRow))
     def get(self, request: Request, slug: str) -> Response:
         """The members of a campaign, with how much they have judged."""
         return page(request, selectors.members(self.campaign), MemberRow)
@@ -61,9 +62,10 @@ class Member(CampaignView):
 
 class Audit(CampaignView):
     section = "People"
+    query = PageQuery
     access = {"GET": ORGANIZER}
 
-    @extend_schema(parameters=PAGE_PARAMETERS, responses=page_shape(AuditRow))
+    @extend_schema(responses=page_shape(AuditRow))
     def get(self, request: Request, slug: str) -> Response:
         """Who did what in this campaign, latest first."""
         rows = self.campaign.audit.select_related("actor").order_by("-pk")

@@ -43,6 +43,11 @@ MEANINGS = {
 class Schema(AutoSchema):
     """Adds the one error shape to every operation, and its heading, title and text."""
 
+    def get_override_parameters(self) -> list[Any]:
+        """The view's query, which only reading takes."""
+        query = getattr(self.view, "query", None)
+        return [query] if query is not None and query().fields and self.method == "GET" else []
+
     def get_tags(self) -> list[str]:
         return [getattr(self.view, "section", "Site")]
 

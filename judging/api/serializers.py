@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from judging.api.fields import Number
 from judging.api.schema import ErrorLine
-from judging.models import Assignment, Campaign, Decision, Job, Membership, Upload
+from judging.models import ApiToken, Assignment, Campaign, Decision, Job, Membership, Upload
 
 CharField = serializers.CharField
 IntegerField = serializers.IntegerField
@@ -39,10 +39,21 @@ class JobRow(Row):
     finished = DateTimeField(allow_null=True)
 
 
+KEY_STATES = ("works", "expired", "ended")
+
+
 class TokenRow(Row):
     id = IntegerField()
     name = CharField()
+    scope = serializers.ChoiceField(
+        ApiToken.Scope.choices, help_text="What it may do: all that you may do, or only read."
+    )
+    state = serializers.ChoiceField(
+        KEY_STATES, help_text="Whether it works. Keys end when their owner's password is changed."
+    )
     created = DateTimeField()
+    expires = DateTimeField(allow_null=True, help_text="Null: made before keys had an end.")
+    last_used = DateTimeField(allow_null=True, help_text="To some minutes. Null: never.")
 
 
 class NewTokenRow(TokenRow):

@@ -55,20 +55,23 @@ def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignm
 
 
 def held_by(*, campaign: Campaign, by: User) -> Assignment | None:
-    """The live lease of the assessor in this campaign, prolonged."""
+    """The live lease of the assessor in this campaign, prolonged.
+
+    None also if the lease had run out and was taken back between the look and the prolonging.
+    """
     mine = Assignment.objects.filter(
         assessor=by, pair__campaign=campaign, state=Assignment.State.LEASED
     )
     assignment = mine.select_related("pair__topic").order_by("pk").first()
-    if assignment is not None:
-        _prolong(assignment, campaign)
+    if assignment is None or not _prolong(assignment, campaign):
+        return None
     return assignment
 
 
-def _prolong(assignment: Assignment, campaign: Campaign) -> None:
-    Assignment.objects.filter(pk=assignment.pk, state=Assignment.State.LEASED).update(
-        lease_until=_lease_end(campaign)
-    )
+def _prolong(assignment: Assignment, campaign: Campaign) -> bool:
+    """Whether there was still a lease to prolong."""
+    leased = Assignment.objects.filter(pk=assignment.pk, state=Assignment.State.LEASED)
+    return bool(leased.update(lease_until=_lease_end(campaign)))
 
 
 def _lease_end(campaign: Campaign) -> Combinable:
@@ -151,14 +154,20 @@ def _shuffle(assessor: int, item: int | None) -> bytes:
     return hashlib.sha256(f"{assessor}/{item}".encode()).digest()
 
 
+class _Full(Exception):
+    """Somebody else took the last place, or the pair was decided."""
+
+
 def _take(place: _Place, campaign: Campaign, by: User) -> Assignment | None:
+    """The assignment first, then the pair, as a save locks them: no two ever wait in a circle."""
     free = Pair.objects.filter(pk=place.pair, decided=False, held__lt=place.labels)
     try:
         with transaction.atomic():
+            assignment = _lease(place.pair, campaign, by)
             if not free.update(held=F("held") + 1):
-                return None
-            return _lease(place.pair, campaign, by)
-    except IntegrityError:  # the same assessor claimed it in another tab at this very moment
+                raise _Full
+            return assignment
+    except (_Full, IntegrityError):  # the latter: claimed or judged in another tab at this moment
         return None
 
 

@@ -57,6 +57,8 @@ def prepare(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
 
 
 def _prepare_chunk(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
+    """Pairs are inserted in the order of their key: two draws that bring the same ones wait for
+    each other's rows, and must not do so in a circle."""
     fresh = [
         Pair(
             campaign_id=batch.campaign_id,
@@ -65,7 +67,7 @@ def _prepare_chunk(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
             other=w.other,
             wanted=w.labels,
         )
-        for w in wanted
+        for w in sorted(wanted, key=lambda w: (w.topic, w.docno, w.other))
     ]
     Pair.objects.bulk_create(fresh, ignore_conflicts=True)
     stored = Pair.objects.filter(
@@ -89,6 +91,7 @@ def _raise_wanted(pair_ids: Iterable[int]) -> None:
     """Pairs of an earlier batch may now want more labels than they did."""
     most = BatchPair.objects.filter(pair=OuterRef("pk")).order_by("-labels").values("labels")[:1]
     pairs = Pair.objects.filter(pk__in=list(pair_ids))
+    lock_pairs(pairs)
     pairs.update(wanted=Greatest(F("wanted"), Coalesce(Subquery(most), F("wanted"))))
 
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Decision, Job, Pair, User
-from judging.services import audit, batches, jobs
+from judging.services import audit, batches, campaigns, jobs
 from judging.services.jobs import Progress, untold
 
 CHUNK = 2000
@@ -28,13 +28,28 @@ def decide(*, pair: Pair, by: User, grade: int | None, reason: str) -> Decision:
 def request_rest(*, campaign: Campaign, by: User, grade: int, reason: str) -> Job:
     """Has a worker give this grade to every unjudged pair (see decide_rest).
 
-    Raises UserError as ``decide`` does.
+    Raises UserError as ``decide`` does, and ``rest_under_way`` (409) while the rest is being
+    decided otherwise.
     """
     _check(campaign.max_grade, grade, reason)
     with transaction.atomic():
+        campaigns.lock(campaign.pk)
+        _refuse_while_decided_otherwise(campaign, grade, reason)
         audit.record("ask for rest", by=by, campaign=campaign, grade=grade, reason=reason[:500])
         data = {"by": by.pk, "grade": grade, "reason": reason}
         return jobs.request("decide-rest", campaign.pk, campaign=campaign, data=data)
+
+
+def _refuse_while_decided_otherwise(campaign: Campaign, grade: int, reason: str) -> None:
+    """Under the campaign's lock: whoever is told yes gets the grade that was asked for."""
+    pending = [Job.State.QUEUED, Job.State.RUNNING]
+    job = Job.objects.filter(kind="decide-rest", target=campaign.pk, state__in=pending).first()
+    if job is not None and (job.data["grade"], job.data["reason"]) != (grade, reason):
+        message = (
+            f"The rest is being decided as grade {job.data['grade']} already, because:"
+            f" {job.data['reason']}. Wait until that is done; it shows what is left then."
+        )
+        raise UserError("rest_under_way", message, status=409)
 
 
 def rest(job: jobs.Running) -> None:
@@ -79,6 +94,7 @@ def ask_again(*, pair: Pair, by: User) -> None:
     """Offers the pair once more to the assessors who skipped it."""
     with transaction.atomic():
         skipped = pair.assignments.filter(state=Assignment.State.SKIPPED)
+        list(skipped.order_by("pk").select_for_update().values_list("pk", flat=True))
         count = skipped.update(state=Assignment.State.LAPSED, changed=Now())
         audit.record("ask again", by=by, campaign=pair.campaign_id, target=pair, assessors=count)
 

@@ -1,65 +1,95 @@
 """Members of a campaign, invitations, and keys of the REST interface."""
 
-import re
 import secrets
 
 from django.contrib.auth.password_validation import validate_password
-from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from django.db.models import Case, F, Q, QuerySet, When
+from django.db.models.functions import Now
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 
+from judging import names
+from judging.accounts import name_problem
+from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import ApiToken, Assignment, Campaign, Membership, User
-from judging.services import audit
+from judging.services import audit, campaigns
 
 TOKEN_PREFIX = "evs_"  # noqa: S105  (what keys begin with, to be found by secret scanners)
+KEY_DAYS, MAX_KEY_DAYS = 90, 366
+SECONDS_PER_DAY = 86_400
+LAST_USE_SECONDS = 5 * 60
 QRELS = "qrels"  # the account that imported grades are recorded under; nobody signs in to it
-USERNAME = re.compile(r"[\w.@+-]{1,150}")
 
 
 def add(*, campaign: Campaign, by: User, username: str, role: str) -> tuple[Membership, bool]:
     """Makes somebody a member; an account that is not there yet is made, without a password.
 
-    Returns the membership and whether it is new. Raises UserError ``role_unknown`` or
-    ``username_invalid``.
+    Returns the membership and whether it is new. Raises UserError ``role_unknown``,
+    ``username_invalid`` or ``username_taken`` (409: by an account whose name looks the same).
     """
     if role not in Membership.Role.values:
         expected = " or ".join(Membership.Role.values)
         raise UserError("role_unknown", f"No such role. Expected {expected}.", field="role")
-    if not USERNAME.fullmatch(username):
-        message = "Use letters, digits and . @ + - _ (at most 150) in a user name."
-        raise UserError("username_invalid", message, field="username")
-    if username.lower() == QRELS:
+    if names.skeleton(username) == QRELS:
         message = "This name stands for grades from uploaded qrels. Choose another one."
         raise UserError("username_invalid", message, field="username")
     with transaction.atomic():
-        user, fresh = User.objects.get_or_create(username=username, defaults={"invited_by": by})
-        if fresh:
-            user.set_unusable_password()
-            user.save(update_fields=["password"])
+        user = _account(username, by)
         membership, created = Membership.objects.get_or_create(
             campaign=campaign, user=user, role=role
         )
         if created:
             audit.record(
-                "add member", by=by, campaign=campaign, target=membership, user=username, role=role
+                "add member",
+                by=by,
+                campaign=campaign,
+                target=membership,
+                user=user.username,
+                role=role,
             )
     return membership, created
+
+
+def _account(username: str, by: User) -> User:
+    """The account of this name, however it is written; a new one if there is none."""
+    if exact := User.objects.filter(username=names.plain(username)).first():
+        return exact
+    if problem := names.problem(username):
+        raise UserError("username_invalid", problem, field="username")
+    alike = User.objects.filter(name_key=names.skeleton(username))
+    user = alike.first()
+    if user is None:
+        try:
+            with transaction.atomic():
+                return _new_account(username, by)
+        except IntegrityError:  # somebody else made it at this moment
+            user = alike.get()
+    if names.same(user.username) != names.same(username):
+        message = name_problem(username) or ""
+        raise UserError("username_taken", message, status=409, field="username")
+    return user
+
+
+def _new_account(username: str, by: User) -> User:
+    user = User(username=names.plain(username), invited_by=by)
+    user.set_unusable_password()
+    user.save()
+    return user
 
 
 def remove(*, membership: Membership, by: User) -> None:
     """Ends a membership; leased pairs go back, judgments stay.
 
-    Raises UserError ``last_organizer`` (409).
+    Raises UserError ``last_organizer`` (409) or ``not_a_member`` (409: it has ended already).
     """
     campaign = membership.campaign
-    organizers = campaign.memberships.filter(role=Membership.Role.ORGANIZER)
-    if membership.role == Membership.Role.ORGANIZER and organizers.count() == 1:
-        message = "A campaign keeps at least one organizer. Add another one first."
-        raise UserError("last_organizer", message, status=409)
     with transaction.atomic():
+        campaigns.lock(campaign.pk)
+        _refuse_last_organizer(membership)
         audit.record(
             "remove member",
             by=by,
@@ -69,56 +99,138 @@ def remove(*, membership: Membership, by: User) -> None:
             role=membership.role,
         )
         membership.delete()
-        Assignment.objects.filter(
+        theirs = Assignment.objects.filter(
             assessor=membership.user, pair__campaign=campaign, state=Assignment.State.LEASED
-        ).update(lease_until=campaign.created)
+        )
+        list(theirs.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True))
+        theirs.update(lease_until=campaign.created)
+
+
+def _refuse_last_organizer(membership: Membership) -> None:
+    """Under the campaign's lock, so that two organizers cannot remove each other at once."""
+    here = Membership.objects.filter(campaign=membership.campaign_id)
+    if not here.filter(pk=membership.pk).exists():
+        message = f"{membership.user} is not {membership.role} of this campaign any more."
+        raise UserError("not_a_member", message, status=409)
+    organizers = here.filter(role=Membership.Role.ORGANIZER)
+    if membership.role == Membership.Role.ORGANIZER and organizers.count() == 1:
+        message = "A campaign keeps at least one organizer. Add another one first."
+        raise UserError("last_organizer", message, status=409)
+
+
+class InvitationTokens(PasswordResetTokenGenerator):
+    """Void once a password is set, and once the account may do more than when it was invited."""
+
+    key_salt = "judging.services.members.InvitationTokens"
+
+    def _make_hash_value(self, user: User, timestamp: int) -> str:
+        rights = [getattr(user, name) for name in ("is_superuser", "is_staff", "is_organizer")]
+        return f"{super()._make_hash_value(user, timestamp)}{rights}"
+
+
+tokens = InvitationTokens()
 
 
 def invitation(user: User, *, by: User) -> tuple[str, str] | None:
     """(uid, token) of the link with which a new member sets a password.
 
-    None if the account has a password, or was made by another organizer than ``by``.
+    None if the account has a password, was made by another organizer than ``by``, or is an
+    admin's: no link opens those.
     """
     theirs = user.invited_by_id == by.pk or by.is_superuser
-    if user.has_usable_password() or not user.is_active or not theirs:
+    if user.has_usable_password() or not user.is_active or _is_admin(user) or not theirs:
         return None
     uid = urlsafe_base64_encode(force_bytes(user.pk))
-    return uid, default_token_generator.make_token(user)
+    return uid, tokens.make_token(user)
+
+
+def _is_admin(user: User) -> bool:
+    return user.is_superuser or user.is_staff
 
 
 def invited(uid: str, token: str) -> User:
     """The member whom the link invites. Raises UserError ``invitation_invalid`` (404)."""
+    return _invited(uid, token, User.objects.all())
+
+
+def _locked(uid: str, token: str) -> User:
+    """The same under the lock of the account: of those who accept at once, one finds it valid."""
+    return _invited(uid, token, User.objects.select_for_update(no_key=True))
+
+
+def _invited(uid: str, token: str, users: QuerySet[User]) -> User:
     try:
-        user = User.objects.get(pk=int(urlsafe_base64_decode(uid)), is_active=True)
+        user = users.get(pk=int(urlsafe_base64_decode(uid)), is_active=True)
     except (ValueError, OverflowError, User.DoesNotExist):
         user = None
-    if user is None or not default_token_generator.check_token(user, token):
+    if user is None or _is_admin(user) or not tokens.check_token(user, token):
         message = "This invitation was used or is out of date. Ask the organizer for a new one."
         raise UserError("invitation_invalid", message, status=404)
     return user
 
 
 def accept(*, uid: str, token: str, password: str) -> User:
-    """Sets the password of an invited member; the link is used up by it."""
-    user = invited(uid, token)
+    """Sets the password of an invited member; the link is used up by it.
+
+    Raises UserError ``invitation_invalid`` (404) or ``password_weak``.
+    """
     try:
-        validate_password(password, user)
+        validate_password(password, invited(uid, token))
     except ValidationError as error:
         raise UserError("password_weak", " ".join(error.messages), field="password") from None
     with transaction.atomic():
+        user = _locked(uid, token)
         user.set_password(password)
         user.save(update_fields=["password"])
         audit.record("accept invitation", by=user, target=user)
     return user
 
 
-def create_token(*, user: User, name: str) -> str:
-    """A new key of the REST interface; shown this once, kept as its digest only."""
+def create_token(
+    *, user: User, name: str, scope: str = ApiToken.Scope.FULL, days: int = KEY_DAYS
+) -> str:
+    """A new key of the REST interface; shown this once, kept as its digest only.
+
+    It works for ``days`` days, until the password is changed. Keys of an earlier password go.
+    Raises UserError ``scope_unknown`` or ``key_days_invalid``.
+    """
+    if scope not in ApiToken.Scope.values:
+        expected = " or ".join(ApiToken.Scope.values)
+        raise UserError("scope_unknown", f"No such scope. Expected {expected}.", field="scope")
+    if not 1 <= days <= MAX_KEY_DAYS:
+        message = f"Expected 1 to {MAX_KEY_DAYS} days."
+        raise UserError("key_days_invalid", message, field="expires_in_days")
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
-        row = ApiToken.objects.create(user=user, name=name[:100], digest=ApiToken.digest_of(token))
-        audit.record("create token", by=user, target=row, name=row.name)
+        ApiToken.objects.filter(user=user).exclude(epoch=F("user__key_epoch")).delete()
+        row = ApiToken.objects.create(
+            user=user,
+            name=name[:100],
+            digest=ApiToken.digest_of(token),
+            scope=scope,
+            epoch=user.key_epoch,
+            expires=seconds_from_now(days * SECONDS_PER_DAY),
+        )
+        audit.record("create token", by=user, target=row, name=row.name, scope=scope, days=days)
     return token
+
+
+def user_of_token(token: str) -> tuple[User, ApiToken] | None:
+    """Whose key it is, if it works; notes the use, not more often than every few minutes."""
+    works = Q(expires=None) | Q(expires__gt=Now())
+    lately = Q(last_used__gte=seconds_from_now(-LAST_USE_SECONDS))
+    row = (
+        ApiToken.objects.filter(works, digest=ApiToken.digest_of(token), user__is_active=True)
+        .filter(epoch=F("user__key_epoch"))
+        .annotate(noted=Case(When(lately, then=True), default=False))
+        .select_related("user")
+        .first()
+    )
+    if row is None:
+        return None
+    if not row.noted:
+        ApiToken.objects.filter(pk=row.pk).update(last_used=Now())
+    return row.user, row
 
 
 def revoke_token(*, token: ApiToken, by: User) -> None:

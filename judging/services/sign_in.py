@@ -1,16 +1,20 @@
 """Signing in with a password, and how often one may try.
 
-Tries are counted in the database, so that all processes count together: per account and address,
-and per address over all accounts. A success forgets the account's tries.
+Tries are counted in the database, so that all processes count together: per account and origin,
+per origin over all accounts, and per account over all origins. An origin is an IPv4 address or an
+IPv6 network of 64 bits, which is what one subscriber has at least. A success forgets the account's
+tries from there and uses up none of the other two.
 """
 
 import hashlib
+import ipaddress
 
 from django.contrib.auth import authenticate as check_credentials
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from judging import names
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import SignInTries, User
@@ -18,6 +22,9 @@ from judging.models import SignInTries, User
 WINDOW_SECONDS = 15 * 60
 TRIES_PER_ACCOUNT = 10
 TRIES_PER_ADDRESS = 100
+TRIES_PER_NAME = 50
+IPV6_ORIGIN_BITS = 64
+EVERYWHERE = "everywhere"
 
 
 def authenticate(*, username: str, password: str, address: str) -> User:
@@ -26,20 +33,36 @@ def authenticate(*, username: str, password: str, address: str) -> User:
     Raises UserError ``sign_in_refused`` (401; it does not tell whether there is such an account)
     or ``too_many_tries`` (429, with ``retry_after`` seconds in its data).
     """
-    account, origin = _key(username.casefold(), address), _key("", address)
-    _spend(account, TRIES_PER_ACCOUNT)
-    _spend(origin, TRIES_PER_ADDRESS)
+    name, origin = names.skeleton(username), _origin(address)
+    here, everybody, everywhere = _key(name, origin), _key("", origin), _key(name, EVERYWHERE)
+    _spend(here, TRIES_PER_ACCOUNT)
+    _spend(everybody, TRIES_PER_ADDRESS)
+    _spend(everywhere, TRIES_PER_NAME)
     user = check_credentials(username=username, password=password)
     if not isinstance(user, User):
         message = "User name and password do not fit together."
         raise UserError("sign_in_refused", message, status=401)
-    SignInTries.objects.filter(key=account).delete()
-    SignInTries.objects.filter(key=origin, tries__gt=0).update(tries=F("tries") - 1)
+    SignInTries.objects.filter(key=here).delete()
+    for key in (everybody, everywhere):
+        SignInTries.objects.filter(key=key, tries__gt=0).update(tries=F("tries") - 1)
     return user
 
 
-def _key(name: str, address: str) -> str:
-    return hashlib.sha256(f"{address}\n{name}".encode()).hexdigest()
+def _origin(address: str) -> str:
+    """What counts as one place; an IPv4 address is itself, also when it is written as IPv6."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((int(parsed), IPV6_ORIGIN_BITS), strict=False))
+
+
+def _key(name: str, origin: str) -> str:
+    return hashlib.sha256(f"{origin}\n{name}".encode("utf-8", "replace")).hexdigest()
 
 
 def _spend(key: str, most: int) -> None:

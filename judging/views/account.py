@@ -60,10 +60,9 @@ def account(request: HttpRequest) -> HttpResponse:
     form = TokenForm(request.POST or None)
     fresh = None
     if form.is_valid():
-        fresh = members.create_token(user=user, name=form.cleaned_data["name"])
+        fresh = members.create_token(user=user, **form.cleaned_data)
         form = TokenForm()
-    tokens = user.api_tokens.order_by("-pk")
-    context = {"form": form, "fresh": fresh, "tokens": tokens}
+    context = {"form": form, "fresh": fresh, "tokens": selectors.keys_of(user)}
     return render(request, "judging/account.html", context)
 
 

@@ -133,7 +133,7 @@ def test_parameters_at_fault(client: rest.RestClient, query: str) -> None:
     assert fields == ["search"]
 
 
-@pytest.mark.parametrize("page", ["0", "-1", "x", "9" * 40, "2"])
+@pytest.mark.parametrize("page", ["9" * 40, "2"])
 def test_pages_that_are_not_there(client: rest.RestClient, page: str) -> None:
     told(client.get(f"{TEST}topics/?page={page}"), 404, "not_found")
 

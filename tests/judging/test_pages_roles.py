@@ -199,7 +199,8 @@ def test_a_key_is_shown_once_works_and_can_be_revoked() -> None:
     user = factories.user("anna")
     client = Client()
     client.force_login(user)
-    page = text_of(client.post(reverse("account"), {"name": "nightly"}))
+    sent = {"name": "nightly", "scope": "full", "days": "90"}
+    page = text_of(client.post(reverse("account"), sent))
     key = re.search(r"evs_[\w-]{40,}", page)
     assert key
     assert key.group() not in text_of(client.get(reverse("account")))

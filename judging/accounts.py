@@ -1,0 +1,114 @@
+"""Accounts, their keys, and tries to sign in: the models of who somebody is.
+
+The rest of the application finds them in ``judging.models``.
+"""
+
+import hashlib
+import secrets
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractUser, UserManager
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models.functions import Now
+
+from judging import names
+
+
+class Accounts(UserManager["User"]):
+    def create_superuser(self, username: str, *args: Any, **kwargs: Any) -> "User":
+        """Asked for on the command line, which shows this error in a sentence."""
+        if problem := name_problem(username):
+            raise ValidationError(problem)
+        return super().create_superuser(username, *args, **kwargs)
+
+
+def name_problem(username: str, *, of: int | None = None) -> str | None:
+    """Why an account, that with the row id ``of`` or a new one, cannot be named like this."""
+    if problem := names.problem(username):
+        return problem
+    alike = User.objects.filter(name_key=names.skeleton(username)).first()
+    if alike is None or alike.pk == of:
+        return None
+    return f"This name looks like “{alike.username}”, which is another account. Choose another one."
+
+
+class User(AbstractUser):
+    """An account. Admins are superusers; ``is_organizer`` allows creating campaigns.
+
+    ``name_key`` is equal for names that look alike; null: one of several from before it was.
+
+    ``invited_by`` made the account; only that organizer (or an admin) may hand out its invitation.
+    ``key_epoch`` is another one after every change of password: keys of an earlier one are void.
+    """
+
+    is_organizer = models.BooleanField("may create campaigns", default=False)
+    invited_by = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")
+    key_epoch = models.CharField(max_length=16, default="", blank=True, editable=False)
+    name_key = models.CharField(max_length=600, unique=True, null=True, editable=False)
+
+    objects: ClassVar[Accounts] = Accounts()
+
+    def clean(self) -> None:
+        super().clean()
+        if not self.username:  # a form has refused it already
+            return
+        renamed = not User.objects.filter(pk=self.pk, username=self.username).exists()
+        if renamed and (problem := name_problem(self.username, of=self.pk)):
+            raise ValidationError({"username": problem})
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """``key_epoch`` in one UPDATE with the password; one merely hashed anew is no change."""
+        if self._state.adding or self.name_key is not None:
+            self.name_key = names.skeleton(self.username)
+        fields = kwargs.get("update_fields")
+        saves_password = fields is None or "password" in fields
+        set_anew = self._password is not None  # type: ignore[attr-defined]
+        changed = set_anew or not self.has_usable_password()
+        if saves_password and changed:
+            self.key_epoch = secrets.token_hex(8)
+            if fields is not None:
+                kwargs["update_fields"] = {*fields, "key_epoch"}
+        super().save(*args, **kwargs)
+
+
+class ApiToken(models.Model):
+    """A key for the REST interface; only its SHA-256 is kept.
+
+    It works while ``epoch`` is that of its account, until ``expires`` (null: keys from before keys
+    had an end). ``last_used`` is exact to some minutes.
+    """
+
+    class Scope(models.TextChoices):
+        FULL = "full", "All that you may do"
+        READ = "read", "Read only"
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=100)
+    digest = models.CharField(max_length=64, unique=True)
+    scope = models.CharField(max_length=10, choices=Scope, default=Scope.FULL)
+    epoch = models.CharField(max_length=16, default="", blank=True)
+    created = models.DateTimeField(db_default=Now())
+    expires = models.DateTimeField(null=True, blank=True)
+    last_used = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @staticmethod
+    def digest_of(token: str) -> str:
+        return hashlib.sha256(token.encode()).hexdigest()
+
+
+class SignInTries(models.Model):
+    """How often a sign-in was tried lately; ``key`` is a digest of account and origin."""
+
+    key = models.CharField(max_length=64, unique=True)
+    tries = models.PositiveIntegerField()
+    since = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name_plural = "sign-in tries"
+
+    def __str__(self) -> str:
+        return f"{self.key[:12]}: {self.tries}"

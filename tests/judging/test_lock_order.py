@@ -1,0 +1,123 @@
+"""Locks are taken in one order everywhere, so that no two transactions wait in a circle.
+
+SQLite has one writer at a time; what these tests are there to find, PostgreSQL shows.
+"""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db.models import F, QuerySet
+
+from judging.models import Assignment, Campaign, Judgment, Pair, User
+from judging.services import assignments, batches, judgments
+from tests.support import factories
+from tests.support.races import Other, at_once
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def put_off() -> tuple[Campaign, User, Assignment]:
+    campaign = factories.campaign(topics=1)
+    (anna,) = factories.assessors(campaign, "anna")
+    factories.released_batch(campaign, ["a"])
+    held = assignments.claim_next(campaign=campaign, by=anna)
+    assert held is not None
+    assignments.put_off(assignment=held, by=anna)
+    return campaign, anna, held
+
+
+def claim_during_a_late_save() -> Other:
+    """Two tabs: one saves the pair that was put off while the other claims it once more."""
+    campaign, anna, held = put_off()
+    with transaction.atomic():
+        Assignment.objects.select_for_update().get(pk=held.pk)
+        claim = Other(lambda: assignments.claim_next(campaign=campaign, by=anna)).until_it_waits()
+        judgments.record(assignment=held, by=anna, saying=judgments.Saying(2, "late"))
+    return claim
+
+
+def test_a_claim_and_a_late_save_of_the_same_pair_do_not_wait_in_a_circle() -> None:
+    claim = claim_during_a_late_save()
+
+    assert claim.outcome() is None
+    assert Judgment.objects.get().grade == 2
+    assert Pair.objects.values_list("held", "judged").get() == (1, 1)
+
+
+def pair_before_assignment(
+    place: assignments._Place, campaign: Campaign, by: User
+) -> Assignment | None:
+    """The mistake: the place is taken before the assignment."""
+    free = Pair.objects.filter(pk=place.pair, decided=False, held__lt=place.labels)
+    try:
+        with transaction.atomic():
+            if not free.update(held=F("held") + 1):
+                return None
+            return assignments._lease(place.pair, campaign, by)
+    except IntegrityError:
+        return None
+
+
+def waits_in_a_circle(race: Callable[[], Other]) -> bool:
+    try:
+        race().outcome()
+    except OperationalError as error:
+        return "deadlock" in str(error)
+    return False
+
+
+def test_a_claim_in_the_other_order_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assignments, "_take", pair_before_assignment)
+
+    assert waits_in_a_circle(claim_during_a_late_save) == (connection.vendor == "postgresql")
+
+
+def raise_during_a_bulk_decision() -> Other:
+    """A draw wants more labels of two pairs while somebody locks both, in the order of their ids.
+
+    The first was written to last, so that a scan of the table comes to it last.
+    """
+    campaign = factories.campaign(topics=1)
+    factories.released_batch(campaign, ["a", "b"])
+    Pair.objects.filter(docno="a").update(decided=True)
+    Pair.objects.filter(docno="a").update(decided=False)
+    first, second = Pair.objects.order_by("pk")
+    topic, batch = campaign.topics.get(), batches.new_batch(campaign)
+    wanted = [batches.WantedPair(topic.pk, docno, 2) for docno in "ba"]
+    with transaction.atomic():
+        batches.lock_pairs(Pair.objects.filter(pk=first.pk))
+        drawing = Other(lambda: batches.prepare(batch, wanted)).until_it_waits()
+        batches.lock_pairs(Pair.objects.filter(pk=second.pk))
+    return drawing
+
+
+def test_raising_what_is_wanted_locks_pairs_in_the_order_of_their_ids() -> None:
+    assert len(raise_during_a_bulk_decision().outcome()) == 2
+    assert set(Pair.objects.values_list("wanted", flat=True)) == {2}
+
+
+def test_raising_in_any_other_order_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock_pairs = batches.lock_pairs
+
+    def unlocked_by_the_draw(pairs: QuerySet[Pair]) -> None:
+        if threading.current_thread() is threading.main_thread():
+            lock_pairs(pairs)
+
+    monkeypatch.setattr(batches, "lock_pairs", unlocked_by_the_draw)
+
+    assert waits_in_a_circle(raise_during_a_bulk_decision) == (connection.vendor == "postgresql")
+
+
+@pytest.mark.slow
+def test_draws_that_bring_the_same_new_pairs_in_different_orders_both_end() -> None:
+    campaign = factories.campaign(topics=1)
+    topic = campaign.topics.get()
+    wanted = [batches.WantedPair(topic.pk, f"d{n:04}", 1) for n in range(1500)]
+    drawn = [(batches.new_batch(campaign), order) for order in (wanted, wanted[::-1]) * 2]
+
+    ids = at_once([lambda b=batch, w=order: batches.prepare(b, w) for batch, order in drawn])
+
+    assert [type(each) for each in ids] == [list] * 4
+    assert ids[0] == ids[1][::-1] == ids[2] == ids[3][::-1]

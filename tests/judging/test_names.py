@@ -1,0 +1,173 @@
+"""No two accounts have names that people cannot tell apart."""
+
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, connection, transaction
+from django.db.migrations.executor import MigrationExecutor
+from django.test import Client
+from django.urls import reverse
+
+from judging import names
+from judging.errors import UserError
+from judging.models import Campaign, Membership, User
+from judging.services import members
+from tests.support import factories
+from tests.support.races import at_once
+
+pytestmark = pytest.mark.django_db
+CYRILLIC_A, WIDE_A = "\u0430", "\uff41"
+
+
+@pytest.fixture
+def campaign() -> Campaign:
+    made = factories.campaign()
+    factories.assessors(made, "ann")
+    return made
+
+
+def add(campaign: Campaign, username: str) -> User:
+    role = Membership.Role.ASSESSOR
+    return members.add(campaign=campaign, by=campaign.created_by, username=username, role=role)[
+        0
+    ].user
+
+
+def accounts() -> set[str]:
+    return set(
+        User.objects.exclude(username__startswith="organizer").values_list("username", flat=True)
+    )
+
+
+@pytest.mark.parametrize("name", ["ANN", "Ann", f"{WIDE_A}nn", "ａｎｎ", "ᵃnn", " ann "])
+def test_another_way_to_write_a_name_is_the_same_account(campaign: Campaign, name: str) -> None:
+    assert add(campaign, name).username == "ann"
+    assert accounts() == {"ann"}
+
+
+@pytest.mark.parametrize("name", [f"{CYRILLIC_A}nn", "аnn".upper(), "aոn", "aνn", "xаx", "п1an"])
+def test_a_name_of_mixed_scripts_is_refused(campaign: Campaign, name: str) -> None:
+    with pytest.raises(UserError) as refused:
+        add(campaign, name)
+
+    assert (refused.value.code, refused.value.field) == ("username_invalid", "username")
+    assert "mixes letters" in refused.value.message
+    assert accounts() == {"ann"}
+
+
+@pytest.mark.parametrize(
+    ("taken", "name"),
+    [("ace", "асе"), ("ВОСК", "bock"), ("ΑΝΗ", "anh"), ("ɑɡo", "ago"), ("ᴀɴɴ", "ann")],
+)
+def test_a_name_of_another_script_that_looks_the_same_is_refused(
+    campaign: Campaign, taken: str, name: str
+) -> None:
+    User.objects.filter(username="ann").delete()
+    add(campaign, taken)
+
+    with pytest.raises(UserError) as refused:
+        add(campaign, name)
+
+    assert refused.value.code == "username_taken"
+    assert "looks like" in refused.value.message
+
+
+@pytest.mark.parametrize("name", ["ᎪᏁᏁ", "𐐀𐐁", "ann\u200d", "a b", "", "a/b", "x" * 151])
+def test_a_name_of_strange_letters_is_refused(campaign: Campaign, name: str) -> None:
+    with pytest.raises(UserError) as refused:
+        add(campaign, name)
+
+    assert refused.value.code == "username_invalid"
+
+
+ORDINARY = [
+    "ben",
+    "Ben-2",
+    "b.e_n@x+1",
+    "анна",
+    "Ольга",
+    "Ελένη",
+    "josé",
+    "張偉",
+    "田中はな",
+    "김하나",
+    "user1",
+    "userl",
+]
+
+
+def test_ordinary_names_of_many_scripts_are_accounts_of_their_own(campaign: Campaign) -> None:
+    assert [add(campaign, name).username for name in ORDINARY] == ORDINARY
+    assert accounts() == {"ann", *ORDINARY}
+
+
+def test_an_admin_is_told_too() -> None:
+    User.objects.create_user("ace")
+    client = Client()
+    client.force_login(User.objects.create_superuser("root"))
+    url = reverse("admin:judging_user_add")
+    sent = {"usable_password": "false", "password1": "", "password2": ""}
+
+    for name, told in (
+        ("ACE", "already exists"),
+        ("асе", "looks like"),
+        (f"{CYRILLIC_A}ce", "mixes letters"),
+    ):
+        page = client.post(url, {**sent, "username": name})
+        assert page.status_code == 200
+        assert told in page.content.decode()
+    assert client.post(url, {**sent, "username": "ben"}).status_code == 302
+
+    assert accounts() == {"ace", "ben", "root"}
+
+
+def test_the_command_line_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    User.objects.create_user("ann")
+
+    with pytest.raises(CommandError, match="looks like"):
+        call_command("createsuperuser", username="ANN", email="a@example.org", interactive=False)
+
+
+def test_an_account_keeps_its_name_and_can_be_changed_otherwise(campaign: Campaign) -> None:
+    ann, ben = User.objects.get(username="ann"), add(campaign, "ben")
+    ann.first_name = "Ann"
+    ann.full_clean(exclude=["password"])
+    ann.save()
+    ben.username = "Ann"
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        ben.save()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_ways_to_write_one_name_at_once_make_one_account() -> None:
+    made = factories.campaign()
+
+    outcomes = at_once([lambda n=name: add(made, n) for name in ("ann", "ANN", "Ann", "aNN") * 2])
+
+    assert {each.pk for each in outcomes} == {User.objects.exclude(pk=made.created_by_id).get().pk}
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_accounts_that_looked_alike_before_go_on() -> None:
+    executor = MigrationExecutor(connection)
+    executor.migrate([("judging", "0005_keys_end")])
+    old = executor.loader.project_state([("judging", "0005_keys_end")]).apps.get_model(
+        "judging", "User"
+    )
+    for name in ("ann", "ANN", f"{CYRILLIC_A}nn", "ben"):
+        old.objects.create(username=name)
+
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes())
+
+    rows: Any = User.objects.order_by("pk").values_list("username", "name_key")
+    assert [bool(key) for _, key in rows] == [True, False, False, True]
+    for user in User.objects.all():
+        user.save()
+    made = factories.campaign()
+    assert add(made, "ANN").username == "ANN"
+    assert add(made, "Ann").username == "ann"
+    assert names.skeleton("ANN") == names.skeleton(f"{CYRILLIC_A}nn")
