@@ -14,7 +14,7 @@ from estimation.api.serializers import RoundDetailRow, RoundProgressRow, RoundRo
 from estimation.models import Round
 from estimation.services import rounds
 from judging.api.base import ORGANIZER, CampaignView
-from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
+from judging.api.fields import Body, Number, Text, Whole, checked
 from judging.api.pagination import PAGE_PARAMETERS, Pages, page_shape
 from judging.models import Campaign, Job
 
@@ -155,14 +155,22 @@ class RoundDetail(RoundView):
         return Response(status=204)
 
 
+class DrawBody(Body):
+    design = Text(
+        max_length=64, required=False,
+        help_text="preview.design of the design to draw: 409 if the round, its topics or its runs "
+        "have changed since. Left out: draws what it is now.",
+    )  # fmt: skip
+
+
 class RoundDraw(RoundView):
     access = {"POST": ORGANIZER}
 
-    @extend_schema(request=None, responses={202: RoundDetailRow})
+    @extend_schema(request=DrawBody, responses={202: RoundDetailRow})
     def post(self, request: Request, slug: str, number: int) -> Response:
         """Have the worker draw the round; poll it until its state is drawn."""
-        checked(NoBody, request.data)
-        rounds.request_draw(row=self.row, by=self.user)
+        given = checked(DrawBody, request.data)
+        rounds.request_draw(row=self.row, by=self.user, design=given.get("design"))
         return Response(_shown([self.row], RoundDetailRow)[0], status=202)
 
 

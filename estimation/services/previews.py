@@ -20,7 +20,7 @@ from estimation.core.queries.designs import QueryDesign, labeled_pairs
 from estimation.core.queries.planning import expected_query_half_widths
 from estimation.core.rounds import AnyDesign
 from estimation.models import Round
-from estimation.services import designing, finite
+from estimation.services import choices, designing, finite
 from estimation.services.costs import costs_of
 from judging.errors import UserError
 from judging.selectors import documents
@@ -36,11 +36,12 @@ def preview(job: jobs.Running) -> None:
     row = Round.objects.select_related(*named).filter(pk=job.target).first()
     if row is None or row.state != Round.State.DRAFTED:
         return
+    design = choices.digest_of(row)
     try:
-        found = _preview(row)
+        found = _preview(row) | {"design": design}
         finite.check_plain(found)
     except UserError as error:
-        found = {"error": error.message}
+        found = {"error": error.message, "design": design}
     with transaction.atomic():
         job.fence()
         Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).update(preview=found)

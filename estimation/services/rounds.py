@@ -14,7 +14,7 @@ from django.db.models import Max, QuerySet
 from estimation.core.interval_kinds import interval_kinds
 from estimation.core.measures import KINDS, Family, Measure, MeasureError, parse_measure
 from estimation.models import Prediction, Round, Run
-from estimation.services import scores
+from estimation.services import choices, scores
 from judging.errors import UserError
 from judging.models import Campaign, User
 from judging.services import audit, jobs
@@ -111,11 +111,21 @@ def change(*, row: Round, by: User, plan: Plan) -> None:
     row.refresh_from_db()
 
 
-def request_draw(*, row: Round, by: User) -> None:
-    """Has the worker draw the round. Asking again while it is on its way changes nothing."""
+def differs(*, row: Round, plan: Plan) -> bool:
+    """Whether a plan has other choices than the round. Raises UserError ``round_invalid``."""
+    return any(getattr(row, name) != value for name, value in _checked(row.campaign, plan).items())
+
+
+def request_draw(*, row: Round, by: User, design: str | None = None) -> None:
+    """Has the worker draw the round. Asking again while it is on its way changes nothing.
+
+    With the name of a design (`choices.digest_of`) that one or none: UserError ``design_changed``.
+    """
     with transaction.atomic():
         if not Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).exists():
             raise _frozen()
+        if design is not None:
+            choices.require(Round.objects.select_related("campaign").get(pk=row.pk), design)
         audit.record("ask for draw", by=by, campaign=row.campaign_id, target=row)
         jobs.request("draw", row.pk, campaign=row.campaign_id)
 
