@@ -1,6 +1,6 @@
 """What the campaign's home says: five steps with their state, and what needs attention now."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Q
 
@@ -84,12 +84,11 @@ def gather(campaign: Campaign) -> Facts:
 
 
 def cards(facts: Facts) -> list[Card]:
+    """The steps; nothing is left to do now in a closed campaign."""
+    steps = [_material(facts), _goal(facts), _budget(facts), _people(facts), _judging(facts)]
+    over = facts.campaign.state == Campaign.State.CLOSED
     return [
-        _material(facts),
-        _goal(facts),
-        _budget(facts),
-        _people(facts),
-        _judging(facts),
+        replace(card, state="later") if over and card.state == "now" else card for card in steps
     ]
 
 
@@ -148,7 +147,8 @@ def _budget(facts: Facts) -> Card:
 
 def _people(facts: Facts) -> Card:
     wanted = _labels_wanted(facts.row)
-    enough = facts.assessors >= max(1, wanted)
+    closed = facts.campaign.state == Campaign.State.CLOSED
+    enough = closed or facts.assessors >= max(1, wanted)
     return Card(
         title="People",
         state="done" if enough else "now",
@@ -174,7 +174,9 @@ def _judging(facts: Facts) -> Card:
 
 def attention(facts: Facts) -> list[Attention]:
     """What somebody should look at now, worst first."""
-    found = [*_machines(facts), *_files(facts), *_judges(facts), *_stuck(facts), *_texts(facts)]
+    found = _machines(facts)
+    if facts.campaign.state != Campaign.State.CLOSED:
+        found += [*_files(facts), *_judges(facts), *_stuck(facts), *_texts(facts)]
     order = {"bad": 0, "warn": 1, "": 2}
     return sorted(found, key=lambda notice: order[notice.level])
 
@@ -216,8 +218,11 @@ def _judges(facts: Facts) -> list[Attention]:
         return []
     found = []
     if facts.campaign.state != Campaign.State.OPEN:
-        text = "The round is drawn, but the campaign is not open: assessors cannot judge."
-        found.append(Attention("warn", text, Action("campaign-settings", "Open it")))
+        text = (
+            "The round is drawn, but the campaign is a draft: assessors cannot judge until you "
+            "open it, at the top of this page."
+        )
+        found.append(Attention("warn", text))
     if not facts.assessors:
         text = "There are no assessors."
         found.append(Attention("warn", text, Action("people", "Invite some")))

@@ -340,6 +340,12 @@ class CampaignCard:
     def waiting_for_judgments(self) -> bool:
         return self.campaign.state == Campaign.State.OPEN and self.finished < self.pairs
 
+    @property
+    def nags(self) -> bool:
+        """Whether something of a campaign that is not over may need its organizer."""
+        over = self.campaign.state == Campaign.State.CLOSED
+        return not over and bool(self.rejected_uploads or self.skipped_pairs)
+
 
 def home(user: User) -> list[CampaignCard]:
     """The user's campaigns, newest first, in a fixed number of queries."""
@@ -381,6 +387,11 @@ def _skipped_pairs() -> QuerySet[Pair]:
         pair=OuterRef("pk"), batch__state=Batch.State.OPEN, labels__gt=OuterRef("judged")
     )
     return Pair.objects.filter(Exists(skipped), Exists(waited_for), decided=False)
+
+
+def is_drawn(campaign: Campaign) -> bool:
+    """Whether anything has been drawn for the assessors, judged or not."""
+    return campaign.batches.exclude(state=Batch.State.PREPARING).exists()
 
 
 def empty_queue(campaign: Campaign) -> str:

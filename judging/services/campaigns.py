@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 
+from judging import selectors
 from judging.errors import UserError
 from judging.models import MAX_GRADE, Campaign, Membership, User
 from judging.services import audit
@@ -87,6 +88,10 @@ def change(*, campaign: Campaign, by: User, plan: Plan) -> None:
 
 
 def open_for_judging(*, campaign: Campaign, by: User) -> None:
+    """Assessors are served what is drawn from now on. UserError ``nothing_drawn`` (409)."""
+    if not selectors.is_drawn(campaign):
+        message = "Nothing is drawn yet, so there is nothing to judge. Draw a round first."
+        raise UserError("nothing_drawn", message, status=409)
     _move(campaign, by, Campaign.State.OPEN, Campaign.State.DRAFT, Campaign.State.CLOSED)
 
 
