@@ -86,8 +86,8 @@ class RoundChange(Body):
     )  # fmt: skip
     with_earlier = serializers.BooleanField(
         required=False,
-        help_text="Estimate together with the earlier rounds of the same pool and method: poisson "
-        "or iid.",
+        help_text="Estimate together with the earlier rounds by the same method, poisson or iid, "
+        "whose pool is in this one. preview.earlier names those that count, and why others do not.",
     )
     labels = Whole(required=False, help_text="Judgments per pair.")
     extra_share = Number(required=False, help_text="Share of pairs that get one judgment more.")

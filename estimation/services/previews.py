@@ -20,7 +20,7 @@ from estimation.core.queries.designs import QueryDesign, labeled_pairs
 from estimation.core.queries.planning import expected_query_half_widths
 from estimation.core.rounds import AnyDesign
 from estimation.models import Round
-from estimation.services import choices, designing, finite
+from estimation.services import choices, designing, finite, together
 from estimation.services.costs import costs_of
 from judging.errors import UserError
 from judging.selectors import documents
@@ -68,6 +68,7 @@ def _preview(row: Round) -> dict[str, Any]:
         "batches": design.batches,
         "is_census": _is_census(pool, design),
         "without_text": _without_text(row, pool),
+        "earlier": _earlier(row, pool),
         **promised,
     }
 
@@ -138,6 +139,16 @@ def _of_active(pool: Pool, plan: ActivePlan) -> dict[str, Any]:
         "measures": [],
         "curve": [],
         "largest": None,
+    }
+
+
+def _earlier(row: Round, pool: Pool) -> dict[str, Any] | None:
+    """Which drawn rounds count as well, and why others do not; None if none is asked for."""
+    if not row.with_earlier:
+        return None
+    return {
+        "counting": together.counting(row, pool),
+        "left_out": together.left_out(row, pool),
     }
 
 
