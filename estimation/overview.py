@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from django.db.models import Q
 
 from estimation import selectors
+from estimation.findings import Finding, findings, what_more_buys
 from estimation.models import Round
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job, Membership, Upload
@@ -47,6 +48,17 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What a finished round has shown, what more judgments would buy, and where to go from it."""
+
+    number: int
+    measure: str
+    findings: list[Finding]
+    further: str
+    actions: list[Action]
+
+
+@dataclass(frozen=True)
 class Facts:
     """What cards and notices rest on: read once."""
 
@@ -81,6 +93,24 @@ def gather(campaign: Campaign) -> Facts:
         workers=judging.workers_alive(),
         failed=list(failed.order_by("-pk")[:5]),
     )
+
+
+def outcome(facts: Facts) -> Outcome | None:
+    """Said of the current round once it is complete and has its estimates."""
+    row = facts.row
+    latest = selectors.latest_estimates(row) if row and row.state == Round.State.COMPLETE else None
+    table = selectors.ranking_table(row, row.measure, latest) if row and latest else None
+    if row is None or latest is None or table is None:
+        return None
+    pairs = selectors.pairwise(latest, table.measure)
+    actions = [
+        Action("live", "See the ranking", (row.number,)),
+        Action("reports", "Make the report", (row.number,)),
+    ]
+    if facts.campaign.state != Campaign.State.CLOSED:
+        actions.insert(0, Action("round-new", "Plan a further round"))
+    further = what_more_buys(table, pairs) or ""
+    return Outcome(row.number, table.measure, findings(table, pairs), further, actions)
 
 
 def cards(facts: Facts) -> list[Card]:

@@ -130,7 +130,7 @@ def test_home_follows_the_round(judged: Round, campaign: Campaign, organizer: Cl
     assert "2 assessors" in said
     assert re.search(r"of \d+ pairs, estimates from batch [1-9]", said)
     assert "No worker is alive" not in said
-    assert "Nothing. Everything" in said
+    assert "Nothing. What was asked for is under way." in said
 
 
 def test_home_names_what_needs_attention(campaign: Campaign, organizer: Client) -> None:
