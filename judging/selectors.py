@@ -219,6 +219,13 @@ def current_judgments() -> QuerySet[Judgment]:
     return Judgment.objects.filter(revision=F("assignment__revision"))
 
 
+def comments(campaign: Campaign) -> QuerySet[Judgment]:
+    """Judgments that count and say something, latest first."""
+    said = current_judgments().filter(assignment__pair__campaign=campaign).exclude(comment="")
+    named = said.select_related("assignment__pair__topic", "assessor")
+    return named.order_by("-assignment__changed", "-pk")
+
+
 @dataclass(frozen=True)
 class StuckPair:
     """A pair that waits for the organizer: nobody is left who could judge it, or it was skipped."""

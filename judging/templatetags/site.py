@@ -25,6 +25,7 @@ PAGES = {
         ("report-list", "Reports"),
         ("people", "People"),
         ("decisions", "Decisions"),
+        ("comments", "Comments"),
         ("campaign-settings", "Settings"),
     ),
     ASSESSOR: (("judge", "Judge"), ("own-work", "My judgments")),

@@ -38,6 +38,8 @@ PAGES = {
     "campaign-settings": ORGANIZING,
     "people": ORGANIZING,
     "decisions": ORGANIZING,
+    "comments": ORGANIZING,
+    "comments-file": ORGANIZING,
     "judge": ASSESSING,
     "own-work": ASSESSING,
 }
