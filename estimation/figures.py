@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from estimation import charts
+from estimation.models import Round
 from estimation.numbers import UnknownDifferences, unknown_differences
 from estimation.scales import common_decimals, decimals, share_reached
 from estimation.selectors import Comparison, HistoryPoint, Pairwise, RankedRun, RankingTable
@@ -372,6 +373,18 @@ def preview_figures(preview: Mapping[str, Any], *, budget: int) -> PreviewFigure
         topics=charts.topic_bars(per_topic),
         share=100 * preview["expected_pairs"] / max(1, preview["pool_pairs"]),
     )
+
+
+def sentence_of(row: Round) -> str:
+    """What a drafted round with a preview would draw, and what for: said where it is asked for."""
+    preview = row.preview
+    batches = f"{preview['batches']:,} batch{'es' if preview['batches'] != 1 else ''}"
+    pairs, pool = number(preview["expected_pairs"], 0), f"{preview['pool_pairs']:,} pooled pairs"
+    measures = preview_figures(preview, budget=row.budget).measures
+    middle = measures[0].middle if measures else "–"
+    width = "" if middle == "–" else f", about ± {middle} for the middle run"
+    hours = number(preview["hours"], 1)
+    return f"About {pairs} of {pool} in {batches}, for {row.measure}{width}: {hours} h of work."
 
 
 def _budget_curve(

@@ -326,6 +326,42 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     return f"{shown}roughly {_rounded(labels * (growth - 1)):,} further judgments tell {apart}."
 
 
+TIMES = {2: "twice", 4: "four times"}
+
+
+def what_more_buys(table: RankingTable, pairs: Pairwise) -> str | None:
+    """How many undecided pairs of runs more judgments would decide, were the estimates the truth.
+
+    As `further_judgments`, for all pairs whose difference is known and rests on what the sample
+    reaches. None if none is undecided, or if that is not a matter of more judgments: bounds do not
+    shrink with the root alone, and where everything is judged nothing is left to judge.
+    """
+    if table.guaranteed or table.round.preview.get("is_census"):
+        return None
+    rows = {row.tag: row for row in table.known if not row.open_part}
+    at = [index for index, tag in enumerate(pairs.runs) if tag in rows]
+    value = np.array([rows[pairs.runs[index]].value for index in at], dtype=np.float64)
+    among = np.ix_(at, at)
+    first, second = np.triu_indices(len(at), 1)
+    still = (pairs.verdicts[among] == 0) & ~pairs.unknown[among].astype(bool)
+    margin = pairs.margin[among][first, second] * _strictness(len(table.rows))
+    open_pairs = still[first, second] & np.isfinite(margin)
+    distance = np.abs(value[first] - value[second])[open_pairs]
+    total = int(np.count_nonzero(open_pairs))
+    if not total:
+        return None
+    decided = {
+        times: int(np.count_nonzero(margin[open_pairs] < distance * math.sqrt(times)))
+        for times in TIMES
+    }
+    bought = ", ".join(f"{name} as many about {decided[n]:,}" for n, name in TIMES.items())
+    return (
+        f"{total:,} pair{'' if total == 1 else 's'} of runs that more judgments could decide "
+        f"{'is' if total == 1 else 'are'} open. Were the estimated differences the true ones, "
+        f"{bought} of them. The closest would still be open: runs may just be equally good."
+    )
+
+
 def _told_apart_by_the_sample(table: RankingTable, first: RankedRun, second: RankedRun) -> bool:
     """Whether no document out of reach matters between two runs, however many are judged.
 

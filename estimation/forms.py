@@ -169,8 +169,9 @@ class RoundForm(forms.Form):
     with_earlier = forms.BooleanField(
         label="Estimate together with the earlier rounds",
         required=False,
-        help_text="Uses the judgments of all earlier rounds with the same pool and method. Valid "
-        "if this round was not planned because of what earlier rounds found.",
+        help_text="Uses the judgments of all earlier rounds with the same method, topics and "
+        "depth, also if runs came since then. Valid if this round was not planned because of what "
+        "they found.",
     )
     seed = forms.CharField(
         required=False,

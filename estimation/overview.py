@@ -1,8 +1,9 @@
 """What the campaign's home says: five steps with their state, and what needs attention now."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from estimation import selectors, work
+from estimation.findings import Finding, findings, what_more_buys
 from estimation.models import Round
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job, Membership
@@ -40,6 +41,17 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What a finished round has shown, what more judgments would buy, and where to go from it."""
+
+    number: int
+    measure: str
+    findings: list[Finding]
+    further: str
+    actions: list[Action]
+
+
+@dataclass(frozen=True)
 class Facts:
     """What cards and notices rest on: read once."""
 
@@ -72,13 +84,30 @@ def gather(campaign: Campaign) -> Facts:
     )
 
 
+def outcome(facts: Facts) -> Outcome | None:
+    """Said of the current round once it is complete and has its estimates."""
+    row = facts.row
+    latest = selectors.latest_estimates(row) if row and row.state == Round.State.COMPLETE else None
+    table = selectors.ranking_table(row, row.measure, latest) if row and latest else None
+    if row is None or latest is None or table is None:
+        return None
+    pairs = selectors.pairwise(latest, table.measure)
+    actions = [
+        Action("live", "See the ranking", (row.number,)),
+        Action("reports", "Make the report", (row.number,)),
+    ]
+    if facts.campaign.state != Campaign.State.CLOSED:
+        actions.insert(0, Action("round-new", "Plan a further round"))
+    further = what_more_buys(table, pairs) or ""
+    return Outcome(row.number, table.measure, findings(table, pairs), further, actions)
+
+
 def cards(facts: Facts) -> list[Card]:
+    """The steps; nothing is left to do now in a closed campaign."""
+    steps = [_material(facts), _goal(facts), _budget(facts), _people(facts), _judging(facts)]
+    over = facts.campaign.state == Campaign.State.CLOSED
     return [
-        _material(facts),
-        _goal(facts),
-        _budget(facts),
-        _people(facts),
-        _judging(facts),
+        replace(card, state="later") if over and card.state == "now" else card for card in steps
     ]
 
 
@@ -137,7 +166,8 @@ def _budget(facts: Facts) -> Card:
 
 def _people(facts: Facts) -> Card:
     wanted = _labels_wanted(facts.row)
-    enough = facts.assessors >= max(1, wanted)
+    closed = facts.campaign.state == Campaign.State.CLOSED
+    enough = closed or facts.assessors >= max(1, wanted)
     return Card(
         title="People",
         state="done" if enough else "now",
@@ -163,7 +193,9 @@ def _judging(facts: Facts) -> Card:
 
 def attention(facts: Facts) -> list[Attention]:
     """What somebody should look at now, worst first."""
-    found = [*_machines(facts), *_files(facts), *_judges(facts), *_stuck(facts), *_texts(facts)]
+    found = _machines(facts)
+    if facts.campaign.state != Campaign.State.CLOSED:
+        found += [*_files(facts), *_judges(facts), *_stuck(facts), *_texts(facts)]
     order = {"bad": 0, "warn": 1, "": 2}
     return sorted(found, key=lambda notice: order[notice.level])
 
@@ -212,8 +244,11 @@ def _judges(facts: Facts) -> list[Attention]:
         return []
     found = []
     if facts.campaign.state != Campaign.State.OPEN:
-        text = "The round is drawn, but the campaign is not open: assessors cannot judge."
-        found.append(Attention("warn", text, Action("campaign-settings", "Open it")))
+        text = (
+            "The round is drawn, but the campaign is a draft: assessors cannot judge until you "
+            "open it, at the top of this page."
+        )
+        found.append(Attention("warn", text))
     if not facts.assessors:
         text = "There are no assessors."
         found.append(Attention("warn", text, Action("people", "Invite some")))

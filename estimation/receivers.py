@@ -31,7 +31,7 @@ def _request(rounds: QuerySet[Round]) -> None:
     Whether a round has complete batches is left to the recompute: one may complete just now. The
     order is the same everywhere, so that two transactions never wait in a circle.
     """
-    followers = Q(with_earlier=True, pool__in=rounds.values("pool"))
+    followers = Q(with_earlier=True, campaign__in=rounds.values("campaign"))
     due = Round.objects.filter(Q(pk__in=rounds.values("pk")) | followers)
     found = due.order_by("pk").values_list("pk", "campaign").distinct()
     for round_id, campaign_id in found:

@@ -264,6 +264,13 @@ def current_judgments() -> QuerySet[Judgment]:
     return Judgment.objects.filter(revision=F("assignment__revision"))
 
 
+def comments(campaign: Campaign) -> QuerySet[Judgment]:
+    """Judgments that count and say something, latest first."""
+    said = current_judgments().filter(assignment__pair__campaign=campaign).exclude(comment="")
+    named = said.select_related("assignment__pair__topic", "assessor")
+    return named.order_by("-assignment__changed", "-pk")
+
+
 @dataclass(frozen=True)
 class StuckPair:
     """A pair that waits for the organizer: nobody is left who could judge it, or it was skipped."""
@@ -384,6 +391,12 @@ class CampaignCard:
     @property
     def waiting_for_judgments(self) -> bool:
         return self.campaign.state == Campaign.State.OPEN and self.finished < self.pairs
+
+    @property
+    def nags(self) -> bool:
+        """Whether something of a campaign that is not over may need its organizer."""
+        over = self.campaign.state == Campaign.State.CLOSED
+        return not over and bool(self.rejected_uploads or self.skipped_pairs)
 
 
 def home(user: User) -> list[CampaignCard]:

@@ -4,7 +4,7 @@ from django.contrib.auth.views import LogoutView, PasswordChangeView
 from django.urls import URLPattern, URLResolver, path, reverse_lazy
 
 from judging import urls_material
-from judging.views import account, assess, campaigns, decisions, home, own_work, people
+from judging.views import account, assess, campaigns, comments, decisions, home, own_work, people
 
 change_password = PasswordChangeView.as_view(
     template_name="judging/password.html", success_url=reverse_lazy("account")
@@ -28,6 +28,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("c/<slug:slug>/decisions/<int:pk>/", decisions.decide, name="decide"),
     path("c/<slug:slug>/decisions/rest/", decisions.decide_rest, name="decide-rest"),
     path("c/<slug:slug>/decisions/qrels/", decisions.from_qrels, name="judge-from-qrels"),
+    path("c/<slug:slug>/comments/", comments.comments, name="comments"),
+    path("c/<slug:slug>/comments/file/", comments.comments_file, name="comments-file"),
     path("c/<slug:slug>/judge/", assess.judge, name="judge"),
     path("c/<slug:slug>/judge/<int:pk>/", assess.save, name="judge-save"),
     path("c/<slug:slug>/judge/<int:pk>/skip/", assess.skip, name="judge-skip"),

@@ -15,7 +15,7 @@ from estimation.forms import EPS_HELP
 from estimation.models import Round
 from estimation.services import quoting, rounds
 from judging.api.base import ORGANIZER, CampaignView
-from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
+from judging.api.fields import Body, Number, Text, Whole, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.models import Campaign, Job
 
@@ -87,8 +87,8 @@ class RoundChange(Body):
     )  # fmt: skip
     with_earlier = serializers.BooleanField(
         required=False,
-        help_text="Estimate together with the earlier rounds of the same pool and method: poisson "
-        "or iid.",
+        help_text="Estimate together with the earlier rounds by the same method, poisson or iid, "
+        "whose pool is in this one. preview.earlier names those that count, and why others do not.",
     )
     labels = Whole(required=False, help_text="Judgments per pair.")
     extra_share = Number(required=False, help_text="Share of pairs that get one judgment more.")
@@ -157,18 +157,26 @@ class RoundDetail(RoundView):
         return Response(status=204)
 
 
+class DrawBody(Body):
+    design = Text(
+        max_length=64, required=False,
+        help_text="preview.design of the design to draw: 409 if the round, its topics or its runs "
+        "have changed since. Left out: draws what it is now.",
+    )  # fmt: skip
+
+
 class RoundDraw(RoundView):
     access = {"POST": ORGANIZER}
 
-    @extend_schema(request=None, responses={202: RoundDetailRow})
+    @extend_schema(request=DrawBody, responses={202: RoundDetailRow})
     def post(self, request: Request, slug: str, number: int) -> Response:
         """Have the worker draw the round; poll it until its state is drawn.
 
         Until then its state is drawing, and what the draw rests on cannot be changed. If the draw
         fails it is drafted again, and `jobs.draw.error` says why.
         """
-        checked(NoBody, request.data)
-        rounds.request_draw(row=self.row, by=self.user)
+        given = checked(DrawBody, request.data)
+        rounds.request_draw(row=self.row, by=self.user, design=given.get("design"))
         return Response(_shown([self.row], RoundDetailRow)[0], status=202)
 
 

@@ -82,7 +82,10 @@ class RoundRow(Row):
 
 
 class RoundDetailRow(RoundRow):
-    preview = serializers.DictField(help_text="What the design would buy; empty until worked out.")
+    preview = serializers.DictField(
+        help_text="What the design would buy; empty until worked out. Its design names the choices "
+        "and the material that it was worked out for."
+    )
 
 
 class RoundBatchRow(Row):

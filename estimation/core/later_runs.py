@@ -32,7 +32,7 @@ import numpy as np
 
 from estimation.core.active.lists import Valued, make_frame
 from estimation.core.active.rounds import ActiveRound
-from estimation.core.arrays import BoolArray, FloatArray, IntArray
+from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen
 from estimation.core.carrying import carry_over, carry_part, find_pairs
 from estimation.core.combining import Part, drawn_together, evaluate_together
 from estimation.core.designs import Design
@@ -96,7 +96,7 @@ def evaluate_with_later_runs(
         As `evaluate`; or if only one of `pool` and `joined` is of preferences, or `joined` is of
         other topics or of another depth, or lacks a run or a pair of `pool`.
     """
-    place, best = _place_of_pairs(pool, joined), _best_grade(joined, max_grade)
+    place, best = place_of_pairs(pool, joined), _best_grade(joined, max_grade)
     used = design.batches if batches is None else batches
     outlook = outlook_of(
         pool, Drawn.of(pool, design, sample, used), labels, sampled=sample.pair, max_grade=best
@@ -165,7 +165,7 @@ def evaluate_together_with_later_runs(
     ValueError
         As `evaluate_together`; or if `joined` does not go with `pool`.
     """
-    place, best = _place_of_pairs(pool, joined), _best_grade(joined, max_grade)
+    place, best = place_of_pairs(pool, joined), _best_grade(joined, max_grade)
     asked: _Asked = {"measures": measures, "max_grade": max_grade, "confidence": confidence}
     drawn = drawn_together(pool, parts)
     outlook = outlook_of(pool, drawn, labels, sampled=drawn.pair, max_grade=best)
@@ -184,6 +184,37 @@ def evaluate_together_with_later_runs(
     eligible[place] = np.any([part.design.eligible for part in parts], axis=0)
     news = _News.of(joined, eligible, place)
     return news.merged(alone, together, best)
+
+
+def part_over(part: Part, *, pool: Pool, joined: Pool, like: Design) -> Part:
+    """Say an earlier round over the larger pool that a later round was drawn from.
+
+    Pairs keep their probabilities. The others were out of its reach: their probability was 0, so
+    that estimates from both rounds give them that of the later one (see `combining`).
+
+    Parameters
+    ----------
+    part : Part
+    pool : Pool
+        What the part was drawn from.
+    joined : Pool
+        As for `evaluate_with_later_runs`.
+    like : Design
+        Of a round over `joined`. The part has no belief about pairs out of its reach; theirs is
+        taken from here, so that it is what the mean of the rounds says of them.
+
+    Raises
+    ------
+    ValueError
+        If `joined` does not go with `pool`.
+    """
+    place = place_of_pairs(pool, joined)
+    carried = carry_part(part, pool=joined, place=place)
+    if part.design.belief is None or like.belief is None:
+        return carried
+    belief = like.belief.copy()
+    belief[place] = part.design.belief
+    return replace(carried, design=replace(carried.design, belief=frozen(belief)))
 
 
 def evaluate_topics_with_later_runs(
@@ -222,7 +253,7 @@ def evaluate_topics_with_later_runs(
     ValueError
         As `evaluate_queries`; or if `joined` does not go with `pool`.
     """
-    place = _place_of_pairs(pool, joined)
+    place = place_of_pairs(pool, joined)
     asked: _Asked = {"measures": measures, "max_grade": max_grade, "confidence": confidence}
     alone = drawn.evaluate(pool, labels=labels, batches=batches, **asked)
     design = drawn.design
@@ -284,7 +315,7 @@ def evaluate_active_with_later_runs(
     ValueError
         As `ActiveRound.evaluate`; or if `joined` does not go with `pool`.
     """
-    valued = Valued(make_frame(joined), _place_of_pairs(pool, joined))
+    valued = Valued(make_frame(joined), place_of_pairs(pool, joined))
     asked: _Asked = {"measures": measures, "max_grade": max_grade, "confidence": confidence}
     alone = drawn.evaluate(pool, labels=labels, batches=batches, **asked)
     together = drawn.evaluate(pool, labels=labels, batches=batches, valued=valued, **asked)
@@ -347,7 +378,8 @@ def _positions(tags: Sequence[str], *, among: Sequence[str]) -> IntArray:
     return np.array([place_of[tag] for tag in tags], dtype=np.int64)
 
 
-def _place_of_pairs(pool: Pool, joined: Pool) -> IntArray:
+def place_of_pairs(pool: Pool, joined: Pool) -> IntArray:
+    """Where the pairs of a pool stand in a larger one; ValueError if that lacks one or a run."""
     if pool.is_of_preferences != joined.is_of_preferences:
         raise ValueError("joined must be of preferences if the pool is, and of documents if not")
     if (pool.topics, pool.depth) != (joined.topics, joined.depth):

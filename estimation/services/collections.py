@@ -10,6 +10,7 @@ from estimation.core.collection import Collection
 from estimation.core.labels import LabelRows
 from estimation.core.measures import PREFERENCE_MAX_GRADE
 from estimation.core.pair_collection import PairCollection
+from estimation.core.pool import Pool
 from estimation.core.rounds import PairRound, TopicRound
 from estimation.core.topic_collection import TopicCollection
 from estimation.formats.collections.archive import TooLargeError
@@ -18,7 +19,7 @@ from estimation.models import EstimateSet, Round
 from estimation.selectors import draws_behind
 from estimation.services import designing
 from estimation.services.estimates import columns_of
-from estimation.services.together import Counted
+from estimation.services.together import Counted, parts_of, positions_of
 from judging import selectors as judging
 from judging.errors import UserError
 
@@ -41,7 +42,7 @@ def collection_of(row: Round, shown: EstimateSet) -> Collection:
     """Everything that the estimates rest on."""
     pool, drawn = columns_of(row)
     kept: dict[str, Any] = {
-        "labels": _labels(shown),
+        "labels": _labels(pool, shown),
         "max_grade": PREFERENCE_MAX_GRADE if pool.is_of_preferences else row.campaign.max_grade,
         "version": shown.provenance["evalsite"],
     }
@@ -49,7 +50,7 @@ def collection_of(row: Round, shown: EstimateSet) -> Collection:
     if isinstance(drawn, PairRound):
         counted = _counted(row, shown)
         seeds = [_unless(each.row.seed, secret) for each in counted]
-        return PairCollection.of(pool, [each.part for each in counted], seeds=seeds, **kept)
+        return PairCollection.of(pool, parts_of(pool, counted), seeds=seeds, **kept)
     kept |= {
         "batches": shown.batches,
         "seed": _unless(row.seed, secret),
@@ -63,7 +64,8 @@ def collection_of(row: Round, shown: EstimateSet) -> Collection:
 def _counted(row: Round, shown: EstimateSet) -> list[Counted]:
     """The rounds that the estimates rest on, in their order: earlier ones, then this one."""
     batches = shown.all_batches
-    rows = Round.objects.filter(campaign=row.campaign_id, number__in=batches).order_by("number")
+    rows = Round.objects.filter(campaign=row.campaign_id, number__in=batches)
+    rows = rows.select_related("pool").order_by("number")
     return [Counted(each, batches[each.number]) for each in rows]
 
 
@@ -77,10 +79,10 @@ def _unless(seed: str, secret: set[str]) -> str | None:
     return None if seed in secret else seed
 
 
-def _labels(shown: EstimateSet) -> LabelRows:
-    """Pairs that several rounds drew stand at one place in the pool, which is the same for all."""
+def _labels(pool: Pool, shown: EstimateSet) -> LabelRows:
+    """Pairs that several rounds drew stand at one place in the pool of the last."""
     draws = draws_behind(shown)
-    positions = dict(draws.values_list("pair_id", "position"))
+    positions = positions_of(pool, shown.round, draws)
     rows = sorted(
         (positions[label.pair], label.grade) for label in judging.labels(draws.values("pair"))
     )

@@ -148,7 +148,7 @@ def gather(row: Round) -> Inputs:
     earlier = together.before(row)
     counted = {each.row.number: each.batches for each in (*earlier, Counted(row, batches))}
     draws = draws_of(row.campaign, counted)
-    positions = dict(draws.values_list("pair_id", "position"))
+    positions = together.positions_of(pool, row, draws)
     labels = [
         (positions[label.pair], label.assessor, label.grade, label.decided)
         for label in selectors.labels(draws.values("pair"))
@@ -216,7 +216,7 @@ def _asked(row: Round, inputs: Inputs) -> dict[str, Any]:
 
 
 def _evaluate_together(row: Round, inputs: Inputs, asked: dict[str, Any]) -> Evaluation:
-    parts = [each.part for each in (*inputs.earlier, Counted(row, inputs.batches))]
+    parts = together.parts_of(inputs.pool, [*inputs.earlier, Counted(row, inputs.batches)])
     if inputs.joined is inputs.pool:
         return evaluate_together(inputs.pool, parts, **asked)
     return evaluate_together_with_later_runs(inputs.pool, parts, joined=inputs.joined, **asked)

@@ -20,7 +20,7 @@ from estimation.core.queries.designs import QueryDesign, labeled_pairs
 from estimation.core.queries.planning import expected_query_half_widths
 from estimation.core.rounds import AnyDesign
 from estimation.models import Round
-from estimation.services import designing, finite
+from estimation.services import choices, designing, finite, together
 from estimation.services.costs import costs_of
 from judging.errors import UserError
 from judging.selectors import documents
@@ -36,11 +36,12 @@ def preview(job: jobs.Running) -> None:
     row = Round.objects.select_related(*named).filter(pk=job.target).first()
     if row is None or row.is_drawn:
         return
+    design = choices.digest_of(row)
     try:
-        found = _preview(row)
+        found = _preview(row) | {"design": design}
         finite.check_plain(found)
     except UserError as error:
-        found = {"error": error.message}
+        found = {"error": error.message, "design": design}
     with transaction.atomic():
         job.fence()
         Round.objects.filter(pk=row.pk, state__in=Round.NOT_DRAWN).update(preview=found)
@@ -67,6 +68,7 @@ def _preview(row: Round) -> dict[str, Any]:
         "batches": design.batches,
         "is_census": _is_census(pool, design),
         "without_text": _without_text(row, pool),
+        "earlier": _earlier(row, pool),
         **promised,
     }
 
@@ -137,6 +139,16 @@ def _of_active(pool: Pool, plan: ActivePlan) -> dict[str, Any]:
         "measures": [],
         "curve": [],
         "largest": None,
+    }
+
+
+def _earlier(row: Round, pool: Pool) -> dict[str, Any] | None:
+    """Which drawn rounds count as well, and why others do not; None if none is asked for."""
+    if not row.with_earlier:
+        return None
+    return {
+        "counting": together.counting(row, pool),
+        "left_out": together.left_out(row, pool),
     }
 
 

@@ -14,7 +14,7 @@ from django.db.models import Max, QuerySet
 from estimation.core.interval_kinds import interval_kinds
 from estimation.core.measures import KINDS, Family, Measure, MeasureError, parse_measure
 from estimation.models import Prediction, Round, Run
-from estimation.services import leftovers, scores
+from estimation.services import choices, leftovers, scores
 from judging.errors import UserError
 from judging.models import Campaign, Job, User
 from judging.services import audit, campaigns, jobs
@@ -113,13 +113,21 @@ def change(*, row: Round, by: User, plan: Plan) -> None:
     row.refresh_from_db()
 
 
-def request_draw(*, row: Round, by: User) -> None:
+def differs(*, row: Round, plan: Plan) -> bool:
+    """Whether a plan has other choices than the round. Raises UserError ``round_invalid``."""
+    return any(getattr(row, name) != value for name, value in _checked(row.campaign, plan).items())
+
+
+def request_draw(*, row: Round, by: User, design: str | None = None) -> None:
     """Has the worker draw the round; from now on nothing changes that the draw rests on.
 
+    With the name of a design (`choices.digest_of`) that one or none: UserError ``design_changed``.
     Asking again while it is on its way changes nothing. Raises UserError ``frozen`` (409).
     """
     with transaction.atomic():
         campaigns.lock(row.campaign_id)
+        if design is not None and _is(row, Round.State.DRAFTED):
+            choices.require(Round.objects.select_related("campaign").get(pk=row.pk), design)
         drafted = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED)
         if drafted.update(state=Round.State.DRAWING):
             audit.record("ask for draw", by=by, campaign=row.campaign_id, target=row)

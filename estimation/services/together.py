@@ -1,18 +1,26 @@
 """Rounds that are estimated together with the ones before them.
 
 Such estimates are unbiased if no round was planned from what another had found; see
-`estimation.core.combining`. All drawn rounds with a lower number take part that are from the same
-pool and by the same method.
+`estimation.core.combining`. All drawn rounds with a lower number take part that are by the same
+method and from the same pool, or from one whose pairs are all in it: runs may have come in between.
+A pair keeps its probability, and a new one was out of reach of the earlier round, so that it counts
+with that of the later alone (`estimation.core.later_runs.part_over`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db.models import QuerySet
+
+from estimation.core.arrays import IntArray
 from estimation.core.combining import Part
 from estimation.core.designs import Design
 from estimation.core.draws import Sample
-from estimation.models import Round
+from estimation.core.later_runs import part_over, place_of_pairs
+from estimation.core.pool import Pool as Columns
+from estimation.models import Draw, Round
 from estimation.selectors import complete_batches
-from estimation.services import files
+from estimation.services import files, pools
 
 
 @dataclass(frozen=True)
@@ -24,6 +32,7 @@ class Counted:
 
     @property
     def part(self) -> Part:
+        """Over the round's own pool."""
         row = self.row
         design, sample = files.path_of(row.design_file), files.path_of(row.sample_file)
         return Part(Design.load(design), Sample.load(sample), self.batches, numbers=row.seed)
@@ -31,10 +40,85 @@ class Counted:
 
 def before(row: Round) -> list[Counted]:
     """The rounds that are estimated together with a drawn one, as far as they are judged."""
-    if not row.with_earlier:
+    if not row.with_earlier or row.pool is None:
         return []
-    rows = Round.objects.filter(
-        campaign=row.campaign_id, pool=row.pool_id, method=row.method, number__lt=row.number
-    )
-    counted = [Counted(each, complete_batches(each)) for each in rows.order_by("number")]
+    pool = pools.load(row.pool)
+    counting = [each for each in _earlier(row) if not why_not(each, row, pool)]
+    counted = [Counted(each, complete_batches(each)) for each in counting]
     return [each for each in counted if each.batches]
+
+
+def left_out(row: Round, pool: Columns) -> dict[str, str]:
+    """Why drawn rounds before this one do not count with it, by their number."""
+    reasons = {str(each.number): why_not(each, row, pool) for each in _earlier(row)}
+    return {number: why for number, why in reasons.items() if why}
+
+
+def counting(row: Round, pool: Columns) -> list[int]:
+    """Numbers of the drawn rounds before this one that count with it."""
+    return [each.number for each in _earlier(row) if not why_not(each, row, pool)]
+
+
+def _earlier(row: Round) -> QuerySet[Round]:
+    rows = Round.objects.filter(campaign=row.campaign_id, number__lt=row.number)
+    return rows.exclude(pool=None).select_related("pool").order_by("number")
+
+
+def why_not(earlier: Round, row: Round, pool: Columns) -> str:
+    """Why an earlier round cannot be estimated together with one from this pool; or nothing."""
+    if earlier.method != row.method:
+        return f"its method is {earlier.get_method_display()}"
+    if earlier.pool is None or earlier.pool_id == row.pool_id:
+        return ""
+    smaller = pools.load(earlier.pool)
+    if (smaller.score is None, smaller.is_of_preferences) != (
+        pool.score is None,
+        pool.is_of_preferences,
+    ):
+        return "its measures are about other parts of the runs"
+    try:
+        place_of_pairs(smaller, pool)
+    except ValueError:
+        return _difference(smaller, pool)
+    return ""
+
+
+def _difference(smaller: Columns, pool: Columns) -> str:
+    gone = sorted(set(smaller.runs) - set(pool.runs))
+    if gone:
+        return f"it was drawn with the run {gone[0]}, which is not there any more"
+    if smaller.depth != pool.depth:
+        return f"it looked {smaller.depth} ranks deep, and this one looks {pool.depth}"
+    if smaller.topics != pool.topics:
+        return "it was drawn from other topics"
+    return "it holds documents that no run returns any more"
+
+
+def parts_of(pool: Columns, counted: Sequence[Counted]) -> list[Part]:
+    """What the rounds drew, all over the pool of the last of them."""
+    *earlier, last = counted
+    own = last.part
+    return [*(_over(pool, each, last.row, own.design) for each in earlier), own]
+
+
+def _over(pool: Columns, counted: Counted, row: Round, like: Design) -> Part:
+    smaller = counted.row.pool
+    if smaller is None or smaller.pk == row.pool_id:
+        return counted.part
+    return part_over(counted.part, pool=pools.load(smaller), joined=pool, like=like)
+
+
+def positions_of(pool: Columns, row: Round, draws: QuerySet[Draw]) -> dict[int, int]:
+    """Where in the pool of the round the drawn pairs stand, by their row id."""
+    places: dict[int, IntArray] = {}
+    found = {}
+    rounds = {each.pk: each for each in _earlier(row)}
+    for pair, position, round_id in draws.values_list("pair_id", "position", "round_id"):
+        smaller = rounds[round_id].pool if round_id in rounds else None
+        if smaller is None or smaller.pk == row.pool_id:
+            found[pair] = position
+            continue
+        if round_id not in places:
+            places[round_id] = place_of_pairs(pools.load(smaller), pool)
+        found[pair] = int(places[round_id][position])
+    return found

@@ -17,6 +17,7 @@ def campaign_home(request: HttpRequest, slug: str) -> HttpResponse:
         "campaign": campaign,
         "cards": overview.cards(facts),
         "attention": overview.attention(facts),
+        "outcome": overview.outcome(facts),
     }
     return render(request, "estimation/home.html", context)
 

@@ -1,19 +1,25 @@
 """Rounds: planned, previewed, drawn."""
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from estimation import selectors
-from estimation.figures import preview_figures
+from estimation.figures import preview_figures, sentence_of
 from estimation.forms import RoundForm, values_of
 from estimation.models import Round
-from estimation.services import quoting, rounds
+from estimation.services import choices, quoting, rounds
 from estimation.work import OF_NUMBERS, failed_for
 from judging import selectors as judging
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.models import Campaign, Job
+
+TYPED_SINCE = (
+    "Your latest choices are saved, but not drawn yet: what they buy is worked out first. Look at "
+    "it, and draw then."
+)
 
 
 def round_of(campaign: Campaign, number: int) -> Round:
@@ -80,20 +86,27 @@ def round_preview(request: HttpRequest, slug: str, number: int) -> HttpResponse:
 def preview_context(row: Round) -> dict[str, object]:
     """What the preview shows: the work under way, the error, or the figures."""
     work = {kind: judging.job_of(kind, row.pk) for kind in ("preview", "draw")}
-    error = row.preview.get("error") or failure(work["preview"])
-    ready = bool(row.preview) and not row.preview.get("error")
-    drawing = row.state == Round.State.DRAWING
+    design, there = choices.digest_of(row), row.preview
+    outdated = bool(there) and there.get("design") != design
+    if outdated and pending(work["preview"]):
+        there, outdated = {}, False
+    error = there.get("error") or failure(work["preview"])
+    ready = bool(there) and not there.get("error")
+    drawing, workers = row.state == Round.State.DRAWING, judging.workers_alive()
     states = [f"{job.state} {job.progress} {job.note}" for job in work.values() if job]
     return {
         "round": row,
         "error": error,
-        "working": not row.preview and not error,
+        "working": not there and not error,
         "drawing": work["draw"] if drawing else None,
         "draw_error": failure(work["draw"]),
         "failed": work["preview"] if failure(work["preview"]) else None,
-        "figures": preview_figures(row.preview, budget=row.budget) if ready else None,
-        "workers": judging.workers_alive(),
-        "token": " ".join([*states, str(bool(row.preview)), str(judging.workers_alive() > 0)]),
+        "figures": preview_figures(there, budget=row.budget) if ready else None,
+        "design": design,
+        "outdated": outdated,
+        "sentence": sentence_of(row) if ready else "",
+        "workers": workers,
+        "token": " ".join([*states, str(bool(there)), str(workers > 0)]),
     }
 
 
@@ -120,9 +133,7 @@ def round_change(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     context = {"campaign": campaign, "form": form, **preview_context(row)}
     if request.htmx:  # type: ignore[attr-defined]
         return changed_fragment(request, form, context)
-    if form.errors:
-        return render(request, "estimation/round_draft.html", context, status=422)
-    return to_page(request, row)
+    return refused(request, form, row) if form.errors else to_page(request, row)
 
 
 def changed_fragment(
@@ -154,9 +165,31 @@ def show_in(form: RoundForm, error: UserError) -> None:
 
 @require_POST
 def round_draw(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    campaign = organized_campaign(user_of(request), slug)
-    rounds.request_draw(row=round_of(campaign, number), by=user_of(request))
-    return redirect("round-detail", slug, number)
+    """Draws the design that was on show; choices that were typed since are shown first."""
+    campaign, by = organized_campaign(user_of(request), slug), user_of(request)
+    row, form = round_of(campaign, number), RoundForm(campaign, request.POST)
+    design = request.POST.get("design", "")
+    try:
+        if row.state == Round.State.DRAFTED:
+            choices.require(row, design)
+        if form.is_valid() and rounds.differs(row=row, plan=form.plan()):
+            rounds.change(row=row, by=by, plan=form.plan())
+            messages.warning(request, TYPED_SINCE)
+        elif form.is_valid():
+            rounds.request_draw(row=row, by=by, design=design)
+            messages.success(request, f"{preview_context(row)['sentence']} It is being drawn.")
+    except UserError as error:
+        if error.code == "design_changed":
+            messages.warning(request, error.message)
+            return redirect("round-detail", slug, number)
+        show_in(form, error)
+    return to_page(request, row) if not form.errors else refused(request, form, row)
+
+
+def refused(request: HttpRequest, form: RoundForm, row: Round) -> HttpResponse:
+    """The whole page with what is wrong at its field."""
+    context = {"campaign": row.campaign, "form": form, **preview_context(row)}
+    return render(request, "estimation/round_draft.html", context, status=422)
 
 
 @require_POST

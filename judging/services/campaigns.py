@@ -113,6 +113,10 @@ def _refuse_if_fixed(campaign: Campaign) -> None:
 
 
 def open_for_judging(*, campaign: Campaign, by: User) -> None:
+    """Assessors are served what is drawn from now on. UserError ``nothing_drawn`` (409)."""
+    if not selectors.is_drawn(campaign):
+        message = "Nothing is drawn yet, so there is nothing to judge. Draw a round first."
+        raise UserError("nothing_drawn", message, status=409)
     _move(campaign, by, Campaign.State.OPEN, Campaign.State.DRAFT, Campaign.State.CLOSED)
 
 

@@ -10,6 +10,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from judging import selectors
 from judging.access import ASSESSOR, ORGANIZER, roles, user_of
 from judging.models import Campaign, preference_scale
 
@@ -24,6 +25,7 @@ PAGES = {
         ("report-list", "Reports"),
         ("people", "People"),
         ("decisions", "Decisions"),
+        ("comments", "Comments"),
         ("campaign-settings", "Settings"),
     ),
     ASSESSOR: (("judge", "Judge"), ("own-work", "My judgments")),
@@ -58,7 +60,14 @@ def campaign_nav(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
     wanted = [page for role in (ORGANIZER, ASSESSOR) if role in mine for page in PAGES[role]]
     links = [(address(name, campaign.slug), label) for name, label in wanted]
     best = _section(request, campaign) or _longest(request, [url for url, _ in links])
-    return {"pages": [Link(url, label, url == best) for url, label in links if url]}
+    return {
+        "pages": [Link(url, label, url == best) for url, label in links if url],
+        "campaign": campaign,
+        "organizes": ORGANIZER in mine,
+        "drawn": ORGANIZER in mine and selectors.is_drawn(campaign),
+        "here": request.get_full_path() if request.method == "GET" else "",
+        "csrf_token": context.get("csrf_token"),
+    }
 
 
 def _section(request: HttpRequest, campaign: Campaign) -> str:

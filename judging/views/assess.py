@@ -1,5 +1,6 @@
 """The judging page: one pair after the other, each answer one request."""
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
@@ -9,6 +10,11 @@ from judging.errors import UserError
 from judging.forms import JudgmentForm, SkipForm
 from judging.services import assignments, judgments
 from judging.views.desk import done, next_pair, own_assignment, refused
+
+THE_LAST = (
+    "It is here again: you have no other of this topic left to judge. Give it a grade, or skip it "
+    "so that somebody else gets it."
+)
 
 
 @require_GET
@@ -51,4 +57,7 @@ def later(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         assignments.put_off(assignment=assignment, by=user)
     except UserError as error:
         return refused(request, campaign, error)
+    following = assignments.claim_next(campaign=campaign, by=user)
+    if following is not None and following.pk == assignment.pk:
+        messages.info(request, THE_LAST)
     return done(request, campaign)

@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.forms import model_to_dict
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from judging.access import organized_campaign, user_of
@@ -56,7 +57,7 @@ def open_campaign(request: HttpRequest, slug: str) -> HttpResponse:
     user = user_of(request)
     campaigns.open_for_judging(campaign=organized_campaign(user, slug), by=user)
     messages.success(request, "The campaign is open: assessors can judge what is drawn.")
-    return redirect("campaign-settings", slug=slug)
+    return _back(request, slug)
 
 
 @require_POST
@@ -64,4 +65,11 @@ def close_campaign(request: HttpRequest, slug: str) -> HttpResponse:
     user = user_of(request)
     campaigns.close(campaign=organized_campaign(user, slug), by=user)
     messages.success(request, "The campaign is closed. Judgments and estimates stay as they are.")
-    return redirect("campaign-settings", slug=slug)
+    return _back(request, slug)
+
+
+def _back(request: HttpRequest, slug: str) -> HttpResponse:
+    """To the page on which the button was pressed."""
+    there = request.POST.get("next", "")
+    ours = url_has_allowed_host_and_scheme(there, allowed_hosts=None)
+    return redirect(there) if ours else redirect("campaign-home", slug=slug)

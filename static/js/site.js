@@ -55,3 +55,8 @@ document.addEventListener("submit", (event) => {
 for (const tab of document.querySelectorAll(":is(.site-nav, .tabs) [aria-current]")) {
   tab.scrollIntoView({ block: "nearest", inline: "center" });
 }
+
+/* What is typed into the plan of a round is not what is on show beside it. */
+document.addEventListener("input", (event) => {
+  if (event.target.form?.id === "plan") document.getElementById("preview")?.classList.add("stale");
+});

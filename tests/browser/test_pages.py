@@ -24,6 +24,7 @@ OF_ORGANIZERS = [
     f"{HERE}settings/",
     f"{HERE}people/",
     f"{HERE}decisions/",
+    f"{HERE}comments/",
     f"{HERE}material/",
     f"{HERE}material/topics/",
     f"{HERE}material/documents/",

@@ -87,7 +87,7 @@ def test_old_pairs_stand_in_order_among_all() -> None:
     pool, joined = pool_of(OLD), pool_of(OLD | LATER)
     place = place_in(pool, joined)
     assert (place.tolist(), len(joined)) == ([0, 2, 4], 6)
-    assert later_runs._place_of_pairs(pool, joined).tolist() == place.tolist()
+    assert later_runs.place_of_pairs(pool, joined).tolist() == place.tolist()
     old = [joined.runs.index(tag) for tag in pool.runs]
     for measure in MEASURES:
         before = pool.weights(measure).toarray()
@@ -209,7 +209,7 @@ def test_twin_with_the_weights_of_another_run_is_caught() -> None:
 def test_twin_whose_pairs_are_left_where_they_stood_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(later_runs, "_place_of_pairs", lambda pool, _: np.arange(len(pool)))
+    monkeypatch.setattr(later_runs, "place_of_pairs", lambda pool, _: np.arange(len(pool)))
     pool, joined = pool_of(OLD), pool_of(OLD | LATER)
     means = means_of(pool, joined, "iid", "is")
     off = np.any(np.abs(means - all_expected(OLD | LATER, pool)) > 0.02, axis=0)

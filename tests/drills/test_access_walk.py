@@ -65,6 +65,8 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     "account/keys/<int:pk>/revoke/": (NO, (302, 302, 404, 404, 404)),
     "c/new/": ((302, 403, 200, 200, 200), (302, 403, 200, 200, 200)),
     CAMPAIGN: ((302, 302, 404, 200, 200), (302, 302, 404, 200, 200)),
+    f"{CAMPAIGN}comments/": (organizing(), organizing()),
+    f"{CAMPAIGN}comments/file/": (organizing(), organizing()),
     f"{CAMPAIGN}decisions/": (organizing(), organizing()),
     f"{CAMPAIGN}decisions/<int:pk>/": (NO, organizing(302)),
     f"{CAMPAIGN}decisions/qrels/": (NO, organizing(302)),

@@ -12,7 +12,7 @@ from django.urls import reverse
 from estimation.models import Round
 from estimation.services import rounds
 from judging.models import Campaign, Job, User
-from judging.services import assignments, campaigns
+from judging.services import assignments
 from tests.support import evaluation, factories
 from tests.support.pages import (
     HTMX,
@@ -130,7 +130,7 @@ def test_home_follows_the_round(judged: Round, campaign: Campaign, organizer: Cl
     assert "2 assessors" in said
     assert re.search(r"of \d+ pairs, estimates from batch [1-9]", said)
     assert "No worker is alive" not in said
-    assert "Nothing. Everything" in said
+    assert "Nothing. What was asked for is under way." in said
 
 
 def test_home_names_what_needs_attention(campaign: Campaign, organizer: Client) -> None:
@@ -139,11 +139,11 @@ def test_home_names_what_needs_attention(campaign: Campaign, organizer: Client) 
     Job.objects.create(
         kind="recompute", target=1, campaign=campaign, state=Job.State.FAILED, error="disk full"
     )
-    campaigns.close(campaign=Campaign.objects.get(), by=campaign.created_by)
+    Campaign.objects.update(state=Campaign.State.DRAFT)
     said = text(organizer.get(address("campaign-home", campaign)))
     assert "1 file was rejected" in said
     assert "Computing the estimates failed: disk full" in said
-    assert "the campaign is not open" in said
+    assert "the campaign is a draft" in said
     assert "Some pairs want 3 labels, but there are 2 assessors" in said
     assert said.index("disk full") < said.index("1 file was rejected"), "the worst comes first"
 

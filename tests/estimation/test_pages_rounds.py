@@ -46,7 +46,8 @@ def test_a_round_is_planned_previewed_changed_and_drawn(
     factories.run_due_jobs()
     assert "judgments of 40 pairs" in text(organizer.get(page))
 
-    organizer.post(address("round-draw", campaign, 1))
+    shown = organizer.get(page).context["design"]
+    organizer.post(address("round-draw", campaign, 1), FORM | {"budget": "40", "design": shown})
     assert "Drawing" in text(organizer.get(page))
     factories.run_due_jobs()
     said = text(organizer.get(page))

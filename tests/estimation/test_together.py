@@ -3,18 +3,20 @@
 import csv
 import io
 import json
+from collections import defaultdict
 
 import pytest
 from django.test import Client
 
 from estimation import selectors
 from estimation.core.combining import Part, evaluate_together
-from estimation.core.later_runs import evaluate_together_with_later_runs
+from estimation.core.later_runs import evaluate_together_with_later_runs, part_over
 from estimation.core.measures import parse_measure
 from estimation.core.rounds import PairRound
 from estimation.findings import findings
 from estimation.models import Draw, EstimateSet, Round
 from estimation.services import estimates, rounds
+from estimation.services.collections import collection_of
 from judging.errors import UserError
 from judging.models import Campaign, Job
 from tests.estimation.test_corrections import correct, judgment_of_batch
@@ -226,3 +228,102 @@ def test_reports_say_what_counts(campaign: Campaign) -> None:
 
 def _content(name: str) -> str:
     return estimates.files.path_of(name).read_text()
+
+
+# ------------------------------------------------------------- a run came between the rounds
+
+
+def with_a_run_between(campaign: Campaign, *, method: str = "poisson") -> list[Round]:
+    """As `two_rounds`, but the second is from a larger pool."""
+    asked = {"extra_share": 0.0, "method": method}
+    first = evaluation.drawn(campaign, budget=30, batch_size=10, seed="s", **asked)
+    join(campaign, with_news("novel"), "novel.run")
+    chosen = {"budget": 40, "batch_size": 20, "seed": "t", "with_earlier": True}
+    second = evaluation.drawn(campaign, **asked | chosen)
+    assert first.pool_id != second.pool_id
+    evaluation.judge(campaign, 1000, truth=defaultdict(int, evaluation.SMALL.truth))
+    for row in (first, second):
+        row.refresh_from_db()
+        assert row.state == Round.State.COMPLETE
+    return [first, second]
+
+
+@pytest.mark.parametrize("method", ["poisson", "iid"])
+def test_a_round_from_before_a_run_came_counts_as_well(campaign: Campaign, method: str) -> None:
+    rows = with_a_run_between(campaign, method=method)
+    shown = latest(rows[1])
+    assert shown.earlier == {"1": 3}
+    (smaller, _), (pool, _) = (estimates.columns_of(row) for row in rows)
+    first, second = parts_of(rows)
+    over = part_over(first, pool=smaller, joined=pool, like=second.design)
+    inputs = estimates.gather(rows[1])
+    expected = evaluate_together(
+        pool,
+        [over, second],
+        labels=inputs.labels,
+        measures=[parse_measure("DCG@10")],
+        max_grade=campaign.max_grade,
+    )
+    named = zip(pool.runs, expected.results[0].estimate.value.tolist(), strict=True)
+    assert values(shown) == dict(named)
+    assert "novel" in values(shown)
+    drawn = Draw.objects.filter(round__in=rows).values("pair").distinct().count()
+    assert shown.pair_count == expected.judged_pairs == drawn
+
+
+def test_labels_stand_where_their_pairs_are_in_the_larger_pool(campaign: Campaign) -> None:
+    rows = with_a_run_between(campaign)
+    inputs = estimates.gather(rows[1])
+    pool = inputs.pool
+    truth = defaultdict(int, evaluation.SMALL.truth)
+    said = zip(inputs.labels.pair.tolist(), inputs.labels.grade.tolist(), strict=True)
+    for pair, grade in said:
+        assert truth[pool.topics[pool.topic[pair]], pool.docno[pair].decode()] == grade
+
+
+def test_news_of_a_round_over_a_smaller_pool_are_news_of_the_later(campaign: Campaign) -> None:
+    first, second = with_a_run_between(campaign)
+    own = set(second.draws.values_list("pair", flat=True))
+    judgment = next(
+        each
+        for number in (1, 2, 3)
+        if (each := judgment_of_batch(first, number)).assignment.pair_id not in own
+    )
+    before = latest(second).number
+    correct(judgment, 3 - judgment.grade)
+    evaluation.judge(campaign, 0)
+    assert latest(second).number == before + 1
+
+
+def test_the_collection_of_rounds_over_two_pools_gives_their_numbers(campaign: Campaign) -> None:
+    _, second = with_a_run_between(campaign)
+    made = {each.name for each in evaluation.made_reports(second)}
+    assert "collection.zip" in made
+    kept = collection_of(second, latest(second))
+    outcome = estimates.from_scratch(second)
+    assert outcome is not None
+    assert kept.pool_digest == outcome.inputs.pool.digest
+    assert len(kept.labels.pair) == len(outcome.inputs.labels.pair)
+
+
+def test_the_preview_says_which_rounds_count_and_why_others_do_not(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drawn(campaign, seed="a", method="iid")
+    evaluation.drawn(campaign, seed="b", depth=5)
+    evaluation.drawn(campaign, seed="c")
+    join(campaign, with_news("novel"), "novel.run")
+    row = evaluation.drafted(campaign, seed="d", with_earlier=True)
+    assert row.preview["earlier"]["counting"] == [3]
+    left_out = row.preview["earlier"]["left_out"]
+    assert left_out["1"] == "its method is Independent draws with replacement"
+    assert left_out["2"] == "it looked 5 ranks deep, and this one looks 100"
+    said = text(organizer.get(address("round-detail", campaign, 4)))
+    assert "Round 3 counts as well" in said
+    assert "Round 1 does not count: its method is" in said
+    assert "Round 2 does not count: it looked 5 ranks deep" in said
+    alone = evaluation.drafted(campaign, seed="e", with_earlier=True, depth=7)
+    assert alone.preview["earlier"]["counting"] == []
+    said = text(organizer.get(address("round-detail", campaign, 5)))
+    assert "No earlier round counts" in said
+    assert "make them smaller" not in said

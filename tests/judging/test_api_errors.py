@@ -10,6 +10,7 @@ from django.test import Client
 
 from judging.api import campaigns
 from judging.models import Campaign, User
+from judging.services import batches
 from tests.support import factories, rest
 
 pytestmark = pytest.mark.django_db
@@ -257,8 +258,10 @@ def test_who_may_create_campaigns() -> None:
     told(plain.post(CAMPAIGNS, {"name": "x"}), 403, "may_not_create")
 
 
-def test_states_that_forbid(client: rest.RestClient) -> None:
+def test_states_that_forbid(client: rest.RestClient, made: Campaign) -> None:
     told(client.post(f"{TEST}close/"), 409, "wrong_state")
+    told(client.post(f"{TEST}open/"), 409, "nothing_drawn")
+    batches.release([batches.new_batch(made).pk])
     assert client.post(f"{TEST}open/").status_code == 200
     told(client.post(f"{TEST}open/"), 409, "wrong_state")
     told(client.post(f"{TEST}open/", {"x": 1}), 400, "invalid")

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, connections
 
-from judging.models import ApiToken, Assignment, Judgment, Pair, SignInTries, User
+from judging.models import ApiToken, Assignment, Campaign, Judgment, Pair, SignInTries, User
 from judging.services import campaigns, sign_in
 from tests.support import factories, rest
 
@@ -175,7 +175,8 @@ def test_why_there_is_nothing_to_judge() -> None:
         return answer.json()["reason"]
 
     assert reason(anna) == "campaign_not_open"
-    campaigns.open_for_judging(campaign=made, by=made.created_by)
+    Campaign.objects.update(state=Campaign.State.OPEN)
+    made.refresh_from_db()
     assert reason(anna) == "nothing_drawn"
     factories.released_batch(made, ["d1"])
     both = [anna.post(NEXT).json()["assignment"] for _ in range(1)]

@@ -18,7 +18,7 @@ from judging.models import (
     Pair,
 )
 from judging.selectors import current_judgments
-from judging.services import assignments, campaigns, decisions, judgments, known_grades
+from judging.services import assignments, batches, campaigns, decisions, judgments, known_grades
 from judging.services.judgments import Saying
 from judging.signals import batch_completed, judgment_corrected
 from tests.support import factories
@@ -275,6 +275,7 @@ def test_known_grades_judge_the_pairs_they_know_and_no_others() -> None:
 def test_a_campaign_moves_only_along_its_states() -> None:
     campaign = factories.campaign()
     by = campaign.created_by
+    batches.release([batches.new_batch(campaign).pk])
 
     with pytest.raises(UserError):
         campaigns.close(campaign=campaign, by=by)

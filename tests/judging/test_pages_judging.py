@@ -161,6 +161,28 @@ def test_a_skip_needs_a_reason_and_gives_the_pair_to_somebody_else() -> None:
     assert Assignment.objects.filter(assessor=ben, pair=held.pair).exists()
 
 
+@pytest.mark.parametrize("htmx", [True, False])
+def test_later_says_when_the_topic_has_no_other(htmx: bool) -> None:
+    anna = desk("ab", topics=2)
+    anna.look()
+    held = anna.held()
+    headers = {"HX-Request": "true"} if htmx else {}
+    url = anna.url("judge-later", held.pk)
+    said = anna.client.post(url, headers=headers, follow=True).content.decode()
+    assert anna.held().pk != held.pk
+    assert "It is here again" not in said
+    last = anna.held()
+    anna.save(last, 1)
+    anna.look()
+    only = anna.held()
+    assert only.pk == held.pk
+    url = anna.url("judge-later", only.pk)
+    said = anna.client.post(url, headers=headers, follow=True).content.decode()
+    assert anna.held().pk == only.pk
+    assert "It is here again: you have no other of this topic left" in said
+    assert "It is here again" not in text_of(anna.look())
+
+
 def test_later_brings_the_pair_after_the_others_of_its_topic() -> None:
     anna = desk("abc", topics=1)
     anna.look()
@@ -241,10 +263,7 @@ def test_nobody_reaches_the_assignment_of_somebody_else() -> None:
 def test_an_empty_queue_says_why(state: str, words: str) -> None:
     campaign = factories.campaign()
     (anna,) = factories.assessors(campaign, "anna")
-    if state != "draft":
-        campaigns.open_for_judging(campaign=campaign, by=campaign.created_by)
-    if state == "closed":
-        campaigns.close(campaign=campaign, by=campaign.created_by)
+    Campaign.objects.update(state=state)
     assert words in text_of(Desk(campaign, anna).look())
 
 

@@ -20,7 +20,7 @@ from judging.models import (
     Membership,
     User,
 )
-from judging.services import assignments, members
+from judging.services import assignments, batches, members
 from tests.support import factories
 from tests.support.pages import as_role
 
@@ -38,6 +38,8 @@ PAGES = {
     "campaign-settings": ORGANIZING,
     "people": ORGANIZING,
     "decisions": ORGANIZING,
+    "comments": ORGANIZING,
+    "comments-file": ORGANIZING,
     "judge": ASSESSING,
     "own-work": ASSESSING,
 }
@@ -260,6 +262,7 @@ def test_opening_and_closing_tell_when_they_come_too_late() -> None:
     campaign = factories.campaign()
     client = Client()
     client.force_login(campaign.created_by)
+    batches.release([batches.new_batch(campaign).pk])
     opening = reverse("campaign-open", args=[campaign.slug])
     assert client.post(opening).status_code == 302
     refused = client.post(opening)

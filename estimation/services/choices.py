@@ -1,0 +1,42 @@
+"""The design of a drafted round has a name: the digest of all that it follows from.
+
+A preview carries the name of the design that it was worked out for, and so does the button beside
+it. What is drawn is the design of that name or nothing, whatever was typed, uploaded or chosen by
+somebody else in between.
+"""
+
+import hashlib
+import json
+
+from estimation.models import Round
+from judging.errors import UserError
+
+COLUMNS = (
+    "measure", "budget", "batch_size", "goal", "run", "baseline", "reported", "prior", "method",
+    "predictions", "depth", "eps", "rule", "floor", "costs", "cost_table", "interval", "estimator",
+    "with_earlier", "labels", "extra_share", "seed",
+)  # fmt: skip
+"""The choices of a round, as its row has them."""
+BY_KEY = frozenset({"run", "baseline", "predictions", "cost_table"})
+
+
+def digest_of(row: Round) -> str:
+    """The name of the design that the row stands for over the campaign's material as it is now."""
+    campaign = row.campaign
+    content = [
+        {name: getattr(row, f"{name}_id" if name in BY_KEY else name) for name in COLUMNS},
+        [campaign.depth, campaign.max_grade],
+        sorted(campaign.topics.values_list("topic_id", flat=True)),
+        sorted(campaign.runs.values_list("tag", "digest", "file")),
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def require(row: Round, design: str) -> None:
+    """Raises UserError ``design_changed`` (409) unless the row stands for this design."""
+    if digest_of(row) != design:
+        message = (
+            "The round, its topics or its runs have changed meanwhile, so nothing is drawn. Look "
+            "at what it buys now, and draw that."
+        )
+        raise UserError("design_changed", message, status=409, field="design")

@@ -1,0 +1,80 @@
+"""A finished round says what is known, what more would buy, and where to go."""
+
+import numpy as np
+import pytest
+from django.test import Client
+
+from estimation import overview, selectors
+from estimation.findings import what_more_buys
+from estimation.models import Round
+from judging.models import Campaign
+from judging.services import campaigns
+from tests.support import evaluation
+from tests.support.pages import address, text
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def finished(campaign: Campaign) -> Round:
+    evaluation.worker_alive()
+    row = evaluation.drawn(campaign)
+    evaluation.judge(campaign, 1000)
+    row.refresh_from_db()
+    assert row.state == Round.State.COMPLETE
+    return row
+
+
+def undecided(row: Round) -> int:
+    shown = selectors.latest_estimates(row)
+    assert shown is not None
+    pairs = selectors.pairwise(shown, row.measure)
+    return int(np.count_nonzero(np.triu(pairs.verdicts == 0, 1)))
+
+
+def test_home_says_what_is_known_and_what_to_do(finished: Round, organizer: Client) -> None:
+    campaign = finished.campaign
+    assert undecided(finished) > 0
+    answer = organizer.get(address("campaign-home", campaign))
+    said = text(answer)
+    assert "Round 1 is judged: what is known" in said
+    assert f"of {4 * 3 // 2} pairs of runs are decided" in said
+    assert "What more would buy" in said
+    assert "Everything that was asked for is done" not in said
+    page = answer.content.decode()
+    for name, number in (("round-new", ()), ("reports", (1,)), ("live", (1,))):
+        assert f'href="{address(name, campaign, *number)}"' in page
+
+
+def test_a_closed_campaign_keeps_what_is_known_and_asks_for_nothing(
+    finished: Round, organizer: Client
+) -> None:
+    campaigns.close(campaign=finished.campaign, by=finished.campaign.created_by)
+    answer = organizer.get(address("campaign-home", finished.campaign))
+    assert "what is known" in text(answer)
+    assert "Plan a further round" not in text(answer)
+
+
+def test_a_round_that_is_judged_has_no_outcome_yet(judged: Round) -> None:
+    assert overview.outcome(overview.gather(judged.campaign)) is None
+
+
+def test_more_judgments_decide_more_pairs_and_never_more_than_are_open(finished: Round) -> None:
+    shown = selectors.latest_estimates(finished)
+    assert shown is not None
+    table = selectors.ranking_table(finished, finished.measure, shown)
+    assert table is not None
+    pairs = selectors.pairwise(shown, finished.measure)
+    said = what_more_buys(table, pairs)
+    assert said is not None
+    counts = [int(part.split()[0]) for part in said.replace(",", "").split("about ")[1:]]
+    assert 0 <= counts[0] <= counts[1] <= undecided(finished)
+
+
+def test_where_everything_is_judged_more_buys_nothing(campaign: Campaign) -> None:
+    row = evaluation.drawn(campaign, budget=10_000, batch_size=10_000, extra_share=0)
+    evaluation.judge(campaign, 1000)
+    row.refresh_from_db()
+    found = overview.outcome(overview.gather(campaign))
+    assert found is not None
+    assert found.further == ""

@@ -1,0 +1,101 @@
+"""What assessors write beside their answers reaches the organizers."""
+
+import csv
+import io
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from judging.models import Campaign, User
+from judging.services import assignments, judgments
+from tests.support import factories
+from tests.support.pages import text
+
+pytestmark = pytest.mark.django_db
+
+
+def say(campaign: Campaign, by: User, comment: str, grade: int = 1) -> judgments.Assignment:
+    assignment = assignments.claim_next(campaign=campaign, by=by)
+    assert assignment is not None
+    saying = judgments.Saying(grade=grade, key=f"k{assignment.pk}", comment=comment)
+    judgments.record(assignment=assignment, by=by, saying=saying)
+    return assignment
+
+
+@pytest.fixture
+def campaign() -> Campaign:
+    made = factories.campaign(topics=1)
+    factories.released_batch(made, ["d1", "d2", "d3", "d4"])
+    return made
+
+
+@pytest.fixture
+def organizer(campaign: Campaign) -> Client:
+    client = Client()
+    client.force_login(campaign.created_by)
+    return client
+
+
+def address(name: str, campaign: Campaign) -> str:
+    return reverse(name, args=[campaign.slug])
+
+
+def lines(organizer: Client, campaign: Campaign) -> list[dict[str, str]]:
+    answer = organizer.get(address("comments-file", campaign))
+    content = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+    assert answer["Content-Type"].startswith("text/csv")
+    return list(csv.DictReader(io.StringIO(content, newline="")))
+
+
+def test_a_comment_is_on_the_page_and_in_the_file(campaign: Campaign, organizer: Client) -> None:
+    (anna,) = factories.assessors(campaign, "anna")
+    held = say(campaign, anna, "The scan is <b>unreadable</b>.")
+    say(campaign, anna, "")
+    answer = organizer.get(address("comments", campaign))
+    assert "The scan is &lt;b&gt;unreadable&lt;/b&gt;." in answer.content.decode()
+    assert held.pair.docno in text(answer)
+    (line,) = lines(organizer, campaign)
+    assert line["comment"] == "The scan is <b>unreadable</b>."
+    assert (line["topic"], line["docno"]) == ("t1", held.pair.docno)
+    assert (line["assessor"], line["grade"], line["revision"]) == ("anna", "1", "1")
+
+
+def test_a_correction_replaces_what_was_said(campaign: Campaign, organizer: Client) -> None:
+    (anna,) = factories.assessors(campaign, "anna")
+    held = say(campaign, anna, "too hasty")
+    saying = judgments.Saying(grade=2, key="again", comment="second thoughts")
+    judgments.correct(assignment=held, by=anna, saying=saying, revision=1)
+    said = text(organizer.get(address("comments", campaign)))
+    assert "second thoughts" in said
+    assert "too hasty" not in said
+
+
+def test_formulas_of_strangers_stay_text(campaign: Campaign, organizer: Client) -> None:
+    (anna,) = factories.assessors(campaign, "anna")
+    say(campaign, anna, '=HYPERLINK("http://evil.example")')
+    (line,) = lines(organizer, campaign)
+    assert line["comment"].startswith("'=")
+
+
+def test_comments_of_other_campaigns_stay_there(campaign: Campaign, organizer: Client) -> None:
+    other = factories.campaign(slug="other", topics=1)
+    factories.released_batch(other, ["x1"])
+    (ben,) = factories.assessors(other, "ben")
+    say(other, ben, "not for you")
+    assert "not for you" not in text(organizer.get(address("comments", campaign)))
+    assert lines(organizer, campaign) == []
+
+
+def test_an_empty_page_says_where_comments_come_from(campaign: Campaign, organizer: Client) -> None:
+    assert "No comments yet" in text(organizer.get(address("comments", campaign)))
+
+
+def test_the_queries_do_not_grow_with_the_comments(
+    campaign: Campaign, organizer: Client, django_assert_max_num_queries: object
+) -> None:
+    (anna,) = factories.assessors(campaign, "anna")
+    for number in range(4):
+        say(campaign, anna, f"comment {number}")
+    with django_assert_max_num_queries(12):  # type: ignore[operator]
+        assert "comment 3" in text(organizer.get(address("comments", campaign)))
