@@ -130,7 +130,9 @@ def refusal(data: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> str:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_signal_leaves_nothing_behind(up: Up, number: signal.Signals) -> None:
     children = up.children()
-    assert len(children) >= 4  # gunicorn and its worker, celery and its pool
+    assert len(children) >= 5  # the web server, and two workers of celery with their pools
+    served = [up.child("--queues celery"), up.child("--queues uploads,celery")]
+    assert served[0].pid != served[1].pid
     asked = time.monotonic()
     up.process.send_signal(number)
     assert up.process.wait(STOP_SECONDS + 20) == 0

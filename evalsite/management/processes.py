@@ -18,6 +18,7 @@ from pathlib import Path
 
 WEB_THREADS = 8
 WORKER_PROCESSES = 2
+READER_PROCESSES = 1
 GRACE_SECONDS = 6
 PR_SET_PDEATHSIG = 1
 
@@ -34,11 +35,15 @@ def web_command(bind: str, *, threads: int = WEB_THREADS) -> list[str]:
     ]
 
 
-def worker_command(*, processes: int = WORKER_PROCESSES, name: str = "evalsite") -> list[str]:
+def worker_command(
+    *, processes: int = WORKER_PROCESSES, name: str = "evalsite", queues: Sequence[str] = ()
+) -> list[str]:
+    """A Celery worker that takes from the queues, or from all."""
     return [
         *(sys.executable, "-m", "celery", "-A", "evalsite", "worker", "--pool", "prefork"),
         *("--concurrency", str(processes), "--loglevel", "WARNING", "--hostname", f"{name}@%h"),
         *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+        *(["--queues", ",".join(queues)] if queues else []),
     ]
 
 

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from judging import selectors
 from judging.api.base import MEMBER, ORGANIZER, CampaignView, FilesBody, page
-from judging.api.fields import Body, Text, checked
+from judging.api.fields import Body, NoBody, Text, checked
 from judging.api.pagination import PAGE_PARAMETERS, Pages, page_shape
 from judging.api.serializers import DocumentDetailRow, DocumentRow, TopicRow, UploadRow
 from judging.errors import UserError
@@ -155,6 +155,18 @@ class UploadDetail(CampaignView):
         """Remove an upload and all it brought, while nothing rests on it."""
         uploads.remove(upload=_upload(self.campaign, upload), by=self.user)
         return Response(status=204)
+
+
+class CancelUpload(CampaignView):
+    section = "Material"
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=None, responses=UploadRow)
+    def post(self, request: Request, slug: str, upload: int) -> Response:
+        """End the reading of an upload; 409 when it has been read already."""
+        checked(NoBody, request.data)
+        uploads.cancel(upload=_upload(self.campaign, upload), by=self.user)
+        return Response(_shown([_upload(self.campaign, upload)])[0])
 
 
 def _upload(campaign: Campaign, pk: int) -> Upload:

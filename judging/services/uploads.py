@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from django.conf import settings
 from django.core.files.base import File
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import ProtectedError
 from django.db.models.functions import Now
 
@@ -21,13 +21,16 @@ from judging.errors import UserError
 from judging.formats.guess import guess_kind
 from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
-from judging.models import Campaign, Job, Upload, User
+from judging.models import Campaign, Document, Job, Upload, User
 from judging.services import audit, jobs
+from judging.services.bounds import Bounds, OutOfBounds, Unwanted, kept
 
 CHUNK = 1000
 HEAD_BYTES = 65536
 SAY_THE_KIND = "say whether this holds topics, documents, a run, qrels or predicted grades."
+SPLIT_IT = "split it into several, or ask the administrator for a higher limit."
 MAX_NAME = 255
+WAITING = (Upload.State.STORED, Upload.State.READING)
 
 
 @dataclass
@@ -135,34 +138,100 @@ def _sha256(file: "File[bytes]") -> str:
 def read(job: jobs.Running) -> None:
     """The job: reads one upload and accepts or rejects it. Safe to run again at any point."""
     upload = Upload.objects.select_related("campaign").filter(pk=job.target).first()
-    if upload is None or upload.state not in (Upload.State.STORED, Upload.State.READING):
+    if upload is None:
         return
-    Upload.objects.filter(pk=upload.pk).update(state=Upload.State.READING)
+    waiting = Upload.objects.filter(pk=upload.pk, state__in=WAITING)
+    if not waiting.update(state=Upload.State.READING):
+        return
     reading = Reading(upload, upload.campaign, job, Problems(upload.name))
-    load: Load | None = None
-    with suppress(UnreadableError):  # it stands among the problems
-        load = _loaders[upload.kind](reading)
-    if reading.problems.ok and load is not None and not upload.check_only:
-        try:
-            with transaction.atomic():
-                job.fence()
-                load()
-                _conclude(reading, Upload.State.ACCEPTED)
-            return
-        except IntegrityError:
-            message = "Another upload has brought the same ids meanwhile."
-            reading.problems.error(None, "", message)
+    try:
+        with kept(_bounds(), unwanted=job.lost.is_set):
+            accepted = _load(reading)
+    except OutOfBounds as stopped:
+        accepted = False
+        reading.problems.error(None, "", f"Reading this file {stopped}: {SPLIT_IT}")
+        _begin_anew()
+    except Unwanted:
+        _begin_anew()
+        raise jobs.LeaseLost(f"upload {upload.pk}") from None
+    if accepted:
+        return
     checked = Upload.State.CHECKED if reading.problems.ok else Upload.State.REJECTED
     with transaction.atomic():
         job.fence()
-        _conclude(reading, checked)
+        if _conclude(reading, checked):
+            _drop_staged(upload)
 
 
-def _conclude(reading: Reading, state: Upload.State) -> None:
+def _begin_anew() -> None:
+    """Whoever was stopped may have been in the middle of a statement."""
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def _bounds() -> Bounds:
+    return Bounds(
+        cpu_seconds=settings.UPLOAD_CPU_SECONDS,
+        seconds=settings.UPLOAD_SECONDS,
+        memory_bytes=settings.UPLOAD_MEMORY_BYTES,
+    )
+
+
+def _load(reading: Reading) -> bool:
+    """Goes over the file, and takes in what it holds if it is good and shall be: is it so?"""
+    upload = reading.upload
+    load: Load | None = None
+    with suppress(UnreadableError):  # it stands among the problems
+        load = _loaders[upload.kind](reading)
+    if load is None or not reading.problems.ok or upload.check_only:
+        return False
+    try:
+        with transaction.atomic():
+            reading.job.fence()
+            load()
+            _conclude(reading, Upload.State.ACCEPTED)
+    except IntegrityError:
+        reading.problems.error(None, "", "Another upload has brought the same ids meanwhile.")
+        return False
+    return True
+
+
+def _drop_staged(upload: Upload) -> None:
+    """Staged rows would keep their ids from the next upload."""
+    Document.objects.filter(upload=upload).delete()
+
+
+def cancel(*, upload: Upload, by: User) -> None:
+    """Ends the reading of an upload, or keeps it from beginning; its worker stops within seconds.
+
+    Raises UserError ``not_reading`` (409) when it was read meanwhile. The job is locked first, as
+    whoever concludes the reading does: either way, one of the two is told the truth.
+    """
+    problems = Problems(upload.name)
+    problems.error(None, "", f"{by.get_username()} cancelled the reading of this file.")
+    with transaction.atomic():
+        jobs.withdraw("upload", upload.pk)
+        waiting = Upload.objects.filter(pk=upload.pk, state__in=WAITING)
+        cancelled = waiting.update(
+            state=Upload.State.REJECTED, finished=Now(), **problems.as_dict()
+        )
+        if not cancelled:
+            message = f"{upload.name} has been read already."
+            raise UserError("not_reading", message, status=409)
+        _drop_staged(upload)
+        audit.record(
+            "cancel upload", by=by, campaign=upload.campaign_id, target=upload, file=upload.name
+        )
+
+
+def _conclude(reading: Reading, state: Upload.State) -> bool:
+    """False where it is concluded already: a bound may be hit just after the file was taken in."""
     upload, found = reading.upload, reading.problems.as_dict()
-    Upload.objects.filter(pk=upload.pk).update(
+    concluded = Upload.objects.filter(pk=upload.pk, state=Upload.State.READING).update(
         state=state, summary=reading.summary, finished=Now(), **found
     )
+    if not concluded:
+        return False
     audit.record(
         f"upload {state}",
         by=upload.created_by,
@@ -170,6 +239,7 @@ def _conclude(reading: Reading, state: Upload.State) -> None:
         target=upload,
         errors=found["error_count"],
     )
+    return True
 
 
 def remove(*, upload: Upload, by: User) -> None:
@@ -195,7 +265,9 @@ def remove(*, upload: Upload, by: User) -> None:
 def _refuse_if_used(upload: Upload) -> None:
     failed = Job.objects.filter(kind="upload", target=upload.pk, state=Job.State.FAILED)
     if upload.state == Upload.State.READING and not failed.exists():
-        raise UserError("in_use", "This file is being read. Wait until it is done.", status=409)
+        raise UserError(
+            "in_use", "This file is being read. Wait, or cancel that first.", status=409
+        )
     drawn = upload.campaign.batches.exists()
     if upload.state == Upload.State.ACCEPTED and upload.is_sampled and drawn:
         message = "A round has been drawn from this material; it can no longer be removed."
