@@ -18,7 +18,7 @@ from django.db.models import ProtectedError
 from django.db.models.functions import Now
 
 from judging.errors import UserError
-from judging.formats.guess import guess_kind
+from judging.formats.guess import guess_kind, unknown_kind
 from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
 from judging.models import Campaign, Document, Job, Upload, User
@@ -27,7 +27,6 @@ from judging.services.bounds import Bounds, OutOfBounds, Unwanted, kept
 
 CHUNK = 1000
 HEAD_BYTES = 65536
-SAY_THE_KIND = "say whether this holds topics, documents, a run, qrels or predicted grades."
 SPLIT_IT = "split it into several, or ask the administrator for a higher limit."
 MAX_NAME = 255
 WAITING = (Upload.State.STORED, Upload.State.READING)
@@ -123,7 +122,7 @@ def _shown(name: str) -> str:
 def _guess(name: str, head: bytes) -> str:
     guess = guess_kind(name, head)
     if guess is None:
-        raise UserError("kind_unknown", f"{_shown(name)}: {SAY_THE_KIND}", field="kind")
+        raise UserError("kind_unknown", unknown_kind(_shown(name), head), field="kind")
     return guess.kind
 
 
