@@ -4,6 +4,7 @@ import contextlib
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,8 +119,14 @@ def test_who_waits_when_the_server_stops_is_answered(serve: Serve) -> None:
     assert web.process.wait(20) == 0
 
 
+def rude_command(bind: str) -> list[str]:
+    """The same server, but it closes its listener without a look at who waits there."""
+    code = "from evalsite import server as s; s.Server._accept_waiting = lambda self: None"
+    return [sys.executable, "-c", f"{code}; s.main([{bind!r}])"]
+
+
 def test_a_server_that_turns_away_who_waits_is_found_out(serve: Serve) -> None:
-    assert answered_at_the_end(serve(gunicorn_command)) < 5
+    assert answered_at_the_end(serve(rude_command)) < 5
 
 
 def test_an_announced_body_that_is_too_long_is_refused_before_it_comes(serve: Serve) -> None:
