@@ -10,6 +10,8 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import worker_process_init, worker_ready, worker_shutting_down
+from django.conf import settings
+from kombu.entity import Exchange, Queue
 
 from evalsite import broker
 
@@ -18,6 +20,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
 broker.install()
 app = Celery("evalsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")
+app.conf.task_queues = [
+    Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
+    for name in (settings.CELERY_TASK_DEFAULT_QUEUE, settings.UPLOAD_QUEUE)
+]
 app.autodiscover_tasks()
 
 

@@ -108,6 +108,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "evalsite.middleware.BodyLimitMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -179,6 +180,10 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_TASK_TIME_LIMIT = env.int("JOB_TIME_LIMIT_SECONDS", default=3600)
 CELERY_TIMEZONE = "UTC"
+# Uploads are read from a queue of their own, so that workers can be kept free of them.
+CELERY_TASK_DEFAULT_QUEUE = "celery"
+UPLOAD_QUEUE = "uploads"
+JOB_QUEUES = {"upload": UPLOAD_QUEUE}
 JOB_LEASE_SECONDS = env.int("JOB_LEASE_SECONDS", default=20)
 SWEEP_SECONDS = env.float("SWEEP_SECONDS", default=3.0)
 WORKER_SILENT_SECONDS = env.int("WORKER_SILENT_SECONDS", default=30)
@@ -196,6 +201,9 @@ FILE_UPLOAD_PERMISSIONS = 0o600
 UPLOAD_MAX_BYTES = env.int("UPLOAD_MAX_MB", default=1024) * 2**20
 UPLOAD_MAX_UNPACKED_BYTES = env.int("UPLOAD_MAX_UNPACKED_MB", default=8192) * 2**20
 MIN_FREE_BYTES = env.int("MIN_FREE_MB", default=100) * 2**20
+UPLOAD_CPU_SECONDS = env.float("UPLOAD_CPU_SECONDS", default=900)
+UPLOAD_SECONDS = env.float("UPLOAD_SECONDS", default=1800)
+UPLOAD_MEMORY_BYTES = env.int("UPLOAD_MEMORY_MB", default=2048) * 2**20
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 DATA_UPLOAD_MAX_NUMBER_FILES = 1000
 

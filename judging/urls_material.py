@@ -13,6 +13,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
         material.upload_remove,
         name="upload-remove",
     ),
+    path(
+        "c/<slug:slug>/material/files/<int:pk>/cancel/",
+        material.upload_cancel,
+        name="upload-cancel",
+    ),
     path("c/<slug:slug>/material/topics/", material.topic_list, name="topic-list"),
     path("c/<slug:slug>/material/documents/", material.document_list, name="document-list"),
     path(

@@ -127,7 +127,9 @@ def refusal(data: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> str:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_signal_leaves_nothing_behind(up: Up, number: signal.Signals) -> None:
     children = up.children()
-    assert len(children) >= 4  # gunicorn and its worker, celery and its pool
+    assert len(children) >= 5  # the web server, and two workers of celery with their pools
+    served = [up.child("--queues celery"), up.child("--queues uploads,celery")]
+    assert served[0].pid != served[1].pid
     up.process.send_signal(number)
     assert up.process.wait(STOP_SECONDS) == 0
     assert none_left(children)
@@ -181,7 +183,7 @@ def test_a_request_in_flight_is_answered_before_the_end(up: Up) -> None:
     assert up.process.wait(STOP_SECONDS) == 0
 
 
-@pytest.mark.parametrize("words", ["celery", "gunicorn"])
+@pytest.mark.parametrize("words", ["celery", "evalsite.server"])
 def test_a_killed_child_is_started_again(up: Up, words: str) -> None:
     before = up.child(words)
     before.kill()

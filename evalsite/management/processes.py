@@ -18,12 +18,18 @@ from pathlib import Path
 
 WEB_THREADS = 8
 WORKER_PROCESSES = 2
+READER_PROCESSES = 1
 GRACE_SECONDS = 6
 PR_SET_PDEATHSIG = 1
 
 
 def web_command(bind: str, *, threads: int = WEB_THREADS) -> list[str]:
-    """gunicorn on ``host:port`` or ``fd://N``."""
+    """The embedded server on ``host:port`` or ``fd://N``; it takes whole requests only."""
+    return [sys.executable, "-m", "evalsite.server", bind, "--threads", str(threads)]
+
+
+def gunicorn_command(bind: str, *, threads: int = WEB_THREADS) -> list[str]:
+    """The server of production, which a proxy that buffers requests stands before."""
     shared_memory = Path("/dev/shm")  # noqa: S108  (gunicorn's heartbeat must not wait for a disk)
     usable = os.access(shared_memory, os.W_OK | os.X_OK)
     return [
@@ -34,11 +40,15 @@ def web_command(bind: str, *, threads: int = WEB_THREADS) -> list[str]:
     ]
 
 
-def worker_command(*, processes: int = WORKER_PROCESSES, name: str = "evalsite") -> list[str]:
+def worker_command(
+    *, processes: int = WORKER_PROCESSES, name: str = "evalsite", queues: Sequence[str] = ()
+) -> list[str]:
+    """A Celery worker that takes from the queues, or from all."""
     return [
         *(sys.executable, "-m", "celery", "-A", "evalsite", "worker", "--pool", "prefork"),
         *("--concurrency", str(processes), "--loglevel", "WARNING", "--hostname", f"{name}@%h"),
         *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+        *(["--queues", ",".join(queues)] if queues else []),
     ]
 
 

@@ -15,11 +15,11 @@ from rest_framework.response import Response
 
 from judging import selectors
 from judging.api.base import MEMBER, ORGANIZER, CampaignView, FilesBody, page
-from judging.api.fields import Body, Text, checked
+from judging.api.fields import Body, NoBody, Text, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.api.serializers import DocumentDetailRow, DocumentRow, TopicRow, UploadRow
 from judging.errors import UserError
-from judging.formats.guess import guess_kind
+from judging.formats.guess import guess_kind, unknown_kind
 from judging.models import Campaign, Document, Job, Topic, Upload
 from judging.services import uploads
 
@@ -160,6 +160,18 @@ class UploadDetail(CampaignView):
         return Response(status=204)
 
 
+class CancelUpload(CampaignView):
+    section = "Material"
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=None, responses=UploadRow)
+    def post(self, request: Request, slug: str, upload: int) -> Response:
+        """End the reading of an upload; 409 when it has been read already."""
+        checked(NoBody, request.data)
+        uploads.cancel(upload=_upload(self.campaign, upload), by=self.user)
+        return Response(_shown([_upload(self.campaign, upload)])[0])
+
+
 def _upload(campaign: Campaign, pk: int) -> Upload:
     return get_object_or_404(campaign.uploads.select_related("created_by", "campaign"), pk=pk)
 
@@ -176,24 +188,28 @@ def _kinds(files: "list[UploadedFile[bytes]]", kind: str | None) -> list[str]:
     large = [file for file in files if (file.size or 0) > settings.UPLOAD_MAX_BYTES]
     if large:
         limit = f"Expected at most {settings.UPLOAD_MAX_BYTES // 2**20} MB."
-        raise _refused("too_large", "A file is too large.", large, limit, 413)
+        raise _refused("too_large", "A file is too large.", [(f, limit) for f in large], 413)
     kinds = [kind or _guess(file) for file in files]
     unknown = [file for file, found in zip(files, kinds, strict=True) if not found]
     if unknown:
-        expected = uploads.SAY_THE_KIND.capitalize()
-        raise _refused("kind_unknown", "It is not clear what a file is.", unknown, expected, 400)
+        told = [(file, unknown_kind(file.name or "", _head(file))) for file in unknown]
+        raise _refused("kind_unknown", "It is not clear what a file is.", told, 400)
     return kinds
 
 
 def _guess(file: "UploadedFile[bytes]") -> str:
-    head = file.read(uploads.HEAD_BYTES)
-    file.seek(0)
-    guess = guess_kind(file.name or "", head)
+    guess = guess_kind(file.name or "", _head(file))
     return guess.kind if guess else ""
 
 
+def _head(file: "UploadedFile[bytes]") -> bytes:
+    head: bytes = file.read(uploads.HEAD_BYTES)
+    file.seek(0)
+    return head
+
+
 def _refused(
-    code: str, message: str, files: "list[UploadedFile[bytes]]", each: str, status: int
+    code: str, message: str, told: "list[tuple[UploadedFile[bytes], str]]", status: int
 ) -> UserError:
-    rows = [{"file": file.name, "field": "files", "message": each} for file in files]
+    rows = [{"file": file.name, "field": "files", "message": each} for file, each in told]
     return UserError(code, message, status=status, data={"errors": rows})

@@ -22,6 +22,7 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("documents/<int:document>/", material.DocumentDetail.as_view(), name="api-document"),
     path("uploads/", material.Uploads.as_view(), name="api-uploads"),
     path("uploads/<int:upload>/", material.UploadDetail.as_view(), name="api-upload"),
+    path("uploads/<int:upload>/cancel/", material.CancelUpload.as_view(), name="api-upload-cancel"),
     path("assignments/", assessing.Assignments.as_view(), name="api-assignments"),
     path("assignments/next/", assessing.NextAssignment.as_view(), name="api-next"),
     path("assignments/<int:assignment>/skip/", assessing.SkipAssignment.as_view(), name="api-skip"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judging.formats.lines import file_head
+from judging.formats.magic import foreign
 
 Kind = Literal["topics", "documents", "run", "qrels", "predictions"]
 Format = Literal["trec", "tsv", "jsonl"]
@@ -35,9 +36,12 @@ class Guess:
 def guess_kind(name: str, head: bytes) -> Guess | None:
     """Guess kind and format of a file from its first bytes (64 KiB is good; plain or gzip).
 
-    Returns None when nothing fits; the reader of the kind the user then names says why.
+    Returns None when nothing fits, or more than one kind; `unknown_kind` then says what is seen.
     """
-    text = file_head(head).decode(errors="replace")
+    inside = file_head(head)
+    if foreign(inside) is not None:
+        return None
+    text = inside.decode(errors="replace")
     lines = [line for line in text.split("\n")[: 10 * _LINES] if line.strip()]
     if not lines:
         return None
@@ -49,6 +53,36 @@ def guess_kind(name: str, head: bytes) -> Guess | None:
     if len(lines) > 1 and not text.endswith("\n"):
         lines.pop()  # probably cut off in the middle
     return _guess_columns([line.rstrip("\r") for line in lines[:_LINES]])
+
+
+SAY_WHICH = "say whether this holds topics, documents, a run, qrels or predicted grades"
+
+
+def unknown_kind(name: str, head: bytes) -> str:
+    """Say of a file that `guess_kind` does not know what it looks like, and what to do."""
+    inside = file_head(head)
+    other = foreign(inside)
+    if other is not None:
+        return f"{name} is {other.name}: {other.advice}."
+    lines = [line for line in inside.decode(errors="replace").split("\n") if line.strip()]
+    if not lines:
+        return f"{name} is empty, or no sound gzip file: look whether it was written completely."
+    rows = [line.split() for line in lines[: _LINES - 1]]
+    if _is_ambiguous(rows):
+        return (
+            f"{name} has three columns with whole numbers: choose predicted grades if they are"
+            " those; judgments (qrels) have four columns, topic 0 docno grade."
+        )
+    if lines[0].lstrip().startswith("["):
+        return f"{name} begins as a JSON array: write one object per line instead (JSON lines)."
+    if len(lines[0].split(",")) > 2 and "\t" not in lines[0]:
+        return f"{name} has commas between its columns: write tabs or spaces instead."
+    return f"{name}: {SAY_WHICH}."
+
+
+def _is_ambiguous(rows: list[list[str]]) -> bool:
+    """Tell whether these may be predicted grades as well as judgments without their 0."""
+    return all(len(row) == 3 and _NUMBER.fullmatch(row[2]) for row in rows)
 
 
 def _guess_markup(text: str) -> Guess | None:
@@ -71,6 +105,8 @@ def _guess_columns(lines: list[str]) -> Guess | None:
     rows = [line.split() for line in lines]
     if [cell.lower() for cell in rows[0]] == _COST_HEADER:
         return Guess("predictions", "trec")
+    if _is_ambiguous(rows) and any(map(_is_prediction, lines)):
+        return None
     if 2 * sum(map(_is_prediction, lines)) > len(lines):
         return Guess("predictions", "trec")
     if all(len(row) == 6 and _is_number(row[4]) for row in rows):

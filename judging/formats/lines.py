@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from judging.formats.magic import foreign
 from judging.formats.problems import CONTROLS, Problems
 
 MEBIBYTE = 1 << 20
@@ -16,17 +17,6 @@ BOM = b"\xef\xbb\xbf"
 
 _RATIO_FREE = 16 * MEBIBYTE  # small files may compress as well as they like
 _MAX_MEMBERS = 100_000  # bgzip makes one member per 64 KiB; each costs time even when empty
-_OTHER_KINDS = (
-    (GZIP_MAGIC, "gzip inside gzip"),
-    (b"PK\x03\x04", "a zip archive"),
-    (b"\xfd7zXZ\x00", "an xz archive"),
-    (b"BZh", "a bzip2 archive"),
-    (b"\x28\xb5\x2f\xfd", "a Zstandard archive"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
-    (b"%PDF-", "a PDF document"),
-    (b"\xff\xfe", "UTF-16 text"),
-    (b"\xfe\xff", "UTF-16 text"),
-)
 _LINE_CONTROLS = re.compile(r"\r|" + CONTROLS.pattern)
 
 
@@ -165,9 +155,10 @@ def _blocks(file: BinaryFile, limits: Limits) -> Iterator[bytes]:
 
 
 def _refuse_other_kinds(block: bytes) -> None:
-    for magic, kind in _OTHER_KINDS:
-        if block.startswith(magic):
-            raise _BrokenError(f"expected UTF-8 text, plain or gzip, found {kind}")
+    other = foreign(block)
+    if other is not None:
+        found = f"expected UTF-8 text, plain or gzip, found {other.name}"
+        raise _BrokenError(f"{found}: {other.advice}")
 
 
 def _plain(head: bytes, file: BinaryFile) -> Iterator[bytes]:

@@ -5,8 +5,11 @@ All searches are linear in the length of the record, whatever it holds.
 
 import html
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 
 from judging.formats.problems import Problems
 
@@ -16,21 +19,31 @@ _REFERENCE = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#[xX][0-9A-F
 
 @dataclass
 class Block:
-    """The inside of one record: its lines, each with its number; `line` is the opening tag's."""
+    """The inside of one record: its lines, each with its number; `line` is the opening tag's.
+
+    `body` and `line_at` are for a record that is whole: they keep what they have worked out.
+    """
 
     line: int
     numbers: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     size: int = 0
 
-    @property
+    @cached_property
     def body(self) -> str:
         """The lines as one text."""
         return "\n".join(self.texts)
 
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each line begins in `body`, and one place behind the last."""
+        return list(accumulate((len(text) + 1 for text in self.texts), initial=0))
+
     def line_at(self, position: int) -> int:
         """Return the number of the line that holds a position of `body`."""
-        return self.numbers[self.body.count("\n", 0, position)] if self.numbers else self.line
+        if not self.numbers:
+            return self.line
+        return self.numbers[bisect_right(self._starts, position, hi=len(self.numbers)) - 1]
 
 
 class BlockReader:

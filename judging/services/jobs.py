@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from celery import current_app
@@ -55,6 +55,8 @@ class Running:
     token: str
     generation: int
     data: dict[str, Any]
+    lost: threading.Event = field(default_factory=threading.Event, compare=False)
+    """Set once it is known that the lease is gone, so that work can stop before its next write."""
 
     def report(self, progress: float, note: str = "") -> None:
         """Shows how far the work is (a share between 0 and 1); not inside a transaction."""
@@ -127,7 +129,7 @@ def request(
             if job is None:
                 raise
     job_id = job.pk
-    transaction.on_commit(lambda: hint(job_id), robust=True)
+    transaction.on_commit(lambda: hint(job_id, kind), robust=True)
     return job
 
 
@@ -148,8 +150,10 @@ def _renew(kind: str, target: int, data: dict[str, Any]) -> Job | None:
 _broker_pause_until = 0.0
 
 
-def hint(job_id: int) -> bool:
+def hint(job_id: int, kind: str) -> bool:
     """Wakes a worker for the job; after a failure the broker is left alone for a while.
+
+    Kinds of a queue of their own (settings.JOB_QUEUES) are taken by the workers that serve it.
 
     Never raises: a hint is a convenience, and a committed judgment must not become an error page.
     """
@@ -157,7 +161,10 @@ def hint(job_id: int) -> bool:
     if time.monotonic() < _broker_pause_until:
         return False
     try:
-        current_app.send_task("judging.tasks.run_job", args=[job_id], ignore_result=True)
+        queue = settings.JOB_QUEUES.get(kind, settings.CELERY_TASK_DEFAULT_QUEUE)
+        current_app.send_task(
+            "judging.tasks.run_job", args=[job_id], queue=queue, ignore_result=True
+        )
     except Exception as error:
         _broker_pause_until = time.monotonic() + BROKER_PAUSE_SECONDS
         log.warning("the broker does not take messages (%s); workers will find the work", error)
@@ -186,7 +193,14 @@ def wake_due() -> int:
             log.exception("job %s could not be given up", job_id)
     lately = Q(hinted__gte=seconds_from_now(-HINT_AGAIN_SECONDS))
     waiting = Job.objects.filter(due()).exclude(lately & Q(hinted__gte=F("due")))
-    return sum(hint(job_id) for job_id in waiting.order_by("pk").values_list("pk", flat=True)[:500])
+    return sum(hint(*job) for job in waiting.order_by("pk").values_list("pk", "kind")[:500])
+
+
+def withdraw(kind: str, target: int) -> None:
+    """Takes back what was asked for; a worker that is at it writes nothing more, and stops."""
+    Job.objects.filter(kind=kind, target=target).update(
+        state=Job.State.DONE, done=F("requested"), token="", finished=Now()
+    )
 
 
 def run(job_id: int) -> None:
@@ -251,6 +265,7 @@ def _kept_alive(running: Running) -> Iterator[None]:
             try:
                 running.prolong()
             except LeaseLost:
+                running.lost.set()
                 return
             except Exception:
                 log.warning("could not prolong the lease of job %s", running.id, exc_info=True)
@@ -277,7 +292,7 @@ def _finish(running: Running) -> None:
         finished=Now(),
     )
     if Job.objects.filter(pk=running.id, state=Job.State.QUEUED).exists():
-        hint(running.id)
+        hint(running.id, running.kind)
 
 
 def _requeue(running: Running, seconds: float, **values: object) -> None:
@@ -299,7 +314,7 @@ def _fail(running: Running, message: str) -> None:
         mine.update(
             state=Job.State.QUEUED, done=running.generation, token="", attempts=0, due=Now()
         )
-        transaction.on_commit(lambda: hint(running.id), robust=True)
+        transaction.on_commit(lambda: hint(job.pk, job.kind), robust=True)
 
 
 def _conclude_failed(job: Job, message: str) -> None:
@@ -329,7 +344,7 @@ def retry(job: Job) -> None:
     if not again:
         message = "This work has not failed: it is done, or on its way."
         raise UserError("not_failed", message, status=409)
-    transaction.on_commit(lambda: hint(job.pk), robust=True)
+    transaction.on_commit(lambda: hint(job.pk, job.kind), robust=True)
 
 
 def _retry_or_fail(running: Running, message: str) -> None:

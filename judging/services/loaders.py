@@ -1,20 +1,26 @@
 """Loaders of topics, documents and qrels (see judging.services.uploads)."""
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from django.db import IntegrityError, transaction
 
 from judging.formats.documents import Document as DocumentRecord
 from judging.formats.documents import read_documents
+from judging.formats.lines import MEBIBYTE
 from judging.formats.qrels import read_qrels
+from judging.formats.topics import Topic as TopicRecord
 from judging.formats.topics import read_topics
 from judging.models import Document, KnownGrade, Topic, Upload
 from judging.services import jobs
 from judging.services.uploads import Load, Reading, loads
 
 CHUNK = 1000
+CHUNK_CHARACTERS = 4 * MEBIBYTE
+MAX_TOPICS_BYTES = 256 * MEBIBYTE
+"""Topics are taken in by one transaction, which keeps other writers of SQLite waiting."""
+
 T = TypeVar("T")
 
 
@@ -35,29 +41,44 @@ def topic_ids(reading: Reading) -> dict[str, int]:
 
 @loads(Upload.Kind.TOPICS)
 def load_topics(reading: Reading) -> Load:
+    """The file is read twice, once to check it and once to take it in: no topic stays in memory."""
     known = set(reading.campaign.topics.values_list("topic_id", flat=True))
-    topics: list[Topic] = []
+    count = 0
+    for record in _topic_records(reading):
+        count += 1
+        if record.topic_id in known:
+            message = "This topic is in the campaign already."
+            reading.problems.error(record.line, "topic", message)
+    reading.summary = {"topics": count}
+    return lambda: _create_topics(reading.quietly())
+
+
+def _topic_records(reading: Reading) -> Iterator[TopicRecord]:
+    most = min(reading.limits.max_bytes, MAX_TOPICS_BYTES)
     with reading.open() as file:
-        for record in read_topics(file, reading.problems, limits=reading.limits):
-            if record.topic_id in known:
-                message = "This topic is in the campaign already."
-                reading.problems.error(record.line, "topic", message)
-            topics.append(
-                Topic(
-                    campaign=reading.campaign,
-                    upload=reading.upload,
-                    topic_id=record.topic_id,
-                    title=record.title,
-                    description=record.description,
-                    narrative=record.narrative,
-                )
-            )
-    reading.summary = {"topics": len(topics)}
-    return lambda: _create(Topic, topics)
+        limits = replace(reading.limits, max_bytes=most)
+        yield from read_topics(file, reading.problems, limits=limits)
 
 
-def _create(model: type[Topic] | type[KnownGrade], rows: list[Topic] | list[KnownGrade]) -> None:
-    model._default_manager.bulk_create(rows, batch_size=CHUNK)  # type: ignore[arg-type]
+def _topics(reading: Reading) -> Iterator[Topic]:
+    for record in _topic_records(reading):
+        yield Topic(
+            campaign=reading.campaign,
+            upload=reading.upload,
+            topic_id=record.topic_id,
+            title=record.title,
+            description=record.description,
+            narrative=record.narrative,
+        )
+
+
+def _create_topics(reading: Reading) -> None:
+    for chunk in _chunks(_topics(reading), _topic_size):
+        Topic.objects.bulk_create(chunk)
+
+
+def _topic_size(row: Topic) -> int:
+    return len(row.title) + len(row.description) + len(row.narrative)
 
 
 @loads(Upload.Kind.DOCUMENTS)
@@ -83,10 +104,12 @@ def load_documents(reading: Reading) -> Load:
 def _stage(reading: Reading) -> None:
     silent = reading.quietly()
     try:
-        for chunk in _chunks(_documents(silent, share=0.5, start=0.5)):
+        records = _documents(silent, share=0.5, start=0.5)
+        rows = (_row(reading, record) for record in records)
+        for chunk in _chunks(rows, lambda row: len(row.title) + len(row.text)):
             with transaction.atomic():
                 reading.job.fence()
-                Document.objects.bulk_create(_row(reading, record) for record in chunk)
+                Document.objects.bulk_create(chunk)
     except IntegrityError:
         Document.objects.filter(upload=reading.upload).delete()
         message = "Another upload has brought the same docnos meanwhile."
@@ -113,9 +136,17 @@ def _documents(reading: Reading, *, share: float, start: float) -> Iterator[Docu
                 reading.job.report(start + share * done, f"{count:,} documents")
 
 
-def _chunks(rows: Iterable[T]) -> Iterator[list[T]]:
-    iterator = iter(rows)
-    while chunk := list(islice(iterator, CHUNK)):
+def _chunks(rows: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """At most `CHUNK` rows, and not many more than `CHUNK_CHARACTERS` of text, at once."""
+    chunk: list[T] = []
+    characters = 0
+    for row in rows:
+        chunk.append(row)
+        characters += size(row)
+        if len(chunk) == CHUNK or characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
         yield chunk
 
 
@@ -146,7 +177,11 @@ def load_qrels(reading: Reading) -> Load:
             )
     _warn_unknown(reading, unknown)
     reading.summary = {"qrels": len(rows)}
-    return lambda: _create(KnownGrade, rows)
+    return lambda: _create(rows)
+
+
+def _create(rows: list[KnownGrade]) -> None:
+    KnownGrade.objects.bulk_create(rows, batch_size=CHUNK)
 
 
 def _warn_unknown(reading: Reading, unknown: set[str]) -> None:

@@ -13,21 +13,22 @@ from typing import Any, BinaryIO
 
 from django.conf import settings
 from django.core.files.base import File
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import ProtectedError, QuerySet
 from django.db.models.functions import Now
 
 from judging import selectors
 from judging.errors import UserError
-from judging.formats.guess import guess_kind
+from judging.formats.guess import guess_kind, unknown_kind
 from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
 from judging.models import Batch, Campaign, Document, Job, Pair, Upload, User
 from judging.services import audit, batches, campaigns, jobs
+from judging.services.bounds import Bounds, OutOfBounds, Unwanted, kept
 
 CHUNK = 1000
 HEAD_BYTES = 65536
-SAY_THE_KIND = "say whether this holds topics, documents, a run, qrels or predicted grades."
+SPLIT_IT = "split it into several, or ask the administrator for a higher limit."
 MAX_NAME = 255
 
 
@@ -121,7 +122,7 @@ def _shown(name: str) -> str:
 def _guess(name: str, head: bytes) -> str:
     guess = guess_kind(name, head)
     if guess is None:
-        raise UserError("kind_unknown", f"{_shown(name)}: {SAY_THE_KIND}", field="kind")
+        raise UserError("kind_unknown", unknown_kind(_shown(name), head), field="kind")
     return guess.kind
 
 
@@ -139,23 +140,23 @@ def read(job: jobs.Running) -> None:
         return
     upload = Upload.objects.select_related("campaign").get(pk=job.target)
     reading = Reading(upload, upload.campaign, job, Problems(upload.name))
-    load: Load | None = None
-    with suppress(UnreadableError):  # it stands among the problems
-        load = _loaders[upload.kind](reading)
-    if reading.problems.ok and load is not None and not upload.check_only:
-        try:
-            with transaction.atomic():
-                job.fence()
-                load()
-                _conclude(reading, Upload.State.ACCEPTED)
-            return
-        except IntegrityError:
-            message = "Another upload has brought the same ids meanwhile."
-            reading.problems.error(None, "", message)
+    try:
+        with kept(_bounds(), unwanted=job.lost.is_set):
+            accepted = _load(reading)
+    except OutOfBounds as stopped:
+        accepted = False
+        reading.problems.error(None, "", f"Reading this file {stopped}: {SPLIT_IT}")
+        _begin_anew()
+    except Unwanted:
+        _begin_anew()
+        raise jobs.LeaseLost(f"upload {upload.pk}") from None
+    if accepted:
+        return
     checked = Upload.State.CHECKED if reading.problems.ok else Upload.State.REJECTED
     with transaction.atomic():
         job.fence()
-        _conclude(reading, checked)
+        if _conclude(reading, checked):
+            _drop_staged(upload)
 
 
 def _unread(pk: int) -> QuerySet[Upload]:
@@ -172,7 +173,7 @@ def give_up(pk: int, error: str) -> None:
     message = f"This file could not be read: {error} Try again, or upload another one."
     problems.error(None, "", message)
     if _unread(pk).update(state=Upload.State.REJECTED, finished=Now(), **problems.as_dict()):
-        Document.objects.filter(upload=pk).delete()
+        _drop_staged(upload)
         audit.record("upload given up", by=None, campaign=upload.campaign_id, target=upload)
 
 
@@ -189,11 +190,74 @@ def read_again(*, upload: Upload, by: User | None) -> None:
         audit.record("try again", by=by, campaign=upload.campaign_id, target=upload, work="upload")
 
 
-def _conclude(reading: Reading, state: Upload.State) -> None:
+def _begin_anew() -> None:
+    """Whoever was stopped may have been in the middle of a statement."""
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def _bounds() -> Bounds:
+    return Bounds(
+        cpu_seconds=settings.UPLOAD_CPU_SECONDS,
+        seconds=settings.UPLOAD_SECONDS,
+        memory_bytes=settings.UPLOAD_MEMORY_BYTES,
+    )
+
+
+def _load(reading: Reading) -> bool:
+    """Goes over the file, and takes in what it holds if it is good and shall be: is it so?"""
+    upload = reading.upload
+    load: Load | None = None
+    with suppress(UnreadableError):  # it stands among the problems
+        load = _loaders[upload.kind](reading)
+    if load is None or not reading.problems.ok or upload.check_only:
+        return False
+    try:
+        with transaction.atomic():
+            reading.job.fence()
+            load()
+            _conclude(reading, Upload.State.ACCEPTED)
+    except IntegrityError:
+        reading.problems.error(None, "", "Another upload has brought the same ids meanwhile.")
+        return False
+    return True
+
+
+def _drop_staged(upload: Upload) -> None:
+    """Staged rows would keep their ids from the next upload."""
+    Document.objects.filter(upload=upload).delete()
+
+
+def cancel(*, upload: Upload, by: User) -> None:
+    """Ends the reading of an upload, or keeps it from beginning; its worker stops within seconds.
+
+    Raises UserError ``not_reading`` (409) when it was read meanwhile. The job is locked first, as
+    whoever concludes the reading does: either way, one of the two is told the truth.
+    """
+    problems = Problems(upload.name)
+    problems.error(None, "", f"{by.get_username()} cancelled the reading of this file.")
+    with transaction.atomic():
+        jobs.withdraw("upload", upload.pk)
+        cancelled = _unread(upload.pk).update(
+            state=Upload.State.REJECTED, finished=Now(), **problems.as_dict()
+        )
+        if not cancelled:
+            message = f"{upload.name} has been read already."
+            raise UserError("not_reading", message, status=409)
+        _drop_staged(upload)
+        audit.record(
+            "cancel upload", by=by, campaign=upload.campaign_id, target=upload, file=upload.name
+        )
+
+
+def _conclude(reading: Reading, state: Upload.State) -> bool:
+    """False where it is concluded already: a bound may be hit just after the file was taken in."""
     upload, found = reading.upload, reading.problems.as_dict()
-    Upload.objects.filter(pk=upload.pk).update(
+    concluded = Upload.objects.filter(pk=upload.pk, state=Upload.State.READING).update(
         state=state, summary=reading.summary, finished=Now(), **found
     )
+    if not concluded:
+        return False
     audit.record(
         f"upload {state}",
         by=upload.created_by,
@@ -201,6 +265,7 @@ def _conclude(reading: Reading, state: Upload.State) -> None:
         target=upload,
         errors=found["error_count"],
     )
+    return True
 
 
 def remove(*, upload: Upload, by: User) -> None:
@@ -217,7 +282,7 @@ def remove(*, upload: Upload, by: User) -> None:
         job.delete()  # whoever is about to read it has lost it
         upload.refresh_from_db()
         if upload.state == Upload.State.READING and not failed:
-            message = "This file is being read. Wait until it is done."
+            message = "This file is being read. Wait, or cancel that first."
             raise UserError("in_use", message, status=409)
         _refuse_if_used(upload, campaign)
         audit.record(

@@ -115,6 +115,18 @@ def upload_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return redirect("material", slug)
 
 
+@require_POST
+def upload_cancel(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    campaign = organized_campaign(user_of(request), slug)
+    upload = get_object_or_404(campaign.uploads, pk=pk)
+    try:
+        uploads.cancel(upload=upload, by=user_of(request))
+        messages.success(request, f"{upload.name} is not read any further.")
+    except UserError as error:
+        messages.error(request, error.message)
+    return redirect("material", slug)
+
+
 def topic_list(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     asked = _asked(request)

@@ -164,6 +164,19 @@ def test_a_file_whose_reading_failed_says_so_and_is_not_waited_for(
     assert "every 2s" not in said
 
 
+def test_a_file_that_is_being_read_can_be_cancelled(campaign: Campaign, organizer: Client) -> None:
+    send(organizer, campaign, ("topics.tsv", TOPICS))
+    upload = campaign.uploads.get()
+    assert "Cancel reading topics.tsv" in content(organizer.get(address("material", campaign)))
+    page = organizer.post(address("upload-cancel", campaign, upload.pk), follow=True)
+    assert "topics.tsv is not read any further" in content(page)
+    assert "Cancel reading" not in content(page)
+    said = content(organizer.get(address("upload-detail", campaign, upload.pk)))
+    assert f"{campaign.created_by} cancelled the reading of this file." in said
+    page = organizer.post(address("upload-cancel", campaign, upload.pk), follow=True)
+    assert "has been read already" in content(page)
+
+
 def test_a_file_is_removed_with_what_it_brought(campaign: Campaign, organizer: Client) -> None:
     upload = factories.stored_upload(campaign, TOPICS, name="topics.tsv", kind="topics")
     assert organizer.get(address("upload-remove", campaign, upload.pk)).status_code == 405
@@ -189,7 +202,8 @@ def test_files_of_another_campaign_are_not_reached(campaign: Campaign, organizer
     theirs = factories.stored_upload(other, TOPICS, name="theirs.tsv", kind="topics")
     for made in (campaign, other):
         assert organizer.get(address("upload-detail", made, theirs.pk)).status_code == 404
-        assert organizer.post(address("upload-remove", made, theirs.pk)).status_code == 404
+        for name in ("upload-remove", "upload-cancel"):
+            assert organizer.post(address(name, made, theirs.pk)).status_code == 404
     assert Upload.objects.filter(pk=theirs.pk).exists()
 
 
@@ -199,7 +213,7 @@ def test_files_are_for_organizers(role: str, status: int, campaign: Campaign) ->
     client = Client()
     if role == "assessor":
         client.force_login(factories.assessors(campaign, "the-assessor")[0])
-    for name in ("upload-detail", "upload-remove"):
+    for name in ("upload-detail", "upload-remove", "upload-cancel"):
         assert client.post(address(name, campaign, upload.pk)).status_code == status
     assert send(client, campaign, ("a.tsv", TOPICS)).status_code in (200, 403)
     assert Upload.objects.get() == upload

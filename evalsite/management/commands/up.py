@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from datetime import datetime
 from types import FrameType
 from typing import Any
@@ -18,7 +19,14 @@ from django.utils import timezone
 
 from evalsite.management import preparation
 from evalsite.management.preparation import Refusal
-from evalsite.management.processes import Child, rotate, web_command, worker_command
+from evalsite.management.processes import (
+    READER_PROCESSES,
+    WORKER_PROCESSES,
+    Child,
+    rotate,
+    web_command,
+    worker_command,
+)
 from evalsite.management.supervisor import STOP_SIGNALS, GaveUp, Supervisor
 from judging.models import User, WorkerHeartbeat
 
@@ -76,20 +84,12 @@ class Command(BaseCommand):
             cwd=settings.BASE_DIR,
             inherit=(listener.fileno(),),
         )
-        worker = Child(
-            name="worker",
-            command=worker_command(),
-            log=settings.DATA_DIR / "log" / "worker.log",
-            env=env,
-            cwd=settings.BASE_DIR,
-            # SIGTERM would let an orphan finish a job of an hour; leases make this one safe.
-            orphan_signal=signal.SIGQUIT,
-        )
-        for child in (web, worker):
+        children = [web, *_workers(env)]
+        for child in children:
             rotate(child.log)
         started = timezone.now()
         connection.close()
-        Supervisor([web, worker], self.say, on_stop=listener.close).run(
+        Supervisor(children, self.say, on_stop=listener.close).run(
             ready=lambda: worker_seen(since=started) and answers(host, port),
             when_ready=lambda: self._announce(host, port),
         )
@@ -106,6 +106,32 @@ class Command(BaseCommand):
             self.say("Nobody can sign in yet: make an admin with python manage.py createsuperuser")
         connection.close()
         self.say(f"\nData and logs are in {settings.DATA_DIR}. Stop with Ctrl-C.")
+
+
+def _workers(env: Mapping[str, str]) -> list[Child]:
+    """One worker that never reads uploads, so that no file keeps estimates waiting, and a reader.
+
+    The reader does everything else, too, while there is nothing to read.
+    """
+    rest = settings.CELERY_TASK_DEFAULT_QUEUE
+    commands = {
+        "worker": worker_command(processes=WORKER_PROCESSES - READER_PROCESSES, queues=[rest]),
+        "reader": worker_command(
+            processes=READER_PROCESSES, name="reader", queues=[settings.UPLOAD_QUEUE, rest]
+        ),
+    }
+    return [
+        Child(
+            name=name,
+            command=command,
+            log=settings.DATA_DIR / "log" / f"{name}.log",
+            env=env,
+            cwd=settings.BASE_DIR,
+            # SIGTERM would let an orphan finish a job of an hour; leases make this one safe.
+            orphan_signal=signal.SIGQUIT,
+        )
+        for name, command in commands.items()
+    ]
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

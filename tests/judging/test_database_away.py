@@ -1,0 +1,50 @@
+"""Without the database every address answers 503 and says when to try again; never 500."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import InterfaceError, OperationalError, connection
+from django.test import Client
+
+from tests.support import factories
+
+pytestmark = pytest.mark.django_db
+
+ADDRESSES = ["/", "/sign-in/", "/c/test/", "/c/test/material/", "/api/me/", "/api/campaigns/"]
+
+
+def away(kind: type[Exception]) -> Callable[..., object]:
+    def refuse(*_args: object) -> object:
+        raise kind("connection refused")
+
+    return refuse
+
+
+@pytest.fixture
+def organizer() -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(factories.campaign(topics=1).created_by)
+    return client
+
+
+@pytest.mark.parametrize("kind", [OperationalError, InterfaceError])
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_a_database_that_is_away_is_told_with_a_time_to_try_again(
+    organizer: Client, path: str, kind: type[Exception]
+) -> None:
+    with connection.execute_wrapper(away(kind)):
+        answer = organizer.get(path)
+
+    assert answer.status_code == 503, path
+    assert int(answer["Retry-After"]) > 0
+    assert "The database does not answer." in answer.content.decode()
+    if path.startswith("/api/"):
+        assert answer.json()["code"] == "database_unavailable"
+
+
+def test_a_bug_stays_a_500(organizer: Client) -> None:
+    with connection.execute_wrapper(away(RuntimeError)):
+        answer = organizer.get("/")
+
+    assert answer.status_code == 500
+    assert "Retry-After" not in answer
