@@ -1,5 +1,6 @@
 """Two people, or one person in many tabs, decide the same thing at the same moment."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,7 +22,7 @@ from judging.models import (
     Pair,
     User,
 )
-from judging.services import assignments, decisions, members
+from judging.services import assignments, audit, campaigns, decisions, members
 from tests.support import factories
 from tests.support.races import Other, at_once
 
@@ -68,6 +69,47 @@ def test_of_eight_who_ask_at_once_for_different_grades_one_is_told_yes() -> None
     factories.run_due_jobs()
     assert set(Decision.objects.values_list("grade", flat=True)) == {told.data["grade"]}
     assert AuditEntry.objects.get(action="ask for rest").data["grade"] == told.data["grade"]
+
+
+def without_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two who do not wait for each other both look before either of them writes."""
+    gate, record = threading.Barrier(2), audit.record
+
+    def both_here(*args: Any, **kwargs: Any) -> None:
+        gate.wait(20)
+        record(*args, **kwargs)
+
+    monkeypatch.setattr(campaigns, "lock", lambda _campaign: None)
+    monkeypatch.setattr(audit, "record", both_here)
+
+
+def test_rests_that_are_asked_for_without_the_lock_are_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if connection.vendor != "postgresql":
+        return  # SQLite has one writer at a time, whatever is locked
+    campaign = factories.campaign(topics=1)
+    without_the_lock(monkeypatch)
+
+    outcomes = at_once([lambda: ask_for_rest(campaign, 0), lambda: ask_for_rest(campaign, 2)])
+
+    assert refusals(outcomes) == []
+
+
+def test_removals_without_the_lock_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    if connection.vendor != "postgresql":
+        return
+    campaign, (anna, ben) = two_organizers()
+    without_the_lock(monkeypatch)
+
+    at_once(
+        [
+            lambda: members.remove(membership=ben, by=anna.user),
+            lambda: members.remove(membership=anna, by=ben.user),
+        ]
+    )
+
+    assert not campaign.memberships.filter(role=ORGANIZER).exists()
 
 
 def two_organizers() -> tuple[Campaign, list[Membership]]:
