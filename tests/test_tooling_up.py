@@ -188,7 +188,7 @@ def test_a_request_in_flight_is_answered_before_the_end(up: Up) -> None:
     assert up.process.wait(STOP_SECONDS) == 0
 
 
-@pytest.mark.parametrize("words", ["celery", "gunicorn"])
+@pytest.mark.parametrize("words", ["celery", "evalsite.server"])
 def test_a_killed_child_is_started_again(up: Up, words: str) -> None:
     before = up.child(words)
     before.kill()

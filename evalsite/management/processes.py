@@ -24,7 +24,12 @@ PR_SET_PDEATHSIG = 1
 
 
 def web_command(bind: str, *, threads: int = WEB_THREADS) -> list[str]:
-    """gunicorn on ``host:port`` or ``fd://N``."""
+    """The embedded server on ``host:port`` or ``fd://N``; it takes whole requests only."""
+    return [sys.executable, "-m", "evalsite.server", bind, "--threads", str(threads)]
+
+
+def gunicorn_command(bind: str, *, threads: int = WEB_THREADS) -> list[str]:
+    """The server of production, which a proxy that buffers requests stands before."""
     shared_memory = Path("/dev/shm")  # noqa: S108  (gunicorn's heartbeat must not wait for a disk)
     usable = os.access(shared_memory, os.W_OK | os.X_OK)
     return [

@@ -406,7 +406,8 @@ def test_programs_upload_and_remove_them() -> None:
     organizer = rest.client_of(User.objects.create_user("olga", is_organizer=True))
     organizer.post("/api/campaigns/", {"name": "news"}, format="json")
     there = "/api/campaigns/news/uploads/"
-    body: dict[str, Any] = {"files": [rest.topics_file(), rest.file("j.tsv", "q1 d1 1.5\nq7 d1 1\n")]}
+    grades = rest.file("j.tsv", "q1 d1 1.5\nq7 d1 1\n")
+    body: dict[str, Any] = {"files": [rest.topics_file(), grades]}
     sent = organizer.post(there, body, format="multipart")
     assert [row["kind"] for row in sent.json()] == ["topics", "predictions"]
     bad = {"files": [rest.file("bad.tsv", "q1 d1 7\nq1 d2 2\n")], "kind": "predictions"}

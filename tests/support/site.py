@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import psutil
 
-from evalsite.management.processes import Child, web_command, worker_command
+from evalsite.management.processes import Child, gunicorn_command, web_command, worker_command
 from tests.support.client import Api
 from tests.support.postgres import Postgres
 from tests.support.redis import RedisServer
@@ -114,7 +114,8 @@ class Site:
         self.env = base_environment(self.data, **values | dict(env or {}))
         if stack == "postgres":
             self.manage("migrate", "--verbosity", "0")
-        self.web = self._process("web", web_command(f"127.0.0.1:{self.port}"))
+        web = gunicorn_command if stack == "postgres" else web_command
+        self.web = self._process("web", web(f"127.0.0.1:{self.port}"))
         self.workers = [
             self._process(f"worker{n}", worker_command(name=f"worker{n}"), signal.SIGKILL)
             for n in range(1, workers + 1)
