@@ -34,6 +34,8 @@ HALF_BAR = 1.5
 FEW = 10
 """Forest plots of fewer runs always show every interval whole."""
 EACH_CELL_UP_TO = 24
+NAMED_ROW = 14.0
+"""Rows of a matrix at least so high have the names of their runs; lower ones only ranks."""
 """Matrices of more runs are drawn as bands of equal verdicts, without symbols."""
 
 
@@ -433,13 +435,15 @@ def verdict_matrix(
 ) -> Matrix:
     """Verdicts of every two runs, the diagonal left out; only the first ``ranked`` have a rank."""
     count = len(tags)
-    each = count <= EACH_CELL_UP_TO
+    each, known = count <= EACH_CELL_UP_TO, count if ranked is None else ranked
     side = 26.0 if each else max(4.0, math.floor(900 / count))
-    columns = _rank_ticks(count, side, count if ranked is None else ranked)
+    columns = _rank_ticks(count, side, known)
+    named = side >= NAMED_ROW
     names = tuple(
-        Tick(tick.at, f"{tag}  {tick.label}") for tag, tick in zip(tags, columns, strict=False)
+        Tick((row + 0.5) * side, f"{tag}  {row + 1 if row < known else '–'}")
+        for row, tag in enumerate(tags)
     )
-    longest = max((len(name.label) for name in names), default=0) if each else 3
+    longest = max((len(name.label) for name in names), default=0) if named else 3
     return Matrix(
         title=f"Verdicts by {measure}",
         description=_counted(verdicts),
@@ -453,7 +457,7 @@ def verdict_matrix(
             cell for row in range(count) for cell in _cells(row, tags, verdicts[row], side, each)
         ),
         columns=columns,
-        rows=names if each else columns,
+        rows=names if named else columns,
     )
 
 

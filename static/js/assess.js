@@ -36,6 +36,7 @@ function arrive() {
   shownSince = performance.now();
   restoreFolds();
   markComment();
+  markKeys();
   if (!narrow()) find("document")?.focus({ preventScroll: true });
   find("announce").textContent = find("desk").dataset.announce;
 }
@@ -70,6 +71,33 @@ document.addEventListener("input", (event) => event.target.id === "comment" && m
 /* Keys */
 const typing = (target) => target.closest("input, textarea, select") !== null;
 
+/* Single keys can be switched off, for this browser. */
+const KEYS = "evalsite.keys";
+
+function keysAreOn() {
+  try {
+    return localStorage.getItem(KEYS) !== "off";
+  } catch {
+    return true;
+  }
+}
+
+function markKeys() {
+  const on = keysAreOn();
+  document.body.classList.toggle("keyless", !on);
+  if (find("keys-on")) find("keys-on").checked = on;
+}
+
+document.addEventListener("change", (event) => {
+  if (event.target.id !== "keys-on") return;
+  try {
+    localStorage.setItem(KEYS, event.target.checked ? "on" : "off");
+  } catch {
+    /* A browser that keeps nothing keeps the keys. */
+  }
+  markKeys();
+});
+
 const GRADING = /^(\d|ArrowLeft|ArrowRight)$/;
 const gradeButton = (key) => document.querySelector(`.grade-button[data-key~="${key}"]`);
 
@@ -85,10 +113,10 @@ function press(key) {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
   if (document.querySelector(":popover-open")) {
-    if (event.key === "?" && !typing(event.target)) find("guide").hidePopover();
+    if (event.key === "?" && !typing(event.target) && keysAreOn()) find("guide").hidePopover();
     return;
   }
-  if (typing(event.target) || pending) return;
+  if (typing(event.target) || pending || (!keysAreOn() && event.key !== "Escape")) return;
   /* An arrow is left to the browser where it grades nothing, or selects text. */
   const arrow = event.key.startsWith("Arrow");
   if (arrow && (event.shiftKey || !GRADING.test(event.key) || !gradeButton(event.key))) return;

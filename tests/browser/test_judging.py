@@ -201,3 +201,32 @@ def test_an_answer_is_kept_while_the_server_is_away(
     assert [(row["docno"], row["grade"]) for row in stored] == [(before, 2)]
     provoked = ("ERR_CONNECTION", "htmx:sendError", "htmx:afterRequest")
     console_errors[:] = [e for e in console_errors if not any(word in e for word in provoked)]
+
+
+def test_single_keys_can_be_switched_off_and_on(demo: Site, page: Page, fresh: Organizer) -> None:
+    """WCAG 2.1.4: who dictates, or leans on the keyboard, must not judge by it."""
+    begin(page, demo, fresh)
+    expect_ready(page)
+    first = docno(page)
+    page.locator(".desk-bar").get_by_role("button", name="Guide").click()
+    page.locator("#keys-on").uncheck()
+    page.keyboard.press("Escape")
+    page.locator("#document").focus()
+    for key in ("1", "l", "s", "c", "?"):
+        page.keyboard.press(key)
+    expect(page.locator(":popover-open")).to_have_count(0)
+    assert docno(page) == first
+    expect(page.locator(".desk-bar .today b")).to_have_text("0")
+    page.reload()
+    expect_ready(page)
+    assert docno(page) == first
+    expect(page.locator(".desk-bar .today b")).to_have_text("0")
+    page.locator("#document").focus()
+    page.keyboard.press("1")
+    page.locator(".desk-bar").get_by_role("button", name="Guide").click()
+    expect(page.locator("#keys-on")).not_to_be_checked()
+    page.locator("#keys-on").check()
+    page.keyboard.press("Escape")
+    page.locator("#document").focus()
+    page.keyboard.press("1")
+    expect(page.locator(".desk-bar .today b")).to_have_text("1")

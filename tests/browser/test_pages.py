@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import DEMO, sign_in
 from tests.support import browser, page_checks
@@ -80,9 +80,16 @@ def addresses(request: pytest.FixtureRequest, opened: list[str]) -> tuple[str, l
 
 
 def problems(page: Page) -> list[str]:
-    found = [f"no name: {element}" for element in page_checks.nameless(page)]
+    wide = page_checks.nameless(page)
+    found = [f"no name: {element}" for element in wide]
     found += [f"heading: {problem}" for problem in page_checks.heading_problems(page)]
+    found += [f"empty header: {element}" for element in page_checks.bare_headers(page)]
+    found += [f"out of reach: {element}" for element in page_checks.unreached(page)]
     page.set_viewport_size(NARROW)
+    narrow = [element for element in page_checks.nameless(page) if element not in wide]
+    found += [f"no name on a phone: {element}" for element in narrow]
+    found += [f"out of reach on a phone: {element}" for element in page_checks.unreached(page)]
+    found += [f"low on a phone: {element}" for element in page_checks.low_buttons(page)]
     if (pixels := page_checks.overflow(page)) > 0:
         found.append(f"{pixels} px wider than a phone")
     page.set_viewport_size(WIDE)
@@ -114,6 +121,26 @@ def test_the_sign_in_page(demo: Site, page: Page) -> None:
         ("<h1>a</h1><img src='data:,'>", ['no name: <img src="data:,">']),
         ("<h1>a</h1><svg></svg>", ["no name: <svg></svg>"]),
         ("<h1>a</h1><h3>b</h3>", ["heading: level 3 after 1"]),
+        (
+            "<h1>a</h1><table><tr><th><svg aria-hidden='true'><title>b</title></svg></th></table>",
+            ['empty header: <th><svg aria-hidden="true"><title>b</title></svg></th>'],
+        ),
+        (
+            "<h1>a</h1><div style='overflow: auto; height: 9px'>b<br>c</div>",
+            [
+                'out of reach: <div style="overflow: auto; height: 9px">b<br>c</div>',
+                'out of reach on a phone: <div style="overflow: auto; height: 9px">b<br>c</div>',
+            ],
+        ),
+        (
+            "<h1>a</h1><button class='btn'>b</button>",
+            ['low on a phone: <button class="btn">b</button>'],
+        ),
+        (
+            "<style>@media (max-width: 400px) { i { display: none } }</style><h1>a</h1>"
+            "<a href='#'><i>b</i></a>",
+            ['no name on a phone: <a href="#"><i>b</i></a>'],
+        ),
         ("<h2>a</h2>", ["heading: 0 headings of level 1", "heading: level 2 after 0"]),
         ("<h1>a</h1><div style='width: 900px'>b</div>", ["518 px wider than a phone"]),
         ("<h1>a</h1><label>b<input></label><svg><title>c</title></svg>", []),
@@ -121,10 +148,11 @@ def test_the_sign_in_page(demo: Site, page: Page) -> None:
 )
 def test_the_checks_find_what_they_look_for(page: Page, body: str, found: list[str]) -> None:
     page.set_content(f"<!doctype html><title>t</title>{body}")
-    assert [problem for problem in problems(page) if "px" not in problem] == [
-        problem for problem in found if "px" not in problem
+    assert [problem for problem in problems(page) if "px wider" not in problem] == [
+        problem for problem in found if "px wider" not in problem
     ]
-    assert any("px" in problem for problem in problems(page)) == any("px" in f for f in found)
+    wider = any("px wider" in problem for problem in problems(page))
+    assert wider == any("px wider" in each for each in found)
 
 
 def test_a_bad_run_is_told_by_file_line_and_reason(demo: Site, page: Page, tmp_path: Path) -> None:
@@ -160,4 +188,26 @@ def test_light_and_dark_are_both_there(
         seen.add(background(page))
         context.close()
     assert len(seen) == 2
+    assert console_errors == []
+
+
+def test_what_violates_the_policy_is_noticed(
+    demo: Site, chromium: Browser, console_errors: list[str]
+) -> None:
+    """The twin of all pages: without its configuration htmx adds a style to the page."""
+    found: list[str] = []
+    context = chromium.new_context()
+    page = context.new_page()
+    browser.watch(page, found)
+
+    def careless(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.text().replace('"includeIndicatorStyles": false', '"x": false')
+        route.fulfill(response=answer, body=body)
+
+    page.route(f"{demo.url}/sign-in/", careless)
+    page.goto(f"{demo.url}/sign-in/")
+    expect(page.get_by_label("Username")).to_be_visible()
+    context.close()
+    assert any("CSP violation: style-src" in each for each in found), found
     assert console_errors == []

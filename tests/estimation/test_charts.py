@@ -370,3 +370,12 @@ def test_a_curve_of_one_budget_is_a_point_without_a_line() -> None:
     drawn = charts.budget_curve([(1, 0.2)], chosen=1, measure="P@10")
     assert drawn.line == ""
     assert drawn.chosen is not None
+
+
+@pytest.mark.parametrize("count", [3, 25, 37, 64])
+def test_the_matrix_names_every_row_as_long_as_there_is_room(count: int) -> None:
+    tags = [f"run-{n}" for n in range(count)]
+    drawn = charts.verdict_matrix(tags, verdicts(count, 2), measure="m")
+    assert [tick.label.split()[0] for tick in drawn.rows] == tags
+    steps = [after.at - before.at for before, after in pairwise(drawn.rows)]
+    assert min(steps) >= 14

@@ -4,7 +4,7 @@ from playwright.sync_api import Page
 
 NAMELESS = """() => {
   const shown = (e) => e.checkVisibility && e.checkVisibility() && e.type !== "hidden";
-  const text = (e) => (e.innerText || e.textContent || "").trim();
+  const text = (e) => (e.checkVisibility() ? e.innerText ?? e.textContent : e.textContent).trim();
   const referred = (e, name) => (e.getAttribute(name) || "").split(/\\s+/).filter(Boolean)
     .map((id) => document.getElementById(id)).map((r) => r ? text(r) : "").join(" ").trim();
   const images = (e) => [...e.querySelectorAll("img[alt], svg")].map(
@@ -19,6 +19,23 @@ NAMELESS = """() => {
       .filter((e) => !e.closest("[aria-hidden=true]") && !label(e) && !e.querySelector("title")));
   return [...controls, ...pressed, ...graphics].map((e) => e.outerHTML.slice(0, 200));
 }"""
+UNREACHED = """() => {
+  const scrolls = (e) => { const s = getComputedStyle(e), on = ["auto", "scroll"];
+    return on.includes(s.overflowX) && e.scrollWidth > e.clientWidth + 1
+      || on.includes(s.overflowY) && e.scrollHeight > e.clientHeight + 1; };
+  const inside = "a[href], button, input, select, textarea, summary, [tabindex]";
+  return [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility() && scrolls(e))
+    .filter((e) => e.tabIndex < 0 && ![...e.querySelectorAll(inside)].some((i) => i.tabIndex >= 0))
+    .map((e) => e.outerHTML.slice(0, 120));
+}"""
+BARE_HEADERS = """() => [...document.querySelectorAll("th")].filter((e) => e.checkVisibility())
+  .filter((e) => { const copy = e.cloneNode(true);
+    copy.querySelectorAll("[aria-hidden=true]").forEach((h) => h.remove());
+    return !copy.textContent.trim() && !copy.querySelector("img[alt]:not([alt=''])"); })
+  .map((e) => e.outerHTML.slice(0, 120))"""
+LOW_BUTTONS = """() => [...document.querySelectorAll(".btn:not(.link)")]
+  .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 36)
+  .map((e) => e.outerHTML.slice(0, 120))"""
 HEADINGS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
   .filter((e) => e.checkVisibility()).map((e) => Number(e.tagName[1]))"""
 
@@ -26,6 +43,21 @@ HEADINGS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
 def nameless(page: Page) -> list[str]:
     """Controls, links and pictures that a screen reader could not name."""
     return list(page.evaluate(NAMELESS))
+
+
+def unreached(page: Page) -> list[str]:
+    """What scrolls, but not by the keyboard."""
+    return list(page.evaluate(UNREACHED))
+
+
+def bare_headers(page: Page) -> list[str]:
+    """Headers of tables that say nothing."""
+    return list(page.evaluate(BARE_HEADERS))
+
+
+def low_buttons(page: Page) -> list[str]:
+    """Buttons that a thumb misses."""
+    return list(page.evaluate(LOW_BUTTONS))
 
 
 def heading_problems(page: Page) -> list[str]:
