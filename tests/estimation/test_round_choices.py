@@ -266,7 +266,7 @@ def test_the_pages_say_the_unit(campaign: Campaign) -> None:
     assert "By expected utility, as in the papers" in said
     assert "Reading time, by the length of the documents" in said
     assert "10 % spread evenly" in said
-    assert "earlier rounds with the same pool and method" in said
+    assert "Of this round alone" in said  # the other one was not drawn
 
 
 def test_a_refused_choice_unfolds_the_form(campaign: Campaign) -> None:

@@ -1,5 +1,6 @@
 """Keys of the REST interface: until when they work, and for what."""
 
+import re
 from typing import Any
 
 import pytest
@@ -159,9 +160,7 @@ def test_no_address_changes_anything_for_a_key_for_reading(operation: rest.Opera
         return
     user = factories.user("root", is_superuser=True)
     client = with_key(members.create_token(user=user, name="k", scope="read"))
-    path = operation.path.replace("{slug}", "none")
-    for name in ("number", "token", "document", "upload", "member", "assignment", "report"):
-        path = path.replace(f"{{{name}}}", "1")
+    path = re.sub(r"{\w+}", "1", operation.path.replace("{slug}", "none"))
 
     answer = client.generic(operation.method, path, "{}", content_type="application/json")
 

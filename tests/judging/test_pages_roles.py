@@ -65,7 +65,7 @@ def address(name: str, campaign: Campaign) -> str:
 
 
 def text_of(response: HttpResponse) -> str:
-    return response.content.decode()
+    return response.getvalue().decode()  # of files as well, which are streamed
 
 
 @pytest.mark.parametrize("role", EVERYBODY)

@@ -48,7 +48,9 @@ def table(campaign: Campaign, *, name: str = "prices.tsv", leave_out: int = 0) -
 
 def grades(campaign: Campaign, name: str = "judge.tsv") -> Prediction:
     lines = [f"{topic} {docno} 1" for topic, docno in keys(pool_of(campaign))]
-    upload = factories.stored_upload(campaign, "\n".join(lines).encode(), name=name)
+    upload = factories.stored_upload(
+        campaign, "\n".join(lines).encode(), name=name, kind="predictions"
+    )
     assert upload.state == "accepted", upload.errors
     return upload.prediction
 
