@@ -9,7 +9,12 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_process_init, worker_ready, worker_shutting_down
+from celery.signals import (
+    celeryd_init,
+    worker_process_init,
+    worker_ready,
+    worker_shutting_down,
+)
 from django.conf import settings
 from kombu.entity import Exchange, Queue
 
@@ -25,6 +30,13 @@ app.conf.task_queues = [
     for name in (settings.CELERY_TASK_DEFAULT_QUEUE, settings.UPLOAD_QUEUE)
 ]
 app.autodiscover_tasks()
+
+
+@celeryd_init.connect
+def be_patient(conf: Any, **_kwargs: Any) -> None:
+    """A worker asks its broker for seconds at a time; who sends a hint must not wait for that."""
+    if not settings.EMBEDDED_BROKER:
+        conf.broker_transport_options = {**conf.broker_transport_options, "socket_timeout": 5}
 
 
 @worker_ready.connect

@@ -140,6 +140,7 @@ TEMPLATES = [
 DATABASES = {
     "default": env.db_url("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'evalsite.sqlite3'}")
 }
+DATABASE_SECONDS = env.float("DATABASE_SECONDS", default=600)  # of a statement; web: 10
 _database = DATABASES["default"]
 if _database["ENGINE"] == "django.db.backends.sqlite3":
     private.close_database(str(_database["NAME"]))
@@ -150,7 +151,17 @@ if _database["ENGINE"] == "django.db.backends.sqlite3":
     }
 else:
     _database["CONN_HEALTH_CHECKS"] = True
-    _database.setdefault("OPTIONS", {})["connect_timeout"] = 5
+    _database["ENGINE"] = "evalsite.postgres"  # with an end to waiting for an answer
+    _milliseconds = int(DATABASE_SECONDS * 1000)
+    _database["OPTIONS"] = {
+        "connect_timeout": 3,
+        "options": f"-c statement_timeout={_milliseconds} -c lock_timeout={_milliseconds}",
+        "tcp_user_timeout": 10_000,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        **_database.get("OPTIONS", {}),  # of DATABASE_URL
+    }
 _database["CONN_MAX_AGE"] = 60
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -166,7 +177,12 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
         "polling_interval": 0.2,
     }
     if EMBEDDED_BROKER
-    else {"socket_connect_timeout": 1, "socket_timeout": 5, "visibility_timeout": 3600}
+    else {
+        "socket_connect_timeout": 1,
+        "socket_timeout": 1,
+        "connect_retries_timeout": 1,  # a hint is not worth a second try
+        "visibility_timeout": 3600,
+    }
 )
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_ACKS_LATE = True

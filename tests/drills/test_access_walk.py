@@ -83,6 +83,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}material/files/": (organizing(), organizing()),
     f"{CAMPAIGN}material/files/<int:pk>/": (organizing(), organizing()),
     f"{CAMPAIGN}material/files/<int:pk>/remove/": (NO, organizing(302)),
+    f"{CAMPAIGN}material/files/<int:pk>/cancel/": (NO, organizing(302)),
     f"{CAMPAIGN}material/runs/": (organizing(), organizing()),
     f"{CAMPAIGN}material/topics/": (organizing(), organizing()),
     f"{CAMPAIGN}people/": (organizing(), organizing(302)),

@@ -91,15 +91,21 @@ def test_a_file_that_only_waits_is_refused_too(
 
 
 def test_a_file_that_takes_too_much_memory_is_refused_and_the_next_one_is_read(
-    campaign: Campaign, settings: Any
+    campaign: Campaign, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = b"".join(b"t1 0 document-with-a-long-name-%d 1\n" % n for n in range(200_000))
-    settings.UPLOAD_MEMORY_BYTES = 16 * 2**20
+    def hungry(_reading: Reading) -> Load:
+        taken: list[bytearray] = []
+        while len(taken) < 2000:
+            taken.append(bytearray(2**20))
+        raise AssertionError("2 GB were taken")
 
-    row = read(stored(campaign, lines))
+    settings.UPLOAD_MEMORY_BYTES = 64 * 2**20
+    with monkeypatch.context() as patched:
+        patched.setitem(uploads._loaders, "qrels", hungry)
+        row = read(stored(campaign, b"t1 0 a 1\n"))
 
     assert row.state == Upload.State.REJECTED
-    assert "needs more than 16 MB of memory" in row.errors[0]["message"]
+    assert "needs more than 64 MB of memory" in row.errors[0]["message"]
     assert not KnownGrade.objects.exists()
     assert read(stored(campaign, b"t1 0 a 1\n")).state == Upload.State.ACCEPTED
 

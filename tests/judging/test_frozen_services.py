@@ -1,0 +1,85 @@
+"""A database or broker that is frozen, not gone, keeps nobody waiting for ever."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection, connections
+
+from tests.support.redis import RedisServer
+from tests.support.site import REPO, base_environment
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no server")
+def test_a_frozen_database_is_given_up_and_the_next_connection_works(settings: Any) -> None:
+    settings.DATABASE_SECONDS = 1
+    own = connections.create_connection("default")
+    own.settings_dict = connection.settings_dict
+    with own.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        backend = cursor.fetchone()[0]
+    os.kill(backend, signal.SIGSTOP)
+    try:
+        with pytest.raises(OperationalError, match="not answered within 1 seconds"):
+            own.cursor().execute("SELECT 1")
+    finally:
+        os.kill(backend, signal.SIGCONT)
+
+    own.close_if_unusable_or_obsolete()
+    with own.cursor() as cursor:
+        cursor.execute("SELECT 7")
+        assert cursor.fetchone() == (7,)
+    own.close()
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no server")
+def test_the_database_itself_ends_statements_and_waits_for_locks() -> None:
+    with connection.cursor() as cursor:
+        for name in ("statement_timeout", "lock_timeout"):
+            cursor.execute(f"SHOW {name}")
+            assert cursor.fetchone() == ("10min",)
+
+
+@pytest.fixture
+def frozen_redis() -> Iterator[RedisServer]:
+    server = RedisServer()
+    server.start()
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield server
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+        server.stop()
+
+
+@pytest.mark.services
+def test_a_hint_to_a_frozen_broker_is_given_up_soon(
+    frozen_redis: RedisServer, tmp_path: Path
+) -> None:
+    """Both tries together: the second one is not made, as the broker is left alone then."""
+    code = """
+import time
+from judging.services import jobs
+begun = time.monotonic()
+sent = [jobs.hint(1, "recompute"), jobs.hint(2, "recompute")]
+print(sent, time.monotonic() - begun)
+"""
+    env = base_environment(tmp_path / "data", CELERY_BROKER_URL=frozen_redis.url)
+    out = subprocess.run(
+        [sys.executable, REPO / "manage.py", "shell", "--no-imports", "--command", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    sent, seconds = out.stdout.strip().splitlines()[-1].rsplit(" ", 1)
+    assert sent == "[False, False]"
+    assert float(seconds) < 3, "a timeout of one second was waited for several times"
