@@ -5,6 +5,7 @@ set -u
 
 has_postgres() { compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || command -v postgres >/dev/null; }
 has_redis() { command -v redis-server >/dev/null; }
+has_nginx() { command -v nginx >/dev/null || [ -x /usr/sbin/nginx ]; }
 has_chromium() {
   command -v chromium >/dev/null || command -v google-chrome >/dev/null \
     || compgen -G "${PLAYWRIGHT_BROWSERS_PATH:-$HOME/.cache/ms-playwright}/chromium-*" >/dev/null
@@ -31,6 +32,7 @@ install_chromium() {
 missing=()
 has_postgres || missing+=(postgresql)
 has_redis || missing+=(redis-server)
+has_nginx || missing+=(nginx)
 has_chromium || missing+=(chromium)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
@@ -39,10 +41,12 @@ if may_install; then
   "${as_root[@]}" apt-get update -qq -o Acquire::Retries=3
   has_postgres || apt_install postgresql
   has_redis || apt_install redis-server
+  has_nginx || apt_install nginx
   has_chromium || install_chromium
 fi
 
 has_postgres || echo "PostgreSQL is missing: sudo apt-get install postgresql. Tests on it are skipped."
 has_redis || echo "Redis is missing: sudo apt-get install redis-server. Tests on it are skipped."
+has_nginx || echo "nginx is missing: sudo apt-get install nginx. Tests of the proxy are skipped."
 has_chromium || echo "Chromium is missing: sudo apt-get install chromium. Browser tests are skipped."
 exit 0
