@@ -14,7 +14,7 @@ from django.db import transaction
 from django.template.loader import render_to_string
 
 from estimation import report_data, selectors
-from estimation.models import Draw, EstimateSet, Report, Round
+from estimation.models import EstimateSet, Report, Round
 from estimation.numbers import EstimateLine, estimate_lines, unknown_differences
 from estimation.services import files, quoting
 from estimation.unknown import name_of, purpose_of
@@ -154,27 +154,33 @@ def judgments_csv(row: Round, shown: EstimateSet) -> str:
     return "".join(csv_lines(JUDGMENT_COLUMNS, rows))
 
 
+OF_DRAWS = {
+    "topic": "pair__topic__topic_id",
+    "docno": "pair__docno",
+    "other": "pair__other",
+    "round": "round__number",
+    "probability": "probability",
+    "batch": "batch_number",
+    "draws": "count",
+}
+"""Columns of `_label_lines` that a draw gives, and where they stand: rounds hold much beside."""
+
+
 def _label_lines(shown: EstimateSet) -> list[dict[str, Any]]:
     """One line per label and round that drew its pair, in canonical order."""
     draws = selectors.draws_behind(shown)
-    by_pair: dict[int, list[Draw]] = {}
-    for draw in draws.select_related("pair__topic", "round"):
-        by_pair.setdefault(draw.pair_id, []).append(draw)
+    by_pair: dict[int, list[dict[str, Any]]] = {}
+    for pair, *values in draws.values_list("pair_id", *OF_DRAWS.values()):
+        by_pair.setdefault(pair, []).append(dict(zip(OF_DRAWS, values, strict=True)))
     lines = [
         {
-            "topic": draw.pair.topic.topic_id,
-            "docno": draw.pair.docno,
-            "other": draw.pair.other,
+            **drawn,
             "assessor": label.assessor,
             "grade": label.grade,
             "decided_by_organizer": label.decided,
-            "round": draw.round.number,
-            "probability": draw.probability,
-            "batch": draw.batch_number,
-            "draws": draw.count,
         }
         for label in judging.labels(draws.values("pair"))
-        for draw in by_pair[label.pair]
+        for drawn in by_pair[label.pair]
     ]
     order = ("topic", "docno", "other", "assessor", "round")
     return sorted(lines, key=lambda line: [line[name] for name in order])
