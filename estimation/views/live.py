@@ -1,6 +1,7 @@
 """The pages people look at while others judge. Nothing is computed in a request."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -25,8 +26,15 @@ class Shown:
     round: Round
     progress: RoundProgress
     estimate_set: EstimateSet | None
-    table: RankingTable | None
+    measure: str
     failed: list[FailedWork]
+
+    @cached_property
+    def table(self) -> RankingTable | None:
+        """Not looked at where nothing has changed since the last poll."""
+        if self.estimate_set is None:
+            return None
+        return selectors.ranking_table(self.round, self.measure, self.estimate_set)
 
     @property
     def numbers(self) -> str:
@@ -54,9 +62,8 @@ def shown_round(request: HttpRequest, slug: str, number: int) -> Shown | None:
     latest = selectors.latest_estimates(row)
     asked = request.GET.get("measure")
     measure = asked if asked in selectors.measures_of(row) else row.measure
-    table = selectors.ranking_table(row, measure, latest) if latest else None
     progress, failed = selectors.round_progress(row), failed_for(row, OF_NUMBERS)
-    return Shown(campaign, row, progress, latest, table, failed)
+    return Shown(campaign, row, progress, latest, measure, failed)
 
 
 def live_current(request: HttpRequest, slug: str) -> HttpResponse:

@@ -3,10 +3,12 @@
 import re
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from estimation import selectors
-from estimation.models import EstimateSet, Report, Round
+from estimation.models import Estimate, EstimateSet, Report, Round
 from estimation.services import files
 from judging.models import Campaign, WorkerHeartbeat
 from tests.support import evaluation, factories, unknown
@@ -82,7 +84,9 @@ def test_a_poll_brings_nothing_while_nothing_has_changed(
     there = address(name, campaign, 1)
     page = organizer.get(there)
     seen = {"head": page.context["head_token"], "body": page.context["body_token"]}
-    assert organizer.get(there, seen, headers=HTMX).status_code == 204
+    with CaptureQueriesContext(connection) as asked:
+        assert organizer.get(there, seen, headers=HTMX).status_code == 204
+    assert not [query for query in asked if f'FROM "{Estimate._meta.db_table}"' in query["sql"]]
     head = organizer.get(there, seen | {"head": "older"}, headers=HTMX).content.decode()
     assert 'id="live-head"' in head
     assert 'id="live-body"' not in head, "the reader's table stays where it is"
