@@ -326,9 +326,6 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     return f"{shown}roughly {_rounded(labels * (growth - 1)):,} further judgments tell {apart}."
 
 
-TIMES = {2: "twice", 4: "four times"}
-
-
 def what_more_buys(table: RankingTable, pairs: Pairwise) -> str | None:
     """How many undecided pairs of runs more judgments would decide, were the estimates the truth.
 
@@ -340,6 +337,8 @@ def what_more_buys(table: RankingTable, pairs: Pairwise) -> str | None:
         return None
     rows = {row.tag: row for row in table.known if not row.open_part}
     at = [index for index, tag in enumerate(pairs.runs) if tag in rows]
+    if len(at) < 2:
+        return None
     value = np.array([rows[pairs.runs[index]].value for index in at], dtype=np.float64)
     among = np.ix_(at, at)
     first, second = np.triu_indices(len(at), 1)
@@ -350,15 +349,14 @@ def what_more_buys(table: RankingTable, pairs: Pairwise) -> str | None:
     total = int(np.count_nonzero(open_pairs))
     if not total:
         return None
-    decided = {
-        times: int(np.count_nonzero(margin[open_pairs] < distance * math.sqrt(times)))
-        for times in TIMES
-    }
-    bought = ", ".join(f"{name} as many about {decided[n]:,}" for n, name in TIMES.items())
+    twice, four_times = (
+        int(np.count_nonzero(margin[open_pairs] < distance * math.sqrt(times))) for times in (2, 4)
+    )
     return (
         f"{total:,} pair{'' if total == 1 else 's'} of runs that more judgments could decide "
         f"{'is' if total == 1 else 'are'} open. Were the estimated differences the true ones, "
-        f"{bought} of them. The closest would still be open: runs may just be equally good."
+        f"twice as many judgments would decide about {twice:,} of them, and four times as many "
+        f"about {four_times:,}. The closest would still be open: runs may just be equally good."
     )
 
 

@@ -1,5 +1,7 @@
 """A finished round says what is known, what more would buy, and where to go."""
 
+import re
+
 import numpy as np
 import pytest
 from django.test import Client
@@ -67,7 +69,8 @@ def test_more_judgments_decide_more_pairs_and_never_more_than_are_open(finished:
     pairs = selectors.pairwise(shown, finished.measure)
     said = what_more_buys(table, pairs)
     assert said is not None
-    counts = [int(part.split()[0]) for part in said.replace(",", "").split("about ")[1:]]
+    counts = [int(number.replace(",", "")) for number in re.findall(r"about ([\d,]*\d)", said)]
+    assert len(counts) == 2
     assert 0 <= counts[0] <= counts[1] <= undecided(finished)
 
 
