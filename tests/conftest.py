@@ -30,11 +30,13 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On PostgreSQL only what uses the database: everything else ran under SQLite."""
-    if not ON_POSTGRES:
-        return
-    chosen = [item for item in items if _uses_database(item)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    """On PostgreSQL only what uses the database: everything else runs under SQLite."""
+    if ON_POSTGRES:
+        chosen = [item for item in items if _uses_database(item)]
+    else:
+        chosen = [item for item in items if item.get_closest_marker("postgres_only") is None]
+    kept = set(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = chosen
 
 

@@ -16,7 +16,7 @@ from tests.support.site import REPO, base_environment
 
 
 @pytest.mark.django_db
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no server")
+@pytest.mark.postgres_only
 def test_a_frozen_database_is_given_up_and_the_next_connection_works(settings: Any) -> None:
     settings.DATABASE_SECONDS = 1
     own = connections.create_connection("default")
@@ -39,7 +39,7 @@ def test_a_frozen_database_is_given_up_and_the_next_connection_works(settings: A
 
 
 @pytest.mark.django_db
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no server")
+@pytest.mark.postgres_only
 def test_the_database_itself_ends_statements_and_waits_for_locks() -> None:
     with connection.cursor() as cursor:
         for name in ("statement_timeout", "lock_timeout"):
