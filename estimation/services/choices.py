@@ -10,6 +10,7 @@ import json
 
 from estimation.models import Round
 from judging.errors import UserError
+from judging.models import Upload
 
 COLUMNS = (
     "measure", "budget", "batch_size", "goal", "run", "baseline", "reported", "prior", "method",
@@ -28,8 +29,19 @@ def digest_of(row: Round) -> str:
         [campaign.depth, campaign.max_grade],
         sorted(campaign.topics.values_list("topic_id", flat=True)),
         sorted(campaign.runs.values_list("tag", "digest", "file")),
+        _lengths(row),
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _lengths(row: Round) -> list[int]:
+    """The uploads of documents, where their lengths are what pairs cost."""
+    if row.costs != Round.Costs.LENGTH:
+        return []
+    documents = row.campaign.uploads.filter(
+        kind=Upload.Kind.DOCUMENTS, state=Upload.State.ACCEPTED, check_only=False
+    )
+    return sorted(documents.values_list("pk", flat=True))
 
 
 def require(row: Round, design: str) -> None:

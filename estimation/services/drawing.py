@@ -18,7 +18,7 @@ from estimation.core.pool import Pool as Columns
 from estimation.core.rounds import Round as Drawn
 from estimation.core.rounds import draw_round as draw
 from estimation.models import Draw, Pool, Round, RoundBatch
-from estimation.services import designing, files, finite, leftovers, quoting
+from estimation.services import choices, designing, files, finite, leftovers, quoting
 from judging.errors import UserError
 from judging.models import Batch, Campaign, Upload
 from judging.services import audit, batches, jobs
@@ -38,6 +38,8 @@ def draw_round(job: jobs.Running) -> None:
     _refuse_while_uploads_pend(row.campaign)
     leftovers.discard(row)
     pool_row, pool = designing.pool_for(row)
+    if "design" in job.data:  # a run may have come in since the button was pressed
+        choices.require(row, job.data["design"])
     drawn = draw(pool, designing.design_of(row, pool), seed=row.seed)
     served = drawn.served(pool)
     finite.check({"probability": served.probability})

@@ -131,7 +131,8 @@ def request_draw(*, row: Round, by: User, design: str | None = None) -> None:
         drafted = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED)
         if drafted.update(state=Round.State.DRAWING):
             audit.record("ask for draw", by=by, campaign=row.campaign_id, target=row)
-            jobs.request("draw", row.pk, campaign=row.campaign_id)
+            named = {"design": design} if design is not None else {}
+            jobs.request("draw", row.pk, campaign=row.campaign_id, data=named)
         elif not _is(row, Round.State.DRAWING):
             raise _frozen(row)
     row.refresh_from_db(fields=["state"])

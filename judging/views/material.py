@@ -1,6 +1,7 @@
 """Material: files as they come in, what became of them, the topics and documents they brought."""
 
 import hashlib
+from collections.abc import Callable
 from typing import TypeVar
 
 from django.contrib import messages
@@ -105,23 +106,23 @@ def upload_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 @require_POST
 def upload_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    campaign = organized_campaign(user_of(request), slug)
-    upload = get_object_or_404(campaign.uploads, pk=pk)
-    try:
-        uploads.remove(upload=upload, by=user_of(request))
-        messages.success(request, f"{upload.name} is removed.")
-    except UserError as error:
-        messages.error(request, error.message)
-    return redirect("material", slug)
+    return _acted(request, slug, pk, uploads.remove, "is removed")
 
 
 @require_POST
 def upload_cancel(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    return _acted(request, slug, pk, uploads.cancel, "is not read any further")
+
+
+def _acted(
+    request: HttpRequest, slug: str, pk: int, act: Callable[..., None], said: str
+) -> HttpResponse:
+    """Back to the material, with what became of one of its uploads."""
     campaign = organized_campaign(user_of(request), slug)
     upload = get_object_or_404(campaign.uploads, pk=pk)
     try:
-        uploads.cancel(upload=upload, by=user_of(request))
-        messages.success(request, f"{upload.name} is not read any further.")
+        act(upload=upload, by=user_of(request))
+        messages.success(request, f"{upload.name} {said}.")
     except UserError as error:
         messages.error(request, error.message)
     return redirect("material", slug)

@@ -1,6 +1,7 @@
 """Draw draws the design that was on show, and no other."""
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 
 from estimation.models import Round
@@ -119,6 +120,33 @@ def test_a_run_that_came_since_the_preview_is_another_design(
     factories.run_due_jobs()
     draw(organizer, campaign)
     assert is_asked_for()
+
+
+def test_a_run_that_comes_between_button_and_draw_gives_the_draft_back(
+    drafted: Round, campaign: Campaign, organizer: Client
+) -> None:
+    """It was waiting to be read when the button was pressed: no part of what was on show."""
+    factories.stored(campaign, b"t1 Q0 d0001 1 9.0 latecomer\n", name="late", kind="run")
+    draw(organizer, campaign)
+    assert is_asked_for()
+    factories.run_due_jobs()
+    Job.objects.filter(kind="draw").update(due=Now())
+    factories.run_due_jobs()
+    drafted.refresh_from_db()
+    assert campaign.runs.filter(tag="latecomer").exists()
+    assert drafted.state == Round.State.DRAFTED
+    assert "have changed meanwhile" in text(organizer.get(address("round-detail", campaign, 1)))
+
+
+def test_documents_that_came_since_cost_otherwise_and_are_another_design(
+    campaign: Campaign,
+) -> None:
+    by_length, equal = (evaluation.drafted(campaign, costs=each) for each in ("length", "equal"))
+    before = choices.digest_of(by_length), choices.digest_of(equal)
+    more = b'{"docno": "d9999", "title": "", "text": "long"}\n'
+    factories.stored_upload(campaign, more, name="more.jsonl", kind="documents")
+    assert choices.digest_of(by_length) != before[0]
+    assert choices.digest_of(equal) == before[1]
 
 
 @pytest.mark.parametrize(
