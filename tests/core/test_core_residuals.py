@@ -74,6 +74,22 @@ def test_nothing_left_over_is_expected_to_be_little(judged, design) -> None:
     assert moments.max() < 0.05
 
 
+def test_predictions_make_no_value_known_that_the_design_says_little_of(judged) -> None:
+    pool, grades = judged
+    goal = goals.single(pool.runs[0])
+    prior = make_prior(pool, name="rank", goal=goal, measure=DCG, max_grade=3)
+    design = make_design(
+        pool, goal=goal, measure=DCG, prior=prior, budget=40, batch_size=40, floor=0.02
+    )
+    sample = draw(pool, design, seed="little")
+    found = evaluate(
+        pool, design, sample, labels=LabelRows(sample.pair, grades[sample.pair]), measures=[DCG],
+        max_grade=3, predictions=helpful_predictions(grades),
+    ).results[0].estimators  # fmt: skip
+    assert 0 < np.count_nonzero(found["di"].unknown) < len(pool.runs)
+    assert found["di"].unknown.tolist() == found["ht"].unknown.tolist()
+
+
 # ------------------------------------------------------------------------------------- intervals
 
 
