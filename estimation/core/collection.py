@@ -43,9 +43,9 @@ from estimation.core.evaluation import Evaluation, rank_again
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import named, part_names, preference_pool, with_parts
-from estimation.core.reach import Reach
 
 
 class CollectionError(ValueError):
@@ -201,8 +201,8 @@ class Collection(ABC):
             pool, place, measures=measures, confidence=confidence, interval=interval
         )
         eligible, added = self._reached(pool, place)
-        reach = Reach.of_design(pool, eligible)
-        return rank_again(found, reach, added=added, max_grade=self.max_grade)
+        out = OutOfReach.of(pool, eligible)
+        return rank_again(found, out, added=added, max_grade=self.max_grade)
 
     def _reached(self, pool: Pool, place: IntArray) -> tuple[BoolArray, BoolArray]:
         """Which pairs of a pool could be judged, and which are not the collection's."""

@@ -52,6 +52,8 @@ class Drawn:
         rows, and the strata are the rounds.
     belief : ndarray of float64, shape (N,), or None
         What the prior believed of every pair, as a share of the best utility, where that is known.
+    rate : ndarray of float64, shape (N,), or None
+        Of one round: what probabilities are made from, however many batches are drawn.
     """
 
     pair: IntArray
@@ -62,6 +64,7 @@ class Drawn:
     stratum: IntArray | None = None
     row: IntArray | None = None
     belief: FloatArray | None = None
+    rate: FloatArray | None = None
 
     @classmethod
     def of(cls, pool: Pool, design: Design, sample: Sample, batches: int) -> "Drawn":
@@ -82,7 +85,7 @@ class Drawn:
                 step = float(sample.constants[batches - 1])
             inclusion = design.inclusion_after(step)
             chance = inclusion[prefix]
-            return cls(prefix, inclusion, inclusion, chance, belief=design.belief)
+            return cls(prefix, inclusion, inclusion, chance, belief=design.belief, rate=design.size)
         draws = sample.draws[:number]
         chance = np.minimum(design.size, 1.0)
         return cls(
@@ -93,7 +96,15 @@ class Drawn:
             counts=np.bincount(draws, minlength=len(pool))[prefix],
             stratum=pool.topic[prefix].astype(np.int64) if design.method == "per-query" else None,
             belief=design.belief,
+            rate=design.size,
         )
+
+    @cached_property
+    def key(self) -> int:
+        """What tells apart any two rounds, but not the batches of one, in one process."""
+        rate = self.inclusion if self.rate is None else self.rate
+        belief = None if self.belief is None else self.belief.tobytes()
+        return hash((rate.tobytes(), belief))
 
     @cached_property
     def factor(self) -> FloatArray:

@@ -30,6 +30,7 @@ from estimation.core.measures import (
     Measure,
     check_measures,
 )
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.outlook import Outlook, fit_outlook
 from estimation.core.pool import Pool
 from estimation.core.ranks import Ranking, rank_runs
@@ -345,14 +346,14 @@ def _evaluate_measure(
         most = reach.largest_values(measure, question.max_grade)
         shown = _guaranteed(shown, found.guarantee, confidence, most)
         estimators[found.primary] = shown
-    stand_back = slack(reach, measure, max_grade=question.max_grade)
+    stand_back = slack(reach.out, measure, max_grade=question.max_grade)
     return MeasureResult(
         measure=measure,
         runs=pool.runs,
         estimators=estimators,
         primary=found.primary,
         ranking=_ranking_of(measure, shown, pool.runs, confidence, stand_back),
-        support=reach.support(measure),
+        support=reach.out.support(measure),
         effective_sample_size=reach.effective_sample_size(measure),
         label_noise_measured=found.noise_measured,
         by_topic=found.by_topic,
@@ -362,20 +363,22 @@ def _evaluate_measure(
     )
 
 
-def rank_again(found: Evaluation, reach: Reach, *, added: BoolArray, max_grade: int) -> Evaluation:
+def rank_again(
+    found: Evaluation, out: OutOfReach, *, added: BoolArray, max_grade: int
+) -> Evaluation:
     """Rank runs whose numbers are of one sample, though not all of its pool.
 
     Parameters
     ----------
     found : Evaluation
         Of runs of the pool, in any order.
-    reach, added, max_grade
+    out, added, max_grade
         As for `slack`.
     """
 
     def ranked(result: MeasureResult) -> MeasureResult:
-        at = [reach.pool.run_index(tag) for tag in result.runs]
-        of_all = slack(reach, result.measure, max_grade=max_grade, added=added)
+        at = [out.pool.run_index(tag) for tag in result.runs]
+        of_all = slack(out, result.measure, max_grade=max_grade, added=added)
         stand_back = of_all[np.ix_(at, at)]
         shown = result.estimate
         ranking = _ranking_of(result.measure, shown, result.runs, found.confidence, stand_back)
@@ -474,4 +477,4 @@ def support(pool: Pool, measure: Measure, eligible: BoolArray) -> FloatArray:
     Exactly 1 if all pairs with a weight are eligible, or the run has no weight at all. Under a
     ratio measure every pair of the pool counts, so that it is at most the share of these.
     """
-    return Reach.of_design(pool, eligible).support(measure)
+    return OutOfReach.of(pool, eligible).support(measure)

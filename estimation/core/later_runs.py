@@ -49,11 +49,11 @@ from estimation.core.evaluation import (
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows, pair_name, select_rows
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.outlook import outlook_of
 from estimation.core.pool import Pool
 from estimation.core.preferences import part_names
 from estimation.core.queries.designs import labeled_pairs
-from estimation.core.reach import Reach
 from estimation.core.rounds import TopicRound
 
 OF_ONE_RUN = ("value", "se", "df", "low", "high", "unknown")
@@ -333,24 +333,24 @@ class _Asked(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class _News:
-    """What the sample reaches of every run of a joined pool.
+    """What the sample does not reach of every run of a joined pool.
 
     ``place``: where the pairs of the pool stand among all; ``added``: all others.
     """
 
     place: IntArray
     added: BoolArray
-    reach: Reach
+    out: OutOfReach
 
     @classmethod
     def of(cls, joined: Pool, eligible: BoolArray, place: IntArray) -> "_News":
         added = np.ones(len(joined), dtype=np.bool_)
         added[place] = False
-        return cls(place, added, Reach.of_design(joined, eligible))
+        return cls(place, added, OutOfReach.of(joined, eligible))
 
     def of_all_pairs(self, predictions: FloatArray) -> FloatArray:
         """Predictions of the pool's pairs; NaN for those that only later runs have."""
-        every = np.full(len(self.reach.pool), np.nan)
+        every = np.full(len(self.out.pool), np.nan)
         every[self.place] = predictions
         return every
 
@@ -359,16 +359,16 @@ class _News:
         merged = map(self._merged, alone.results, together.results)
         return rank_again(
             replace(alone, results=tuple(merged)),
-            self.reach,
+            self.out,
             added=self.added,
             max_grade=max_grade,
         )
 
     def _merged(self, alone: MeasureResult, together: MeasureResult) -> MeasureResult:
         measure, before = together.measure, _positions(alone.runs, among=together.runs)
-        columns = _positions(together.runs, among=self.reach.pool.runs)
+        columns = _positions(together.runs, among=self.out.pool.runs)
         if measure.family == "ratio":
-            support = self.reach.support(measure, self.added)[columns]
+            support = self.out.support(measure, self.added)[columns]
             together = replace(together, support=support)
         return _with_numbers_of(alone, together, before)
 

@@ -25,10 +25,10 @@ from estimation.core.evaluation import Evaluation, evaluate
 from estimation.core.interval_kinds import IntervalKind, interval_kinds
 from estimation.core.labels import LabelRows
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, MeasureError
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.outlook import KnownOutlook, outlook_of
 from estimation.core.pool import Pool
 from estimation.core.preferences import BETWEEN, part_names
-from estimation.core.reach import Reach
 
 TOGETHER = ("iid", "poisson")
 _SUM_TOLERANCE = 1e-6
@@ -163,10 +163,9 @@ class PairCollection(Collection):
     ) -> Evaluation:
         found = self._estimated(pool, place, measures, confidence, interval)
         eligible, added = self._reached(pool, place)
-        reach = Reach.of_design(pool, eligible)
+        out = OutOfReach.of(pool, eligible)
         results = (  # what one run adds to the pool is no loss of another
-            replace(result, support=reach.support(result.measure, added))
-            for result in found.results
+            replace(result, support=out.support(result.measure, added)) for result in found.results
         )
         return replace(found, results=tuple(results))
 

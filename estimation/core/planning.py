@@ -21,6 +21,7 @@ from estimation.core.evaluation import support
 from estimation.core.intervals import ROUNDING, difference_variances
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
 from estimation.core.pool import Pool
+from estimation.core.pool_ranks import total_weights
 from estimation.core.priors import Prior
 from estimation.core.ratios import prior_slopes
 
@@ -175,7 +176,7 @@ def largest_values(pool: Pool, measure: Measure, *, best: float) -> FloatArray:
     if measure.family in ("ratio", "query"):
         return np.asarray(np.count_nonzero(pool.list_lengths, axis=0) / len(pool.topics))
     if measure.family == "gain":
-        return pool.total_weights(measure) * best
+        return total_weights(pool, measure) * best
     grades = PREFERENCE_MAX_GRADE if measure.family == "preference" else int(best)
     errors = [pool.entry_utilities(measure, grade) for grade in range(grades + 1)]
     worst = pool.entry_weights(measure) * np.max(errors, axis=0)

@@ -26,7 +26,6 @@ from estimation.core.arrays import (
     IntArray,
     SparseMatrix,
     check_whole,
-    column_sums,
     content_digest,
     frozen,
     no_run,
@@ -233,6 +232,11 @@ class Pool:
         columns = [getattr(self, name) for name in (*_COLUMNS, *optional)]
         return content_digest([head.encode(), *map(portable_bytes, columns)])
 
+    @cached_property
+    def kept(self) -> dict[str, Any]:
+        """For what is worked out from the pool alone (`kept.kept`); it ends with the pool."""
+        return {}
+
     @property
     def entry_pair(self) -> IntArray:
         """The pair of each entry, shape (E,)."""
@@ -344,10 +348,6 @@ class Pool:
         result = sparse.csr_array((data, *place), shape=matrix.shape)
         result.eliminate_zeros()
         return result
-
-    def total_weights(self, measure: Measure) -> FloatArray:
-        """Return the sum of w_ij over all pairs for each run, shape (k,)."""
-        return column_sums(self.run, self.entry_weights(measure), number=len(self.runs))
 
     def save(self, file: ArchiveFile) -> None:
         """Write the pool to a path or a binary file (npz without pickles)."""

@@ -27,11 +27,11 @@ from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResul
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import QueryDesign, QuerySample, draw_queries, labeled_pairs
 from estimation.core.queries.estimates import QueryResult, evaluate_queries
 from estimation.core.ranks import rank_runs
-from estimation.core.reach import Reach
 from estimation.core.unknown import all_known
 
 CODES = {"ratio": "sn", "unbiased": "is"}
@@ -141,7 +141,7 @@ class TopicRound:
         everything = np.ones(len(pool), dtype=np.bool_)
         served, counted = self.served(pool), everything if judged is None else judged
         pairs = served.pair[(served.batch <= used) & counted[served.pair]]
-        reach = Reach.of_design(pool, counted)
+        out = OutOfReach.of(pool, counted)
         columns = [pool.run_index(tag) for tag in self.design.runs]
         return Evaluation(
             batches=used,
@@ -152,7 +152,7 @@ class TopicRound:
             results=tuple(
                 _measure_result(
                     result,
-                    reach.support(result.measure)[columns],
+                    out.support(result.measure)[columns],
                     found.effective_sample_size,
                     confidence,
                 )

@@ -11,8 +11,9 @@ from estimation.core.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from estimation.core.in_common import in_common, of_shared_pairs
 from estimation.core.intervals import ROUNDING
 from estimation.core.measures import Measure
+from estimation.core.out_of_reach import OutOfReach, digest_of
 from estimation.core.pool import Pool
-from estimation.core.reach import Reach
+from estimation.core.pool_ranks import total_weights
 
 LITTLE = 1e-6  # share of every run's weight that is allowed for in full, without a closer look
 # Where more is out of reach than can be compared: the share of a list's weight, at its end, that is
@@ -22,7 +23,7 @@ TAIL, FIRST, ALIKE = 1e-3, 3, 0.995
 
 
 def slack(
-    reach: Reach, measure: Measure, *, max_grade: int, added: BoolArray | None = None
+    out: OutOfReach, measure: Measure, *, max_grade: int, added: BoolArray | None = None
 ) -> FloatArray:
     """Return by how much each difference of runs may be smaller than within reach.
 
@@ -43,8 +44,8 @@ def slack(
 
     Parameters
     ----------
-    reach : Reach
-        Of a pool of N pairs and k runs: which of them could be sampled.
+    out : OutOfReach
+        Of a pool of N pairs and k runs: which of them could not be sampled.
     measure : Measure
     max_grade : int
         The best grade of the scale.
@@ -57,10 +58,17 @@ def slack(
         Of the difference by which the row's run is better than the column's, as `rank_runs` takes
         it; >= 0, and 0 on the diagonal.
     """
-    pool, eligible = reach.pool, reach.inclusion > 0.0
+    key = "slack", measure, max_grade, None if added is None else digest_of(added)
+    return out.remembered(key, lambda: _slack(out, measure, max_grade, added))
+
+
+def _slack(
+    out: OutOfReach, measure: Measure, max_grade: int, added: BoolArray | None
+) -> FloatArray:
+    pool, eligible = out.pool, out.eligible
     if measure.family == "gain":
-        most = _of_gains(reach, measure, max_grade)
-    elif np.all(reach.support(measure) == 1.0):
+        most = _of_gains(out, measure, max_grade)
+    elif np.all(out.support(measure) == 1.0):
         most = np.zeros((len(pool.runs), len(pool.runs)))
     elif measure.family in ("ratio", "query"):
         most = _of_topics(pool, measure, eligible, added)
@@ -89,46 +97,46 @@ def _of_topics(
     return np.asarray(2.0 * of_all.sum() / topics + np.add.outer(own, own), dtype=np.float64)
 
 
-def _of_gains(reach: Reach, measure: Measure, max_grade: int) -> FloatArray:
+def _of_gains(out: OutOfReach, measure: Measure, max_grade: int) -> FloatArray:
     """The column's weight out of reach less what both runs have in common there, in gains."""
-    missing = reach.missing(measure)
+    missing = out.missing(measure)
     if not missing.any():
         return np.zeros((len(missing), len(missing)))
-    if np.any(missing >= LITTLE * reach.total_weights(measure), where=missing > 0.0):
-        gains = missing[None, :] - _in_common(reach, measure)
+    if np.any(missing >= LITTLE * total_weights(out.pool, measure), where=missing > 0.0):
+        gains = missing[None, :] - _in_common(out, measure)
     else:
         gains = np.tile(missing, (len(missing), 1))
     rounding = ROUNDING * np.add.outer(missing, missing)
     return np.maximum(gains + rounding, 0.0) * measure.max_utility(max_grade)
 
 
-def _in_common(reach: Reach, measure: Measure) -> FloatArray:
+def _in_common(out: OutOfReach, measure: Measure) -> FloatArray:
     """What every two runs have in common out of reach, (k, k), or less where that takes long.
 
-    Exact where all ranks can be compared (`Reach.compared`). Else what lists have at their end,
-    below `TAIL` of their weight, counts as nothing; and where a measure counts more ranks than can
-    be compared, so do the deeper ones. But runs that have nearly all in common above are compared
-    until `LITTLE` is left: between these alone differences can be as small as what grades make of
-    them. Who is compared depends on weights, not on grades, and to compare less makes verdicts
-    stand back more.
+    Exact where all ranks can be compared (`OutOfReach.compared`). Else what lists have at their
+    end, below `TAIL` of their weight, counts as nothing; and where a measure counts more ranks than
+    can be compared, so do the deeper ones. But runs that have nearly all in common above are
+    compared until `LITTLE` is left: between these alone differences can be as small as what grades
+    make of them. Who is compared depends on weights, not on grades, and to compare less makes
+    verdicts stand back more.
     """
-    table = reach.pool.rank_weights(measure)
+    table = out.pool.rank_weights(measure)
     if table is None:
-        return in_common(reach.pool.weights(measure, reach.out_of_reach))
-    rank, deepest = _ranks_to_compare(reach, table)
-    first = _weights_of_ranks(reach.first_out_of_reach(rank), table, min(rank, deepest))
+        return in_common(out.pool.weights(measure, out.pairs))
+    rank, deepest = _ranks_to_compare(out, table)
+    first = _weights_of_ranks(out.first_ranks(rank), table, min(rank, deepest))
     common = in_common(first)
     if deepest > rank:
         alike = _alike(common, column_sums(first.indices, first.data, number=len(common)))
         if len(alike):
-            ranks = reach.ranks_out_of_reach(alike, deepest)
+            ranks = out.ranks_of(alike, deepest)
             common[np.ix_(alike, alike)] = in_common(_weights_of_ranks(ranks, table, deepest))
     return common
 
 
-def _ranks_to_compare(reach: Reach, table: FloatArray) -> tuple[int, int]:
+def _ranks_to_compare(out: OutOfReach, table: FloatArray) -> tuple[int, int]:
     """Down to which rank to compare every two runs, and those that are alike."""
-    most, depth = reach.compared, reach.pool.depth
+    most, depth = out.compared, out.pool.depth
     if most == depth:
         return depth, depth
     enough, first = _last_rank(table, TAIL), max(1, most // FIRST)

@@ -17,23 +17,21 @@ only sampled ones, which makes this stable where the squares are not.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, mixed_bits
+from estimation.core.arrays import FloatArray
 from estimation.core.drawn import Drawn
-from estimation.core.estimators import cross_product, topic_contributions
+from estimation.core.estimators import cross_product
+from estimation.core.looked_at import Rows, looked_at
 from estimation.core.measures import Measure
 from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
+from estimation.core.pool_ranks import total_weights
 from estimation.core.reach import Reach
 from estimation.core.residuals import Residuals
-
-# Of more uncertain pairs than `MOST_PAIRS`, and of these more entries than `MOST_ENTRIES`, at most
-# `KEPT` pairs with about so many entries stand for all.
-MOST_PAIRS, MOST_ENTRIES, KEPT = 90_000, 600_000, 32_768
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +94,7 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
         If the pool lacks what the measure is about.
     """
     runs = len(reach.pool.runs)
-    rows = _Rows.of(reach, measure, drawn)
+    rows = looked_at(reach.pool, drawn, measure)
     covariance, (total, cubes) = np.zeros((runs, runs)), np.zeros((2, runs))
     by_topic = np.zeros((len(reach.pool.topics), runs)) if drawn.per_topic else None
     size = 1.0 / (drawn.inclusion if drawn.counts is None else drawn.expected)[rows.pair]
@@ -108,7 +106,7 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
             by_topic += each.by_topic(first)
     if drawn.counts is not None:
         covariance = covariance - _of_means(drawn, reach.pool, total, by_topic)
-    doubt = _doubt(rows, drawn, total=reach.total_weights(measure))
+    doubt = _doubt(rows, drawn, total=total_weights(reach.pool, measure))
     return Unseen(covariance, np.sqrt(_share(cubes, of=total)), doubt)
 
 
@@ -124,14 +122,14 @@ def unseen_residuals(
     measure : Measure
         Of the family gain.
     """
-    rows = _Rows.of(reach, measure, drawn)
+    rows = looked_at(reach.pool, drawn, measure)
     squares, size = rows.powers(2), 1.0 / drawn.inclusion[rows.pair]
     (gain, gain2, gain3), (loss, loss2, loss3) = residuals.moments(rows.pair)
     gains, losses = squares.T @ (rows.factor * gain2), squares.T @ (rows.factor * loss2)
     return Unseen(
         rows.gram(gain2 + loss2),
         np.sqrt(_share(rows.cubes(size * gain3), of=rows.total(gain))),
-        _doubt(rows, drawn, total=reach.total_weights(measure)),
+        _doubt(rows, drawn, total=total_weights(reach.pool, measure)),
         Losses(
             np.sqrt(_share(rows.cubes(size * loss3), of=rows.total(loss))),
             _share(losses, of=gains + losses),
@@ -154,99 +152,7 @@ def _of_means(
     return np.asarray(np.multiply.outer(total, total) / draws, dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """What m pairs add to each run, one row a pair.
-
-    Attributes
-    ----------
-    pair : ndarray of int64, shape (m,)
-        Ascending.
-    factor, weight : ndarray of float64, shape (m,)
-        What E[y_ij y_il] is multiplied by, and for how many pairs this one stands.
-    entry : ndarray of int64, shape (e,)
-        Entries of the pool.
-    matrix : csr_array, shape (m, k)
-    """
-
-    pool: Pool
-    pair: IntArray
-    factor: FloatArray
-    weight: FloatArray
-    entry: IntArray
-    matrix: SparseMatrix
-
-    @classmethod
-    def of(cls, reach: Reach, measure: Measure, drawn: Drawn) -> "_Rows":
-        """The weights of uncertain pairs."""
-        pool, last = reach.pool, reach.last_rank(measure)
-        pairs, weight = _looked_at(reach, drawn, last)
-        entries = reach.entries_of(pairs).down_to(last)
-        table = pool.rank_weights(measure)
-        data = pool.entry_weights(measure)[entries.entry] if table is None else table[entries.rank]
-        shape = len(pairs), len(pool.runs)
-        matrix = sparse.csr_array((data, entries.run, entries.ends.astype(np.int32)), shape=shape)
-        return cls(pool, pairs, drawn.factor[pairs] * weight, weight, entries.entry, matrix)
-
-    def times(self, utility: FloatArray) -> "_Rows":
-        """The same, each entry multiplied by a number."""
-        return replace(self, matrix=self._with(self.matrix.data * utility))
-
-    def powers(self, power: int) -> SparseMatrix:
-        """The matrix with each entry to a power of 2 or more; NumPy takes ten times as long."""
-        data = self.matrix.data
-        for _ in range(power - 1):
-            data = data * self.matrix.data
-        return self._with(data)
-
-    def _with(self, data: FloatArray) -> SparseMatrix:
-        place = self.matrix.indices, self.matrix.indptr
-        return sparse.csr_array((data, *place), self.matrix.shape)
-
-    def cubes(self, numbers: FloatArray) -> FloatArray:
-        """sum_i factor_i number_i y_ij^3, shape (k,)."""
-        return np.asarray(self.powers(3).T @ (self.factor * numbers), dtype=np.float64)
-
-    def total(self, numbers: FloatArray) -> FloatArray:
-        """sum_i number_i y_ij over all pairs, shape (k,)."""
-        return np.asarray(self.matrix.T @ (self.weight * numbers), dtype=np.float64)
-
-    def gram(self, numbers: FloatArray) -> FloatArray:
-        """sum_i factor_i number_i y_ij y_il, shape (k, k)."""
-        return cross_product(self.matrix, self.factor * numbers)
-
-    def by_topic(self, numbers: FloatArray) -> FloatArray:
-        """sum_i number_i y_ij over the pairs of each topic, shape (T, k)."""
-        return topic_contributions(
-            self.matrix,
-            self.weight * numbers,
-            topic=self.pool.topic[self.pair].astype(np.int64),
-            topics=len(self.pool.topics),
-        )
-
-
-def _looked_at(reach: Reach, drawn: Drawn, last: int) -> tuple[IntArray, FloatArray]:
-    """The uncertain pairs to sum over, ascending, and for how many of them each stands.
-
-    All of them, unless they are more than `MOST_PAIRS`. Then those that some run returns at the
-    last rank that counts or before, or if these have too many entries, some of them: half of them
-    with equal chances, half with chances as of being sampled, which is about how much they add to
-    variances. Which pairs they are depends on the pool and the design alone.
-    """
-    pairs: IntArray = drawn.uncertain
-    if len(pairs) > MOST_PAIRS:
-        pairs = reach.returned_by(pairs, last)
-        number = np.diff(reach.pool.indptr)[pairs]
-        if number.sum() > MOST_ENTRIES:
-            sampled = drawn.inclusion[pairs]
-            share = (sampled / sampled.sum() + 1.0 / len(pairs)) / 2.0
-            chance = np.minimum(1.0, share * min(KEPT, MOST_ENTRIES / (share @ number)))
-            kept = (mixed_bits(pairs) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < chance
-            return pairs[kept], 1.0 / chance[kept]
-    return pairs, np.ones(len(pairs))
-
-
-def _terms(rows: _Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[_Rows, FloatArray]]:
+def _terms(rows: Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[Rows, FloatArray]]:
     """Rows y_ij, and by how much a pair counts in sums of y, of y^2 and of y^3, shape (3, m).
 
     Where the utility depends on the run, there is a set of rows for every grade.
@@ -260,7 +166,7 @@ def _terms(rows: _Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[_R
         yield rows.times(pool.entry_utilities(measure, grade)[rows.entry]), counted
 
 
-def _doubt(rows: _Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
+def _doubt(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
     """sqrt(sum_i factor_i b_i w_ij^2) over b sum_i w_ij, b_i the belief and b that of a sample."""
     belief = np.ones(len(rows.pool)) if drawn.belief is None else drawn.belief
     usual = float((drawn.inclusion * belief).sum() / max(drawn.inclusion.sum(), 1e-300))

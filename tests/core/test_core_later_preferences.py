@@ -21,10 +21,10 @@ from estimation.core.later_runs import (
     evaluate_with_later_runs,
 )
 from estimation.core.measures import Measure, MeasureError, parse_measure
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import part_names, preference_pool
 from estimation.core.priors import make_prior
-from estimation.core.reach import Reach
 from estimation.core.simulation import true_values
 from estimation.core.slack import slack
 from tests.core.test_core_combining import draws_of, moments, poisson_of
@@ -440,8 +440,8 @@ def test_the_twin_that_allows_for_answers_on_the_scale_of_documents_is_caught(
 ) -> None:
     """From 0 to 1 nobody ever prefers the first document."""
 
-    def of_documents(reach: Reach, measure: Measure, **asked: object) -> np.ndarray:
-        return slack(reach, measure, **asked | {"max_grade": CAMPAIGN_SCALE})
+    def of_documents(out: OutOfReach, measure: Measure, **asked: object) -> np.ndarray:
+        return slack(out, measure, **asked | {"max_grade": CAMPAIGN_SCALE})
 
     monkeypatch.setattr(evaluation, "slack", of_documents)
     assert false_verdicts(NEW_DOCUMENT[0], "nca", SWAPS, evaluate_with_later_runs)[0] > 0
@@ -452,14 +452,14 @@ def test_what_is_out_of_reach_is_counted_by_hand() -> None:
     pool, joined = pool_of(OLD), pool_of(OLD | LATER)
     eligible = np.zeros(len(joined), dtype=np.bool_)
     eligible[place_in(pool, joined)] = True
-    reach = Reach.of_design(joined, eligible)
+    out = OutOfReach.of(joined, eligible)
     novel = joined.runs.index("novel")
-    swaps, weighted = (slack(reach, measure, max_grade=2) for measure in MEASURES)
+    swaps, weighted = (slack(out, measure, max_grade=2) for measure in MEASURES)
     others = np.arange(len(joined.runs)) != novel
     assert swaps[novel, others] == pytest.approx((1 / 3 + 1 + 1) / 3, **EXACT)
     assert weighted[novel, others] == pytest.approx(((1 / 6) / 3 + 1 / 2 + 1 / 2) / 3, **EXACT)
     assert max(swaps[others].max(), weighted[others].max()) < 1e-11
-    shares = [reach.support(measure)[novel] for measure in MEASURES]
+    shares = [out.support(measure)[novel] for measure in MEASURES]
     assert shares == pytest.approx([2 / 9, (5 / 18) / (1 / 3 + 1)], **EXACT)
 
 

@@ -16,12 +16,12 @@ from estimation.core.intervals import Bound
 from estimation.core.labels import LabelRows
 from estimation.core.later_runs import OF_ONE_RUN, evaluate_with_later_runs
 from estimation.core.measures import Measure, parse_measure
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
 from estimation.core.ranks import rank_runs
-from estimation.core.reach import Reach
 from estimation.core.slack import slack
 from tests.core.test_core_slack import no_slack
 
@@ -277,7 +277,7 @@ def test_what_is_out_of_reach_is_counted_by_hand(ranked) -> None:
     def of_the_old(text: str) -> list[float]:
         """What its lead may lose; the lead of the new run can only grow, but for ratios."""
         measure = parse_measure(text)
-        found = slack(Reach.of_design(pool, ~added), measure, max_grade=3, added=added)
+        found = slack(OutOfReach.of(pool, ~added), measure, max_grade=3, added=added)
         back = found[1, 0] if measure.family == "ratio" else 0.0
         assert found[0].tolist() == pytest.approx([0.0, back], abs=1e-11)
         return found[1].tolist()

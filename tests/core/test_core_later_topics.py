@@ -11,6 +11,7 @@ from estimation.core.evaluation import MeasureResult
 from estimation.core.labels import LabelRows
 from estimation.core.later_runs import OF_ONE_RUN, evaluate_topics_with_later_runs
 from estimation.core.measures import Measure, parse_measure
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.pool import Pool, build_pool
 from estimation.core.preferences import preference_pool
 from estimation.core.queries.designs import (
@@ -24,7 +25,6 @@ from estimation.core.queries.designs import (
 from estimation.core.queries.estimates import evaluate_queries
 from estimation.core.queries.grade_models import uniform_grades
 from estimation.core.queries.values import topic_values
-from estimation.core.reach import Reach
 from estimation.core.rounds import TopicRound, draw_round
 from estimation.core.simulation import true_topic_values
 from estimation.core.slack import slack
@@ -206,8 +206,8 @@ def test_every_document_of_the_pool_is_within_reach_of_ratios(pool: Pool, joined
     design = design_of(pool, AP)
     (found,) = evaluated(pool, joined, design, census_of(pool, design), AP)
     assert found.support[joined.runs.index("known")] == 1.0
-    reach = Reach.of_design(joined, np.isin(joined.docno, pool.docno))
-    share = reach.share(AP)[joined.runs.index("novel")]
+    out = OutOfReach.of(joined, np.isin(joined.docno, pool.docno))
+    share = out.share(AP)[joined.runs.index("novel")]
     assert found.support[joined.runs.index("novel")] == min(share, len(pool) / (len(pool) + 2))
     assert len(joined) == len(pool) + 2
 
@@ -216,7 +216,7 @@ def test_what_is_out_of_reach_is_at_most_a_whole_topic_of_err(pool: Pool, joined
     eligible = np.isin(joined.docno, [b"a", b"b", b"c", b"y", b"m"])
     novel = joined.runs.index("novel")
     for text, share in ((str(ERR), 4 / 4), ("ERR@1", 3 / 4)):
-        found = slack(Reach.of_design(joined, eligible), parse_measure(text), max_grade=BEST)
+        found = slack(OutOfReach.of(joined, eligible), parse_measure(text), max_grade=BEST)
         assert np.delete(found[:, novel], novel).tolist() == [share] * (len(joined.runs) - 1)
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core import evaluation, goals
-from estimation.core import reach as reach_of
+from estimation.core import evaluation, goals, out_of_reach
 from estimation.core import slack as slack_of_core
 from estimation.core.combining import Part
 from estimation.core.designs import Design, make_design
@@ -17,11 +16,11 @@ from estimation.core.evaluation import evaluate
 from estimation.core.in_common import in_common
 from estimation.core.labels import LabelRows
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, parse_measure
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
-from estimation.core.reach import Reach
 from estimation.core.simulation import true_values
 from estimation.core.slack import slack
 
@@ -52,7 +51,7 @@ def pool_of(runs: dict[str, dict[str, str]]) -> Pool:
 def slack_of(
     pool: Pool, measure: Measure, *, eligible: np.ndarray, max_grade: int, **rest: np.ndarray
 ) -> np.ndarray:
-    return slack(Reach.of_design(pool, eligible), measure, max_grade=max_grade, **rest)
+    return slack(OutOfReach(pool, eligible), measure, max_grade=max_grade, **rest)
 
 
 def least_slack(pool: Pool, measure: Measure, eligible: np.ndarray, scale: int) -> np.ndarray:
@@ -213,17 +212,17 @@ def test_the_order_of_runs_has_no_influence() -> None:
 # --------------------------------------------------------------- verdicts of rounds, of collections
 
 
-def no_slack(reach: Reach, *_: object, **__: object) -> np.ndarray:
+def no_slack(out: OutOfReach, *_: object, **__: object) -> np.ndarray:
     """The twin: as if what is within reach were all that there is."""
-    return np.zeros((len(reach.pool.runs), len(reach.pool.runs)))
+    return np.zeros((len(out.pool.runs), len(out.pool.runs)))
 
 
-def of_one_run(reach: Reach, measure: Measure, *, max_grade: int, **_: object) -> np.ndarray:
+def of_one_run(out: OutOfReach, measure: Measure, *, max_grade: int, **_: object) -> np.ndarray:
     """The other twin: all that a run has out of reach, also where both have it."""
-    pool = reach.pool
-    out = np.flatnonzero(reach.inclusion[pool.entry_pair] <= 0.0)
-    terms = pool.entry_weights(measure)[out] * max_grade
-    return np.tile(np.bincount(pool.run[out], terms, len(pool.runs)), (len(pool.runs), 1))
+    pool = out.pool
+    missed = np.flatnonzero(~out.eligible[pool.entry_pair])
+    terms = pool.entry_weights(measure)[missed] * max_grade
+    return np.tile(np.bincount(pool.run[missed], terms, len(pool.runs)), (len(pool.runs), 1))
 
 
 def census_for(pool: Pool, goal: goals.Goal, measure: Measure) -> tuple[Design, Sample]:
@@ -370,7 +369,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(rows.nnz)
         return in_common(rows)
 
-    monkeypatch.setattr(reach_of, "COMPARED", 12 * 12)
+    monkeypatch.setattr(out_of_reach, "COMPARED", 12 * 12)
     monkeypatch.setattr(slack_of_core, "in_common", counting)
     return found
 
@@ -423,8 +422,8 @@ def test_the_twin_that_leaves_out_what_it_does_not_compare_is_caught(
 ) -> None:
     """As if runs had as much in common as they could have."""
 
-    def of_first_ranks(reach: Reach, measure: Measure) -> np.ndarray:
-        return np.minimum.outer(*[reach.missing(measure)] * 2)
+    def of_first_ranks(out: OutOfReach, measure: Measure) -> np.ndarray:
+        return np.minimum.outer(*[out.missing(measure)] * 2)
 
     monkeypatch.setattr(slack_of_core, "_in_common", of_first_ranks)
     pool, measure = deep_pool(), parse_measure("DCG")
@@ -450,7 +449,7 @@ def test_where_little_is_out_of_reach_all_ranks_are_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pool, few = deep_pool(), np.arange(len(deep_pool())) % 10 > 0
-    monkeypatch.setattr(reach_of, "COMPARED", int(np.count_nonzero(~few[pool.entry_pair])))
+    monkeypatch.setattr(out_of_reach, "COMPARED", int(np.count_nonzero(~few[pool.entry_pair])))
     for text in ("DCG", "RBP(p=0.5)"):
         found = slack_of(pool, parse_measure(text), eligible=few, max_grade=MAX_GRADE)
         assert found == pytest.approx(gained(pool, parse_measure(text), few), **EXACT)
@@ -461,7 +460,7 @@ def test_the_order_of_measures_has_no_influence() -> None:
     pool = deep_pool()
     measures = [parse_measure(text) for text in ("DCG@12", "P@4", "RBP(p=0.5)", "DCG")]
     asked = {"max_grade": MAX_GRADE}
-    one, other = Reach.of_design(pool, DEEP), Reach.of_design(pool, DEEP)
+    one, other = OutOfReach(pool, DEEP), OutOfReach(pool, DEEP)
     these = [slack(one, each, **asked).tolist() for each in measures]
     those = [slack(other, each, **asked).tolist() for each in reversed(measures)]
     assert these == those[::-1]

@@ -6,20 +6,23 @@ No test looks at a clock: they count passes, rows and cells.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from types import ModuleType
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core import estimators, goals, joint, products, reach
+from estimation.core import estimators, goals, joint, out_of_reach, pool_ranks, products, reach
 from estimation.core.arrays import column_sums
 from estimation.core.designs import Design, make_design
 from estimation.core.draws import Sample, draw
+from estimation.core.entries import entries_down_to, last_rank
 from estimation.core.evaluation import Evaluation, evaluate, support
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, parse_measure
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.pool_ranks import best_rank, number_by_rank
+from estimation.core.pool_ranks import best_rank, number_by_rank, total_weights, weights_by_rank
 from estimation.core.priors import make_prior
 from estimation.core.terms import linear_terms
 
@@ -83,8 +86,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def in_sight(pool: Pool, measure: Measure) -> np.ndarray:
     """Pairs with a weight that is not next to nothing."""
-    last = every_entry(pool, design_of(pool)).last_rank(measure)
-    return best_rank(pool) <= last
+    return best_rank(pool) <= last_rank(pool, measure)
 
 
 def test_squares_and_finds_take_a_pass_over_relevant_pairs_and_expectation_one_over_all(
@@ -279,15 +281,16 @@ def test_sums_by_rank_are_those_over_entries(pool: Pool, measure, monkeypatch) -
     design = design_of(pool, floor=0.0)
     eligible = design.eligible & (np.arange(len(pool)) % 7 > 0)
     by_rank, only = every_entry(pool, design), support(pool, measure, eligible)
-    assert reach._by_rank(pool, measure) is not None
-    size, total = by_rank.effective_sample_size(measure), by_rank.total_weights(measure)
-    monkeypatch.setattr(reach, "LEAST_FILLED", 1.0)
-    assert reach._by_rank(pool, measure) is None
+    assert weights_by_rank(pool, measure) is not None
+    size, total = by_rank.effective_sample_size(measure), total_weights(pool, measure)
+    pool.kept.clear()
+    monkeypatch.setattr(pool_ranks, "LEAST_FILLED", 1.0)
+    assert weights_by_rank(pool, measure) is None
     entries = every_entry(pool, design)
     assert 0.1 < only.min() < 0.99
     assert only == pytest.approx(support(pool, measure, eligible), rel=1e-13)
     assert size == pytest.approx(entries.effective_sample_size(measure), rel=1e-13)
-    assert total == pytest.approx(entries.total_weights(measure), rel=1e-13)
+    assert total == pytest.approx(total_weights(pool, measure), rel=1e-13)
 
 
 def test_support_by_hand(pool: Pool) -> None:
@@ -311,15 +314,13 @@ def test_entries_by_rank_are_those_counted_one_by_one(pool: Pool) -> None:
 
 def test_entries_of_a_measure_end_where_its_weights_do(pool: Pool) -> None:
     some = np.arange(len(pool)) % 3 > 0
+    pairs = np.flatnonzero(some)
     for text, last in (("P@5", 5), ("RBP(p=0.1)", 5), ("DCG", pool.depth)):
-        of_all = every_entry(pool, design_of(pool))
-        assert of_all.last_rank(parse_measure(text)) == last
-        found = of_all.entries_of(np.flatnonzero(some)).down_to(last)
+        assert last_rank(pool, parse_measure(text)) == last
+        found = entries_down_to(pool, last).of(pairs)
         wanted = np.flatnonzero((pool.rank <= last) & some[pool.entry_pair])
-        assert found.entry.tolist() == wanted.tolist()
-        assert (
-            np.repeat(found.pair, np.diff(found.ends)).tolist() == pool.entry_pair[wanted].tolist()
-        )
+        assert found.in_pool.tolist() == wanted.tolist()
+        assert np.repeat(pairs, np.diff(found.ends)).tolist() == pool.entry_pair[wanted].tolist()
         assert found.run.tolist() == pool.run[wanted].tolist()
         assert found.rank.tolist() == pool.rank[wanted].tolist()
 
@@ -336,8 +337,8 @@ def test_pairs_out_of_reach_are_counted_from_either_side(pool: Pool) -> None:
     for share in (3, 40):  # most of the entries are out of reach, or few
         eligible = np.arange(len(pool)) % share == 0
         for reached in (eligible, ~eligible):
-            found = reach.Reach.of_design(pool, reached)._out_of_reach_by_rank
-            (expected,) = reach.rank_sums(pool, np.flatnonzero(~reached), [one[~reached]])
+            found = OutOfReach(pool, reached)._by_rank
+            (expected,) = pool_ranks.rank_sums(pool, np.flatnonzero(~reached), [one[~reached]])
             assert (found == expected).all()
 
 
@@ -345,19 +346,21 @@ def test_measures_share_the_search_for_entries_out_of_reach(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searched: list[int] = []
-    find = reach.Reach._find_first
+    find = OutOfReach._find_first
 
-    def counting(self: reach.Reach, rank: int) -> object:
+    def counting(self: OutOfReach, rank: int) -> object:
         searched.append(rank)
         return find(self, rank)
 
-    monkeypatch.setattr(reach.Reach, "_find_first", counting)
+    monkeypatch.setattr(OutOfReach, "_find_first", counting)
     design, rows = design_of(pool, "iid"), np.arange(len(pool)) % 5 > 0
     open_design = replace(design, size=design.size * rows / (design.size * rows).sum())
     evaluated(pool, open_design)
-    assert searched == [pool.depth]
+    evaluated(pool, open_design)
+    assert searched == [pool.depth]  # kept with the pool
     searched.clear()
-    monkeypatch.setattr(reach, "COMPARED", 5 * len(pool.topics) * len(pool.runs))
+    pool.kept.clear()
+    monkeypatch.setattr(out_of_reach, "COMPARED", 5 * len(pool.topics) * len(pool.runs))
     evaluated(pool, open_design, measures=[parse_measure("DCG@5"), *MEASURES])
     assert searched == [5]
 
@@ -367,16 +370,19 @@ def test_measures_share_their_passes_over_entries(
 ) -> None:
     passes: list[str] = []
 
-    def counted(name: str) -> None:
-        function = getattr(reach, name)
+    def counted(of: ModuleType) -> None:
+        function = of.rank_sums
 
         def counting(*arguments: object) -> object:
-            passes.append(name)
+            passes.append(of.__name__.rpartition(".")[2])
             return function(*arguments)
 
-        monkeypatch.setattr(reach, name, counting)
+        monkeypatch.setattr(of, "rank_sums", counting)
 
-    counted("rank_sums")
+    counted(reach)
+    counted(out_of_reach)
     deep = [parse_measure(text) for text in ("DCG", "DCG@30", "RBP(p=0.9)")]
     evaluated(pool, design_of(pool), measures=deep)
-    assert passes == ["rank_sums", "rank_sums"]  # sampled pairs and pairs out of reach
+    assert sorted(passes) == ["out_of_reach", "reach"]
+    evaluated(pool, design_of(pool), measures=deep)
+    assert sorted(passes) == ["out_of_reach", "reach", "reach"]  # the first is kept with the pool

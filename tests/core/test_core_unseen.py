@@ -5,10 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals, unseen
+from estimation.core import goals, looked_at, unseen
 from estimation.core.designs import Design, make_design
 from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
+from estimation.core.entries import entries_down_to
 from estimation.core.measures import Measure, parse_measure
 from estimation.core.outlook import KnownOutlook
 from estimation.core.pool import Pool, RankedLists, build_pool
@@ -148,12 +149,12 @@ def test_pairs_that_stand_for_all_have_their_variances_on_average(monkeypatch) -
         reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
         exact = unseen.unseen(reach, drawn, outlook, measure=measure)
         with monkeypatch.context() as patch:
-            patch.setattr(unseen, "MOST_PAIRS", 100)
-            patch.setattr(unseen, "MOST_ENTRIES", len(pool.run) // 2)
+            patch.setattr(looked_at, "MOST_ENTRIES", len(pool.run) // 2)
+            patch.setattr(looked_at, "KEPT_ENTRIES", len(pool.run) // 2)
             few = unseen.unseen(reach, drawn, outlook, measure=measure)
-            pairs, weight = unseen._looked_at(reach, drawn, 30)
-        kept.append(len(pairs) / len(drawn.uncertain))
-        assert weight.sum() == pytest.approx(len(drawn.uncertain), rel=0.1)
+            some = looked_at.looked_at(pool, drawn, measure)
+        kept.append(len(some.pair) / len(drawn.uncertain))
+        assert some.weight.sum() == pytest.approx(len(drawn.uncertain), rel=0.1)
         for of in (np.diag, differences):
             there, here = of(exact.covariance), of(few.covariance)
             far = there > 1e-9
@@ -174,10 +175,11 @@ def test_measures_that_count_few_pairs_are_exact_in_large_pools(monkeypatch) -> 
     outlook = KnownOutlook(np.array([1]), np.full((1, len(pool)), 0.2))
     reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
     exact = unseen.unseen(reach, drawn, outlook, measure=measure)
-    monkeypatch.setattr(unseen, "MOST_PAIRS", 100)
-    pairs, weight = unseen._looked_at(reach, drawn, 3)
-    assert 100 < len(pairs) < 0.7 * len(drawn.uncertain)
-    assert np.all(weight == 1.0)
+    entries = entries_down_to(pool, 3)
+    monkeypatch.setattr(looked_at, "MOST_ENTRIES", len(entries.run))
+    some = looked_at.looked_at(pool, drawn, measure)
+    assert 100 < len(some.pair) < 0.7 * len(drawn.uncertain)
+    assert np.all(some.weight == 1.0)
     again = unseen.unseen(reach, drawn, outlook, measure=measure)
     assert again.covariance == pytest.approx(exact.covariance, **EXACT)
     assert again.find == pytest.approx(exact.find, **EXACT)

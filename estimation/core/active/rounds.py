@@ -22,9 +22,9 @@ from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResul
 from estimation.core.intervals import student_intervals
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, check_measures
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.pool import Pool
 from estimation.core.ranks import rank_runs
-from estimation.core.reach import Reach
 from estimation.core.unknown import all_known
 
 PLAN_FORMAT = "evalsite-active-plan-1"
@@ -295,7 +295,7 @@ def _result(
             tags=pool.runs,
             confidence=confidence,
         ),
-        support=Reach.of_design(pool, valued.could_be_drawn).support(measure),
+        support=OutOfReach.of(pool, valued.could_be_drawn).support(measure),
         effective_sample_size=effective_sample_size(
             pool.weights(measure, valued.place[pairs]), probability=part.sample.inclusion(pairs)
         ),
