@@ -16,7 +16,7 @@ from django.contrib import admin
 from django.urls import resolve
 from playwright.sync_api import Page, ViewportSize
 
-from tests.support import axe
+from tests.support import axe, page_checks
 from tests.support.addresses import routes
 from tests.support.browser import Watched
 from tests.support.gallery import Shot
@@ -99,6 +99,7 @@ def looks(page: Page) -> list[str]:
         page.emulate_media(color_scheme=scheme)
         page.evaluate(SETTLED)
         found += [f"{name}: {each}" for each in axe.violations(page)]
+        found += [f"{name}: out of sight: {each}" for each in page_checks.beyond(page)]
     page.set_viewport_size(WIDE)
     page.emulate_media(color_scheme="light")
     return found

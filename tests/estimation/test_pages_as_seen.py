@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from estimation import charts, figures, selectors
+from estimation import charts, figures, scales, selectors
 from estimation.models import Round
 from estimation.selectors import RankingTable
 from judging.formats.problems import Problems
@@ -84,6 +84,11 @@ def test_history_of_one_batch_says_after_which(
     assert "3 to 3" not in said
 
 
+def test_an_axis_has_two_labels_at_least() -> None:
+    ticks = scales.levels(scales.Scale(0.5, 9.0), 100, 3)
+    assert [tick.label for tick in ticks] == ["2", "4", "6", "8"]
+
+
 def test_columns_without_a_rank_are_found_by_their_place() -> None:
     drawn = charts.verdict_matrix(["a", "b"], [[0, 0], [0, 0]], measure="m", ranked=1)
     assert [tick.label for tick in drawn.columns] == ["1", "(2)"]
@@ -116,3 +121,13 @@ def test_the_guide_names_the_keys_of_the_scale(grades: int, last: str) -> None:
     client.force_login(factories.assessors(made, "anna")[0])
     shown = client.get(address("judge", made)).content.decode()
     assert f"<kbd>0</kbd> – <kbd>{last}</kbd>" in shown
+
+
+def test_decisions_offer_nothing_to_decide_before_a_round_is_drawn(
+    campaign: Campaign, organizer: Client
+) -> None:
+    said = text(organizer.get(address("decisions", campaign)))
+    assert "Nothing is drawn yet" in said
+    assert "Decide the rest" not in said
+    evaluation.drawn(campaign)
+    assert "Decide the rest" in text(organizer.get(address("decisions", campaign)))
