@@ -131,3 +131,11 @@ def test_decisions_offer_nothing_to_decide_before_a_round_is_drawn(
     assert "Decide the rest" not in said
     evaluation.drawn(campaign)
     assert "Decide the rest" in text(organizer.get(address("decisions", campaign)))
+
+
+def test_no_line_breaks_between_a_number_and_its_percent_sign(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drawn(campaign)
+    shown = organizer.get(address("round-detail", campaign, 1)).content.decode()
+    assert "50\N{NO-BREAK SPACE}% of the pairs" in shown
