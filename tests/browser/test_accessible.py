@@ -125,7 +125,7 @@ def test_every_page(
         found[f"{shot.who} {shot.address} {shot.press}"] = shown(pages[shot.who], site, shot)
         if shot.status >= 400:
             forget_the_status(console_errors)
-    assert {place: there for place, there in found.items() if there} == {}
+    assert not any(found.values()), {place: there for place, there in found.items() if there}
 
 
 def forget_the_status(console_errors: list[str]) -> None:
@@ -203,7 +203,7 @@ def test_the_administration(site: Site, pages: dict[str, Page]) -> None:
     found = {
         place: shown(pages["admin"], site, Shot("admin", f"/admin/{place}")) for place in places
     }
-    assert {place: there for place, there in found.items() if there} == {}
+    assert not any(found.values()), {place: there for place, there in found.items() if there}
 
 
 @pytest.mark.parametrize(
@@ -226,4 +226,4 @@ def test_what_only_the_dark_shows_is_found(page: Page) -> None:
     page.set_content(f"<!doctype html><html lang=en><title>t</title><body>{body}")
     found = looks(page)
     assert found
-    assert all(each.startswith("dark phone: serious | color-contrast") for each in found)
+    assert all(re.match(r"dark( phone)?: serious \| color-contrast", each) for each in found)
