@@ -440,8 +440,7 @@ def verdict_matrix(
     columns = _rank_ticks(count, side, known)
     named = side >= NAMED_ROW
     names = tuple(
-        Tick((row + 0.5) * side, f"{tag}  {row + 1 if row < known else '–'}")
-        for row, tag in enumerate(tags)
+        Tick((row + 0.5) * side, f"{tag}  {_place(row + 1, known)}") for row, tag in enumerate(tags)
     )
     longest = max((len(name.label) for name in names), default=0) if named else 3
     return Matrix(
@@ -491,9 +490,11 @@ def _cells(
 
 def _rank_ticks(count: int, side: float, ranked: int) -> tuple[Tick, ...]:
     """Ranks whose labels have room: all of them, or the first and every tenth or so."""
-    least = math.ceil(20 / side)
-    step = next(nice for nice in (1, 5, 10, 20, 50, 100, 1000, 10**6) if nice >= least)
+    step = next(nice for nice in (1, 5, 10, 20, 50, 100, 1000, 10**6) if nice >= 20 / side)
     places = [place for place in range(1, count + 1) if place == 1 or place % step == 0]
-    return tuple(
-        Tick((place - 0.5) * side, str(place) if place <= ranked else "–") for place in places
-    )
+    return tuple(Tick((place - 0.5) * side, _place(place, ranked)) for place in places)
+
+
+def _place(place: int, ranked: int) -> str:
+    """A rank; for a run that has none its place among the rows, in brackets."""
+    return str(place) if place <= ranked else f"({place})"

@@ -71,6 +71,8 @@ class RankingFigure:
     forest: charts.Forest
     lines: list[RankedLine]
     notes: list[UnknownNote]
+    plus_minus: bool
+    """Whether half widths say all of the intervals, because their two sides are equal."""
 
     @property
     def best(self) -> bool:
@@ -107,7 +109,8 @@ def ranking_figure(table: RankingTable) -> RankingFigure:
         )
         for row, place in zip(table.rows, forest.rows, strict=True)
     ]
-    return RankingFigure(table, forest, lines, notes)
+    plus_minus = not table.guaranteed and all(_symmetric(row, digits) for row in table.known)
+    return RankingFigure(table, forest, lines, notes, plus_minus)
 
 
 def _described(table: RankingTable) -> str:
@@ -130,6 +133,12 @@ def half_width(row: RankedRun) -> float:
     if row.value is None:
         return (row.high - row.low) / 2
     return max(row.high - row.value, row.value - row.low)
+
+
+def _symmetric(row: RankedRun, digits: int) -> bool:
+    """Whether both sides of an interval are printed as the same number."""
+    value = row.value or 0.0
+    return number(value - row.low, digits) == number(row.high - value, digits)
 
 
 def number(value: float | None, digits: int) -> str:
@@ -201,17 +210,30 @@ def _pairwise_line(
     )
 
 
+@dataclass(frozen=True)
+class HistoryFigure:
+    """Panels of runs, of ``runs`` that have some; ``never`` was known after no batch."""
+
+    drawn: charts.History
+    runs: int
+    never: list[str]
+
+
 def history_figure(
     table: RankingTable, points: Mapping[str, Sequence[HistoryPoint]], *, whole: bool
-) -> charts.History:
+) -> HistoryFigure:
     """Values by batch, best runs first; only the first of them unless ``whole``."""
-    chosen = table.rows if whole else table.rows[:FIRST_PANELS]
+    known = {tag for tag, line in points.items() if any(p.value is not None for p in line)}
+    rows = [row for row in table.rows if row.tag in known]
+    chosen = rows if whole else rows[:FIRST_PANELS]
     moments = {
         row.tag: [charts.Moment(p.batches, p.value, p.low, p.high) for p in points.get(row.tag, ())]
         for row in chosen
     }
     tied = {row.tag for row in table.rows if row.as_good_as_leader}
-    return charts.history(moments, measure=table.measure, marked=tied)
+    drawn = charts.history(moments, measure=table.measure, marked=tied)
+    never = [row.tag for row in table.rows if row.tag not in known]
+    return HistoryFigure(drawn, len(rows), never)
 
 
 @dataclass(frozen=True)

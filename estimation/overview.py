@@ -172,9 +172,13 @@ def _people(facts: Facts) -> Card:
         title="People",
         state="done" if enough else "now",
         number=_plural(facts.assessors, "assessor"),
-        detail=f"Up to {_plural(wanted, 'label')} per pair" if facts.row else "Who judges?",
+        detail=_labels(wanted) if facts.row else "Who judges?",
         action=Action("people", "See the people" if enough else "Invite assessors"),
     )
+
+
+def _labels(wanted: int) -> str:
+    return f"Up to {wanted} labels per pair" if wanted > 1 else "1 label per pair"
 
 
 def _judging(facts: Facts) -> Card:

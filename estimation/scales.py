@@ -139,8 +139,10 @@ def from_zero(values: Iterable[float | None]) -> Scale:
 
 
 def levels(scale: Scale, height: float, most: int = 4) -> tuple[Tick, ...]:
-    """Ticks of an upright axis, in pixels from the top."""
+    """Ticks of an upright axis, in pixels from the top; one alone would tell no distance."""
     ticks = scale.labeled(most)
+    if len(ticks) < 2:
+        ticks = scale.labeled(2 * most)
     return tuple(Tick(round(height * (1 - tick.at / 100), 2), tick.label) for tick in ticks)
 
 

@@ -9,6 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support import browser, postgres, site
+from tests.support.browser import Watched
 from tests.support.postgres import Postgres
 from tests.support.redis import RedisServer
 from tests.support.site import Site
@@ -160,7 +161,7 @@ def _site(request: pytest.FixtureRequest) -> Site:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
+def _chromium() -> Iterator[Browser]:
     # Playwright keeps an event loop in this thread; Django must not take it for an async view.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
@@ -174,16 +175,21 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def console_errors() -> list[str]:
+    """What went wrong in pages so far; a test that provokes errors takes them out."""
     return []
 
 
 @pytest.fixture
-def page(chromium: Browser, console_errors: list[str]) -> Iterator[Page]:
-    """A page that must stay without console errors and CSP violations."""
+def chromium(_chromium: Browser, console_errors: list[str]) -> Iterator[Watched]:
+    """All pages of it must stay without console errors and CSP violations."""
+    watched = Watched(_chromium, console_errors)
+    yield watched
+    watched.close()
+    assert not console_errors, "\n".join(console_errors)
+
+
+@pytest.fixture
+def page(chromium: Watched) -> Page:
     context = chromium.new_context(locale="en-US", viewport={"width": 1280, "height": 800})
     context.set_default_timeout(15_000)
-    opened = context.new_page()
-    browser.watch(opened, console_errors)
-    yield opened
-    context.close()
-    assert not console_errors, "\n".join(console_errors)
+    return context.new_page()

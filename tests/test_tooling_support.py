@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import connection
 from playwright.sync_api import Page
 
+from tests.support.browser import Watched
 from tests.support.redis import RedisServer
 from tests.support.site import PASSWORD, Site
 
@@ -72,4 +73,16 @@ def test_the_page_notices_script_errors_and_csp_violations(
     with page.expect_event("pageerror"):
         page.evaluate("setTimeout(() => { throw new Error('seen') })")
     assert any("seen" in error for error in console_errors)
+    console_errors.clear()
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("opens", ["new_page", "new_context"])
+def test_every_page_that_a_test_opens_is_watched(
+    chromium: Watched, console_errors: list[str], opens: str
+) -> None:
+    made = getattr(chromium, opens)()
+    page = made if isinstance(made, Page) else made.new_page()
+    page.evaluate("console.error('seen')")
+    assert [each for each in console_errors if "seen" in each]
     console_errors.clear()

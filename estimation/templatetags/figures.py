@@ -76,7 +76,8 @@ def named(names: list[str]) -> str:
 
 @register.filter
 def percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    """A share in percent; no line breaks before the sign."""
+    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
 
 
 @register.filter

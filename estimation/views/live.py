@@ -158,7 +158,8 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     if page == "live-history":
         points = selectors.history(shown.round, table.measure)
         whole = "all" in request.GET
-        return {"history": history_figure(table, points, whole=whole), "runs": len(table.rows)}
+        figure = history_figure(table, points, whole=whole)
+        return {"figure": figure, "history": figure.drawn, "whole": whole}
     if page == "live-labels":
         compared = selectors.label_comparison(latest, table.measure)
         return {

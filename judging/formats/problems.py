@@ -109,11 +109,16 @@ class Problems:
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values that any database stores."""
         return {
-            "errors": [problem.as_dict() for problem in self.errors],
-            "warnings": [problem.as_dict() for problem in self.warnings],
+            "errors": _by_line(self.errors),
+            "warnings": _by_line(self.warnings),
             "error_count": self.error_count,
             "warning_count": self.warning_count,
         }
+
+
+def _by_line(problems: list[Problem]) -> list[dict[str, Any]]:
+    """From top to bottom: what rests on several lines is found after what rests on one."""
+    return [each.as_dict() for each in sorted(problems, key=lambda problem: problem.line or 0)]
 
 
 def show(value: object) -> str:

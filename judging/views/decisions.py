@@ -30,6 +30,7 @@ def _page(request: HttpRequest, campaign: Campaign, form: RestForm) -> HttpRespo
         "taken_count": taken.count(),
         "known": campaign.known_grades.count(),
         "working": selectors.bulk_jobs(campaign),
+        "drawn": selectors.is_drawn(campaign),
         "form": form,
     }
     status = 400 if form.errors else 200

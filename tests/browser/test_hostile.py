@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from tests.browser.conftest import sign_in
 from tests.conftest import MakeSite
+from tests.support.browser import Watched as Browser
 from tests.support.crowd import Crowd, Organizer, Shift, assessors, got
 from tests.support.site import PASSWORD, Site
 
@@ -231,7 +232,9 @@ def test_own_work_with_comments(hostile: Organizer, page: Page) -> None:
 
 
 @pytest.mark.parametrize("payload", PAYLOADS[:5])
-def test_unescaped_it_would_be_found(chromium: Browser, payload: str) -> None:
+def test_unescaped_it_would_be_found(
+    chromium: Browser, console_errors: list[str], payload: str
+) -> None:
     """The same watch on a page that does not escape."""
     page = chromium.new_page()
     watched = Watched(page, "http://site.invalid")
@@ -240,15 +243,19 @@ def test_unescaped_it_would_be_found(chromium: Browser, payload: str) -> None:
     page.close()
     assert watched.ran
     assert watched.dialogs
+    console_errors.clear()
 
 
-def test_an_unescaped_outside_picture_would_be_found(chromium: Browser) -> None:
+def test_an_unescaped_outside_picture_would_be_found(
+    chromium: Browser, console_errors: list[str]
+) -> None:
     page = chromium.new_page()
     watched = Watched(page, "http://site.invalid")
     page.set_content(PAYLOADS[19])
     watched.look()
     page.close()
     assert watched.outside == ["http://outside.invalid/a.png"]
+    console_errors.clear()
 
 
 def test_a_site_is_not_opened_for_others(hostile: Organizer) -> None:

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import DEMO, sign_in
-from tests.support import browser
+from tests.support.browser import Watched
 from tests.support.crowd import Organizer
 from tests.support.material import small_material
 from tests.support.page_checks import overflow
@@ -32,12 +32,11 @@ assignments.release_lapsed()
 
 
 @contextmanager
-def another(chromium: Browser, errors: list[str], **values: Any) -> Iterator[Page]:
-    """A page of somebody else's browser, which must stay without errors as well."""
+def another(chromium: Watched, **values: Any) -> Iterator[Page]:
+    """A page of somebody else's browser."""
     context = chromium.new_context(locale="en-US", **values)
     context.set_default_timeout(15_000)
     page = context.new_page()
-    browser.watch(page, errors)
     yield page
     context.close()
 
@@ -69,7 +68,7 @@ def batch_of(page: Page) -> int:
 
 
 def test_from_an_invitation_to_the_moved_estimate(
-    demo: Site, page: Page, chromium: Browser, console_errors: list[str]
+    demo: Site, page: Page, chromium: Watched
 ) -> None:
     """A new person judges 20 documents by keyboard; the organizer's page moves by itself."""
     demo.python(NOBODY_HOLDS_A_PAIR)
@@ -81,7 +80,7 @@ def test_from_an_invitation_to_the_moved_estimate(
     page.goto(f"{demo.url}/c/{DEMO}/ranking/")
     before, batch = shown_values(page), batch_of(page)
     assert len(before) >= 14
-    with another(chromium, console_errors) as newcomer:
+    with another(chromium) as newcomer:
         join(newcomer, link)
         newcomer.goto(f"{demo.url}/")
         newcomer.get_by_role("link", name="Judge").first.click()
@@ -133,10 +132,8 @@ def fresh(demo: Site, request: pytest.FixtureRequest) -> Organizer:
     return organizer
 
 
-def test_with_taps_on_a_phone(
-    demo: Site, fresh: Organizer, chromium: Browser, console_errors: list[str]
-) -> None:
-    with another(chromium, console_errors, **PHONE) as phone:
+def test_with_taps_on_a_phone(demo: Site, fresh: Organizer, chromium: Watched) -> None:
+    with another(chromium, **PHONE) as phone:
         begin(phone, demo, fresh)
         for number in range(6):
             before = docno(phone)
@@ -148,13 +145,10 @@ def test_with_taps_on_a_phone(
         phone.locator("#skip-panel button").first.tap()
         expect(phone.locator("#skip-panel")).to_be_hidden()
         assert judged(phone) == 6
-    assert console_errors == []
 
 
-def test_without_javascript(
-    demo: Site, fresh: Organizer, chromium: Browser, console_errors: list[str]
-) -> None:
-    with another(chromium, console_errors, java_script_enabled=False) as plain:
+def test_without_javascript(demo: Site, fresh: Organizer, chromium: Watched) -> None:
+    with another(chromium, java_script_enabled=False) as plain:
         begin(plain, demo, fresh)
         for number in range(4):
             before = docno(plain)
@@ -165,7 +159,6 @@ def test_without_javascript(
         plain.locator(".grade-button").nth(0).click()
         expect(plain.locator("#document .docno")).to_be_visible()
         assert judged(plain) == 4
-    assert console_errors == []
 
 
 def begin(page: Page, site: Site, campaign: Organizer) -> None:
@@ -175,7 +168,7 @@ def begin(page: Page, site: Site, campaign: Organizer) -> None:
 
 
 def test_an_answer_is_kept_while_the_server_is_away(
-    make_site: Any, chromium: Browser, page: Page, console_errors: list[str]
+    make_site: Any, page: Page, console_errors: list[str]
 ) -> None:
     """A grade given while the web server is down is stored once it is back, without a reload."""
     site: Site = make_site("sqlite")

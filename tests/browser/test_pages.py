@@ -1,13 +1,13 @@
 """Every page of the demo in a real browser: no error, no violation, no sideways scroll, names."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import DEMO, sign_in
-from tests.support import browser, page_checks
+from tests.support import page_checks
+from tests.support.browser import Watched
 from tests.support.crowd import Organizer, got, key_of
 from tests.support.site import Site
 
@@ -173,32 +173,19 @@ def test_a_bad_run_is_told_by_file_line_and_reason(demo: Site, page: Page, tmp_p
     expect(errors.filter(has_text="not-a-number")).to_have_count(1)
 
 
-def test_light_and_dark_are_both_there(
-    demo: Site, chromium: Browser, console_errors: list[str]
-) -> None:
-    background: Callable[[Page], str] = lambda page: str(  # noqa: E731
-        page.evaluate("getComputedStyle(document.body).backgroundColor")
-    )
+def test_light_and_dark_are_both_there(demo: Site, chromium: Watched) -> None:
     seen = set()
     for scheme in ("light", "dark"):
-        context = chromium.new_context(color_scheme=scheme)
-        page = context.new_page()
-        browser.watch(page, console_errors)
+        page = chromium.new_page(color_scheme=scheme)
         page.goto(f"{demo.url}/sign-in/")
-        seen.add(background(page))
-        context.close()
+        seen.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(seen) == 2
-    assert console_errors == []
 
 
 def test_what_violates_the_policy_is_noticed(
-    demo: Site, chromium: Browser, console_errors: list[str]
+    demo: Site, page: Page, console_errors: list[str]
 ) -> None:
     """The twin of all pages: without its configuration htmx adds a style to the page."""
-    found: list[str] = []
-    context = chromium.new_context()
-    page = context.new_page()
-    browser.watch(page, found)
 
     def careless(route: Route) -> None:
         answer = route.fetch()
@@ -208,6 +195,5 @@ def test_what_violates_the_policy_is_noticed(
     page.route(f"{demo.url}/sign-in/", careless)
     page.goto(f"{demo.url}/sign-in/")
     expect(page.get_by_label("Username")).to_be_visible()
-    context.close()
-    assert any("CSP violation: style-src" in each for each in found), found
-    assert console_errors == []
+    assert any("CSP violation: style-src" in each for each in console_errors), console_errors
+    console_errors.clear()

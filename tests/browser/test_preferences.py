@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import sign_in
-from tests.support import browser
+from tests.support.browser import Watched
 from tests.support.page_checks import overflow
 from tests.support.site import PASSWORD, Site
 
@@ -104,12 +104,9 @@ def expect_scrolled(page: Page, place: Locator) -> None:
     pytest.fail("nothing scrolled in 10 s")
 
 
-def test_each_document_scrolls_by_itself(
-    site: Site, chromium: Browser, console_errors: list[str]
-) -> None:
+def test_each_document_scrolls_by_itself(site: Site, chromium: Watched) -> None:
     context = chromium.new_context(viewport={"width": 1280, "height": 720})
     page = context.new_page()
-    browser.watch(page, console_errors)
     begin(page, site, "ben")
     second = page.locator("#document-b")
     second.hover()
@@ -122,13 +119,11 @@ def test_each_document_scrolls_by_itself(
     assert top == other_top
     assert abs(width - other_width) <= 1
     context.close()
-    assert console_errors == []
 
 
-def test_with_taps_on_a_phone(site: Site, chromium: Browser, console_errors: list[str]) -> None:
+def test_with_taps_on_a_phone(site: Site, chromium: Watched) -> None:
     context = chromium.new_context(locale="en-US", **PHONE)
     phone = context.new_page()
-    browser.watch(phone, console_errors)
     begin(phone, site, "ben")
     for number in range(4):
         before = documents(phone)
@@ -139,13 +134,11 @@ def test_with_taps_on_a_phone(site: Site, chromium: Browser, console_errors: lis
         expect_judged(phone, number + 1)
         assert documents(phone) != before
     context.close()
-    assert console_errors == []
 
 
-def test_without_javascript(site: Site, chromium: Browser, console_errors: list[str]) -> None:
+def test_without_javascript(site: Site, chromium: Watched) -> None:
     context = chromium.new_context(java_script_enabled=False)
     plain = context.new_page()
-    browser.watch(plain, console_errors)
     begin(plain, site, "cleo")
     first, _ = documents(plain)
     plain.get_by_role("button", name=re.compile("^A is better")).click()
@@ -155,4 +148,3 @@ def test_without_javascript(site: Site, chromium: Browser, console_errors: list[
     pressed = plain.locator(".grade-button[aria-pressed]")
     expect(pressed).to_contain_text("A is better")
     context.close()
-    assert console_errors == []

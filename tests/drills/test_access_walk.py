@@ -6,7 +6,7 @@ can add a page without saying whose it is. (The REST interface has a walk of its
 
 import copy
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from http.cookies import SimpleCookie
@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 from django.db import transaction
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls import get_resolver
 
 from estimation.models import Report, Round
 from estimation.services import reports, rounds
 from judging.models import Assignment, Batch, Campaign, Job, Pair, User
 from judging.services import assignments, members
 from tests.support import factories
+from tests.support.addresses import patterns, routes
 from tests.support.material import small_material
 
 pytestmark = pytest.mark.django_db
@@ -225,15 +226,6 @@ def cookies_of(made: Campaign, assessor: User) -> dict[str, SimpleCookie]:
     return {role: client.cookies for role, client in clients.items()}
 
 
-def patterns(resolver: URLResolver, route: str = "") -> Iterator[tuple[str, URLPattern]]:
-    for pattern in resolver.url_patterns:
-        here = route + str(pattern.pattern)
-        if isinstance(pattern, URLPattern):
-            yield here, pattern
-        else:
-            yield from patterns(pattern, here)
-
-
 @pytest.mark.slow
 def test_the_administration_is_for_admins(world: World) -> None:
     """Others are sent to a sign-in; nobody finds a page that fails."""
@@ -255,12 +247,6 @@ def test_the_sign_in_of_the_administration_counts_tries(world: World) -> None:
         assert client.post("/admin/login/", tries).status_code == 200
     right = {"username": "root", "password": "correct-horse-7"}
     assert client.post("/admin/login/?next=/admin/", right).status_code == 200
-
-
-def routes() -> set[str]:
-    """All addresses outside the REST interface and the administration."""
-    found = {route for route, _ in patterns(get_resolver())}
-    return {route for route in found if not route.startswith(("api/", "admin/"))}
 
 
 def test_every_address_is_listed() -> None:

@@ -322,7 +322,7 @@ def test_what_is_not_known_looks_unlike_what_is_not_decided(count: int) -> None:
     svg = render_to_string("charts/matrix.svg", {"chart": drawn})
     if drawn.each:
         assert svg.count(">?<") == 4
-        assert [tick.label for tick in drawn.columns] == ["1", "2", "–"]
+        assert [tick.label for tick in drawn.columns] == ["1", "2", "(3)"]
         assert "run0 against run2: not known" in svg
     else:
         assert svg.count('<line class="unknown"') == count, "a band of each row, and of the last"

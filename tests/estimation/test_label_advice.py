@@ -104,12 +104,13 @@ def test_without_second_labels_the_tab_says_how_to_get_them(
     assert "This round asks for one label per pair" in said
     assert "set “Share with one label more” above 0" in said
     assert "narrowest" not in said
-    assert "another round" not in said
+    assert "by another round" not in said
 
     complete(campaign, labels=2, extra_share=0.0)
     assert latest(row).noise_measured
     said = text(organizer.get(address("live-labels", campaign, 1)))
-    assert "Second labels that another round brought do not tell" in said
+    assert "The second labels above were asked for by another round" in said
+    assert "nobody knows" not in said
 
 
 def test_second_labels_that_are_still_to_come_are_waited_for(

@@ -53,7 +53,7 @@ def test_live_shows_every_run_in_rank_order_with_its_interval(
     assert places == sorted(places)
     assert said.count("≈ leader") >= sum(row.as_good_as_leader for row in table.rows) - 1
     assert "pairs of runs are decided" in said
-    assert re.search(r"\d\.\d+ ± \d", said)
+    assert re.search(r"\d\.\d+ – \d\.\d+", said)
 
 
 def test_live_switches_the_measure_and_ignores_unknown_ones(

@@ -253,8 +253,8 @@ def test_history_has_no_point_for_it(unsure: Round, campaign: Campaign, organize
     points = selectors.history(unsure)["run2"]
     assert [point.value for point in points] == [None] * len(points)
     said = text(organizer.get(address("live-history", campaign, 1)))
-    assert "–run2not known" in said
-    assert "Where a value was not known, nothing is drawn." in said
+    assert "Not known after any batch so far: run2." in said
+    assert "run2not known" not in said
 
 
 def test_nothing_known_is_a_page_as_well(

@@ -2,8 +2,16 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import ConsoleMessage, Page, Playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Playwright,
+    WebError,
+)
 
 MISSING = "Chromium is not installed (apt-get install chromium)"
 ARGUMENTS = [
@@ -27,13 +35,36 @@ def executable(playwright: Playwright) -> str | None:
     return own if Path(own).exists() else found
 
 
-def watch(page: Page, errors: list[str]) -> None:
-    """Collects console errors, uncaught exceptions and CSP violations of the page."""
+class Watched:
+    """A browser of which every page is watched, whoever opens it: console errors, uncaught
+    exceptions and violations of the content security policy end up in ``errors``."""
 
-    def on_console(message: ConsoleMessage) -> None:
+    def __init__(self, running: Browser, errors: list[str]) -> None:
+        self.running = running
+        self.errors = errors
+        self.opened: list[BrowserContext] = []
+
+    def new_context(self, **options: Any) -> BrowserContext:
+        context = self.running.new_context(**options)
+        self.opened.append(context)
+        context.on("console", self._console)
+        context.on("weberror", lambda found: self.errors.append(f"{_place(found)}: {found.error}"))
+        context.add_init_script(TELL_VIOLATIONS)
+        return context
+
+    def new_page(self, **options: Any) -> Page:
+        return self.new_context(**options).new_page()
+
+    def close(self) -> None:
+        for context in self.opened:
+            context.close()
+
+    def _console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
-            errors.append(f"{page.url}: {message.text} ({message.location.get('url', '')})")
+            self.errors.append(
+                f"{_place(message)}: {message.text} ({message.location.get('url', '')})"
+            )
 
-    page.on("console", on_console)
-    page.on("pageerror", lambda error: errors.append(f"{page.url}: {error}"))
-    page.add_init_script(TELL_VIOLATIONS)
+
+def _place(told: ConsoleMessage | WebError) -> str:
+    return told.page.url if told.page else "a page that is gone"

@@ -36,6 +36,9 @@ BARE_HEADERS = """() => [...document.querySelectorAll("th")].filter((e) => e.che
 LOW_BUTTONS = """() => [...document.querySelectorAll(".btn:not(.link)")]
   .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 36)
   .map((e) => e.outerHTML.slice(0, 120))"""
+BEYOND = """() => [...document.querySelectorAll("td.actions :is(a, button)")]
+  .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth)
+  .map((e) => e.outerHTML.slice(0, 120))"""
 HEADINGS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
   .filter((e) => e.checkVisibility()).map((e) => Number(e.tagName[1]))"""
 
@@ -58,6 +61,11 @@ def bare_headers(page: Page) -> list[str]:
 def low_buttons(page: Page) -> list[str]:
     """Buttons that a thumb misses."""
     return list(page.evaluate(LOW_BUTTONS))
+
+
+def beyond(page: Page) -> list[str]:
+    """What can be done with a line of a table, but only by whoever scrolls it sideways."""
+    return list(page.evaluate(BEYOND))
 
 
 def heading_problems(page: Page) -> list[str]:

@@ -1,0 +1,229 @@
+"""axe-core on every page, in light, in dark and on a phone; and no error in any console.
+
+The pages are those of ``tests.support.gallery``: every address that shows a page, in the states in
+which people meet it. An address that it does not show fails here, so that no page can be added
+without being looked at.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import pytest
+from django.contrib import admin
+from django.urls import resolve
+from playwright.sync_api import Page, ViewportSize
+
+from tests.support import axe, page_checks
+from tests.support.addresses import routes
+from tests.support.browser import Watched
+from tests.support.gallery import Shot
+from tests.support.site import Site
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+
+NARROW, WIDE = ViewportSize(width=390, height=844), ViewportSize(width=1280, height=800)
+LOOKS: list[tuple[str, ViewportSize, Literal["light", "dark"]]] = [
+    ("light", WIDE, "light"),
+    ("dark phone", NARROW, "dark"),
+]
+LONG = os.environ.get("EVALSITE_DRILLS") == "long"
+if LONG:
+    LOOKS += [("dark", WIDE, "dark"), ("phone", NARROW, "light")]
+NO_PAGES = {
+    "health/live", "health/ready",  # for machines
+    "c/<slug:slug>/comments/file/", "c/<slug:slug>/rounds/<int:number>/reports/<int:pk>/file/",
+    "c/<slug:slug>/material/files/", "c/<slug:slug>/rounds/<int:number>/preview/",  # parts of pages
+}  # fmt: skip
+SEND = """([forged, fields]) => {
+  const form = document.querySelector("main form");
+  if (forged) form.querySelector("[name=csrfmiddlewaretoken]").remove();
+  for (const [name, value] of fields)
+    form.append(Object.assign(document.createElement("textarea"), { name, value }));
+  form.submit();
+}"""
+"""Sends the form of the page with fields that it has not, or without its token."""
+SETTLED = """async () => {
+  for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
+  await Promise.all(document.getAnimations().map((each) => each.finished));
+}"""
+"""No color is on its way to another one."""
+AWAY = "from django.db import connection as c; c.cursor().execute('ALTER TABLE {} RENAME TO {}')"
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """Without workers, so that what waits goes on waiting."""
+    made = Site("sqlite", workers=0)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def gallery(site: Site) -> dict[str, Any]:
+    out = site.python("from tests.support import gallery; gallery.build()")
+    site.start()
+    return dict(json.loads(out.strip().splitlines()[-1]))
+
+
+@pytest.fixture
+def pages(site: Site, gallery: dict[str, Any], chromium: Watched) -> dict[str, Page]:
+    """A browser of everybody."""
+    return {
+        who: opened(chromium, site, gallery["sessions"].get(who))
+        for who in ("anonymous", *gallery["sessions"])
+    }
+
+
+def opened(chromium: Watched, site: Site, session: str | None) -> Page:
+    context = chromium.new_context(locale="en-US", viewport=WIDE)
+    context.set_default_timeout(15_000)
+    if session:
+        cookie = {"name": "evalsite_session", "value": session, "url": site.url}
+        context.add_cookies([cookie])  # type: ignore[list-item]
+    return context.new_page()
+
+
+def looks(page: Page) -> list[str]:
+    """What axe finds on the page that is open: wide and light, then on a phone in the dark.
+
+    What it finds rests on the width or on the colors; at length, it looks at each in both.
+    """
+    found = []
+    for name, size, scheme in LOOKS:
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate(SETTLED)
+        found += [f"{name}: {each}" for each in axe.violations(page)]
+        found += [f"{name}: out of sight: {each}" for each in page_checks.beyond(page)]
+    page.set_viewport_size(WIDE)
+    page.emulate_media(color_scheme="light")
+    return found
+
+
+def shown(page: Page, site: Site, shot: Shot) -> list[str]:
+    answer = page.goto(site.url + shot.address)
+    assert answer is not None
+    if answer.status != shot.status or page.url != site.url + shot.address:
+        return [f"answered {answer.status} at {page.url}"]
+    if shot.press:
+        page.keyboard.press(shot.press)
+        page.locator(":popover-open").wait_for()
+    return looks(page)
+
+
+@pytest.mark.timeout(1200)
+def test_every_page(
+    site: Site, gallery: dict[str, Any], pages: dict[str, Page], console_errors: list[str]
+) -> None:
+    found = {}
+    for shot in (Shot(**each) for each in gallery["shots"]):
+        found[f"{shot.who} {shot.address} {shot.press}"] = shown(pages[shot.who], site, shot)
+        if shot.status >= 400:
+            forget_the_status(console_errors)
+    assert not any(found.values()), {place: there for place, there in found.items() if there}
+
+
+def forget_the_status(console_errors: list[str]) -> None:
+    """A page that was to be an error is told of by the console."""
+    console_errors[:] = [each for each in console_errors if "Failed to load" not in each]
+
+
+def test_every_address_is_looked_at_or_shows_no_page(site: Site, gallery: dict[str, Any]) -> None:
+    """What the gallery leaves out only takes posts, or sends on to another page."""
+    api = site.api()
+    api.cookies["evalsite_session"] = gallery["sessions"]["organizer"]
+    shots = [each for each in gallery["shots"] if each["status"] == 200]
+    shots = [each for each in gallery["shots"] if each["status"] == 200]
+    seen = {resolve(each["address"].split("?")[0]).route for each in shots}
+    left_out = routes() - seen - NO_PAGES
+    answers = {route: api.get(filled(route)).status for route in left_out}
+    assert routes() - seen >= NO_PAGES
+    assert {route: status for route, status in answers.items() if status not in (302, 405)} == {}
+
+
+def filled(route: str) -> str:
+    """Something there for every place in it."""
+    route = route.replace("<slug:slug>", "active").replace("<int:number>", "1")
+    return "/" + re.sub(r"<int:\w+>", "1", re.sub(r"<str:\w+>", "x", route))
+
+
+@pytest.mark.parametrize(
+    ("fields", "forged", "status", "heading"),
+    [
+        ([], True, 403, "The form was out of date"),
+        ([["more", "x"]] * 1100, False, 400, "The request could not be read"),
+        ([["more", "x" * (6 * 2**20)]], False, 413, "Too large"),
+    ],
+)
+def test_a_form_that_is_refused(
+    site: Site,
+    pages: dict[str, Page],
+    console_errors: list[str],
+    fields: list[list[str]],
+    forged: bool,
+    status: int,
+    heading: str,
+) -> None:
+    page = pages["anonymous"]
+    page.goto(f"{site.url}/sign-in/")
+    with page.expect_navigation() as told:
+        page.evaluate(SEND, [forged, fields])
+    answer = told.value
+    assert answer is not None
+    assert (answer.status, page.inner_text("h1")) == (status, heading)
+    forget_the_status(console_errors)
+    assert looks(page) == []
+
+
+def test_without_the_database(
+    site: Site, pages: dict[str, Page], console_errors: list[str]
+) -> None:
+    """A table that is gone answers as a database that is away."""
+    names = ["judging_judgment", "judging_gone"]
+    site.python(AWAY.format(*names))
+    try:
+        found = shown(pages["organizer"], site, Shot("organizer", "/c/active/comments/", 503))
+    finally:
+        site.python(AWAY.format(*reversed(names)))
+    forget_the_status(console_errors)
+    assert found == []
+
+
+def test_the_administration(site: Site, pages: dict[str, Page]) -> None:
+    """Its index, a form, and a list and a row of the framework's; at length, every list."""
+    places = ["", "judging/user/add/", "judging/job/", "judging/job/1/change/", "judging/user/"]
+    if LONG:
+        labels = [model._meta.label_lower for model in admin.site._registry]
+        places += [f"{label.replace('.', '/')}/" for label in labels]
+    found = {
+        place: shown(pages["admin"], site, Shot("admin", f"/admin/{place}")) for place in places
+    }
+    assert not any(found.values()), {place: there for place, there in found.items() if there}
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        ("<main><h1>a</h1><input></main>", "label"),
+        ("<main><h1>a</h1><p style='color: #999'>some text</p></main>", "color-contrast"),
+        ("<h1>a</h1>", "region"),
+        ("<main><h1>a</h1><svg role='img' aria-label='b'><a href='#'>c</a></svg></main>", "nested"),
+    ],
+)
+def test_what_keeps_people_out_is_found(page: Page, body: str, rule: str) -> None:
+    page.set_content(f"<!doctype html><html lang=en><title>t</title><body>{body}")
+    assert [each for each in looks(page) if f"| {rule}" in each]
+
+
+def test_what_only_the_dark_shows_is_found(page: Page) -> None:
+    style = "@media (prefers-color-scheme: dark) { p { color: #ddd } }"
+    body = f"<style>{style}</style><main><h1>a</h1><p>some text</p></main>"
+    page.set_content(f"<!doctype html><html lang=en><title>t</title><body>{body}")
+    found = looks(page)
+    assert found
+    assert all(re.match(r"dark( phone)?: serious \| color-contrast", each) for each in found)

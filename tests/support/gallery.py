@@ -1,0 +1,349 @@
+"""A site with campaigns in every state that a page can show, and the addresses of those pages.
+
+``build`` runs in a process of the site (``site.python``), before any worker: what is due is done
+here, and what shall wait is left due.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.sessions.backends.db import SessionStore
+
+from estimation.models import Report, Round
+from estimation.services import reports, rounds
+from judging.clock import seconds_from_now
+from judging.models import (
+    Assignment,
+    Campaign,
+    Document,
+    Job,
+    Membership,
+    Upload,
+    User,
+    WorkerHeartbeat,
+)
+from judging.services import assignments, campaigns, jobs, judgments, members
+from tests.support import evaluation, factories
+from tests.support.material import Material, small_material
+
+ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner")
+"""The newcomer is nobody's member; the beginner may create campaigns, and has none."""
+ERROR = "OperationalError: the connection to the database was lost while the estimates were written"
+BAD_RUN = b"t1 Q0 d1 1 2.5 bad\nt1 Q0 d1 2 2.0 bad\nt1 Q0 d2 3 not-a-number bad\nt1 Q0\n" * 5
+ODD_RUN = b"t1 Q0 d1 1 2.0 odd\nt1 Q0 d2 2 2.0 odd\nt1 Q0 nowhere 3 1.0 odd\n"
+GUIDELINES = "Judge the document as a whole.\n\nWhat is only in its title counts as well."
+WORDS = ("Not relevant", "Related", "Partly relevant", "Highly relevant", "Perfectly relevant")
+FIVE = [
+    {"name": name, "meaning": f"{name}: what the guidelines call so, seen from the topic alone."}
+    for name in WORDS
+]
+YES_NO = [{"name": "Not relevant", "meaning": ""}, {"name": "Relevant", "meaning": "Of use."}]
+MANY = [{"name": f"{5 * number} of 100", "meaning": ""} for number in range(21)]
+SWAPS = {
+    "measure": "#ofSwaps", "reported": ["wSwaps"], "prior": "constant", "depth": 4,
+    "extra_share": 0.0, "budget": 40, "batch_size": 20,
+}  # fmt: skip
+NAMES = ("READWARE", "iit99ma", "fub99", "bm25-rm3-tuned-on-2019.v", "mds08a", "dense_ce_")
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A page as somebody sees it; ``press`` is a key that opens something on it."""
+
+    who: str
+    address: str
+    status: int = 200
+    press: str = ""
+
+
+def build() -> None:
+    """Prints, as JSON, a session of everybody and the pages that there are."""
+    users = {name: User.objects.create_user(name) for name in ROLES}
+    User.objects.filter(username__in=["organizer", "beginner"]).update(is_organizer=True)
+    User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
+    made = [_of_organizers(), _of_rounds(), _of_assessors(), _of_everybody(users), _that_wait()]
+    shots = [vars(shot) for part in made for shot in part]
+    WorkerHeartbeat.objects.update_or_create(
+        name="worker", defaults={"seen": seconds_from_now(86400)}
+    )
+    sessions = {name: _session(user) for name, user in users.items()}
+    print(json.dumps({"sessions": sessions, "shots": shots}))
+
+
+def _session(user: User) -> str:
+    """A session as signing in leaves it."""
+    session = SessionStore()
+    session["_auth_user_id"] = str(user.pk)
+    session["_auth_user_backend"] = "django.contrib.auth.backends.ModelBackend"
+    session["_auth_user_hash"] = user.get_session_auth_hash()
+    session.save()
+    return str(session.session_key)
+
+
+def _organized(made: Campaign) -> Campaign:
+    role = Membership.Role.ORGANIZER
+    members.add(campaign=made, by=made.created_by, username="organizer", role=role)
+    return made
+
+
+def _with_material(slug: str, material: Material = evaluation.SMALL) -> Campaign:
+    return _organized(evaluation.with_material(material=material, slug=slug))
+
+
+def _shots(who: str, base: str, *places: str) -> list[Shot]:
+    return [Shot(who, base + place) for place in places]
+
+
+# ---------------------------------------------------------------------------------- material
+
+
+def _of_organizers() -> list[Shot]:
+    empty, full = _organized(_empty("empty")), _with_material("material")
+    bad = factories.stored_upload(full, BAD_RUN, name="broken.run", kind="run")
+    odd = factories.stored_upload(full, ODD_RUN, name="odd.run", kind="run")
+    good = full.uploads.filter(kind=Upload.Kind.DOCUMENTS)[0]
+    everywhere = ("", "material/", "material/topics/", "material/documents/", "material/runs/")
+    rest = ("rounds/", "rounds/new/", "people/", "decisions/", "comments/", "settings/")
+    files = [f"material/files/{each.pk}/" for each in (bad, odd, good)]
+    document = f"material/documents/{full.documents.all()[0].pk}/"
+    places = [f"{place}?q=nothing" for place in ("material/topics/", "material/documents/")]
+    return [
+        *_shots("organizer", f"/c/{empty.slug}/", *everywhere, *rest),
+        *_shots("organizer", f"/c/{full.slug}/", *everywhere, *rest, *files, document, *places),
+    ]
+
+
+def _empty(slug: str) -> Campaign:
+    by = factories.user(f"organizer-{slug}", is_organizer=True)
+    return campaigns.create(by=by, plan=campaigns.Plan(name=f"The {slug} campaign", slug=slug))
+
+
+# ---------------------------------------------------------------------------------- rounds
+
+RANKING = "rounds/1/ranking/"
+TABS = (
+    RANKING,
+    *(f"{RANKING}{tab}/" for tab in ["pairs", "history", "batches", "labels", "compare"]),
+)
+
+
+def _of_rounds() -> list[Shot]:
+    shots = []
+    for made, places in (
+        (_unjudged(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
+        (_active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
+        (_finished(), ("", "rounds/1/", *TABS)),
+        (_many_runs(), ("", *TABS)),
+        (_failed(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
+        (_preferences(), ("", "rounds/1/ranking/", "rounds/1/ranking/pairs/")),
+    ):
+        shots += _shots("organizer", f"/c/{made.slug}/", *places)
+    active = Campaign.objects.get(slug="active")
+    html = Report.objects.get(estimate_set__round__campaign=active, name=Report.Name.HTML)
+    more = ("rounds/", "rounds/new/", "comments/", "decisions/", "people/", "settings/")
+    compare = "rounds/1/ranking/compare/?first=run1&second=run4"
+    shots += _shots("organizer", "/c/active/", *more, compare, f"rounds/1/reports/{html.pk}/")
+    closed = Campaign.objects.get(slug="finished")
+    return [*shots, *_shots("organizer", f"/c/{closed.slug}/", "material/", "rounds/new/")]
+
+
+def _unjudged() -> Campaign:
+    made = _with_material("unjudged")
+    evaluation.drawn(made)
+    return made
+
+
+def _active() -> Campaign:
+    """Half judged, with comments, skipped pairs, reports, and a label more for some pairs."""
+    made = _with_material("active")
+    row = evaluation.drawn(made, budget=80, batch_size=20)
+    evaluation.judge(made, 60)
+    for name in ("anna", "ben"):
+        by = User.objects.get(username=name)
+        for _ in range(2):
+            if held := assignments.claim_next(campaign=made, by=by):
+                assignments.skip(assignment=held, by=by, reason="The text breaks off in the middle")
+    _commented(made)
+    reports.request(row=row, by=made.created_by)
+    factories.run_due_jobs()
+    return made
+
+
+def _commented(made: Campaign) -> None:
+    by = User.objects.get(username="anna")
+    held = assignments.claim_next(campaign=made, by=by)
+    assert held is not None
+    comment = "Answers another question, though the words are the same."
+    judgments.record(assignment=held, by=by, saying=judgments.Saying(1, "comment", comment))
+
+
+def _finished() -> Campaign:
+    """Judged to the end, one label per pair, and closed."""
+    made = _with_material("finished")
+    evaluation.drawn(made, extra_share=0.0)
+    evaluation.judge(made, 1000)
+    assert Round.objects.get(campaign=made).state == Round.State.COMPLETE
+    campaigns.close(campaign=made, by=made.created_by)
+    return made
+
+
+def _many_runs() -> Campaign:
+    """As many runs as a large track brings, judged little, so that much is not known."""
+    material = small_material(topics=8, documents=60, runs=37, depth=15)
+    runs = {}
+    for number, content in enumerate(material.runs.values(), start=1):
+        tag = f"{NAMES[number % len(NAMES)]}{number}"
+        runs[f"{tag}.run"] = content.replace(f" run{number}\n".encode(), f" {tag}\n".encode())
+    renamed = Material(material.topics, material.documents, runs, material.truth)
+    made = _with_material("many-runs", renamed)
+    evaluation.drawn(made, budget=240, batch_size=60, extra_share=0.2)
+    for _ in range(2):
+        evaluation.judge(made, 120, truth=material.truth)
+    return made
+
+
+def _failed() -> Campaign:
+    """Its estimates could not be computed, nor its report made."""
+    made = _with_material("failed")
+    row = evaluation.drawn(made)
+    evaluation.judge(made, 40)
+    for kind in ("recompute", "report"):
+        _fail(jobs.request(kind, row.pk, campaign=made))
+    return made
+
+
+def _fail(job: Job) -> None:
+    running = jobs.claim(job.pk)
+    assert running is not None
+    jobs._fail(running, ERROR)
+
+
+def _preferences() -> Campaign:
+    made = _with_material("which-is-better")
+    evaluation.drawn(made, **SWAPS)
+    by = User.objects.get(username="anna")
+    for number in range(25):
+        if held := assignments.claim_next(campaign=made, by=by):
+            saying = judgments.Saying(grade=number % 3, key=f"better-{number}")
+            judgments.record(assignment=held, by=by, saying=saying)
+    factories.run_due_jobs()
+    return made
+
+
+# ---------------------------------------------------------------------------------- assessors
+
+
+def _of_assessors() -> list[Shot]:
+    scales = {"yes-no": YES_NO, "four": None, "five": FIVE, "twenty-one": MANY}
+    shots = []
+    for slug, grades in scales.items():
+        desk = _desk(slug, grades)
+        shots += [Shot("assessor", desk), Shot("assessor", desk, press="?")]
+    five = Campaign.objects.get(slug="five")
+    assert factories.judge_next(five, User.objects.get(username="assessor"), 2)
+    mine = Assignment.objects.get(pair__campaign=five, state="judged")
+    shots += _shots("assessor", "/c/five/", "judged/", f"judged/{mine.pk}/", "judge/")
+    shots += [Shot("assessor", "/c/five/judge/", press=key) for key in ("c", "s")]
+    two = _desk("preferred", None, two=True)
+    shots += [Shot("assessor", two), Shot("assessor", two, press="?")]
+    return [*shots, *(Shot("assessor", f"/c/{slug}/judge/") for slug in _idle())]
+
+
+def _bare(slug: str, grades: list[dict[str, str]] | None = None, *, assessor: bool = True) -> Any:
+    made = factories.campaign(slug=slug)
+    plan: dict[str, Any] = {"guidelines": GUIDELINES, "name": f"Which help with {slug}?"}
+    Campaign.objects.filter(pk=made.pk).update(**plan, grades=grades or made.grades)
+    made.refresh_from_db()
+    members.add(campaign=made, by=made.created_by, username="assessor", role="assessor")
+    upload = made.topics.all()[0].upload
+    text = "The first sentence says what it is about. The second one goes on about topic 1.\n\n"
+    for number in range(4):
+        title = f"What is said in document {number}"
+        Document.objects.create(
+            campaign=made, upload=upload, docno=f"FT934-48{number}", title=title, text=text * 12
+        )
+    return made
+
+
+def _desk(slug: str, grades: list[dict[str, str]] | None, *, two: bool = False) -> str:
+    made = _bare(slug, grades)
+    docnos = [f"FT934-48{number}" for number in range(4)]
+    if two:
+        factories.preference_batch(made, [(docnos[0], docnos[1]), (docnos[1], docnos[2])])
+    else:
+        factories.released_batch(made, [*docnos, "without-a-text"], labels=2)
+    return f"/c/{slug}/judge/"
+
+
+def _idle() -> list[str]:
+    """Campaigns whose queue is empty, each for a reason of its own."""
+    names = ["idle-draft", "idle-nothing", "idle-closed", "idle-complete", "idle-others"]
+    _, nothing, closed, complete, others = map(_bare, names)
+    Campaign.objects.filter(pk=nothing.pk).update(state=Campaign.State.OPEN)
+    for made in (closed, complete, others):
+        factories.released_batch(made, ["FT934-480"])
+    campaigns.close(campaign=closed, by=closed.created_by)
+    assessor, (helper,) = User.objects.get(username="assessor"), factories.assessors(others, "help")
+    while factories.judge_next(complete, assessor, 1):
+        pass
+    for pair in others.pairs.all():
+        assert assignments.claim(pair=pair, by=helper)
+    return names
+
+
+# ---------------------------------------------------------------------------------- the rest
+
+
+def _of_everybody(users: dict[str, User]) -> list[Shot]:
+    members.create_token(user=users["organizer"], name="nightly script")
+    made = Campaign.objects.get(slug="active")
+    guest, _ = members.add(campaign=made, by=made.created_by, username="guest", role="assessor")
+    uid, token = members.invitation(guest.user, by=made.created_by) or ("", "")
+    return [
+        *(Shot(who, "/") for who in ROLES),
+        *_shots("anonymous", "/", "sign-in/", f"join/{uid}/{token}/"),
+        *_shots("organizer", "/", "account/", "account/password/", "c/new/", "api/"),
+        Shot("organizer", "/nowhere/", 404),
+        Shot("assessor", "/c/five/settings/", 403),
+        Shot("organizer", "/c/five/", 404),
+        Shot("anonymous", f"/join/{uid}/gone/", 404),
+        Shot("assessor", f"/c/{_broken()}/judge/", 500),
+    ]
+
+
+def _broken() -> str:
+    """A campaign whose row nobody could have written, so that its desk is an error of ours."""
+    made = _bare("broken")
+    factories.released_batch(made, ["FT934-480"])
+    Campaign.objects.filter(pk=made.pk).update(grades=5)
+    return str(made.slug)
+
+
+def _that_wait() -> list[Shot]:
+    """Last: whatever is due from here on is left so."""
+    reading, failing = _with_material("reading"), _with_material("not-drawn")
+    drafted, drawing, planned = map(_with_material, ("drafted", "drawing", "planned"))
+    rows = {made.slug: evaluation.drafted(made) for made in (drafted, drawing, failing)}
+    for slug in ("drawing", "not-drawn"):
+        rounds.request_draw(row=rows[slug], by=rows[slug].created_by)
+    _fail(Job.objects.get(kind="draw", target=rows["not-drawn"].pk))
+    rounds.draft(campaign=planned, by=planned.created_by, plan=evaluation.plan())
+    shots = _shots("organizer", "/c/planned/", "", "rounds/1/")
+    for slug in ("drafted", "drawing", "not-drawn"):
+        shots += _shots("organizer", f"/c/{slug}/", "", "rounds/", "rounds/1/")
+    return [*shots, *_files_that_wait(reading)]
+
+
+def _files_that_wait(made: Campaign) -> list[Shot]:
+    content = evaluation.SMALL.runs["run1.run"].replace(b"run1", b"late")
+    late = [factories.stored(made, content, name=f"late{n}.run", kind="run") for n in range(3)]
+    reading, dead, stored = late
+    running = jobs.claim(Job.objects.get(kind="upload", target=reading.pk).pk)
+    assert running is not None
+    running.report(0.4, "line 12 000")
+    Upload.objects.filter(pk__in=[reading.pk, dead.pk]).update(state=Upload.State.READING)
+    job = Job.objects.get(kind="upload", target=dead.pk)
+    Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, error=ERROR)
+    files = [f"material/files/{each.pk}/" for each in (reading, dead, stored)]
+    return _shots("organizer", "/c/reading/", "", "material/", *files)
