@@ -89,6 +89,7 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[]) or [
 CSRF_TRUSTED_ORIGINS = [SITE_URL]
 
 INSTALLED_APPS = [
+    "evalsite",  # first, so that its commands stand for those of the same name
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -102,7 +103,6 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "judging",
     "estimation",
-    "evalsite",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
