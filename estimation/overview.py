@@ -7,6 +7,7 @@ from estimation.findings import Finding, findings, what_more_buys
 from estimation.models import Round
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job, Membership
+from judging.workers import Service, unserved
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Facts:
     row: Round | None
     progress: selectors.RoundProgress | None
     assessors: int
-    workers: int
+    unserved: list[Service]
     failed: list[work.FailedWork]
 
     @property
@@ -79,7 +80,7 @@ def gather(campaign: Campaign) -> Facts:
         row=row,
         progress=selectors.round_progress(row) if row is not None and drawn else None,
         assessors=campaign.memberships.filter(role=Membership.Role.ASSESSOR).count(),
-        workers=judging.workers_alive(),
+        unserved=unserved(),
         failed=work.failed(campaign),
     )
 
@@ -202,8 +203,13 @@ def attention(facts: Facts) -> list[Attention]:
 
 def _machines(facts: Facts) -> list[Attention]:
     found = []
-    if not facts.workers:
+    if any(not lack.alive for lack in facts.unserved):
         found.append(Attention("bad", NO_WORKER))
+    else:
+        found += [
+            Attention("bad", f"{lack.missing}: {lack.waits} until one does. {lack.mend}")
+            for lack in facts.unserved
+        ]
     found += [_failed(each) for each in facts.failed]
     return found
 

@@ -17,6 +17,7 @@ from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundB
 from estimation.unknown import Purpose, name_of, purpose_of
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job
+from judging.workers import Service, serving
 
 MATRICES_FORMAT = "evalsite-matrices-1"
 
@@ -77,7 +78,7 @@ class RoundProgress:
     pairs: int
     finished: int
     stuck: int
-    workers: int
+    workers: Service
     recompute: Job | None
 
     @property
@@ -107,7 +108,7 @@ def round_progress(row: Round) -> RoundProgress:
         pairs=sum(batch.pairs for batch in batches),
         finished=sum(batch.finished for batch in batches),
         stuck=len(judging.stuck_pairs(row.campaign)),
-        workers=judging.workers_alive(),
+        workers=serving("recompute"),
         recompute=judging.job_of("recompute", row.pk),
     )
 
