@@ -209,7 +209,12 @@ class Assessor:
     patience: float = 60
     acknowledged: int = 0
     resent: int = 0
-    seconds: list[float] = field(default_factory=list)
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    """When each request that was answered began and ended."""
+
+    @property
+    def seconds(self) -> list[float]:
+        return [end - start for start, end in self.spans]
 
     def work(self, stop: threading.Event) -> None:
         assignment, reason = self._claim()
@@ -246,12 +251,21 @@ class Assessor:
             start = time.monotonic()
             try:
                 answer = send()
-                self.seconds.append(time.monotonic() - start)
+                self.spans.append((start, time.monotonic()))
                 return answer
             except OSError:
                 assert time.monotonic() < deadline, f"{self.name} had no answer for too long"
                 self.resent += 1
                 time.sleep(0.05)
+
+
+def most_overtaken(crowd: Iterable[Assessor]) -> int:
+    """The most requests that began later than one of another person and were answered before it."""
+    spans = [(*span, n) for n, person in enumerate(crowd) for span in person.spans]
+    return max(
+        sum(1 for other in spans if other[2] != who and start < other[0] and other[1] < end)
+        for start, end, who in spans
+    )
 
 
 class Shift:
