@@ -1,10 +1,12 @@
 """What the campaign's home says: five steps with their state, and what needs attention now."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
 
 from estimation import selectors, work
 from estimation.findings import Finding, findings, what_more_buys
-from estimation.models import Round
+from estimation.models import EstimateSet, Round
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job, Membership
 from judging.workers import Service, unserved
@@ -89,18 +91,27 @@ def outcome(facts: Facts) -> Outcome | None:
     """Said of the current round once it is complete and has its estimates."""
     row = facts.row
     latest = selectors.latest_estimates(row) if row and row.state == Round.State.COMPLETE else None
-    table = selectors.ranking_table(row, row.measure, latest) if row and latest else None
-    if row is None or latest is None or table is None:
+    if row is None or latest is None:
         return None
-    pairs = selectors.pairwise(latest, table.measure)
+    found, further = _conclusions(latest.pk, latest.created)
     actions = [
         Action("live", "See the ranking", (row.number,)),
         Action("reports", "Make the report", (row.number,)),
     ]
     if facts.campaign.state != Campaign.State.CLOSED:
         actions.insert(0, Action("round-new", "Plan a further round"))
-    further = what_more_buys(table, pairs) or ""
-    return Outcome(row.number, table.measure, findings(table, pairs), further, actions)
+    return Outcome(row.number, row.measure, found, further, actions)
+
+
+@lru_cache(maxsize=64)
+def _conclusions(pk: int, _created: datetime) -> tuple[list[Finding], str]:
+    """What the estimates of a drawn round say by its measure: they never change once stored."""
+    rounds = ("round__run", "round__baseline")
+    shown = EstimateSet.objects.select_related(*rounds).get(pk=pk)
+    table = selectors.ranking_table(shown.round, shown.round.measure, shown)
+    if table is None or table.pairs is None:
+        return [], ""
+    return findings(table, table.pairs), what_more_buys(table, table.pairs) or ""
 
 
 def cards(facts: Facts) -> list[Card]:

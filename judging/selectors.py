@@ -113,7 +113,7 @@ def documents_of(pair: Pair) -> dict[str, Document]:
 
 def uploads(campaign: Campaign) -> list[tuple[Upload, Job | None]]:
     """Uploads, newest first, each with the job that reads it."""
-    rows = list(campaign.uploads.select_related("created_by"))
+    rows = list(campaign.uploads.select_related("created_by").defer("errors", "warnings"))
     jobs = {job.target: job for job in Job.objects.filter(kind="upload", campaign=campaign)}
     return [(row, jobs.get(row.pk)) for row in rows]
 

@@ -167,7 +167,7 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
         }
     if page == "compare":
         return _compared(request, table)
-    return {"pairs": selectors.pairwise(latest, table.measure)}
+    return {"pairs": table.pairs}
 
 
 def _compared(request: HttpRequest, table: RankingTable) -> dict[str, Any]:
