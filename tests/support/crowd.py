@@ -205,16 +205,12 @@ class Assessor:
     base: str
     grade: Grade
     pace: Pace = at_once
+    spans: list[tuple[float, float]] = field(default_factory=list, kw_only=True)  # of judgments
     journal: Journal | None = None
     patience: float = 60
     acknowledged: int = 0
     resent: int = 0
-    spans: list[tuple[float, float]] = field(default_factory=list)
-    """When each request that was answered began and ended."""
-
-    @property
-    def seconds(self) -> list[float]:
-        return [end - start for start, end in self.spans]
+    seconds: list[float] = field(default_factory=list)
 
     def work(self, stop: threading.Event) -> None:
         assignment, reason = self._claim()
@@ -223,7 +219,9 @@ class Assessor:
                 time.sleep(0.2)
                 assignment, reason = self._claim()
                 continue
+            start = time.monotonic()
             answer = self._judge(assignment)
+            self.spans.append((start, time.monotonic()))
             assignment, reason = answer["next"], answer["reason"]
             self.pace()
 
@@ -251,7 +249,7 @@ class Assessor:
             start = time.monotonic()
             try:
                 answer = send()
-                self.spans.append((start, time.monotonic()))
+                self.seconds.append(time.monotonic() - start)
                 return answer
             except OSError:
                 assert time.monotonic() < deadline, f"{self.name} had no answer for too long"
