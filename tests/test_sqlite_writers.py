@@ -18,6 +18,7 @@ from evalsite.sqlite.writers import COUNTER_BYTES, Writers
 from judging.models import User, WorkerHeartbeat
 from tests.support.site import REPO
 
+pytestmark = pytest.mark.sqlite_only
 LONG, SHORT = 60.0, 0.2
 OTHER_PROCESS = """
 import os, sqlite3, sys, time
@@ -198,8 +199,6 @@ class Broken(Exception):
 @pytest.fixture
 def in_use(transactional_db: None) -> Writers:
     """The queue of the test's database."""
-    if connection.vendor != "sqlite":
-        pytest.skip("about SQLite")
     connection.ensure_connection()
     writers: Writers | None = connection.writers
     assert writers is not None
