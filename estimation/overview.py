@@ -1,12 +1,15 @@
 """What the campaign's home says: five steps with their state, and what needs attention now."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
 
 from estimation import selectors, work
 from estimation.findings import Finding, findings, what_more_buys
-from estimation.models import Round
+from estimation.models import EstimateSet, Round
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job, Membership
+from judging.workers import Service, unserved
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Facts:
     row: Round | None
     progress: selectors.RoundProgress | None
     assessors: int
-    workers: int
+    unserved: list[Service]
     failed: list[work.FailedWork]
 
     @property
@@ -79,7 +82,7 @@ def gather(campaign: Campaign) -> Facts:
         row=row,
         progress=selectors.round_progress(row) if row is not None and drawn else None,
         assessors=campaign.memberships.filter(role=Membership.Role.ASSESSOR).count(),
-        workers=judging.workers_alive(),
+        unserved=unserved(),
         failed=work.failed(campaign),
     )
 
@@ -88,18 +91,27 @@ def outcome(facts: Facts) -> Outcome | None:
     """Said of the current round once it is complete and has its estimates."""
     row = facts.row
     latest = selectors.latest_estimates(row) if row and row.state == Round.State.COMPLETE else None
-    table = selectors.ranking_table(row, row.measure, latest) if row and latest else None
-    if row is None or latest is None or table is None:
+    if row is None or latest is None:
         return None
-    pairs = selectors.pairwise(latest, table.measure)
+    found, further = _conclusions(latest.pk, latest.created)
     actions = [
         Action("live", "See the ranking", (row.number,)),
         Action("reports", "Make the report", (row.number,)),
     ]
     if facts.campaign.state != Campaign.State.CLOSED:
         actions.insert(0, Action("round-new", "Plan a further round"))
-    further = what_more_buys(table, pairs) or ""
-    return Outcome(row.number, table.measure, findings(table, pairs), further, actions)
+    return Outcome(row.number, row.measure, found, further, actions)
+
+
+@lru_cache(maxsize=64)
+def _conclusions(pk: int, _created: datetime) -> tuple[list[Finding], str]:
+    """What the estimates of a drawn round say by its measure: they never change once stored."""
+    rounds = ("round__run", "round__baseline")
+    shown = EstimateSet.objects.select_related(*rounds).get(pk=pk)
+    table = selectors.ranking_table(shown.round, shown.round.measure, shown)
+    if table is None or table.pairs is None:
+        return [], ""
+    return findings(table, table.pairs), what_more_buys(table, table.pairs) or ""
 
 
 def cards(facts: Facts) -> list[Card]:
@@ -206,8 +218,13 @@ def attention(facts: Facts) -> list[Attention]:
 
 def _machines(facts: Facts) -> list[Attention]:
     found = []
-    if not facts.workers:
+    if any(not lack.alive for lack in facts.unserved):
         found.append(Attention("bad", NO_WORKER))
+    else:
+        found += [
+            Attention("bad", f"{lack.missing}: {lack.waits} until one does. {lack.mend}")
+            for lack in facts.unserved
+        ]
     found += [_failed(each) for each in facts.failed]
     return found
 

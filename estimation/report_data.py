@@ -15,7 +15,6 @@ from estimation.selectors import (
     RoundProgress,
     draws_behind,
     measures_of,
-    pairwise,
     ranking_table,
     round_progress,
 )
@@ -109,15 +108,16 @@ def _pairs_behind(shown: EstimateSet) -> QuerySet[Pair, int]:
 
 
 def report(row: Round, shown: EstimateSet) -> ReportData:
-    tables = [ranking_table(row, measure, shown) for measure in measures_of(row)]
+    found = [ranking_table(row, measure, shown) for measure in measures_of(row)]
+    tables = [table for table in found if table is not None]
     facts = label_facts(row, shown)
     pairs = _pairs_behind(shown)
     return ReportData(
         round=row,
         campaign=row.campaign,
         estimate_set=shown,
-        tables=[table for table in tables if table is not None],
-        pairwise=[pairwise(shown, measure) for measure in measures_of(row)],
+        tables=tables,
+        pairwise=[table.pairs for table in tables if table.pairs is not None],
         progress=round_progress(row),
         pool_pairs=row.pool.pair_count if row.pool else 0,
         assessors=facts.assessors,

@@ -17,6 +17,7 @@ from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundB
 from estimation.unknown import Purpose, name_of, purpose_of
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job
+from judging.workers import Service, serving
 
 MATRICES_FORMAT = "evalsite-matrices-1"
 
@@ -77,7 +78,7 @@ class RoundProgress:
     pairs: int
     finished: int
     stuck: int
-    workers: int
+    workers: Service
     recompute: Job | None
 
     @property
@@ -107,7 +108,7 @@ def round_progress(row: Round) -> RoundProgress:
         pairs=sum(batch.pairs for batch in batches),
         finished=sum(batch.finished for batch in batches),
         stuck=len(judging.stuck_pairs(row.campaign)),
-        workers=judging.workers_alive(),
+        workers=serving("recompute"),
         recompute=judging.job_of("recompute", row.pk),
     )
 
@@ -148,7 +149,8 @@ class RankingTable:
     """The runs in order of estimate under one measure, from one estimate set.
 
     Runs whose value is not known come last, by their possible ranks, then by tag. ``estimated`` has
-    the numbers of all runs, for known differences between values that are not.
+    the numbers of all runs, for known differences between values that are not. ``pairs`` compares
+    every two runs, read once with the table.
     """
 
     round: Round
@@ -157,6 +159,7 @@ class RankingTable:
     measures: list[str]
     rows: list[RankedRun]
     estimated: Mapping[str, float] = field(default_factory=dict)
+    pairs: "Pairwise | None" = None
 
     @property
     def known(self) -> list[RankedRun]:
@@ -225,7 +228,8 @@ def ranking_table(
     late = [estimate.run.tag for estimate in estimates if estimate.late]
     purpose = purpose_of(row, shown, measure, late)
     before = _ranks_before(shown, measure)
-    tied = _as_good_as_leader(shown, measure, [e.run.tag for e in estimates if not e.unknown])
+    pairs = pairwise(shown, measure)
+    tied = _as_good_as_leader(pairs, [e.run.tag for e in estimates if not e.unknown])
     return RankingTable(
         row,
         shown,
@@ -233,6 +237,7 @@ def ranking_table(
         measures_of(row),
         rows=[_ranked(estimate, purpose, before, tied) for estimate in estimates],
         estimated={estimate.run.tag: estimate.value for estimate in estimates},
+        pairs=pairs,
     )
 
 
@@ -275,11 +280,8 @@ def _ranks_before(shown: EstimateSet, measure: str) -> dict[int, int]:
     return {run: rank or 0 for run, rank in known.values_list("run_id", "rank")}
 
 
-def _as_good_as_leader(shown: EstimateSet, measure: str, order: Sequence[str]) -> set[str]:
+def _as_good_as_leader(pairs: "Pairwise", order: Sequence[str]) -> set[str]:
     """The leader of some runs, best first, and those of them that are not surely worse than it."""
-    if not order:
-        return set()
-    pairs = pairwise(shown, measure)
     return {tag for tag in order if pairs.verdict(order[0], tag) <= 0}
 
 
@@ -374,7 +376,7 @@ def compare(table: RankingTable, first: str, second: str) -> Comparison | None:
     rows = {row.tag: row for row in table.rows}
     if first not in rows or second not in rows:
         return None
-    pairs = pairwise(table.estimate_set, table.measure)
+    pairs = table.pairs or pairwise(table.estimate_set, table.measure)
     i, j = pairs.runs.index(first), pairs.runs.index(second)
     reason = pairs.reason(first, second)
     known, margin = reason == Reason.KNOWN, float(pairs.margin[i, j])
@@ -420,20 +422,21 @@ class HistoryPoint:
 
 def history(row: Round, measure: str | None = None) -> dict[str, list[HistoryPoint]]:
     """Per run its estimates batch by batch (the last set of every number of batches)."""
-    last = {s.batches: s.pk for s in row.estimate_sets.order_by("number")}
+    sets = row.estimate_sets.order_by("number").values_list("batches", "pk")
     estimates = (
         Estimate.objects.filter(
-            estimate_set__in=last.values(), measure=measure or row.measure, primary=True
+            estimate_set__in=dict(sets).values(), measure=measure or row.measure, primary=True
         )
-        .select_related("run", "estimate_set")
         .order_by("run__tag", "estimate_set__batches")
+        .values_list(
+            *("run__tag", "estimate_set__batches", "estimate_set__pair_count"),
+            *("unknown", "value", "low", "high"),
+        )
     )
     points: dict[str, list[HistoryPoint]] = {}
-    for estimate in estimates:
-        shown = estimate.estimate_set
-        value = None if estimate.unknown else estimate.value
-        point = HistoryPoint(shown.batches, shown.pair_count, value, estimate.low, estimate.high)
-        points.setdefault(estimate.run.tag, []).append(point)
+    for tag, batches, pairs, unknown, value, low, high in estimates:
+        point = HistoryPoint(batches, pairs, None if unknown else value, low, high)
+        points.setdefault(tag, []).append(point)
     return points
 
 
@@ -448,18 +451,9 @@ class RunRow:
 
 
 def runs_of(campaign: Campaign) -> list[RunRow]:
-    rows = Run.objects.filter(campaign=campaign).select_related("upload")
-    return [
-        RunRow(
-            run.tag,
-            run.topic_count,
-            run.line_count,
-            run.upload.warning_count,
-            run.upload_id,
-            run.created,
-        )
-        for run in rows
-    ]
+    shown = ("tag", "topic_count", "line_count", "upload__warning_count", "upload_id", "created")
+    rows = Run.objects.filter(campaign=campaign).values_list(*shown)
+    return [RunRow(*row) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -476,12 +470,16 @@ class RoundRow:
 def round_rows(campaign: Campaign) -> list[RoundRow]:
     """All rounds of the campaign, latest first, in one query."""
     started = Q(round_batches__batch__state__in=[Batch.State.OPEN, Batch.State.COMPLETE])
-    rows = rounds_of(campaign).annotate(
-        batch_count=Count("round_batches"),
-        complete=Count("pk", filter=Q(round_batches__batch__state=Batch.State.COMPLETE)),
-        pairs=Sum("round_batches__batch__pair_count"),
-        served=Sum("round_batches__batch__pair_count", filter=started),
-        left=Sum("round_batches__batch__remaining", filter=started),
+    rows = (
+        rounds_of(campaign)
+        .annotate(
+            batch_count=Count("round_batches"),
+            complete=Count("pk", filter=Q(round_batches__batch__state=Batch.State.COMPLETE)),
+            pairs=Sum("round_batches__batch__pair_count"),
+            served=Sum("round_batches__batch__pair_count", filter=started),
+            left=Sum("round_batches__batch__remaining", filter=started),
+        )
+        .defer("preview", "provenance")
     )
     return [
         RoundRow(
@@ -494,4 +492,4 @@ def round_rows(campaign: Campaign) -> list[RoundRow]:
 def reports_of(row: Round) -> QuerySet[Report]:
     """The round's report files, those of the latest estimates first."""
     reports = Report.objects.filter(estimate_set__round=row).select_related("estimate_set")
-    return reports.order_by("-estimate_set__number", "name")
+    return reports.defer("estimate_set__provenance").order_by("-estimate_set__number", "name")

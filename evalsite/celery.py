@@ -40,10 +40,10 @@ def be_patient(conf: Any, **_kwargs: Any) -> None:
 
 
 @worker_ready.connect
-def start_steward(**_kwargs: Any) -> None:
+def start_steward(sender: Any, **_kwargs: Any) -> None:
     from judging.services import steward  # noqa: PLC0415  (needs the application registry)
 
-    steward.start()
+    steward.start(queues=sender.app.amqp.queues.consume_from)
 
 
 @worker_shutting_down.connect

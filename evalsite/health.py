@@ -12,7 +12,7 @@ from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 
-from judging import selectors
+from judging import workers
 
 PROBE_BYTES = 2**16
 
@@ -72,8 +72,9 @@ def check_broker() -> None:
 
 
 def check_worker() -> None:
-    if not selectors.workers_alive():
-        raise RuntimeError("no worker has been seen lately")
+    """Somebody must serve each queue; else what is in it waits for ever."""
+    for service in workers.unserved():
+        raise RuntimeError(f"{service.missing}: {service.waits}")
 
 
 CHECKS = {

@@ -89,6 +89,7 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[]) or [
 CSRF_TRUSTED_ORIGINS = [SITE_URL]
 
 INSTALLED_APPS = [
+    "evalsite",  # first, so that its commands stand for those of the same name
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -102,7 +103,6 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "judging",
     "estimation",
-    "evalsite",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -136,7 +136,8 @@ TEMPLATES = [
     }
 ]
 
-# SQLite takes its write lock at BEGIN (IMMEDIATE), so that writers wait instead of failing.
+# SQLite takes its write lock at BEGIN (IMMEDIATE), so that writers wait instead of failing; in a
+# queue of our own, so that they wait in the order in which they came.
 DATABASES = {
     "default": env.db_url("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'evalsite.sqlite3'}")
 }
@@ -144,6 +145,7 @@ DATABASE_SECONDS = env.float("DATABASE_SECONDS", default=600)  # of a statement;
 _database = DATABASES["default"]
 if _database["ENGINE"] == "django.db.backends.sqlite3":
     private.close_database(str(_database["NAME"]))
+    _database["ENGINE"] = "evalsite.sqlite"
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,

@@ -16,6 +16,24 @@ from judging import names
 
 
 class Accounts(UserManager["User"]):
+    def named(self, username: str) -> "User | None":
+        """The account of this name, however it is written: the only place that finds it.
+
+        One whose name is exactly this goes first: accounts from before names were compared may
+        differ in case alone. A name that merely looks the same is another name.
+        """
+        exact = names.plain(username)
+        written = models.Q(username=exact) | models.Q(name_key=names.skeleton(username))
+        same = names.same(exact)
+        found = [user for user in self.filter(written) if names.same(user.username) == same]
+        return min(found, key=lambda user: user.username != exact, default=None)
+
+    def get_by_natural_key(self, username: str | None) -> "User":
+        """What signing in and commands ask for an account."""
+        if user := self.named(username or ""):
+            return user
+        raise self.model.DoesNotExist(f"There is no account {username}.")
+
     def create_superuser(self, username: str, *args: Any, **kwargs: Any) -> "User":
         """Asked for on the command line, which shows this error in a sentence."""
         if problem := name_problem(username):

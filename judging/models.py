@@ -420,8 +420,11 @@ class Job(models.Model):
 
 
 class WorkerHeartbeat(models.Model):
+    """``queues`` that the worker takes work from, separated by commas; empty: all."""
+
     name = models.CharField(max_length=200, unique=True)
     seen = models.DateTimeField(db_default=Now())
+    queues = models.CharField(max_length=1000, default="", blank=True)
 
     def __str__(self) -> str:
         return self.name

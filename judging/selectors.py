@@ -40,7 +40,6 @@ from judging.models import (
     Pair,
     Upload,
     User,
-    WorkerHeartbeat,
 )
 
 
@@ -61,12 +60,6 @@ def campaigns_of(user: User) -> QuerySet[Campaign]:
         return Campaign.objects.all()
     mine = Membership.objects.filter(campaign=OuterRef("pk"), user=user)
     return Campaign.objects.filter(Exists(mine))
-
-
-def workers_alive() -> int:
-    """Workers whose heartbeat was seen lately."""
-    since = seconds_from_now(-settings.WORKER_SILENT_SECONDS)
-    return WorkerHeartbeat.objects.filter(seen__gte=since).count()
 
 
 def job_of(kind: str, target: int) -> Job | None:
@@ -120,7 +113,7 @@ def documents_of(pair: Pair) -> dict[str, Document]:
 
 def uploads(campaign: Campaign) -> list[tuple[Upload, Job | None]]:
     """Uploads, newest first, each with the job that reads it."""
-    rows = list(campaign.uploads.select_related("created_by"))
+    rows = list(campaign.uploads.select_related("created_by").defer("errors", "warnings"))
     jobs = {job.target: job for job in Job.objects.filter(kind="upload", campaign=campaign)}
     return [(row, jobs.get(row.pk)) for row in rows]
 

@@ -44,7 +44,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _uses_database(item: pytest.Item) -> bool:
     fixtures = set(getattr(item, "fixturenames", ()))
     marked = item.get_closest_marker("django_db") is not None or fixtures & DATABASE_FIXTURES
-    return bool(marked) and item.get_closest_marker("services") is None
+    elsewhere = any(item.get_closest_marker(name) for name in ("services", "sqlite_only"))
+    return bool(marked) and not elsewhere
 
 
 @pytest.hookimpl(wrapper=True)

@@ -185,3 +185,29 @@ print(len(patterns), sorted(name for name in ("scipy", "sklearn") if name in sys
     count, _, loaded = out.strip().partition(" ")
     assert int(count) > 5
     assert loaded == "[]"
+
+
+@pytest.mark.parametrize(
+    ("database", "loaded"),
+    [("", "[] False"), ("postgres://site@host/name", "['psycopg', 'psycopg_binary'] True")],
+)
+@pytest.mark.parametrize("process", ["evalsite.wsgi", "evalsite.celery"])
+def test_psycopg_is_loaded_with_postgresql_alone(process: str, database: str, loaded: str) -> None:
+    """It takes 10 MB in every process. REST framework works with it and without it."""
+    out = run_python(
+        f"""
+import os, sys
+os.environ |= {{"DATABASE_URL": {database!r}}} if {database!r} else {{}}
+import {process}
+import django
+django.setup()
+from django.urls import get_resolver
+import judging.tasks, estimation.tasks, rest_framework.serializers
+assert len(get_resolver().url_patterns) > 5
+from rest_framework.compat import postgres_fields
+names = sorted({{name.partition(".")[0] for name in sys.modules if name.startswith("psycopg")}})
+print(names, postgres_fields is not None)
+import django.contrib.postgres.fields  # whoever wants it gets it
+"""
+    )
+    assert out.strip() == loaded

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -124,12 +125,19 @@ def refusal(data: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> str:
     return done.stderr
 
 
+def served_queues(data: Path) -> set[str]:
+    """What the workers say of themselves in their heartbeats."""
+    with contextlib.closing(sqlite3.connect(data / "evalsite.sqlite3")) as database:
+        return {row[0] for row in database.execute("SELECT queues FROM judging_workerheartbeat")}
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_signal_leaves_nothing_behind(up: Up, number: signal.Signals) -> None:
+def test_a_stop_signal_leaves_nothing_behind(up: Up, data: Path, number: signal.Signals) -> None:
     children = up.children()
     assert len(children) >= 5  # the web server, and two workers of celery with their pools
     served = [up.child("--queues celery"), up.child("--queues uploads,celery")]
     assert served[0].pid != served[1].pid
+    assert served_queues(data) == {"celery", "celery,uploads"}
     up.process.send_signal(number)
     assert up.process.wait(STOP_SECONDS) == 0
     assert none_left(children)

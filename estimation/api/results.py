@@ -90,7 +90,7 @@ class Ranking(CampaignView):
         measure = asked.get("measure", row.measure)
         table = selectors.ranking_table(row, measure)
         shown = table.estimate_set if table else None
-        pairs = selectors.pairwise(shown, measure) if shown and asked["pairs"] else None
+        pairs = table.pairs if table and asked["pairs"] else None
         answer = {
             "round": row.number,
             "measure": measure,

@@ -103,7 +103,9 @@ class RoundProgressRow(Row):
     pairs = IntegerField()
     finished = IntegerField()
     stuck = IntegerField(help_text="Pairs that wait for a decision.")
-    workers = IntegerField(help_text="Workers seen lately.")
+    workers = IntegerField(
+        source="workers.serving", help_text="Workers seen lately that recompute estimates."
+    )
     recompute = JobRow(allow_null=True)
 
 

@@ -46,8 +46,8 @@ class Shown:
         """Changes when anything in the head of the page does."""
         progress = self.progress
         job = f"{progress.recompute.state} {progress.recompute.error}" if progress.recompute else ""
-        alive = progress.workers > 0
-        parts = (self.numbers, progress.finished, progress.used, progress.stuck, alive, job)
+        missing = progress.workers.missing
+        parts = (self.numbers, progress.finished, progress.used, progress.stuck, missing, job)
         opened = "".join(batch.state[0] for batch in progress.batches)
         failed = " ".join(f"{each.job.pk} {each.job.requested}" for each in self.failed)
         return f"{opened} {failed} {self.round.state} {self.campaign.state} {parts}"
@@ -168,7 +168,7 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
         }
     if page == "compare":
         return _compared(request, table)
-    return {"pairs": selectors.pairwise(latest, table.measure)}
+    return {"pairs": table.pairs}
 
 
 def _compared(request: HttpRequest, table: RankingTable) -> dict[str, Any]:

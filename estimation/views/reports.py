@@ -12,6 +12,7 @@ from estimation.services import files, reports
 from estimation.views.rounds import failure, pending, round_of
 from judging import selectors as judging
 from judging.access import organized_campaign, user_of
+from judging.workers import serving
 
 BODY = ("<main", "</main>")
 
@@ -41,7 +42,7 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         "earlier": earlier,
         "job": job if pending(job) else None,
         "failure": failure(job),
-        "workers": judging.workers_alive(),
+        "workers": serving("report"),
     }
     partial = request.htmx  # type: ignore[attr-defined]
     return render(request, f"estimation/{'_reports' if partial else 'reports'}.html", context)

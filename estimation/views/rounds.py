@@ -15,6 +15,7 @@ from judging import selectors as judging
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.models import Campaign, Job
+from judging.workers import serving
 
 TYPED_SINCE = (
     "Your latest choices are saved, but not drawn yet: what they buy is worked out first. Look at "
@@ -92,7 +93,7 @@ def preview_context(row: Round) -> dict[str, object]:
         there, outdated = {}, False
     error = there.get("error") or failure(work["preview"])
     ready = bool(there) and not there.get("error")
-    drawing, workers = row.state == Round.State.DRAWING, judging.workers_alive()
+    drawing, workers = row.state == Round.State.DRAWING, serving("draw")
     states = [f"{job.state} {job.progress} {job.note}" for job in work.values() if job]
     return {
         "round": row,
@@ -106,7 +107,7 @@ def preview_context(row: Round) -> dict[str, object]:
         "outdated": outdated,
         "sentence": sentence_of(row) if ready else "",
         "workers": workers,
-        "token": " ".join([*states, str(bool(there)), str(workers > 0)]),
+        "token": " ".join([*states, str(bool(there)), workers.missing]),
     }
 
 

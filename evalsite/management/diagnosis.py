@@ -20,7 +20,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from evalsite import health, private
 from evalsite.management.preparation import running_address, working_demo_sign_ins
-from judging import selectors
+from judging import workers
 
 OK, WARNING, MISSING = "ok", "warning", "missing"
 LOW_DISK_BYTES = 2**30
@@ -165,11 +165,14 @@ def _static_files() -> Iterator[Finding]:
 
 
 def _worker() -> Iterator[Finding]:
-    alive = selectors.workers_alive()
-    if alive:
-        yield Finding("Worker", OK, f"{alive} seen within {settings.WORKER_SILENT_SECONDS} s")
-    else:
+    alive, unserved = workers.alive(), workers.unserved()
+    if not alive:
         yield Finding("Worker", WARNING, "none seen lately", START)
+    elif unserved:
+        seen = "; ".join(f"{service.missing}: {service.waits}" for service in unserved)
+        yield Finding("Worker", WARNING, seen, unserved[0].mend)
+    else:
+        yield Finding("Worker", OK, f"{alive} seen within {settings.WORKER_SILENT_SECONDS} s")
 
 
 def _web_server() -> Iterator[Finding]:

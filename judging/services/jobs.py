@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from celery import current_app
@@ -224,14 +225,14 @@ def run(job_id: int) -> None:
 
 
 def _handler(kind: str) -> Handler:
-    _register(kind)
+    _register_all()
     return _handlers[kind]
 
 
-def _register(kind: str) -> None:
-    """Outside of a worker nobody has imported the task modules yet."""
-    if kind not in _handlers:
-        current_app.loader.import_default_modules()
+@cache
+def _register_all() -> None:
+    """Outside of a worker nobody has imported the task modules yet, or somebody only some."""
+    current_app.loader.import_default_modules()
 
 
 def claim(job_id: int) -> Running | None:
@@ -322,7 +323,7 @@ def _conclude_failed(job: Job, message: str) -> None:
     Job.objects.filter(pk=job.pk).update(
         state=Job.State.FAILED, done=job.requested, token="", error=message, finished=Now()
     )
-    _register(job.kind)
+    _register_all()
     if job.kind in _give_up:
         _give_up[job.kind](job.target, message)
 

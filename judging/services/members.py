@@ -56,22 +56,18 @@ def add(*, campaign: Campaign, by: User, username: str, role: str) -> tuple[Memb
 
 def _account(username: str, by: User) -> User:
     """The account of this name, however it is written; a new one if there is none."""
-    if exact := User.objects.filter(username=names.plain(username)).first():
-        return exact
+    if user := User.objects.named(username):
+        return user
     if problem := names.problem(username):
         raise UserError("username_invalid", problem, field="username")
-    alike = User.objects.filter(name_key=names.skeleton(username))
-    user = alike.first()
-    if user is None:
-        try:
-            with transaction.atomic():
-                return _new_account(username, by)
-        except IntegrityError:  # somebody else made it at this moment
-            user = alike.get()
-    if names.same(user.username) != names.same(username):
-        message = name_problem(username) or ""
-        raise UserError("username_taken", message, status=409, field="username")
-    return user
+    try:
+        with transaction.atomic():
+            return _new_account(username, by)
+    except IntegrityError:  # there is one that looks alike, or somebody else made it just now
+        if user := User.objects.named(username):
+            return user
+    message = name_problem(username) or ""
+    raise UserError("username_taken", message, status=409, field="username")
 
 
 def _new_account(username: str, by: User) -> User:

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Iterable
 
 from django.conf import settings
 from django.db import connection
@@ -21,20 +22,22 @@ log = logging.getLogger(__name__)
 _stop = threading.Event()
 
 
-def start() -> None:
+def start(queues: Iterable[str] = ()) -> None:
+    """For a worker that takes work from these queues; from all, if none is named."""
     _stop.clear()
-    threading.Thread(target=_loop, name="steward", daemon=True).start()
+    args = (",".join(sorted(queues)),)
+    threading.Thread(target=_loop, args=args, name="steward", daemon=True).start()
 
 
 def stop() -> None:
     _stop.set()
 
 
-def _loop() -> None:
+def _loop(queues: str) -> None:
     name = f"{socket.gethostname()}:{os.getpid()}"
     while not _stop.is_set():
         try:
-            beat(name)
+            beat(name, queues)
             sweep()
         except Exception:
             log.warning("the steward's turn failed; it will try again", exc_info=True)
@@ -45,9 +48,9 @@ def _loop() -> None:
     connection.close()
 
 
-def beat(name: str) -> None:
-    if not WorkerHeartbeat.objects.filter(name=name).update(seen=Now()):
-        WorkerHeartbeat.objects.get_or_create(name=name)
+def beat(name: str, queues: str = "") -> None:
+    if not WorkerHeartbeat.objects.filter(name=name).update(seen=Now(), queues=queues):
+        WorkerHeartbeat.objects.get_or_create(name=name, defaults={"queues": queues})
         long_gone = seconds_from_now(-3600)
         WorkerHeartbeat.objects.filter(seen__lt=long_gone).delete()
 

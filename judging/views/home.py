@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from judging import selectors
+from judging import selectors, workers
 from judging.access import user_of
 
 
@@ -15,6 +15,6 @@ def home(request: HttpRequest) -> HttpResponse:
         "organized": [card for card in cards if card.organizes],
         "assessed": [card for card in cards if card.assesses],
         "may_create": may_create,
-        "workers": selectors.workers_alive() if may_create else None,
+        "unserved": workers.unserved() if may_create else [],
     }
     return render(request, "judging/home.html", context)

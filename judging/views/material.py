@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
-from judging import selectors
+from judging import selectors, workers
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.forms_material import UploadForm
@@ -68,12 +68,13 @@ def _rows(request: HttpRequest, campaign: Campaign) -> dict[str, object]:
     rows = selectors.uploads(campaign)
     page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
     states = [(upload.pk, upload.state, _work(job)) for upload, job in page]
+    service = workers.serving("upload")
     return {
         "uploads": page,
         "pending": any(is_pending(upload, job) for upload, job in rows),
-        "workers": selectors.workers_alive(),
+        "workers": service,
         "drawn": selectors.is_drawn(campaign),
-        "token": hashlib.sha256(repr(states).encode()).hexdigest()[:16],
+        "token": hashlib.sha256(repr((states, service.missing)).encode()).hexdigest()[:16],
     }
 
 
@@ -98,7 +99,7 @@ def upload_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "upload": upload,
         "job": job,
         "pending": is_pending(upload, job),
-        "workers": selectors.workers_alive(),
+        "workers": workers.serving("upload"),
         "drawn": selectors.is_drawn(campaign),
     }
     return render(request, "judging/upload.html", context)

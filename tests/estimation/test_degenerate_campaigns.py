@@ -237,10 +237,20 @@ HARD = (
 )  # fmt: skip
 """With every method; the others only with the usual one."""
 FAST = ("all grades 0", "one run, one topic, one document")
+ON_BOTH = "a topic without any document"
+"""Under PostgreSQL every case with the usual method, and every method with this case."""
+
+
+def marks(name: str, method: str) -> list[pytest.MarkDecorator]:
+    usual = method == "poisson"
+    return [
+        *([] if usual and name in FAST else [pytest.mark.slow]),
+        *([] if usual or name == ON_BOTH else [pytest.mark.sqlite_only]),
+    ]
+
+
 PAIRS = [
-    pytest.param(
-        name, method, marks=() if name in FAST and method == "poisson" else pytest.mark.slow
-    )
+    pytest.param(name, method, marks=marks(name, method))
     for method in METHODS
     for name in (CASES if method in ("poisson", "ratio") else HARD)
     if usable(CASES[name], METHODS[method])

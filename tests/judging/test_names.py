@@ -3,16 +3,18 @@
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from judging import names
 from judging.errors import UserError
 from judging.models import Campaign, Membership, User
-from judging.services import members
+from judging.services import members, sign_in
 from tests.support import factories
 from tests.support.races import at_once
 
@@ -122,11 +124,78 @@ def test_an_admin_is_told_too() -> None:
     assert accounts() == {"ace", "ben", "root"}
 
 
-def test_the_command_line_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_is_told_too() -> None:
     User.objects.create_user("ann")
 
-    with pytest.raises(CommandError, match="looks like"):
-        call_command("createsuperuser", username="ANN", email="a@example.org", interactive=False)
+    for name, told in (("ANN", "already taken"), ("ᴀɴɴ", "looks like")):
+        with pytest.raises(CommandError, match=told):
+            call_command("createsuperuser", username=name, email="a@example.org", interactive=False)
+
+
+PASSWORD = "correct horse battery"
+
+
+def signed_in_as(name: str, password: str = PASSWORD) -> tuple[str, str]:
+    """The account that the page and REST open for a name; empty where they refuse."""
+    sent = {"username": name, "password": password}
+    browser = Client()
+    browser.post(reverse("sign-in"), sent)
+    account = get_user(browser)
+    answer = Client().post("/api/tokens/", sent, content_type="application/json")
+    if answer.status_code != 201:
+        return account.get_username(), ""
+    key = {"Authorization": f"Bearer {answer.json()['key']}"}
+    return account.get_username(), Client().get("/api/me/", headers=key).json()["username"]
+
+
+@pytest.mark.parametrize("name", ["ann", "ANN", "Ann", f"{WIDE_A}nn", "ᵃnn", " ann "])
+def test_whoever_writes_the_name_otherwise_signs_in_as_the_same_account(name: str) -> None:
+    User.objects.create_user("ann", password=PASSWORD)
+
+    assert signed_in_as(name) == ("ann", "ann")
+    assert signed_in_as(name, "wrong") == ("", "")
+
+
+@pytest.mark.parametrize("name", [f"{CYRILLIC_A}nn", "ᴀɴɴ", "anna", ""])
+def test_a_name_that_only_looks_the_same_signs_in_nobody(name: str) -> None:
+    User.objects.create_user("ann", password=PASSWORD)
+
+    assert signed_in_as(name) == ("", "")
+
+
+def test_accounts_from_before_names_were_compared_open_with_their_exact_name() -> None:
+    User.objects.create_user("ann", password=PASSWORD)
+    old = User.objects.create_user("ben", password="another horse")
+    User.objects.filter(pk=old.pk).update(username="ANN", name_key=None)
+
+    assert signed_in_as("ANN", "another horse") == ("ANN", "ANN")
+    assert signed_in_as("ANN") == ("", "")
+    assert signed_in_as("Ann") == signed_in_as("ann") == ("ann", "ann")
+
+
+def test_a_refusal_does_not_tell_which_accounts_exist() -> None:
+    User.objects.create_user("ann", password=PASSWORD)
+    refusals = set()
+    for name in ("ann", "ANN", "nobody"):
+        with CaptureQueriesContext(connection) as queries, pytest.raises(UserError) as refused:
+            sign_in.authenticate(username=name, password="wrong", address=f"of {name}")
+        asked = [query["sql"] for query in queries if "judging_user" in query["sql"]]
+        refusals.add((refused.value.code, refused.value.message, len(asked)))
+
+    assert len(refusals) == 1
+
+
+def test_the_command_line_finds_a_name_however_it_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    User.objects.create_user("ann", password="another horse")
+    monkeypatch.setattr("getpass.getpass", lambda prompt: PASSWORD)
+
+    call_command("changepassword", "ANN")
+
+    assert signed_in_as("ann") == ("ann", "ann")
+    with pytest.raises(CommandError, match="nobody"):
+        call_command("changepassword", "nobody")
 
 
 def test_an_account_keeps_its_name_and_can_be_changed_otherwise(campaign: Campaign) -> None:

@@ -205,6 +205,7 @@ class Assessor:
     base: str
     grade: Grade
     pace: Pace = at_once
+    spans: list[tuple[float, float]] = field(default_factory=list, kw_only=True)  # of judgments
     journal: Journal | None = None
     patience: float = 60
     acknowledged: int = 0
@@ -218,7 +219,9 @@ class Assessor:
                 time.sleep(0.2)
                 assignment, reason = self._claim()
                 continue
+            start = time.monotonic()
             answer = self._judge(assignment)
+            self.spans.append((start, time.monotonic()))
             assignment, reason = answer["next"], answer["reason"]
             self.pace()
 
@@ -252,6 +255,15 @@ class Assessor:
                 assert time.monotonic() < deadline, f"{self.name} had no answer for too long"
                 self.resent += 1
                 time.sleep(0.05)
+
+
+def most_overtaken(crowd: Iterable[Assessor]) -> int:
+    """The most requests that began later than one of another person and were answered before it."""
+    spans = [(*span, n) for n, person in enumerate(crowd) for span in person.spans]
+    return max(
+        sum(1 for other in spans if other[2] != who and start < other[0] and other[1] < end)
+        for start, end, who in spans
+    )
 
 
 class Shift:

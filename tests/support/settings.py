@@ -33,6 +33,6 @@ STORAGES = {
 }
 
 _database = DATABASES["default"]  # noqa: F405
-if _database["ENGINE"] == "django.db.backends.sqlite3":
+if _database["ENGINE"] == "evalsite.sqlite":
     # A file, as in the product: threads of an in-memory database share one cache and its locks.
     _database["TEST"] = {"NAME": os.path.join(_data, "test.sqlite3")}
