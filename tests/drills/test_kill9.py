@@ -19,7 +19,7 @@ import pytest
 from tests.conftest import MakeSite
 from tests.support import hasty
 from tests.support.client import Api
-from tests.support.crowd import Assessor, Crowd, Organizer, Shift, assessors, got, supervise
+from tests.support.crowd import Assessor, Crowd, Organizer, Shift, assessors, supervise
 from tests.support.journal import (
     Journal,
     Said,
@@ -107,19 +107,9 @@ def fire(organizer: Organizer, shift: Shift, rng: random.Random) -> list[str]:
         time.sleep(BETWEEN_SECONDS + rng.uniform(0, 0.3))
         shift.wait_acknowledged(shift.acknowledged + 5)
         if victim.startswith("worker"):
-            await_recompute(organizer)
+            organizer.await_recompute()
         kill(organizer.site, victim)
     return victims
-
-
-def await_recompute(organizer: Organizer, seconds: float = 2) -> None:
-    """Waits a little for a recompute to be under way, so that some kills fall into one."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        job = got(organizer.api.get(f"{organizer.base}rounds/1/batches/"))["recompute"]
-        if job and job["state"] in ("queued", "running"):
-            return
-        time.sleep(0.02)
 
 
 def kill(site: Site, victim: str) -> None:
