@@ -1,5 +1,4 @@
-"""The last answer to what went wrong: 503 when the database is away, 507 when the disk is full, else
-500.
+"""The last answer to what went wrong: 503 without the database, 507 without room, else 500.
 
 It serves pages and middlewares; views of the REST interface answer by themselves in the same way.
 """

@@ -1,8 +1,8 @@
 """All errors have one shape: code, message, and ``errors`` of file, line, field and message.
 
-What a caller can mend is a 4xx; a database that does not answer is a 503, a disk without room a 507,
-both to be tried again; all else is a bug, which reaches the log and is told as a 500 in the same
-shape.
+What a caller can mend is a 4xx; a database that does not answer is a 503 and a disk without room a
+507, both to be tried again; all else is a bug, which reaches the log and is told as a 500 in the
+same shape.
 """
 
 import errno
