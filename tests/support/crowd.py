@@ -69,9 +69,9 @@ class Organizer:
 
     def wait_accepted(self, uploads: Iterable[int], *, seconds: float = 60) -> None:
         for upload in uploads:
-            ask = partial(self._read, upload)
+            ask = partial(self.read_already, upload)
             row = self.site.wait_until(ask, seconds, what=f"upload {upload} is read")
-            assert (row or {}).get("state") == "accepted", row
+            assert row["state"] == "accepted", row
 
     def bring(self, material: Material) -> None:
         """Topics, documents and runs of a small collection."""
@@ -79,9 +79,10 @@ class Organizer:
         self.upload({"docs.jsonl": material.documents}, "documents")
         self.upload(material.runs, "run")
 
-    def _read(self, upload: int) -> dict[str, Any] | None:
+    def read_already(self, upload: int) -> dict[str, Any]:
+        """Its row, empty while it is not yet read."""
         row: dict[str, Any] = got(self.api.get(f"{self.base}uploads/{upload}/"))
-        return None if row["state"] in ("stored", "reading") else row
+        return {} if row["state"] in ("stored", "reading") else row
 
     def draft(self, *, seconds: float = 60, **plan: Any) -> dict[str, Any]:
         """Drafts a round and returns it with its preview."""
@@ -233,6 +234,8 @@ class Assessor:
     seconds: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     """Of all requests; 0 for those without an answer."""
+    cut: int = 0
+    """Requests that were taken and not answered; all others were at least refused at connect."""
     trace: list[tuple[float, float]] = field(default_factory=list)
     """When a request began, and how many seconds it took, answered or not."""
 
@@ -279,11 +282,13 @@ class Assessor:
             self.resent += 1
             time.sleep(0.2 if answer else 0.05)
 
-    @staticmethod
-    def _try(send: Callable[[], Answer]) -> Answer | None:
+    def _try(self, send: Callable[[], Answer]) -> Answer | None:
         try:
             return send()
+        except ConnectionRefusedError:
+            return None
         except OSError:
+            self.cut += 1
             return None
 
 

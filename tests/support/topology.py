@@ -1,5 +1,6 @@
 """The two ways in which evalsite is run for people: as compose.yaml composes it, and `up`."""
 
+import contextlib
 import functools
 import os
 import pwd
@@ -158,10 +159,8 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 
 
 def _kill(process: psutil.Process) -> None:
-    try:
+    with contextlib.suppress(psutil.NoSuchProcess):
         process.kill()
-    except psutil.NoSuchProcess:
-        pass
 
 
 def _kill_one(processes: list[psutil.Process], rng: random.Random) -> None:
