@@ -34,7 +34,7 @@ def small_disk(megabytes: int) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run(["umount", folder], check=True)
+        subprocess.run(["umount", "--lazy", folder], check=True)
         folder.rmdir()
 
 

@@ -1,6 +1,7 @@
 """A campaign that people judge while something is done to the site, and the count afterwards."""
 
 import itertools
+import os
 import random
 import statistics
 import tempfile
@@ -138,7 +139,7 @@ def prepare(site: Site, drill: str, *, people: int = 6, pause: float = 0.5) -> G
     organizer.draw()
     organizer.open()
     keys = organizer.enlist(*(f"{name}{number}" for name in _names(people)))
-    folder = Path(tempfile.mkdtemp(prefix="evs-journal-"))
+    folder = Path(tempfile.mkdtemp(prefix="journal-", dir=os.environ["EVALSITE_DATA"]))
     journal, crowd = Journal(folder / "journal"), Crowd(material.truth, max_grade=3, seed=drill)
     crew = assessors(
         organizer, keys, crowd, pace=_pace(pause), journal=journal, tolerant=True, patience=120

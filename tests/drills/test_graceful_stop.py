@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import MakeSite
-from tests.support.crowd import Organizer
+from tests.support.crowd import Organizer, got
 from tests.support.postgres import Postgres
 from tests.support.redis import RedisServer
 from tests.support.site import Site
@@ -82,9 +82,12 @@ def reading(make_site: MakeSite, request: pytest.FixtureRequest) -> Site:
     site = make_site(request.param)
     organizer = Organizer(site, site.api(site.add_users("olga", organizer=True)["olga"]), "stop")
     organizer.create()
-    rows = (f'{{"docno": "d{n}", "text": "{"words of it " * 40}"}}\n' for n in range(80_000))
-    organizer.send({"docs.jsonl": "".join(rows).encode()}, "documents")
-    site.wait_until(lambda: "running" in state_of_the_job(site), what="the file is being read")
+    rows = (f'{{"docno": "d{n}", "text": "{"words of it " * 40}"}}\n' for n in range(40_000))
+    upload = organizer.send({"docs.jsonl": "".join(rows).encode()}, "documents")[0]
+    path = f"{organizer.base}uploads/{upload}/"
+    site.wait_until(
+        lambda: got(organizer.api.get(path))["state"] == "reading", what="the file is being read"
+    )
     return site
 
 
