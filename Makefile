@@ -2,6 +2,8 @@
 # make test       every test, under SQLite and PostgreSQL, with real servers and a real browser
 # make test-fast  what takes under two minutes and needs no server
 # make test-core  the statistical core, in a new environment of NumPy, SciPy and pytest alone
+# make drills     kills, frozen and absent services, a full disk, slow clients, hostile files: about
+#                 45 minutes and a table; DRILL="kills disk" runs some of them, as root also the disk
 # make check      lint, types, import contracts, migrations, deployment settings
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -15,7 +17,7 @@ PYTEST := $(PY) -m pytest --numprocesses logical --maxprocesses 4 --dist workste
 # No configuration of a running site must reach tests and checks.
 CLEAN := env -u DATABASE_URL -u CELERY_BROKER_URL -u SITE_URL -u SECRET_KEY -u DEBUG -u ALLOWED_HOSTS
 
-.PHONY: run test test-fast test-core check lint types contracts deployable install install-dev services
+.PHONY: run test test-fast test-core drills check lint types contracts deployable install install-dev services
 
 run: install
 	@exec $(PY) manage.py up --host '$(HOST)' --port '$(PORT)'
@@ -38,6 +40,9 @@ test-core:
 	$$environment/bin/pip install --quiet --disable-pip-version-check \
 		$$(grep -hoE '^(numpy|scipy|pytest)==[0-9.]+' requirements.txt requirements-dev.txt) && \
 	$(CLEAN) $$environment/bin/python -m pytest tests/core
+
+drills: install-dev services
+	@$(CLEAN) $(PY) -m tests.at_length $(if $(DRILL),--only $(DRILL))
 
 check: lint types contracts deployable
 

@@ -11,7 +11,7 @@ class UserError(Exception):
     ----------
     code : short stable word for programs, e.g. ``"pair_full"``.
     message : one or two sentences for people: what is wrong and how to mend it.
-    status : the HTTP status that fits (400, 403, 404, 409, 413 or 422).
+    status : the HTTP status that fits (400, 403, 404, 409, 413 or 422; 507 if the disk is full).
     field : the input field at fault, if one is.
     data : further values for programs.
     """

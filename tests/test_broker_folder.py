@@ -1,5 +1,6 @@
-"""The embedded broker's messages appear whole, or not at all."""
+"""The embedded broker's files appear whole, or not at all."""
 
+import errno
 import json
 import threading
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from celery import current_app
 from kombu import Connection
+from kombu.exceptions import ChannelError
 from kombu.transport import filesystem
 
 from evalsite import broker
@@ -75,3 +77,52 @@ def test_an_empty_message_ends_the_reader_of_the_library(tmp_path: Path) -> None
 def test_the_product_uses_it() -> None:
     with current_app.connection_for_write("filesystem://") as opened:
         assert isinstance(opened.transport, broker.Transport)
+
+
+def bind(folder: Path, transport: type[Any], *queues: str) -> list[str]:
+    """Binds queues to one exchange, as workers do at their start; those that its table then has."""
+    with connection(folder, transport) as opened:
+        channel = opened.default_channel
+        for queue in queues:
+            channel._queue_bind("exchange", queue, "", queue)
+        return sorted(row[2] for row in channel.get_table("exchange"))
+
+
+@pytest.mark.parametrize("left", [b"", b'[["a", "", '])
+def test_what_a_full_disk_left_of_a_table_of_queues_is_made_anew(
+    tmp_path: Path, left: bytes
+) -> None:
+    bind(tmp_path, broker.Transport, "a")
+    (tmp_path / "control" / "exchange.exchange").write_bytes(left)
+
+    assert bind(tmp_path, broker.Transport, "a", "b") == ["a", "b"]
+
+
+def test_a_table_that_does_not_fit_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bind(tmp_path, broker.Transport, "a") == ["a"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(ChannelError, match="table of queues"):
+            bind(tmp_path, broker.Transport, "b")
+
+    assert bind(tmp_path, broker.Transport) == ["a"]
+    assert not list((tmp_path / "control").glob("draft-*"))
+
+
+def full(_path: Path, _content: bytes) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_many_who_bind_at_once_leave_nobody_out(tmp_path: Path) -> None:
+    names = [f"queue{n}" for n in range(12)]
+    threads = [
+        threading.Thread(target=bind, args=[tmp_path, broker.Transport, name]) for name in names
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert bind(tmp_path, broker.Transport) == sorted(names)

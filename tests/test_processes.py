@@ -1,12 +1,24 @@
-"""What processes of the product do with memory."""
+"""What processes of the product do with memory, and what becomes of those that die."""
 
+import errno
 import gc
+import os
 import re
+import sys
+from pathlib import Path
 
+import pytest
 from celery.signals import worker_process_init
 from django.contrib.auth.hashers import Argon2PasswordHasher
 
 from evalsite.hashers import PasswordHasher
+from evalsite.management.processes import Child
+from evalsite.management.supervisor import (
+    LONGEST_PAUSE_SECONDS,
+    MAX_QUICK_DEATHS,
+    GaveUp,
+    Supervisor,
+)
 
 
 def test_eight_sign_ins_at_once_fit_into_a_small_server() -> None:
@@ -32,3 +44,43 @@ def test_a_worker_no_longer_looks_through_what_it_started_with() -> None:
         assert gc.get_freeze_count() > 10_000
     finally:
         gc.unfreeze()
+
+
+@pytest.fixture
+def dying(tmp_path: Path) -> Child:
+    command = [sys.executable, "-c", ""]
+    return Child("worker", command, tmp_path / "log", dict(os.environ), tmp_path)
+
+
+def deaths(supervisor: Supervisor, child: Child, times: int) -> list[float]:
+    """The pauses after so many ends of a child right after its start."""
+    pauses = []
+    for _ in range(times):
+        child.start()
+        assert child.process is not None
+        child.process.wait()
+        pauses.append(supervisor._pause_after_death(child, child.started))
+    return pauses
+
+
+def test_a_child_that_never_works_is_given_up(dying: Child) -> None:
+    supervisor = Supervisor([dying], [].append)
+    with pytest.raises(GaveUp, match="ended 5 times in a row"):
+        deaths(supervisor, dying, MAX_QUICK_DEATHS)
+
+
+def test_a_site_that_has_worked_is_never_given_up(dying: Child) -> None:
+    """A disk that is full for a minute ends workers again and again."""
+    supervisor = Supervisor([dying], [].append, announced=True)
+
+    pauses = deaths(supervisor, dying, 4 * MAX_QUICK_DEATHS)
+
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_PAUSE_SECONDS
+
+
+def test_a_supervisor_that_nobody_hears_goes_on(dying: Child) -> None:
+    def full(_line: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert deaths(Supervisor([dying], full), dying, 1) == [0.25]

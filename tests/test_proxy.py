@@ -1,7 +1,6 @@
 """deploy/nginx.conf before gunicorn, as compose.yaml starts them."""
 
 import contextlib
-import shutil
 import socket
 import subprocess
 import time
@@ -13,19 +12,9 @@ import pytest
 from evalsite.management.processes import WEB_THREADS, gunicorn_command
 from tests.support.client import Api
 from tests.support.site import REPO, base_environment, free_port
+from tests.support.topology import NGINX, NGINX_MISSING, nginx_command
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
-NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-AROUND = """
-daemon off; pid {folder}/pid; error_log {folder}/error.log; user {user}; worker_processes 1;
-events {{ worker_connections 1000; }}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-    {server}
-}}
-"""
 UNFINISHED = b"POST /sign-in/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nuser"
 
 
@@ -57,22 +46,13 @@ def running(command: list[str], **options: object) -> Iterator[None]:
 def ports(tmp_path: Path) -> Iterator[tuple[int, int]]:
     """Of the proxy, and of the server behind it."""
     if NGINX is None:
-        pytest.skip("nginx is not installed (apt-get install nginx)")
+        pytest.skip(NGINX_MISSING)
     proxy, web = free_port(), free_port()
-    server = (REPO / "deploy" / "nginx.conf").read_text("utf-8")
-    assert "listen 8000;" in server
-    assert "http://web:8000" in server
-    server = server.replace("listen 8000;", f"listen 127.0.0.1:{proxy};")
-    server = server.replace("http://web:8000", f"http://127.0.0.1:{web}")
-    folder = tmp_path / "nginx"
-    folder.mkdir()
-    conf = folder / "nginx.conf"
-    conf.write_text(AROUND.format(folder=folder, server=server, user=tmp_path.owner()), "utf-8")
     env = base_environment(tmp_path / "data")
     gunicorn = gunicorn_command(f"127.0.0.1:{web}")
     with (
         running(gunicorn, env=env, cwd=REPO),
-        running([NGINX, "-p", str(folder), "-c", str(conf)]),
+        running(nginx_command(tmp_path / "nginx", proxy, web)),
     ):
         wait_until_it_answers(proxy)
         yield proxy, web

@@ -1,5 +1,10 @@
-"""Keeps the web server and the worker running until it is told to stop."""
+"""Keeps the web server and the worker running until it is told to stop.
 
+A child that ends again and again is given up only while the site was never ready: what cannot start
+needs a person, but what has worked may work again, such as on a disk that was full for a while.
+"""
+
+import contextlib
 import re
 import signal
 import threading
@@ -14,13 +19,14 @@ from evalsite.management.processes import GRACE_SECONDS, Child
 TURN_SECONDS = 0.2
 HEALTHY_SECONDS = 20.0
 MAX_QUICK_DEATHS = 5
+LONGEST_PAUSE_SECONDS = 10.0
 LAST_WORDS_LINES = 15
 RECORD = re.compile(r"\[?\d{4}-\d\d-\d\d .{0,40}?\b(DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class GaveUp(Exception):
-    """A child dies again and again at once."""
+    """A child dies again and again at once, and the site never worked."""
 
 
 @dataclass
@@ -56,6 +62,7 @@ class Supervisor:
     say: Callable[[str], None]
     on_stop: Callable[[], None] = lambda: None
     asked: int = 0
+    announced: bool = False
     _wake: threading.Event = field(default_factory=threading.Event)
     _deaths: dict[str, int] = field(default_factory=dict)
     _due: dict[str, float] = field(default_factory=dict)
@@ -65,7 +72,6 @@ class Supervisor:
         for number in STOP_SIGNALS:
             signal.signal(number, self._stop_asked)
         tails = {child.name: ErrorTail(child.log) for child in self.children}
-        announced = False
         try:
             for child in self.children:
                 child.start()
@@ -75,12 +81,17 @@ class Supervisor:
                     self._look_after(child)
                 for name, tail in tails.items():
                     for line in tail.new_errors():
-                        self.say(f"[{name}] {line}")
-                if not announced and not self.asked and ready():
-                    announced = True
+                        self._tell(f"[{name}] {line}")
+                if not self.announced and not self.asked and ready():
+                    self.announced = True
                     when_ready()
         finally:
             self.stop()
+
+    def _tell(self, line: str) -> None:
+        """Where nobody listens any more, or the disk is full, the children run on."""
+        with contextlib.suppress(OSError):
+            self.say(line)
 
     def _stop_asked(self, _number: int, _frame: FrameType | None) -> None:
         self.asked += 1
@@ -101,13 +112,13 @@ class Supervisor:
         child.kill()  # what it forked
         quick = now - child.started < HEALTHY_SECONDS
         deaths = self._deaths[child.name] = self._deaths.get(child.name, 0) + 1 if quick else 1
-        if quick and deaths >= MAX_QUICK_DEATHS:
+        if quick and deaths >= MAX_QUICK_DEATHS and not self.announced:
             raise GaveUp(
                 f"The {child.name} process ended {deaths} times in a row right after its start."
                 f" The last lines of {child.log}:\n{last_lines(child.log)}"
             )
-        self.say(f"The {child.name} process ended ({_why(code)}); starting it again.")
-        return 0.25 * deaths**2
+        self._tell(f"The {child.name} process ended ({_why(code)}); starting it again.")
+        return min(LONGEST_PAUSE_SECONDS, 0.25 * deaths**2)
 
     def stop(self) -> None:
         """Asks everybody to finish, insists after a while; a second stop signal insists at once."""

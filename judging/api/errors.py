@@ -1,9 +1,11 @@
 """All errors have one shape: code, message, and ``errors`` of file, line, field and message.
 
-What a caller can mend is a 4xx; a database that does not answer is a 503, to be tried again; all
-else is a bug, which reaches the log and is told as a 500 in the same shape.
+What a caller can mend is a 4xx; a database that does not answer is a 503 and a disk without room a
+507, both to be tried again; all else is a bug, which reaches the log and is told as a 500 in the
+same shape.
 """
 
+import errno
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -33,13 +35,11 @@ EXPECTED: tuple[tuple[type[Exception] | tuple[type[Exception], ...], int, str, s
     (MultiPartParserError, 400, "parse_error", "The multipart body cannot be read."),
     (SuspiciousOperation, 400, "bad_request", "The request is malformed."),
     (ProtectedError, 409, "in_use", "Something else rests on this; it cannot be removed."),
-    (
-        (OperationalError, InterfaceError),
-        503,
-        "database_unavailable",
-        "The database does not answer. Try again in a moment.",
-    ),
 )
+DATABASE_AWAY = (OperationalError, InterfaceError)
+DATABASE_MESSAGE = "The database does not answer. Try again in a moment."
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+DISK_MESSAGE = "The disk of this site is full. Try again when its administrator has made room."
 RETRY_SECONDS = 2
 
 
@@ -102,14 +102,24 @@ def _of_user_error(error: UserError) -> Response:
     return response
 
 
+def not_now(error: BaseException | None) -> tuple[int, str, str] | None:
+    """Status, code and message if it is the machine that fails, so that a later try may succeed."""
+    full = isinstance(error, OSError) and error.errno in DISK_FULL
+    if full or (isinstance(error, OperationalError) and "disk is full" in str(error)):
+        return status.HTTP_507_INSUFFICIENT_STORAGE, "storage_full", DISK_MESSAGE
+    if isinstance(error, DATABASE_AWAY):
+        return status.HTTP_503_SERVICE_UNAVAILABLE, "database_unavailable", DATABASE_MESSAGE
+    return None
+
+
 def _of_django_error(error: Exception) -> Response | None:
+    if refusal := not_now(error):
+        code, name, message = refusal
+        log.error("%s: %s", type(error).__name__, error)
+        return Response(body(name, message, ()), code, headers={"Retry-After": str(RETRY_SECONDS)})
     for kinds, code, name, message in EXPECTED:
         if isinstance(error, kinds):
-            response = Response(body(name, message, ()), status=code)
-            if code == status.HTTP_503_SERVICE_UNAVAILABLE:
-                log.error("%s: %s", type(error).__name__, error)
-                response["Retry-After"] = str(RETRY_SECONDS)
-            return response
+            return Response(body(name, message, ()), status=code)
     return None
 
 

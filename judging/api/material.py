@@ -104,6 +104,7 @@ class Uploads(CampaignView):
     section = "Material"
     query = PageQuery
     access = {"GET": ORGANIZER, "POST": ORGANIZER}
+    refusals = {"POST": (507,)}
 
     def get_parsers(self) -> list[Any]:
         return [FilesBody()]
@@ -130,6 +131,7 @@ class Uploads(CampaignView):
         """
         given = checked(UploadBody, request.data)
         kinds = _kinds(given["files"], given.get("kind"))
+        uploads.ensure_room(sum(file.size or 0 for file in given["files"]))
         stored = [
             uploads.store(
                 campaign=self.campaign,

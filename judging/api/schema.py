@@ -37,6 +37,7 @@ MEANINGS = {
     415: "The body has another content type than expected.",
     422: "The Idempotency-Key was used for something else.",
     429: "Too many tries: wait for Retry-After seconds.",
+    507: "The disk of the site has no room for this.",
 }
 
 

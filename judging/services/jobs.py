@@ -20,7 +20,7 @@ from celery import current_app
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Case, F, Q, Value, When
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 
 from judging.clock import seconds_from_now
 from judging.errors import UserError
@@ -219,9 +219,19 @@ def run(job_id: int) -> None:
         _requeue(running, wait.seconds, note=wait.note, attempts=0)
     except UserError as error:
         _fail(running, error.message)
+    except SystemExit:
+        _give_back(running)
+        raise
     except Exception as error:
         log.exception("job %s (%s %s) failed", running.id, running.kind, running.target)
         _retry_or_fail(running, f"{type(error).__name__}: {error}")
+
+
+def _give_back(running: Running) -> None:
+    """The worker is told to end at once: another one begins anew, and nothing has failed."""
+    if not connection.in_atomic_block:
+        connection.close()  # it may have been in the middle of a statement
+    _requeue(running, 0, attempts=Greatest(F("attempts") - 1, 0))  # asked for anew, it has all
 
 
 def _handler(kind: str) -> Handler:

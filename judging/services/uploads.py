@@ -6,6 +6,7 @@ Loaders are registered with ``loads``: see judging.services.loaders, and estimat
 """
 
 import hashlib
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ CHUNK = 1000
 HEAD_BYTES = 65536
 SPLIT_IT = "split it into several, or ask the administrator for a higher limit."
 MAX_NAME = 255
+ROOM_AGAIN_SECONDS = 60
 
 
 @dataclass
@@ -86,13 +88,15 @@ def store(
 ) -> Upload:
     """Keeps the file and has a worker read it. ``kind`` None: guessed from name and content.
 
-    Raises UserError: ``too_large`` (413), ``kind_unknown``, ``campaign_closed`` (409).
+    Raises UserError: ``too_large`` (413), ``kind_unknown``, ``campaign_closed`` (409),
+    ``storage_full`` (507).
     """
     if campaign.state == Campaign.State.CLOSED:
         raise UserError("campaign_closed", "This campaign is closed.", status=409)
     if file.size > settings.UPLOAD_MAX_BYTES:
         limit = f"at most {settings.UPLOAD_MAX_BYTES // 2**20} MB"
         raise UserError("too_large", f"{_shown(name)} is too large: expected {limit}.", status=413)
+    ensure_room(file.size)
     head = file.read(HEAD_BYTES)
     file.seek(0)
     kind = kind or _guess(name, head)
@@ -111,6 +115,21 @@ def store(
         audit.record("upload", by=by, campaign=campaign, target=upload, file=upload.name, kind=kind)
         jobs.request("upload", upload.pk, campaign=campaign)
     return upload
+
+
+def ensure_room(size: int) -> None:
+    """Uploads end before the disk does, so that judgments still have room on it.
+
+    Raises UserError ``storage_full`` (507).
+    """
+    settings.MEDIA_ROOT.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(settings.MEDIA_ROOT).free - size < settings.MIN_FREE_BYTES:
+        message = (
+            f"There is no room for {size / 2**20:,.1f} MB: the disk of this site is almost full."
+            " Try again when its administrator has made room."
+        )
+        again = {"retry_after": ROOM_AGAIN_SECONDS}
+        raise UserError("storage_full", message, status=507, data=again)
 
 
 def _shown(name: str) -> str:

@@ -5,8 +5,6 @@ forced to the disk before and after each request, is then held against what the 
 """
 
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,10 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.at_length.twin import judged_by_hasty
 from tests.conftest import MakeSite
-from tests.support import hasty
-from tests.support.client import Api
-from tests.support.crowd import Assessor, Crowd, Organizer, Shift, assessors, got, supervise
+from tests.support.crowd import Crowd, Organizer, Shift, assessors, supervise
 from tests.support.journal import (
     Journal,
     Said,
@@ -30,7 +27,7 @@ from tests.support.journal import (
     tables_of,
 )
 from tests.support.material import small_material
-from tests.support.site import REPO, Process, Site, free_port
+from tests.support.site import Process, Site
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
@@ -107,19 +104,9 @@ def fire(organizer: Organizer, shift: Shift, rng: random.Random) -> list[str]:
         time.sleep(BETWEEN_SECONDS + rng.uniform(0, 0.3))
         shift.wait_acknowledged(shift.acknowledged + 5)
         if victim.startswith("worker"):
-            await_recompute(organizer)
+            organizer.await_recompute()
         kill(organizer.site, victim)
     return victims
-
-
-def await_recompute(organizer: Organizer, seconds: float = 2) -> None:
-    """Waits a little for a recompute to be under way, so that some kills fall into one."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        job = got(organizer.api.get(f"{organizer.base}rounds/1/batches/"))["recompute"]
-        if job and job["state"] in ("queued", "running"):
-            return
-        time.sleep(0.02)
 
 
 def kill(site: Site, victim: str) -> None:
@@ -212,28 +199,7 @@ def kinds(lines: list[str]) -> set[str]:
 
 def test_acknowledging_before_writing_is_found(tmp_path: Path) -> None:
     """The same assessors and the same comparison, on a server that answers before it writes."""
-    file, port = tmp_path / "stored", free_port()
-    journal, over = Journal(tmp_path / "journal"), threading.Event()
-    people = [
-        Assessor(name, Api(f"http://127.0.0.1:{port}"), "/", lambda _: 1, pace(over, 1), journal)
-        for name in ("ann", "bob")
-    ]
-    server = start_hasty(port, file)
-    with Shift(people) as shift:
-        for _ in range(3):
-            shift.wait_acknowledged(shift.acknowledged + 10)
-            server.kill()
-            server.wait()
-            server = start_hasty(port, file)
-        shift.stop.set()
-    time.sleep(2 * hasty.LATER_SECONDS)
-    server.kill()
-    server.wait()
-    assert any(line.startswith("lost") for line in differences(journal.read(), hasty.rows(file)))
-
-
-def start_hasty(port: int, file: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", hasty.__name__, str(port), str(file)], cwd=REPO)
+    assert any(line.startswith("lost") for line in judged_by_hasty(tmp_path))
 
 
 def test_stored_rows_have_the_shape_of_the_journal() -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 from typing import Any
 
 import pytest
@@ -217,6 +218,18 @@ def test_a_gzip_bomb_is_rejected_by_the_worker(client: rest.RestClient) -> None:
     rest.work()
     row = client.get(f"{TEST}uploads/{sent['id']}/").json()
     assert (row["state"], row["error_count"]) == ("rejected", 1)
+
+
+def test_files_for_which_there_is_no_room_are_refused_together(
+    client: rest.RestClient, settings: Any
+) -> None:
+    before = client.get(f"{TEST}uploads/").json()["count"]
+    settings.MIN_FREE_BYTES = 2 * shutil.disk_usage(settings.DATA_DIR).free
+    body = {"files": [rest.file("a.tsv", "1\tone\n"), rest.file("b.tsv", "2\ttwo\n")]}
+    answer = client.post(f"{TEST}uploads/", body, format="multipart")
+    told(answer, 507, "storage_full")
+    assert answer["Retry-After"]
+    assert client.get(f"{TEST}uploads/").json()["count"] == before
 
 
 def test_a_database_that_does_not_answer_is_503(

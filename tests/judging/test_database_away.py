@@ -1,5 +1,6 @@
-"""Without the database every address answers 503 and says when to try again; never 500."""
+"""Without the database every address answers 503, without room on the disk 507; never 500."""
 
+import errno
 from collections.abc import Callable
 
 import pytest
@@ -48,3 +49,34 @@ def test_a_bug_stays_a_500(organizer: Client) -> None:
 
     assert answer.status_code == 500
     assert "Retry-After" not in answer
+
+
+@pytest.mark.parametrize(
+    "full",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        OperationalError("database or disk is full"),
+    ],
+)
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_a_full_disk_is_told_as_what_it_is(organizer: Client, path: str, full: Exception) -> None:
+    def refuse(*_args: object) -> object:
+        raise full
+
+    with connection.execute_wrapper(refuse):
+        answer = organizer.get(path)
+
+    assert answer.status_code == 507, path
+    assert int(answer["Retry-After"]) > 0
+    assert "The disk of this site is full." in answer.content.decode()
+    if path.startswith("/api/"):
+        assert answer.json()["code"] == "storage_full"
+
+
+def test_another_error_of_the_system_stays_a_500(organizer: Client) -> None:
+    def refuse(*_args: object) -> object:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with connection.execute_wrapper(refuse):
+        assert organizer.get("/").status_code == 500

@@ -40,6 +40,26 @@ def test_a_frozen_database_is_given_up_and_the_next_connection_works(settings: A
 
 @pytest.mark.django_db
 @pytest.mark.postgres_only
+@pytest.mark.timeout(60)
+def test_whether_a_kept_connection_still_works_is_not_waited_for_as_long_as_a_statement(
+    settings: Any,
+) -> None:
+    settings.DATABASE_SECONDS = 3600
+    own = connections.create_connection("default")
+    own.settings_dict = connection.settings_dict
+    with own.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        backend = cursor.fetchone()[0]
+    os.kill(backend, signal.SIGSTOP)
+    try:
+        assert not own.is_usable()
+    finally:
+        os.kill(backend, signal.SIGCONT)
+    own.close()
+
+
+@pytest.mark.django_db
+@pytest.mark.postgres_only
 def test_the_database_itself_ends_statements_and_waits_for_locks() -> None:
     with connection.cursor() as cursor:
         for name in ("statement_timeout", "lock_timeout"):

@@ -1,5 +1,6 @@
 """Jobs: rows that are claimed once, fenced, tried again, and never forgotten."""
 
+import sys
 import time
 from collections.abc import Iterator
 
@@ -145,6 +146,25 @@ def test_a_job_that_must_wait_is_due_again_later(done: list[int]) -> None:
 
     job.refresh_from_db()
     assert (job.state, job.note, job.attempts) == (Job.State.QUEUED, "waits for the topics", 0)
+
+
+@pytest.mark.parametrize("asked_meanwhile", [False, True])
+def test_a_worker_that_must_end_gives_its_job_back(done: list[int], asked_meanwhile: bool) -> None:
+    def told_to_end(running: jobs.Running) -> None:
+        if asked_meanwhile:
+            jobs.request("probe", running.target)
+        sys.exit(1)
+
+    handler("probe", told_to_end)
+    job = jobs.request("probe", 7)
+    with pytest.raises(SystemExit):
+        jobs.run(job.pk)
+    job.refresh_from_db()
+    assert (job.state, job.attempts, job.token) == (Job.State.QUEUED, 0, "")
+
+    handler("probe", lambda running: done.append(running.target))
+    jobs.run(job.pk)
+    assert done == [7]
 
 
 def test_a_worker_that_dies_three_times_over_a_job_fails_it() -> None:

@@ -3,7 +3,9 @@
 import gzip
 import io
 import json
+import shutil
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
@@ -319,6 +321,20 @@ def test_too_large_a_file_is_refused_at_once(campaign: Campaign, settings: objec
         upload(campaign, RUN, "a.run")
 
     assert refused.value.status == 413
+    assert not Upload.objects.filter(name="a.run").exists()
+
+
+def test_a_file_that_would_fill_the_disk_is_refused_before_it_is_written(
+    campaign: Campaign, settings: Any
+) -> None:
+    settings.MIN_FREE_BYTES = 2 * shutil.disk_usage(settings.DATA_DIR).free
+    before = set(settings.MEDIA_ROOT.rglob("*"))
+
+    with pytest.raises(UserError) as refused:
+        upload(campaign, RUN, "a.run")
+
+    assert (refused.value.code, refused.value.status) == ("storage_full", 507)
+    assert set(settings.MEDIA_ROOT.rglob("*")) == before
     assert not Upload.objects.filter(name="a.run").exists()
 
 

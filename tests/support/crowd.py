@@ -4,6 +4,7 @@ import hashlib
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,8 @@ PASSWORD = "correct-horse-battery"
 Assignment = dict[str, Any]
 Grade = Callable[[Assignment], int]
 Files = Mapping[str, bytes]
+NOT_NOW = (502, 503, 504, 507)
+"""What a site, or the proxy before it, says while something that it needs is away."""
 
 
 def got(answer: Answer, *expected: int) -> Any:
@@ -66,9 +69,9 @@ class Organizer:
 
     def wait_accepted(self, uploads: Iterable[int], *, seconds: float = 60) -> None:
         for upload in uploads:
-            ask = partial(self._read, upload)
+            ask = partial(self.read_already, upload)
             row = self.site.wait_until(ask, seconds, what=f"upload {upload} is read")
-            assert (row or {}).get("state") == "accepted", row
+            assert row["state"] == "accepted", row
 
     def bring(self, material: Material) -> None:
         """Topics, documents and runs of a small collection."""
@@ -76,9 +79,10 @@ class Organizer:
         self.upload({"docs.jsonl": material.documents}, "documents")
         self.upload(material.runs, "run")
 
-    def _read(self, upload: int) -> dict[str, Any] | None:
+    def read_already(self, upload: int) -> dict[str, Any]:
+        """Its row, empty while it is not yet read."""
         row: dict[str, Any] = got(self.api.get(f"{self.base}uploads/{upload}/"))
-        return None if row["state"] in ("stored", "reading") else row
+        return {} if row["state"] in ("stored", "reading") else row
 
     def draft(self, *, seconds: float = 60, **plan: Any) -> dict[str, Any]:
         """Drafts a round and returns it with its preview."""
@@ -139,6 +143,20 @@ class Organizer:
         there = found["estimate_set"] is not None and found["estimate_set"]["batches"] == batches
         return found if done and there else {}
 
+    def await_recompute(self, seconds: float = 2) -> None:
+        """Waits a little for a recompute to be under way, so that some kills fall into one."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not self._recomputing():
+            time.sleep(0.02)
+
+    def _recomputing(self) -> bool:
+        try:
+            answer = self.api.get(f"{self.base}rounds/1/batches/")
+        except OSError:  # what was killed before is still away
+            return False
+        job = answer.json()["recompute"] if answer.status == 200 else None
+        return bool(job and job["state"] in ("queued", "running"))
+
     def batches(self) -> list[dict[str, Any]]:
         return list(got(self.api.get(f"{self.base}rounds/1/batches/"))["batches"])
 
@@ -198,7 +216,10 @@ def at_once() -> None:
 
 @dataclass
 class Assessor:
-    """Judges until there is nothing left; sends again under the same key until it is answered."""
+    """Judges until there is nothing left; sends again under the same key until it is answered.
+
+    With ``tolerant``, a 5xx that says "not now" is no answer either: it is counted and sent again.
+    """
 
     name: str
     api: Api
@@ -208,9 +229,16 @@ class Assessor:
     spans: list[tuple[float, float]] = field(default_factory=list, kw_only=True)  # of judgments
     journal: Journal | None = None
     patience: float = 60
+    tolerant: bool = False
     acknowledged: int = 0
     resent: int = 0
     seconds: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    """Of all requests; 0 for those without an answer."""
+    cut: int = 0
+    """Requests that were taken and not answered; all others were at least refused at connect."""
+    trace: list[tuple[float, float]] = field(default_factory=list)
+    """When a request began, and how many seconds it took, answered or not."""
 
     def work(self, stop: threading.Event) -> None:
         assignment, reason = self._claim()
@@ -247,14 +275,24 @@ class Assessor:
         deadline = time.monotonic() + self.patience
         while True:
             start = time.monotonic()
-            try:
-                answer = send()
+            answer = self._try(send)
+            self.statuses[answer.status if answer else 0] += 1
+            self.trace.append((start, time.monotonic() - start))
+            if answer and not (self.tolerant and answer.status in NOT_NOW):
                 self.seconds.append(time.monotonic() - start)
                 return answer
-            except OSError:
-                assert time.monotonic() < deadline, f"{self.name} had no answer for too long"
-                self.resent += 1
-                time.sleep(0.05)
+            assert time.monotonic() < deadline, f"{self.name} had no answer for too long"
+            self.resent += 1
+            time.sleep(0.2 if answer else 0.05)
+
+    def _try(self, send: Callable[[], Answer]) -> Answer | None:
+        try:
+            return send()
+        except ConnectionRefusedError:
+            return None
+        except OSError:
+            self.cut += 1
+            return None
 
 
 def most_overtaken(crowd: Iterable[Assessor]) -> int:

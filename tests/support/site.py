@@ -97,9 +97,10 @@ class Site:
         redis: RedisServer | None = None,
         workers: int = 1,
         env: Mapping[str, str] | None = None,
+        data: Path | None = None,
     ) -> None:
         self.stack = stack
-        self.data = Path(tempfile.mkdtemp(prefix=f"evs-{stack}-"))
+        self.data = data or Path(tempfile.mkdtemp(prefix=f"evs-{stack}-"))
         shutil.copytree(_prepared(), self.data, dirs_exist_ok=True)
         self.broker = redis
         self.port = free_port()

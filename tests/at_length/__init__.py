@@ -1,0 +1,1 @@
+"""Drills at length, for `make drills`; their short forms are tests of the suite (tests/drills)."""
