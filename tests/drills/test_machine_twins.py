@@ -15,7 +15,6 @@ from judging.services import assignments, audit, jobs, judgments, members
 from tests.drills.test_machine import Machine, _staged, run  # noqa: F401  (a fixture)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
-MOST = 3000
 Patch = pytest.MonkeyPatch
 
 
@@ -133,7 +132,5 @@ def test_a_mistake_is_caught(
     twin(monkeypatch)
     monkeypatch.setattr(Machine, "repertoire", frozenset(acts))
 
-    with pytest.raises(AssertionError) as caught:
+    with pytest.raises(AssertionError):
         run(60, 12, derandomize=True, phases=[Phase.generate])
-
-    assert Machine.counts["acts"] < MOST, caught.value
