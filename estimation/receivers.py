@@ -1,5 +1,6 @@
 """Labels that estimates rest on are new or other: recomputes are due, in the same commit."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -8,7 +9,7 @@ from django.dispatch import receiver
 from estimation.models import Draw, Round
 from judging.models import Batch, Pair
 from judging.services import jobs
-from judging.signals import batch_completed, judgment_corrected
+from judging.signals import batch_completed, judgment_corrected, labels_added
 
 
 @receiver(batch_completed, sender=Batch, dispatch_uid="recompute-after-batch")
@@ -21,6 +22,12 @@ def recompute_after_batch(batch: Batch, **_kwargs: Any) -> None:
 @receiver(judgment_corrected, sender=Pair, dispatch_uid="recompute-after-correction")
 def recompute_after_correction(pair: int, **_kwargs: Any) -> None:
     _request(Round.objects.filter(draws__pair=pair))
+
+
+@receiver(labels_added, sender=Pair, dispatch_uid="recompute-after-labels")
+def recompute_after_labels(pairs: Sequence[int], **_kwargs: Any) -> None:
+    """Another round wants more labels of a pair: where the pair was complete, it has new ones."""
+    _request(Round.objects.filter(draws__pair__in=pairs))
 
 
 def _request(rounds: QuerySet[Round]) -> None:

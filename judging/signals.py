@@ -1,14 +1,18 @@
-"""What goes up from judging: a batch is complete, or a judgment was corrected.
+"""What goes up from judging: a batch is complete, or labels changed that were complete before.
 
-Both are sent inside the transaction that writes it, so that a receiver can write what is due in
+All are sent inside the transaction that writes it, so that a receiver can write what is due in
 the same commit.
 
 ``batch_completed``: ``sender`` is Batch; ``batch`` is the row.
 ``judgment_corrected``: ``sender`` is Pair; ``pair`` is its row id. Sent whatever the state of the
 batches that hold the pair: one that completes at the same moment is not visible to the sender.
+``labels_added``: ``sender`` is Pair; ``pairs`` are row ids of pairs that got a judgment more than
+one of their batches asks for, because another batch asks for more. Sent whatever the state of the
+batches, as above; not where the judgment completed a batch, which says more.
 """
 
 from django.dispatch import Signal
 
 batch_completed = Signal()
 judgment_corrected = Signal()
+labels_added = Signal()

@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce, Greatest, Now
 
 from judging.models import Assignment, Batch, BatchPair, Campaign, Pair
 from judging.services import audit
-from judging.signals import batch_completed
+from judging.signals import batch_completed, labels_added
 
 CHUNK = 2000
 
@@ -182,7 +182,9 @@ def settle_all(pair_ids: Iterable[int]) -> None:
 
 
 def pair_finished(pair_id: int, *, labels: int) -> None:
-    """A save brought the pair to ``labels`` labels: takes one off every open batch it completes.
+    """A save brought the pair to ``labels`` labels: takes one off every open batch it finishes.
+
+    Whoever rests on a batch that it was finished in before hears of its new label.
 
     All batches are locked before any is completed, here as in settle_all: who hears of a complete
     batch locks rows of its own, and two transactions must not wait in a circle.
@@ -193,13 +195,24 @@ def pair_finished(pair_id: int, *, labels: int) -> None:
     batch_ids = list(finished.order_by("batch_id").values_list("batch_id", flat=True))
     for batch_id in batch_ids:
         Batch.objects.filter(pk=batch_id).update(remaining=F("remaining") - 1)
-    for batch_id in batch_ids:
-        complete_if_done(batch_id)
+    completed = [batch_id for batch_id in batch_ids if complete_if_done(batch_id)]
+    if not completed:
+        tell_of_labels([pair_id])
 
 
-def complete_if_done(batch_id: int) -> None:
+def tell_of_labels(pair_ids: Sequence[int]) -> None:
+    """The pairs got a judgment each: tells of those that some batch had asked for no more of."""
+    beyond = BatchPair.objects.filter(pair__in=pair_ids, labels__lt=F("pair__judged"))
+    if pairs := list(beyond.order_by("pair").values_list("pair", flat=True).distinct()):
+        labels_added.send(sender=Pair, pairs=pairs)
+
+
+def complete_if_done(batch_id: int) -> bool:
+    """Whether this has completed the batch."""
     done = Batch.objects.filter(pk=batch_id, state=Batch.State.OPEN, remaining=0)
-    if done.update(state=Batch.State.COMPLETE, completed=Now()):
-        batch = Batch.objects.get(pk=batch_id)
-        audit.record("batch complete", by=None, campaign=batch.campaign_id, target=batch)
-        batch_completed.send(sender=Batch, batch=batch)
+    if not done.update(state=Batch.State.COMPLETE, completed=Now()):
+        return False
+    batch = Batch.objects.get(pk=batch_id)
+    audit.record("batch complete", by=None, campaign=batch.campaign_id, target=batch)
+    batch_completed.send(sender=Batch, batch=batch)
+    return True

@@ -359,7 +359,11 @@ def retry(job: Job) -> None:
 
 
 def _retry_or_fail(running: Running, message: str) -> None:
-    attempts = Job.objects.values_list("attempts", flat=True).get(pk=running.id)
+    """Nothing is left to do where the job was taken over, or removed with what it was for."""
+    mine = Job.objects.filter(pk=running.id, token=running.token)
+    attempts = mine.values_list("attempts", flat=True).first()
+    if attempts is None:
+        return
     if attempts >= MAX_ATTEMPTS:
         _fail(running, message)
     else:

@@ -98,6 +98,7 @@ def _answer_chunk(campaign: Campaign, assessor: User, by: User, ids: list[int]) 
         Judgment.objects.bulk_create(_judgment(assignment, campaign) for assignment in assignments)
         audit.record("judge from qrels", by=by, campaign=campaign, pairs=len(chosen))
         batches.settle_all(chosen_ids)
+        batches.tell_of_labels(chosen_ids)
     return len(chosen)
 
 

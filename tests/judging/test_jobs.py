@@ -121,6 +121,19 @@ def test_a_bug_is_tried_three_times_and_then_shown(done: list[int]) -> None:
     assert (job.state, job.error) == (Job.State.DONE, "")
 
 
+def test_a_job_that_is_removed_while_it_fails_ends_without_another_error(done: list[int]) -> None:
+    """Its round was discarded, or its file removed, while a worker was at it."""
+
+    def removed(running: jobs.Running) -> None:
+        Job.objects.filter(pk=running.id).delete()
+        raise ValueError("nothing is there")
+
+    handler("probe", removed)
+    jobs.run(jobs.request("probe", 7).pk)
+
+    assert not Job.objects.exists()
+
+
 def test_an_error_of_the_user_fails_at_once_with_its_sentence(done: list[int]) -> None:
     job = jobs.request("probe", 7)
 

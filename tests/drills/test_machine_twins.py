@@ -1,0 +1,136 @@
+"""The machine catches mistakes: the product with one of them in it must not come through."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from hypothesis import Phase
+
+from estimation.models import Round
+from estimation.services import leftovers, rounds
+from judging.models import Assignment, Campaign, Job, Judgment, Pair, User
+from judging.services import assignments, audit, jobs, judgments, members
+from tests.drills.test_machine import Machine, _staged, run  # noqa: F401  (a fixture)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+Patch = pytest.MonkeyPatch
+
+
+def retry_that_forgets(patch: Patch) -> None:
+    """Failed work that is tried again looks fine, and nobody does it."""
+
+    def retry(job: Job) -> None:
+        Job.objects.filter(pk=job.pk).update(
+            state=Job.State.DONE, requested=F("requested") + 1, error=""
+        )
+
+    patch.setattr(jobs, "retry", retry)
+
+
+def draw_that_is_not_given_back(patch: Patch) -> None:
+    """A draw that failed for good stays under way."""
+    patch.delitem(jobs._give_up, "draw")
+
+
+def file_that_is_not_given_up(patch: Patch) -> None:
+    """A file whose reader died three times is being read for ever."""
+    patch.delitem(jobs._give_up, "upload")
+
+
+def discard_during_a_draw(patch: Patch) -> None:
+    """A round is discarded also while it is drawn."""
+
+    def discard(*, row: Round, by: User) -> None:
+        if not Round.objects.filter(pk=row.pk, state__in=Round.NOT_DRAWN).exists():
+            raise rounds._frozen(row)
+        leftovers.discard(row)
+        audit.record("discard round", by=by, campaign=row.campaign_id, target=row)
+        Round.objects.filter(pk=row.pk).delete()
+
+    patch.setattr(rounds, "discard", discard)
+
+
+def change_during_a_draw(patch: Patch) -> None:
+    """A round is changed also while it is drawn."""
+
+    def change(*, row: Round, by: User, plan: rounds.Plan) -> None:
+        values = rounds._checked(row.campaign, plan)
+        jobs.request("preview", row.pk, campaign=row.campaign_id)
+        changed = Round.objects.filter(pk=row.pk, state__in=Round.NOT_DRAWN)
+        if not changed.update(preview={}, **values):
+            raise rounds._frozen(row)
+        audit.record("change round", by=by, campaign=row.campaign_id, target=row)
+        row.refresh_from_db()
+
+    patch.setattr(rounds, "change", change)
+
+
+def claim_that_counts_no_leases(patch: Patch) -> None:
+    """Judgments are counted, pairs in somebody's hands are not."""
+
+    def take(place: Any, campaign: Campaign, by: User) -> Assignment | None:
+        if not Pair.objects.filter(pk=place.pair, judged__lt=place.labels).exists():
+            return None
+        return assignments._lease(place.pair, campaign, by)
+
+    patch.setattr(assignments, "_take", take)
+    free = lambda batch, by: assignments.BatchPair.objects.filter(  # noqa: E731
+        ~assignments.Exists(assignments._own(by).exclude(state=Assignment.State.LAPSED)),
+        Q(pair__decided=False, pair__judged__lt=F("labels")), batch_id=batch,
+    )  # fmt: skip
+    patch.setattr(assignments, "_free_places", free)
+
+
+def place_that_is_not_given_back(patch: Patch) -> None:
+    """A lease that has run out keeps its place."""
+
+    def release(assignment: int, _pair: int) -> int:
+        lapsed = Assignment.objects.filter(pk=assignment, lease_until__lt=Now())
+        return lapsed.update(state=Assignment.State.LAPSED)
+
+    patch.setattr(assignments, "_release", release)
+
+
+def yes_before_it_is_written(patch: Patch) -> None:
+    """A judgment is acknowledged that was never stored."""
+
+    def record(*, assignment: Assignment, by: User, saying: judgments.Saying) -> judgments.Recorded:
+        said = Judgment(
+            assignment=assignment, assessor=by, grade=saying.grade, max_grade=3, key=saying.key
+        )
+        return judgments.Recorded(said, created=True)
+
+    patch.setattr(judgments, "record", record)
+
+
+def last_organizer_may_leave(patch: Patch) -> None:
+    patch.setattr(members, "_refuse_last_organizer", lambda _membership: None)
+
+
+ROUND = ("draft", "draw", "work", "catch_up")
+JUDGING = ("claim", "judge", "wait", "sweep", "leave")
+TWINS: list[tuple[Callable[[Patch], None], tuple[str, ...]]] = [
+    (retry_that_forgets, ("upload", "draft", "retry")),
+    (draw_that_is_not_given_back, ("draft", "draw")),
+    (file_that_is_not_given_up, ("upload", "work")),
+    (discard_during_a_draw, (*ROUND, "discard")),
+    (change_during_a_draw, (*ROUND, "change")),
+    (claim_that_counts_no_leases, JUDGING),
+    (place_that_is_not_given_back, JUDGING),
+    (yes_before_it_is_written, JUDGING),
+    (last_organizer_may_leave, ("leave", "join")),
+]
+"""Mistakes, and the acts that meet them: a machine that does all would look for longer."""
+
+
+@pytest.mark.parametrize(("twin", "acts"), TWINS, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_mistake_is_caught(
+    twin: Callable[[Patch], None], acts: tuple[str, ...], monkeypatch: Patch
+) -> None:
+    twin(monkeypatch)
+    monkeypatch.setattr(Machine, "repertoire", frozenset(acts))
+
+    with pytest.raises(AssertionError):
+        run(60, 12, derandomize=True, phases=[Phase.generate])

@@ -1,0 +1,1 @@
+"""Organizers, assessors and workers as a machine does them: acts, cuts, and what must hold."""
