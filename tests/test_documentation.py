@@ -1,9 +1,15 @@
-"""What the documentation must name: every setting of the environment."""
+"""Documentation that does not lag: what there is is told, and what is told is there."""
 
 import re
+from pathlib import Path
 
+import pytest
 import yaml
+from django.urls import Resolver404, resolve
 
+from estimation.core.interval_kinds import INTERVAL_KINDS
+from estimation.core.measures import KINDS, parse_measure
+from estimation.models import Report, Round
 from tests.support.site import REPO
 
 SETTING = re.compile(r'env\.\w+\(\s*"([A-Z_]+)"')
@@ -37,3 +43,112 @@ def test_every_setting_reaches_the_containers() -> None:
         passed = {key for key, value in given.items() if value is None}
         assert passed == told() - NOT_HERE - ASKED_FOR - DECIDED, name
         assert all(f"${{{key}:?" in given[key] for key in ASKED_FOR), name
+
+
+# ----------------------------------------------------------------- measures, methods and the like
+
+GUIDES = sorted([*REPO.glob("*.md"), *(REPO / "docs").rglob("*.md")])
+METHODS = REPO / "docs" / "methods"
+
+
+def text_of(*paths: Path) -> str:
+    return "\n".join(path.read_text("utf-8") for path in paths)
+
+
+def test_every_measure_is_in_the_table_of_measures() -> None:
+    rows = re.findall(r"^\| (`.*?`) \|", text_of(METHODS / "measures.md"), re.M)
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert {parse_measure(name).name for name in named} == set(KINDS)
+
+
+def test_every_method_and_prior_rule_has_a_section_or_a_page() -> None:
+    sections = re.findall(r"^#+ (.+)$", text_of(METHODS / "sampling.md"), re.M)
+    told = {word for each in sections for word in re.findall(r"[a-z-]+", each)}
+    assert set(Round.Method.values) <= told
+
+
+@pytest.mark.parametrize("kind", INTERVAL_KINDS)
+def test_every_kind_of_interval_is_told(kind: str) -> None:
+    assert f"`{kind}`" in text_of(METHODS / "intervals.md")
+
+
+@pytest.mark.parametrize("name", Report.Name.values)
+def test_every_report_is_told(name: str) -> None:
+    assert f"`{name}`" in text_of(REPO / "docs" / "guide.md")
+
+
+@pytest.mark.parametrize("option", [*Round.Prior.values, *Round.Rule.values, *Round.Goal.values])
+def test_every_choice_of_a_design_is_told(option: str) -> None:
+    rows = rf"^(?:\| {option} \||      {option} )"
+    assert re.search(rows, text_of(METHODS / "sampling.md"), re.M)
+
+
+# ------------------------------------------------------------------------- commands and addresses
+
+DJANGOS = {"check", "migrate", "collectstatic", "createsuperuser", "changepassword"}
+
+
+def our_commands() -> set[str]:
+    folders = [REPO / app / "management" / "commands" for app in ("estimation", "evalsite")]
+    return {path.stem for each in folders for path in each.glob("*.py")} - {"__init__"}
+
+
+def test_every_command_is_told_and_no_other() -> None:
+    told = set(re.findall(r"manage\.py ([a-z_]+)", text_of(*GUIDES)))
+    assert told - DJANGOS == our_commands() - DJANGOS
+
+
+def test_every_target_of_make_is_told_and_no_other() -> None:
+    makefile = text_of(REPO / "Makefile")
+    (line,) = re.findall(r"^\.PHONY: (.+)$", makefile, re.M)
+    targets = set(line.split())
+    assert set(re.findall(r"^([a-z-]+):", makefile, re.M)) == targets
+    head = makefile.partition("\n\n")[0]
+    told = set(re.findall(r"(?:`|^#? ?|&& )make ([a-z-]+)", text_of(*GUIDES) + head, re.M))
+    assert told <= targets
+    parts = {"lint", "types", "contracts", "deployable", "install", "install-dev", "services"}
+    assert targets - parts <= told
+
+
+def test_every_address_that_is_told_exists() -> None:
+    told = set(re.findall(r"(?:example|:8000|`)(/[a-z][a-z/<>_.-]*/)[`\s?]", text_of(*GUIDES)))
+    assert "/api/schema/" in told
+    unknown = []
+    for address in sorted(told):
+        path = re.sub(r"<[a-z_]+>", "1", address)
+        try:
+            resolve(path)
+        except Resolver404:
+            unknown.append(address)
+    assert unknown == []
+
+
+# --------------------------------------------------------------------------- what pages point to
+
+
+def test_every_link_within_the_documentation_leads_somewhere() -> None:
+    broken = []
+    for page in GUIDES:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            if not (page.parent / target).exists():
+                broken.append(f"{page.name}: {target}")
+    assert broken == []
+
+
+def test_tests_and_modules_that_the_methods_name_exist() -> None:
+    files = {path.name for path in REPO.rglob("*.py") if ".venv" not in path.parts}
+    functions = {
+        name
+        for path in (REPO / "tests").rglob("*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.M)
+    }
+    gone = []
+    for page in METHODS.glob("*.md"):
+        text = page.read_text("utf-8")
+        for name in re.findall(r"`(?:[\w/]*/)?(\w+\.py)`", text):
+            if name not in files:
+                gone.append(f"{page.name}: {name}")
+        for name in re.findall(r"`(test_\w+)`", text):
+            if name not in functions and f"{name}.py" not in files:
+                gone.append(f"{page.name}: {name}")
+    assert gone == []
