@@ -96,10 +96,26 @@ def _raise_wanted(pair_ids: Iterable[int]) -> None:
 
 
 def discard(batches: Iterable[Batch]) -> None:
-    """Removes batches whose preparation was cut off. Pairs may stay: alone they mean nothing."""
+    """Removes batches whose preparation was cut off; nobody wants the labels of theirs any more.
+
+    Pairs may stay: alone they mean nothing.
+    """
     for batch in batches:
-        BatchPair.objects.filter(batch=batch, batch__state=Batch.State.PREPARING).delete()
-        Batch.objects.filter(pk=batch.pk, state=Batch.State.PREPARING).delete()
+        with transaction.atomic():
+            rows = BatchPair.objects.filter(batch=batch, batch__state=Batch.State.PREPARING)
+            ids = list(rows.order_by("pair").values_list("pair_id", flat=True))
+            rows.delete()
+            for start in range(0, len(ids), CHUNK):
+                _lower_wanted(ids[start : start + CHUNK])
+            Batch.objects.filter(pk=batch.pk, state=Batch.State.PREPARING).delete()
+
+
+def _lower_wanted(pair_ids: Sequence[int]) -> None:
+    """To what their other batches want, but not below the places that are taken."""
+    most = BatchPair.objects.filter(pair=OuterRef("pk")).order_by("-labels").values("labels")[:1]
+    pairs = Pair.objects.filter(pk__in=pair_ids)
+    lock_pairs(pairs)
+    pairs.update(wanted=Greatest(F("held"), Coalesce(Subquery(most), F("wanted"))))
 
 
 def release(batch_ids: Sequence[int]) -> None:
