@@ -205,15 +205,14 @@ def pair_finished(pair_id: int, *, labels: int) -> None:
     All batches are locked before any is completed, here as in settle_all: who hears of a complete
     batch locks rows of its own, and two transactions must not wait in a circle.
     """
-    finished = BatchPair.objects.filter(
-        pair_id=pair_id, labels=labels, batch__state=Batch.State.OPEN
-    )
-    batch_ids = list(finished.order_by("batch_id").values_list("batch_id", flat=True))
-    for batch_id in batch_ids:
+    rows = BatchPair.objects.filter(pair_id=pair_id, labels__lte=labels).order_by("batch_id")
+    asked = list(rows.values_list("batch_id", "labels", "batch__state"))
+    finished = [pk for pk, number, state in asked if (number, state) == (labels, Batch.State.OPEN)]
+    for batch_id in finished:
         Batch.objects.filter(pk=batch_id).update(remaining=F("remaining") - 1)
-    completed = [batch_id for batch_id in batch_ids if complete_if_done(batch_id)]
-    if not completed:
-        tell_of_labels([pair_id])
+    completed = [batch_id for batch_id in finished if complete_if_done(batch_id)]
+    if not completed and any(number < labels for _, number, _ in asked):
+        labels_added.send(sender=Pair, pairs=[pair_id])
 
 
 def tell_of_labels(pair_ids: Sequence[int]) -> None:
