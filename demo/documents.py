@@ -22,6 +22,8 @@ _WORD = re.compile(r"[A-Za-z]{2,}")
 # Where this interpreter lives, which defaults of arguments quote; the longest path first.
 _PATHS = {sys.executable: "/usr/bin/python3", sys.prefix: "/usr", sys.base_prefix: "/usr"}
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+# A list of living objects grows with every library that is imported; the first is Python's own.
+_LIVE = re.compile(r"(\[<weakref; to [^>]*>)(?:, <weakref; to [^>]*>)+\]")
 _MEMBER_TYPES = (
     types.FunctionType,
     types.BuiltinFunctionType,
@@ -136,7 +138,7 @@ def _normalized(text: str) -> str:
     """Text without what differs from process to process or machine to machine."""
     for here, anywhere in _PATHS.items():
         text = text.replace(here, anywhere)
-    text = _ADDRESS.sub("", text)
+    text = _LIVE.sub(r"\1]", _ADDRESS.sub("", text))
     printable = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
     return "\n".join(line.rstrip() for line in printable.splitlines()).strip()
 

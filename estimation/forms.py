@@ -1,12 +1,13 @@
 """The form of a round's choices. What is allowed is checked by the service, not here."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from django import forms
 
-from estimation.core.interval_kinds import interval_kinds
 from estimation.core.measures import KINDS
+from estimation.core.methods import SAMPLING_METHODS
 from estimation.models import Prediction, Round
 from estimation.services.rounds import Plan
 from judging.models import Campaign
@@ -25,16 +26,15 @@ MORE = (
 """Fields that are folded away."""
 
 
-def _kinds(method: str) -> list[tuple[str, str]]:
-    own = map(Round.Interval, interval_kinds(method))
-    return [(kind.value, str(kind.label)) for kind in own if kind != Round.Interval.STUDENT]
+def _intervals() -> Iterator[tuple[str, str | list[tuple[str, str]]]]:
+    """The usual kind, and those that some methods have besides."""
+    yield Round.Interval.STUDENT.value, str(Round.Interval.STUDENT.label)
+    for method in SAMPLING_METHODS.values():
+        if more := [Round.Interval(kind) for kind in method.intervals[1:]]:
+            yield f"With {method.short}", [(kind.value, str(kind.label)) for kind in more]
 
 
-INTERVALS = [
-    (Round.Interval.STUDENT.value, str(Round.Interval.STUDENT.label)),
-    ("With Poisson", _kinds(Round.Method.POISSON)),
-    ("With independent draws", _kinds(Round.Method.IID)),
-]
+INTERVALS = list(_intervals())
 
 EPS_HELP = (
     "Only for draws with replacement: added to every pair's weight times its chance of relevance, "

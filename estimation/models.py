@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
+from estimation.core.methods import SAMPLING_METHODS, SamplingMethod
 from estimation.core.unknown import Reason
 from judging.models import Batch, Campaign, Pair, Upload, User
 
@@ -84,6 +85,10 @@ class Pool(models.Model):
         return self.digest[:12]
 
 
+def _label(method: str) -> str:
+    return SAMPLING_METHODS[method].label
+
+
 class Round(models.Model):
     """One sampling design. Frozen once drawn.
 
@@ -106,12 +111,12 @@ class Round(models.Model):
         SINGLE = "single", "Value of one run"
 
     class Method(models.TextChoices):
-        POISSON = "poisson", "Poisson, permanent random numbers"
-        PRIORITY = "priority", "Priority, exactly as many pairs as the budget says"
-        IID = "iid", "Independent draws with replacement"
-        PER_QUERY = "per-query", "As many independent draws in every topic"
-        QUERY = "query", "Whole topics, by what they tell and cost"
-        ACTIVE = "active", "Active: every batch is planned from the judgments before"
+        POISSON = "poisson", _label("poisson")
+        PRIORITY = "priority", _label("priority")
+        IID = "iid", _label("iid")
+        PER_QUERY = "per-query", _label("per-query")
+        QUERY = "query", _label("query")
+        ACTIVE = "active", _label("active")
 
     class Prior(models.TextChoices):
         RANK = "rank", "By rank"
@@ -236,14 +241,19 @@ class Round(models.Model):
         return self.state not in self.NOT_DRAWN
 
     @property
+    def sampling(self) -> SamplingMethod:
+        """What its method can do."""
+        return SAMPLING_METHODS[self.method]
+
+    @property
     def draws_again(self) -> bool:
         """Whether pairs are drawn with replacement."""
-        return self.method in (self.Method.IID, self.Method.PER_QUERY)
+        return self.sampling.again
 
     @property
     def has_floor(self) -> bool:
         """Whether a share of the sizes is spread evenly."""
-        return self.method in (self.Method.POISSON, self.Method.PRIORITY)
+        return "floor" in self.sampling.options
 
     @property
     def unit(self) -> str:

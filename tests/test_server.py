@@ -1,6 +1,7 @@
 """The web server of `up`: slow people keep nobody waiting, and who waits at its end is answered."""
 
 import contextlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -57,11 +58,21 @@ class Web:
         self.process.wait()
 
 
+@pytest.fixture(scope="module")
+def styled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with the files that pages link to, those of errors among them."""
+    data = tmp_path_factory.mktemp("styled")
+    command = [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity", "0"]
+    subprocess.run(command, env=base_environment(data), cwd=REPO, check=True, timeout=100)
+    return data
+
+
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[[Callable[[str], list[str]]], Web]]:
+def serve(styled: Path, tmp_path: Path) -> Iterator[Callable[[Callable[[str], list[str]]], Web]]:
     running: list[Web] = []
 
     def start(command: Callable[[str], list[str]]) -> Web:
+        shutil.copytree(styled, tmp_path / "data", dirs_exist_ok=True)
         running.append(Web(command, tmp_path / "data"))
         return running[-1]
 

@@ -14,6 +14,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 Int32Array: TypeAlias = NDArray[np.int32]
 BoolArray: TypeAlias = NDArray[np.bool_]
 BytesArray: TypeAlias = NDArray[np.bytes_]
+Indices: TypeAlias = NDArray[np.integer[Any]]  # as narrow as suffices
 SparseMatrix: TypeAlias = Any  # scipy.sparse.csr_array; SciPy ships no type information
 
 

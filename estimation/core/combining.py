@@ -24,9 +24,10 @@ from estimation.core.designs import Design
 from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
 from estimation.core.evaluation import Evaluation, check_question, evaluate_drawn
-from estimation.core.interval_kinds import IntervalKind, check_interval, interval_kinds
+from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
+from estimation.core.methods import SAMPLING_METHODS, check_interval, draws_again, with_option
 from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
 
@@ -104,8 +105,8 @@ def evaluate_together(
     """
     check_question(measures, max_grade, confidence)
     drawn = drawn_together(pool, parts)
-    ratios = [str(measure) for measure in measures if measure.family == "ratio"]
-    if drawn.counts is not None and ratios:
+    ratios = SAMPLING_METHODS[parts[0].design.method].refused_together(measures)
+    if ratios:
         several = "cannot be estimated from several rounds of draws"
         raise CombiningError(f"ratio measures {several}: {ratios[0]}")
     _check_kind(interval, parts[0].design.method)
@@ -156,8 +157,9 @@ def _belief(singles: Sequence[Drawn]) -> FloatArray | None:
 
 def _check_kind(interval: IntervalKind, method: str) -> None:
     check_interval(interval, method=method)
-    if interval == "empirical-bernstein":
-        others = ", ".join(kind for kind in interval_kinds(method) if kind != interval)
+    allowed = SAMPLING_METHODS[method].intervals_together
+    if interval not in allowed:
+        others = ", ".join(allowed)
         raise ValueError(
             f"interval must be one of {others} for several rounds, whose draws are not alike, "
             f"not {interval!r}"
@@ -186,8 +188,9 @@ def _check_parts(pool: Pool, parts: Sequence[Part]) -> None:
         raise CombiningError("parts must hold at least one round")
     methods = [part.design.method for part in parts]
     for number, (part, method) in enumerate(zip(parts, methods, strict=True)):
-        if method not in ("iid", "poisson"):
-            raise CombiningError(f"parts[{number}] is drawn by {method!r}, not by iid or poisson")
+        if method not in with_option("with_earlier"):
+            allowed = " or ".join(with_option("with_earlier"))
+            raise CombiningError(f"parts[{number}] is drawn by {method!r}, not by {allowed}")
         if method != methods[0]:
             raise CombiningError(
                 f"parts[{number}] is drawn by {method!r}, parts[0] by {methods[0]!r}"
@@ -195,5 +198,5 @@ def _check_parts(pool: Pool, parts: Sequence[Part]) -> None:
         if not pool.digest == part.design.pool_digest == part.sample.pool_digest:
             raise CombiningError(f"parts[{number}] belongs to another pool")
         shared = part.numbers and part.numbers in [each.numbers for each in parts[:number]]
-        if shared and method == "iid":
+        if shared and draws_again(method):
             raise CombiningError(f"parts[{number}] has the same draws as another part: one seed")

@@ -19,7 +19,7 @@ per-query
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -36,15 +36,15 @@ from estimation.core.arrays import (
 )
 from estimation.core.goals import Goal, check_goal, effective_weights
 from estimation.core.measures import Measure, check_is_measure, check_measures, parse_measure
+from estimation.core.methods import draws_again, with_option
 from estimation.core.pool import Pool
 from estimation.core.priors import Prior
 
 FORMAT = "evalsite-design-1"
 Method: TypeAlias = Literal["poisson", "priority", "iid", "per-query"]
 Rule: TypeAlias = Literal["first", "second", "uniform"]
-METHODS: tuple[Method, ...] = ("poisson", "priority", "iid", "per-query")
+METHODS: tuple[Method, ...] = get_args(Method)
 RULES: tuple[Rule, ...] = ("first", "second", "uniform")
-WITH_REPLACEMENT = ("iid", "per-query")
 MAX_BATCHES = 100_000
 ROUNDING = 1e-9  # share by which a budget may exceed a sum of costs
 LEAST_COST, MOST_COST = 1e-15, 1e15
@@ -102,7 +102,7 @@ class Design:
     @property
     def with_replacement(self) -> bool:
         """Whether the sample is one of draws, among which a pair may come twice."""
-        return self.method in WITH_REPLACEMENT
+        return draws_again(self.method)
 
     @property
     def eligible(self) -> BoolArray:
@@ -259,13 +259,14 @@ def make_design(
     PoolError
         If the goal names a run that the pool does not have.
     """
+    again = draws_again(method)
     if rule is None:
-        rule = "first" if method in WITH_REPLACEMENT else "second"
+        rule = "first" if again else "second"
     _check_names(pool, goal, prior, method, rule)
     check_is_measure(measure)
     check_measures(reported, name="reported")
     _check_costs(costs, len(pool), method)
-    _check_budget(budget, batch_size, method, costs, len(pool))
+    _check_budget(budget, batch_size, costs, pairs=len(pool), again=again)
     check_number(eps, name="eps", least=0.0, error=DesignError)
     check_fraction(floor, name="floor", error=DesignError)
     weights = effective_weights(pool, goal, measure, max_grade=max_grade)
@@ -276,7 +277,7 @@ def make_design(
     if costs is not None:
         size = size / np.sqrt(costs)
     strata = 1
-    if method in WITH_REPLACEMENT:
+    if again:
         size = _normalized(size + touched * (eps / len(pool.topics)))
         if method == "per-query":
             size, strata = _per_topic(pool, size)
@@ -296,8 +297,8 @@ def make_design(
         rule=rule,
         budget=budget,
         batch_size=batch_size,
-        eps=eps if method in WITH_REPLACEMENT else 0.0,
-        floor=0.0 if method in WITH_REPLACEMENT else floor,
+        eps=eps if again else 0.0,
+        floor=0.0 if again else floor,
         pool_digest=pool.digest,
         strata=strata,
         belief=frozen(prior.expected**2 / prior.second_moment),
@@ -378,18 +379,18 @@ def _check_names(pool: Pool, goal: Goal, prior: Prior, method: str, rule: str) -
 
 
 def _check_budget(
-    budget: float, batch_size: float, method: str, costs: FloatArray | None, pairs: int
+    budget: float, batch_size: float, costs: FloatArray | None, *, pairs: int, again: bool
 ) -> None:
     for name, number in (("budget", budget), ("batch_size", batch_size)):
         if costs is None:
             check_whole(number, name=name, error=DesignError)
         else:
             check_number(number, name=name, least=1.0, error=DesignError)
-        if costs is None and method in WITH_REPLACEMENT and number < 2:
+        if costs is None and again and number < 2:
             draws = "Draws with replacement need at least 2 draws in the first batch"
             raise DesignError(f"{draws}; {name} is {number!r}.")
     whole, unit = (pairs, "pairs") if costs is None else (float(costs.sum()), "cost")
-    if method not in WITH_REPLACEMENT and budget > whole * (1.0 + ROUNDING):
+    if not again and budget > whole * (1.0 + ROUNDING):
         raise DesignError(
             f"budget must be at most {whole:.12g}, the {unit} of the whole pool, not {budget!r}."
         )
@@ -401,7 +402,7 @@ def _check_budget(
 def _check_costs(costs: FloatArray | None, pairs: int, method: str) -> None:
     if costs is None:
         return
-    if method in ("priority", "per-query"):
+    if method not in with_option("costs"):
         raise DesignError(f"The method {method!r} takes no costs; use 'poisson' or 'iid'.")
     if costs.shape != (pairs,):
         raise DesignError(f"costs must hold one number per pair, {pairs}, not {costs.shape}.")

@@ -7,8 +7,9 @@ are follows from the pool alone; they are looked for once, and kept as long as t
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
-from estimation.core.arrays import FloatArray, Int32Array, IntArray, column_sums
+from estimation.core.arrays import FloatArray, Indices, Int32Array, IntArray, column_sums
 from estimation.core.kept import kept
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
@@ -23,24 +24,24 @@ class Entries:
 
     Attributes
     ----------
-    ends : ndarray of int64, shape (m + 1,)
+    ends : ndarray of int64, or int32 where that suffices, shape (m + 1,)
         The entries of pair i are those from ends[i] to ends[i + 1].
-    places : ndarray of int64, shape (e,), or None
+    places : ndarray of the same, shape (e,), or None
         Where they stand in the pool; None if all entries are there.
     run, rank : ndarray of int32, shape (e,)
     """
 
-    ends: IntArray
-    places: IntArray | None
+    ends: Indices
+    places: Indices | None
     run: Int32Array
     rank: Int32Array
 
     @property
-    def in_pool(self) -> IntArray:
+    def in_pool(self) -> Indices:
         """Where each entry stands in the pool, shape (e,)."""
         return np.arange(len(self.run)) if self.places is None else self.places
 
-    def number(self, pairs: IntArray) -> IntArray:
+    def number(self, pairs: IntArray) -> Indices:
         """Return how many entries each of some pairs has."""
         return self.ends[pairs + 1] - self.ends[pairs]
 
@@ -66,7 +67,9 @@ def entries_down_to(pool: Pool, rank: int) -> Entries:
 
 def _find(pool: Pool, rank: int) -> Entries:
     entry = np.flatnonzero(pool.rank <= rank)
-    return Entries(np.searchsorted(entry, pool.indptr), entry, pool.run[entry], pool.rank[entry])
+    ends = np.searchsorted(entry, pool.indptr)
+    narrow = sparse.get_index_dtype(maxval=len(pool.run))
+    return Entries(ends.astype(narrow), entry.astype(narrow), pool.run[entry], pool.rank[entry])
 
 
 def shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:

@@ -20,7 +20,7 @@ from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
 from estimation.core.estimators import Estimate
 from estimation.core.guarantees import Guarantee
-from estimation.core.interval_kinds import IntervalKind, check_interval
+from estimation.core.interval_kinds import IntervalKind
 from estimation.core.intervals import Bound, student_intervals
 from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measure_estimates import Question, find
@@ -30,6 +30,7 @@ from estimation.core.measures import (
     Measure,
     check_measures,
 )
+from estimation.core.methods import check_interval, with_option
 from estimation.core.out_of_reach import OutOfReach
 from estimation.core.outlook import Outlook, fit_outlook
 from estimation.core.pool import Pool
@@ -317,8 +318,9 @@ def check_question(measures: Sequence[Measure], max_grade: int, confidence: floa
 def _check_help(
     predictions: FloatArray, pool: Pool, method: str, interval: IntervalKind, max_grade: int
 ) -> None:
-    if method != "poisson":
-        raise ValueError(f"predictions are for designs of the method poisson, not {method}")
+    if method not in (able := with_option("predictions")):
+        allowed = " or ".join(able)
+        raise ValueError(f"predictions are for designs of the method {allowed}, not {method}")
     if interval != "student":
         given = f"interval {interval!r}"
         raise ValueError(f"predictions do not go with the guaranteed {given}, only with 'student'")

@@ -12,8 +12,9 @@ from estimation.core.bounds import (
 from estimation.core.designs import Design
 from estimation.core.evaluation import support
 from estimation.core.guarantees import DRAWS_SHARE
-from estimation.core.interval_kinds import IntervalKind, check_interval
+from estimation.core.interval_kinds import IntervalKind
 from estimation.core.measures import Measure
+from estimation.core.methods import check_interval
 from estimation.core.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
 from estimation.core.pool import Pool
 from estimation.core.priors import Prior

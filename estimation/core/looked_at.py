@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, mixed_bits
+from estimation.core.arrays import FloatArray, Indices, IntArray, SparseMatrix, mixed_bits
 from estimation.core.drawn import Drawn
 from estimation.core.entries import Entries, entries_down_to, last_rank, shares_of_squares
 from estimation.core.estimators import cross_product, topic_contributions
@@ -44,7 +44,7 @@ class Rows:
         Ascending.
     weight : ndarray of float64, shape (m,)
         For how many pairs this one stands; 0 of pairs that are certain.
-    entry : ndarray of int64, shape (e,)
+    entry : ndarray of int64 or int32, shape (e,)
         Entries of the pool.
     matrix : csr_array, shape (m, k)
     factor : ndarray of float64, shape (m,)
@@ -54,7 +54,7 @@ class Rows:
     pool: Pool
     pair: IntArray
     weight: FloatArray
-    entry: IntArray
+    entry: Indices
     matrix: SparseMatrix
     factor: FloatArray
 
@@ -171,7 +171,7 @@ def _chosen(pool: Pool, measure: Measure, belief: FloatArray | None, factor: Flo
     return Rows.of(pool, measure, entries, pairs[chosen], 1.0 / chance[chosen])
 
 
-def _with_sum(share: FloatArray, number: IntArray, total: int) -> FloatArray:
+def _with_sum(share: FloatArray, number: Indices, total: int) -> FloatArray:
     """Chances up to 1, in proportion to shares below, that add up to a total of numbers or less."""
     chance, certain = share, np.zeros(len(share), dtype=bool)
     for _ in range(ROUNDS):

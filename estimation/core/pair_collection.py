@@ -22,15 +22,15 @@ from estimation.core.designs import Design
 from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
 from estimation.core.evaluation import Evaluation, evaluate
-from estimation.core.interval_kinds import IntervalKind, interval_kinds
+from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, MeasureError
+from estimation.core.methods import SAMPLING_METHODS, with_option
 from estimation.core.out_of_reach import OutOfReach
 from estimation.core.outlook import KnownOutlook, outlook_of
 from estimation.core.pool import Pool
 from estimation.core.preferences import BETWEEN, part_names
 
-TOGETHER = ("iid", "poisson")
 _SUM_TOLERANCE = 1e-6
 _SAME = 1e-9
 
@@ -148,9 +148,8 @@ class PairCollection(Collection):
     @property
     def intervals(self) -> tuple[IntervalKind, ...]:
         """Those of the method; draws of several rounds are not alike, as some kinds need."""
-        kinds = interval_kinds(self.parts[-1].design.method)
-        alike = len(self.parts) == 1
-        return tuple(kind for kind in kinds if alike or kind != "empirical-bernstein")
+        method = SAMPLING_METHODS[self.parts[-1].design.method]
+        return method.intervals if len(self.parts) == 1 else method.intervals_together
 
     def _evaluate(
         self,
@@ -370,9 +369,10 @@ def _check_rounds(collection: PairCollection) -> None:
     """Refuse several rounds that cannot be estimated from together."""
     designs = [part.design for part in collection.parts]
     methods = [design.method for design in designs]
-    if len(designs) > 1 and (len(set(methods)) > 1 or methods[0] not in TOGETHER):
-        told = ", ".join(methods)
-        raise CollectionError(f"several rounds must all be by iid or all by poisson, not {told}")
+    able = with_option("with_earlier")
+    if len(designs) > 1 and (len(set(methods)) > 1 or methods[0] not in able):
+        allowed, told = " or all by ".join(able), ", ".join(methods)
+        raise CollectionError(f"several rounds must all be by {allowed}, not {told}")
     if len({design.pool_digest for design in designs}) > 1:
         raise CollectionError("the rounds must be over the same pool")
 

@@ -20,6 +20,7 @@ from estimation.core.estimators import cross_product, topic_contributions
 from estimation.core.evaluation import support
 from estimation.core.intervals import ROUNDING, difference_variances
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
+from estimation.core.methods import with_option
 from estimation.core.pool import Pool
 from estimation.core.pool_ranks import total_weights
 from estimation.core.priors import Prior
@@ -206,7 +207,7 @@ def _check_planning(pool: Pool, design: Design, prior: Prior, confidence: float)
 def _check_costs(pool: Pool, design: Design, costs: FloatArray | None) -> None:
     if costs is None:
         return
-    if design.method in ("priority", "per-query"):
+    if design.method not in with_option("costs"):
         raise ValueError(f"costs must be None: a design by {design.method!r} is made without")
     if costs.shape != (len(pool),):
         raise ValueError(f"costs must hold one number per pair, {len(pool)}, not {costs.shape}")

@@ -10,18 +10,15 @@ multiply-add, on the kernel.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from estimation.core.arrays import FloatArray, SparseMatrix
+from estimation.core.arrays import FloatArray, Indices, SparseMatrix
 
 TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
 LEAST_FILLED = 0.15  # share of a tile's numbers that are not 0 from which on tiles are faster
-Indices: TypeAlias = NDArray[np.integer[Any]]
 NEGLIGIBLE = 1e-18  # share of a root sum of squares: 1e5 pairs of it are still 3e-16
 
 

@@ -11,8 +11,9 @@ from django.core.management.base import CommandError
 
 from estimation.core import goals
 from estimation.core.designs import Rule
-from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind, interval_kinds
+from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind
 from estimation.core.measures import KINDS, Measure, MeasureError, parse_measure
+from estimation.core.methods import interval_kinds
 from estimation.core.priors import NAMES
 from estimation.core.trials.methods import METHODS, methods_for
 from estimation.core.trials.settings import UNITS, Assessors, Unit

@@ -8,7 +8,7 @@ from estimation.core import goals
 from estimation.core.active.lists import ActiveError
 from estimation.core.active.rounds import make_plan
 from estimation.core.arrays import FloatArray, column_sums
-from estimation.core.designs import WITH_REPLACEMENT, DesignError, Method, Rule, make_design
+from estimation.core.designs import DesignError, Method, Rule, make_design
 from estimation.core.goals import Goal, GoalError
 from estimation.core.measures import Measure, MeasureError, parse_measure
 from estimation.core.pool import Pool, PoolError
@@ -109,7 +109,7 @@ def design_at(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
 def _of_pairs(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
     """Without replacement, a budget above the pool buys the pool: everything is judged."""
     whole = len(pool) if costs is None else float(costs.sum())
-    budget = row.budget if row.method in WITH_REPLACEMENT else min(row.budget, whole)
+    budget = row.budget if row.draws_again else min(row.budget, whole)
     return make_design(
         pool,
         goal=goal_of(row, pool),

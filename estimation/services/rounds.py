@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 
-from estimation.core.interval_kinds import interval_kinds
-from estimation.core.measures import KINDS, Family, Measure, MeasureError, parse_measure
+from estimation.core.measures import KINDS, Measure, MeasureError, parse_measure
+from estimation.core.methods import SAMPLING_METHODS, estimating, with_option
 from estimation.models import Prediction, Round, Run
 from estimation.services import choices, leftovers, scores
 from judging.errors import UserError
@@ -22,18 +22,6 @@ from judging.services import audit, campaigns, jobs
 MAX_BUDGET = 10_000_000
 MAX_LABELS = 20
 MAX_BATCHES = 10_000
-PAIR_FAMILIES: tuple[Family, ...] = ("gain", "ratio", "prediction", "preference")
-FAMILIES: dict[str, tuple[Family, ...]] = {
-    Round.Method.QUERY: ("gain", "ratio", "query"),
-    Round.Method.ACTIVE: ("gain", "ratio"),
-}
-"""Families of measures that the methods can estimate, where it is not `PAIR_FAMILIES`."""
-OF_PAIRS = (
-    Round.Method.POISSON, Round.Method.PRIORITY, Round.Method.IID, Round.Method.PER_QUERY
-)  # fmt: skip
-AT_COST = (Round.Method.POISSON, Round.Method.IID, Round.Method.QUERY)
-COMBINED = (Round.Method.POISSON, Round.Method.IID)
-"""Methods that draw pairs, that know costs, and whose rounds can be estimated together."""
 
 
 @dataclass(frozen=True)
@@ -220,40 +208,43 @@ def _check_drawing(plan: Plan) -> None:
     _require(0 <= plan.floor <= 1, "floor", "Expected a share from 0 to 1.")
     rules = f"{_one_of(Round.Rule.values)[:-1]}, or nothing for the method's own."
     _require(plan.rule in ("", *Round.Rule.values), "rule", rules)
-    message = f"{_named(plan.method)} has no rule of sizes. Methods that do: {_list(OF_PAIRS)}."
-    _require(not plan.rule or plan.method in OF_PAIRS, "rule", message)
+    able = with_option("rule")
+    message = f"{_named(plan.method)} has no rule of sizes. Methods that do: {_list(able)}."
+    _require(not plan.rule or plan.method in able, "rule", message)
     _require(plan.costs in Round.Costs.values, "costs", _one_of(Round.Costs.values))
     message = f"{_named(plan.method)} takes equal costs only. Methods that take others: "
-    costed = plan.costs == Round.Costs.EQUAL or plan.method in AT_COST
-    _require(costed, "costs", f"{message}{_list(AT_COST)}.")
+    able = with_option("costs")
+    costed = plan.costs == Round.Costs.EQUAL or plan.method in able
+    _require(costed, "costs", f"{message}{_list(able)}.")
 
 
 def _check_estimating(plan: Plan) -> None:
-    kinds = interval_kinds(plan.method)
+    method = SAMPLING_METHODS[plan.method]
+    kinds = method.intervals
     message = f"{_one_of(kinds)[:-1]}, with the method {_named(plan.method)}."
     _require(plan.interval in kinds, "interval", message)
     estimators = f"{_one_of(Round.Estimator.values)[:-1]}, or nothing for the method's own."
     _require(plan.estimator in ("", *Round.Estimator.values), "estimator", estimators)
     if plan.estimator:
-        message = f"The difference estimator is one for {_named(Round.Method.POISSON)}."
-        _require(plan.method == Round.Method.POISSON, "estimator", message)
+        message = f"The difference estimator is one for {_list(with_option('predictions'))}."
+        _require("predictions" in method.options, "estimator", message)
         message = "The difference estimator has Student intervals only."
         _require(plan.interval == Round.Interval.STUDENT, "interval", message)
     if plan.with_earlier:
-        message = f"Rounds of these methods can be estimated together: {_list(COMBINED)}."
-        _require(plan.method in COMBINED, "with_earlier", message)
+        able = _list(with_option("with_earlier"))
+        message = f"Rounds of these methods can be estimated together: {able}."
+        _require("with_earlier" in method.options, "with_earlier", message)
         message = "Rounds are estimated together by the method's own estimator."
         _require(not plan.estimator, "estimator", message)
-        others = [kind for kind in kinds if kind != "empirical-bernstein"]
+        others = method.intervals_together
         message = f"{_one_of(others)[:-1]}, where rounds are estimated together."
         _require(plan.interval in others, "interval", message)
 
 
 def _check_of_several_draws(plan: Plan, measures: Iterable[str]) -> None:
-    ratios = [text for text in measures if parse_measure(text).family == "ratio"]
-    several = plan.with_earlier and plan.method == Round.Method.IID
-    message = f"Several rounds of independent draws do not estimate {', '.join(ratios)}."
-    _require(not (several and ratios), "with_earlier", message)
+    refused = SAMPLING_METHODS[plan.method].refused_together(map(parse_measure, measures))
+    message = f"Several rounds of independent draws do not estimate {', '.join(refused)}."
+    _require(not (plan.with_earlier and refused), "with_earlier", message)
 
 
 def _check_seed(plan: Plan, earlier: QuerySet[Round], later: QuerySet[Round]) -> None:
@@ -262,7 +253,8 @@ def _check_seed(plan: Plan, earlier: QuerySet[Round], later: QuerySet[Round]) ->
     Rounds that are estimated together have seeds of their own: with the earlier ones if this round
     counts them, and with all if a later round counts this one.
     """
-    if plan.method != Round.Method.IID:
+    method = SAMPLING_METHODS[plan.method]
+    if not (method.again and "with_earlier" in method.options):
         return
     seeds = list(earlier.filter(method=plan.method).values_list("seed", flat=True))
     different = not plan.with_earlier or len(set(seeds)) == len(seeds)
@@ -305,23 +297,15 @@ def _list(methods: Iterable[str]) -> str:
 
 def _check_measure(plan: Plan, measure: Measure, field_name: str) -> None:
     """Whether the method can estimate the measure, and the prior says something about it."""
-    names = _measures_of(plan.method)
-    others = [each for each in Round.Method if measure.name in _measures_of(each)]
+    names = SAMPLING_METHODS[plan.method].measures
     message = (
         f"{_named(plan.method)} estimates {', '.join(names)}, not {measure}. Methods that do: "
-        f"{_list(others)}."
+        f"{_list(estimating(measure.name))}."
     )
     _require(measure.name in names, field_name, message)
     by_run = measure.family in ("prediction", "preference")
     message = f"{measure} compares grades with what runs say: it needs the constant prior."
     _require(not by_run or plan.prior == Round.Prior.CONSTANT, "prior", message)
-
-
-def _measures_of(method: str) -> list[str]:
-    """Names of the measures that a method estimates."""
-    families = FAMILIES.get(method, PAIR_FAMILIES)
-    names = [name for name, kind in KINDS.items() if kind.family in families]
-    return [name for name in names if not (method == Round.Method.ACTIVE and name == "nDCG")]
 
 
 def _check_alike(measure: str, reported: list[str]) -> None:

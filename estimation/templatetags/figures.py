@@ -108,21 +108,8 @@ def goal_sentence(row: Round) -> str:
 @register.filter
 def method_sentence(row: Round) -> str:
     """How the sample was drawn, and from what its probabilities were made."""
-    smoothed = f" smoothed by {row.eps:g}" if row.eps else ""
-    drawn = {
-        Round.Method.POISSON: "Pairs entered the sample independently of each other, each with a "
-        "known probability (Poisson sampling with permanent random numbers)",
-        Round.Method.PRIORITY: "As many pairs as the budget says were drawn, each with a known "
-        "probability (priority sampling)",
-        Round.Method.IID: "Pairs were drawn independently with replacement, with known "
-        f"probabilities{smoothed}",
-        Round.Method.PER_QUERY: "In every topic as many pairs were drawn independently with "
-        f"replacement, with known probabilities{smoothed}",
-        Round.Method.QUERY: "Whole topics were drawn with replacement, with known probabilities, "
-        "and all their documents judged",
-        Round.Method.ACTIVE: "Each batch was drawn with known probabilities that were planned "
-        "from the judgments of the batches before it (active sampling)",
-    }[Round.Method(row.method)]
+    smoothed = row.eps and "eps" in row.sampling.options
+    drawn = row.sampling.sentence + (f" smoothed by {row.eps:g}" if smoothed else "")
     if row.method == Round.Method.ACTIVE:
         return f"{drawn}."
     fixed = "they were fixed before the first judgment"

@@ -96,10 +96,26 @@ def _raise_wanted(pair_ids: Iterable[int]) -> None:
 
 
 def discard(batches: Iterable[Batch]) -> None:
-    """Removes batches whose preparation was cut off. Pairs may stay: alone they mean nothing."""
+    """Removes batches whose preparation was cut off; nobody wants the labels of theirs any more.
+
+    Pairs may stay: alone they mean nothing.
+    """
     for batch in batches:
-        BatchPair.objects.filter(batch=batch, batch__state=Batch.State.PREPARING).delete()
-        Batch.objects.filter(pk=batch.pk, state=Batch.State.PREPARING).delete()
+        with transaction.atomic():
+            rows = BatchPair.objects.filter(batch=batch, batch__state=Batch.State.PREPARING)
+            ids = list(rows.order_by("pair").values_list("pair_id", flat=True))
+            rows.delete()
+            for start in range(0, len(ids), CHUNK):
+                _lower_wanted(ids[start : start + CHUNK])
+            Batch.objects.filter(pk=batch.pk, state=Batch.State.PREPARING).delete()
+
+
+def _lower_wanted(pair_ids: Sequence[int]) -> None:
+    """To what their other batches want, but not below the places that are taken."""
+    most = BatchPair.objects.filter(pair=OuterRef("pk")).order_by("-labels").values("labels")[:1]
+    pairs = Pair.objects.filter(pk__in=pair_ids)
+    lock_pairs(pairs)
+    pairs.update(wanted=Greatest(F("held"), Coalesce(Subquery(most), F("wanted"))))
 
 
 def release(batch_ids: Sequence[int]) -> None:
@@ -189,15 +205,14 @@ def pair_finished(pair_id: int, *, labels: int) -> None:
     All batches are locked before any is completed, here as in settle_all: who hears of a complete
     batch locks rows of its own, and two transactions must not wait in a circle.
     """
-    finished = BatchPair.objects.filter(
-        pair_id=pair_id, labels=labels, batch__state=Batch.State.OPEN
-    )
-    batch_ids = list(finished.order_by("batch_id").values_list("batch_id", flat=True))
-    for batch_id in batch_ids:
+    rows = BatchPair.objects.filter(pair_id=pair_id, labels__lte=labels).order_by("batch_id")
+    asked = list(rows.values_list("batch_id", "labels", "batch__state"))
+    finished = [pk for pk, number, state in asked if (number, state) == (labels, Batch.State.OPEN)]
+    for batch_id in finished:
         Batch.objects.filter(pk=batch_id).update(remaining=F("remaining") - 1)
-    completed = [batch_id for batch_id in batch_ids if complete_if_done(batch_id)]
-    if not completed:
-        tell_of_labels([pair_id])
+    completed = [batch_id for batch_id in finished if complete_if_done(batch_id)]
+    if not completed and any(number < labels for _, number, _ in asked):
+        labels_added.send(sender=Pair, pairs=[pair_id])
 
 
 def tell_of_labels(pair_ids: Sequence[int]) -> None:

@@ -210,9 +210,9 @@ def test_what_draws_do_not_tell_is_refused(tiny_pool: Pool, ranked) -> None:
 
 def test_methods_that_do_not_go_together_are_refused(tiny_pool: Pool) -> None:
     good = of_two(tiny_pool)
-    with pytest.raises(CollectionError, match="all be by iid or all by poisson, not poisson, iid"):
+    with pytest.raises(CollectionError, match="all be by poisson or all by iid, not poisson, iid"):
         replace(good, parts=(good.parts[0], of_two(tiny_pool, "iid").parts[1]))
-    with pytest.raises(CollectionError, match="all by poisson, not priority, priority"):
+    with pytest.raises(CollectionError, match="all by iid, not priority, priority"):
         replace(good, parts=tuple(of_method(part, "priority") for part in good.parts))
     first, second = good.parts
     foreign = replace(second, design=replace(second.design, pool_digest="0" * 64))

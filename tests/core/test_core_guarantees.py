@@ -18,9 +18,9 @@ from estimation.core.combining import Part, evaluate_together
 from estimation.core.designs import Design, make_design
 from estimation.core.draws import Sample, draw
 from estimation.core.evaluation import MeasureResult, evaluate
-from estimation.core.interval_kinds import INTERVAL_KINDS, check_interval, interval_kinds
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, parse_measure
+from estimation.core.methods import check_interval, interval_kinds
 from estimation.core.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
@@ -62,19 +62,6 @@ def asked(
 
 
 # ---------------------------------------------------------------------------- which kinds there are
-
-
-def test_every_kind_belongs_to_a_method() -> None:
-    assert interval_kinds("iid") == (
-        "student",
-        "hoeffding",
-        "hoeffding-paper",
-        "empirical-bernstein",
-    )
-    assert interval_kinds("poisson") == ("student", "bernstein", "chernoff")
-    for method in ("priority", "per-query", "query", "active", "anything"):
-        assert interval_kinds(method) == ("student",)
-    assert {*interval_kinds("iid"), *interval_kinds("poisson")} == {*INTERVAL_KINDS}
 
 
 def test_kinds_that_do_not_exist_or_go_together_are_refused(tiny_pool: Pool) -> None:

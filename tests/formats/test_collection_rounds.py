@@ -238,7 +238,7 @@ def test_a_bad_fact_is_named_with_its_round(
 @pytest.mark.parametrize(
     ("number", "field", "value", "message"),
     [
-        (2, "method", "priority", "several rounds must all be by iid or all by poisson, not"),
+        (2, "method", "priority", "several rounds must all be by poisson or all by iid, not"),
         (2, "numbers", 3, "numbers must count up from 1 as they come, not 1, 3, 1"),
         (1, "numbers", 2, "numbers must count up from 1 as they come, not 2, 2, 1"),
         (2, "numbers", 1, "rounds 1, 2, 3 share their numbers and so must have one seed"),

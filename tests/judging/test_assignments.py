@@ -61,6 +61,20 @@ def test_a_pair_gets_as_many_labels_as_wanted_from_different_assessors() -> None
         assert pair.assignments.values("assessor").distinct().count() == 2
 
 
+def test_a_batch_that_is_given_up_leaves_no_wish_for_labels_behind() -> None:
+    campaign = factories.campaign(topics=1)
+    factories.released_batch(campaign, ["a", "b"])
+    topic, given_up = campaign.topics.get(), batches.new_batch(campaign)
+    batches.prepare(given_up, [batches.WantedPair(topic.pk, docno, 3) for docno in "abc"])
+    Pair.objects.filter(docno="a").update(held=2)  # two people took a place while three were wanted
+
+    batches.discard([given_up])
+
+    wanted = dict(Pair.objects.values_list("docno", "wanted"))
+    assert (wanted["a"], wanted["b"]) == (2, 1)
+    assert not Batch.objects.filter(pk=given_up.pk).exists()
+
+
 def test_the_next_batch_opens_before_the_last_stragglers_are_in() -> None:
     campaign = factories.campaign(topics=1)
     anna, ben = factories.assessors(campaign, "anna", "ben")

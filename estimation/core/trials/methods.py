@@ -20,13 +20,14 @@ from estimation.core.baselines.estimates import covariance as selection_covarian
 from estimation.core.baselines.estimates import estimate as estimate_selection
 from estimation.core.baselines.select import select
 from estimation.core.baselines.selections import Selection, contribution, sampling_budgets
-from estimation.core.designs import WITH_REPLACEMENT, Design, make_design
+from estimation.core.designs import Design, make_design
 from estimation.core.designs import Method as Drawing
 from estimation.core.draws import draw, permanent_random_numbers
 from estimation.core.evaluation import Evaluation, evaluate
-from estimation.core.interval_kinds import IntervalKind, check_interval, interval_kinds
+from estimation.core.interval_kinds import IntervalKind
 from estimation.core.intervals import Bound, student_intervals
 from estimation.core.measures import KINDS, Measure
+from estimation.core.methods import check_interval, draws_again, interval_kinds
 from estimation.core.pool import Pool
 from estimation.core.priors import make_prior
 from estimation.core.queries.designs import (
@@ -172,7 +173,7 @@ def _design(name: Drawing, setting: Setting) -> Design:
         max_grade=setting.max_grade,
         grades=setting.predicted,
     )
-    calibrate = name in WITH_REPLACEMENT and setting.unit == "pairs"
+    calibrate = draws_again(name) and setting.unit == "pairs"
     budget = 2 * len(pool.topics) if calibrate else setting.budget
     design = make_design(
         pool,

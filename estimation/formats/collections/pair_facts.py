@@ -10,7 +10,8 @@ import numpy as np
 
 from estimation.core.arrays import FloatArray
 from estimation.core.combining import Part
-from estimation.core.designs import MAX_BATCHES, METHODS, RULES, WITH_REPLACEMENT
+from estimation.core.designs import MAX_BATCHES, METHODS, RULES
+from estimation.core.methods import draws_again
 from estimation.core.pair_collection import PairCollection
 from estimation.formats.collections import facts as common
 from estimation.formats.collections.archive import TooLargeError
@@ -65,7 +66,7 @@ class RoundFacts:
     @property
     def with_replacement(self) -> bool:
         """Whether a pair can be drawn more than once."""
-        return self.design["method"] in WITH_REPLACEMENT
+        return draws_again(self.design["method"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +168,6 @@ def _check_steps(found: Mapping[str, Any], which: str, problems: Problems) -> No
     steps, method = [float(step) for step in found["steps"]], found["method"]
     if any(after < before for before, after in pairwise(steps)):
         problems.error(None, f"{which}steps", "expected steps that never fall")
-    if method in WITH_REPLACEMENT and not all(
-        step.is_integer() and step <= MAX_DRAWS for step in steps
-    ):
+    if draws_again(method) and not all(step.is_integer() and step <= MAX_DRAWS for step in steps):
         wanted = f"expected whole numbers of draws up to {MAX_DRAWS} for {method}"
         problems.error(None, f"{which}steps", wanted)
