@@ -266,5 +266,6 @@ def test_a_child_that_never_starts_is_given_up(data: Path) -> None:
         command("--no-demo"), env=env, capture_output=True, text=True, check=False, timeout=100
     )
     assert done.returncode == 1
-    assert "The worker process ended 5 times in a row right after its start." in done.stderr
+    told = r"The (worker|reader) process ended 5 times in a row right after its start\."
+    assert re.search(told, done.stderr)  # neither starts; whichever has tried five times first
     assert "no-such-transport" in done.stderr
