@@ -70,7 +70,7 @@ class Blow:
 
     def _fall(self, world: World) -> None:
         if self.act is not None:
-            world.do(*self.act)
+            world.meanwhile(*self.act)
         if self.end is not None:
             self.end()
 

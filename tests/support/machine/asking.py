@@ -53,6 +53,14 @@ class Asking:
             if each.state == "drafted":  # perhaps again: its draw has failed
                 self.told.asked.pop(number, None)
 
+    def meanwhile(self, *act: Any) -> None:
+        """An act in the middle of another one, whose outcome neither the model nor `seen` has."""
+        self.alone = False
+        try:
+            self.do(*act)
+        finally:
+            self.alone = True
+
     def at_once(self, *acts: tuple[str, int, int, int]) -> None:
         """Acts in threads that begin together, each with a connection of its own."""
         self.alone = False
