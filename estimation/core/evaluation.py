@@ -289,7 +289,7 @@ def evaluate_drawn(
 
     Other parameters are those of `evaluate`.
     """
-    reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
+    reach = Reach(pool, drawn.pair, drawn.inclusion)
     if outlook is None:
         outlook = fit_outlook(pool, drawn, rows, max_grade=max_grade)
     question = Question(max_grade, confidence, interval, predictions, fitted_runs, outlook)

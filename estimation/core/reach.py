@@ -29,14 +29,11 @@ class Reach:
         Sampled pairs.
     inclusion : ndarray of float64, shape (N,)
         Probability of every pair of the pool to be among them.
-    expected : ndarray of float64, shape (N,)
-        How often the design expects to take a pair.
     """
 
     pool: Pool
     pair: IntArray
     inclusion: FloatArray
-    expected: FloatArray
 
     @cached_property
     def out(self) -> OutOfReach:

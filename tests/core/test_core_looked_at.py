@@ -43,7 +43,7 @@ def drawn_of(pool: Pool, method: str, batches: int | None = None) -> Drawn:
 def differences(pool: Pool, drawn: Drawn) -> np.ndarray:
     """Expected variance of each difference of two runs."""
     outlook = KnownOutlook(np.array([1]), np.full((1, len(pool)), 0.3))
-    reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
+    reach = Reach(pool, drawn.pair, drawn.inclusion)
     covariance = unseen.unseen(reach, drawn, outlook, measure=P10).covariance
     single = np.diag(covariance)
     return np.add.outer(single, single) - 2.0 * covariance

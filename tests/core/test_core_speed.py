@@ -273,7 +273,7 @@ def test_series_looks_at_every_pair_once(monkeypatch: pytest.MonkeyPatch) -> Non
 def every_entry(pool: Pool, design: Design) -> reach.Reach:
     sample = draw(pool, design, seed="speed")
     inclusion = design.inclusion()
-    return reach.Reach(pool, sample.pair, inclusion, inclusion)
+    return reach.Reach(pool, sample.pair, inclusion)
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)

@@ -36,7 +36,7 @@ def empty_sample(pool: Pool) -> Sample:
 
 
 def expected(pool: Pool, drawn: Drawn, measure: Measure = DCG) -> unseen.Unseen:
-    reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
+    reach = Reach(pool, drawn.pair, drawn.inclusion)
     return unseen.unseen(reach, drawn, KnownOutlook(np.array([1, 2]), REACH), measure=measure)
 
 
@@ -108,7 +108,7 @@ def test_doubt_depends_neither_on_judgments_nor_on_other_runs(tiny_pool: Pool) -
     drawn = Drawn(nothing, chance, chance, chance[nothing], belief=belief)
     found = expected(tiny_pool, drawn).doubt
     other = KnownOutlook(np.array([1, 2]), 0.1 * REACH)
-    reach = Reach(tiny_pool, drawn.pair, chance, chance)
+    reach = Reach(tiny_pool, drawn.pair, chance)
     assert unseen.unseen(reach, drawn, other, measure=DCG).doubt.tolist() == found.tolist()
     weights = tiny_pool.weights(DCG).toarray()
     factor = np.where(chance < 1.0, (1.0 - chance) / chance, 0.0)
@@ -146,7 +146,7 @@ def test_pairs_that_stand_for_all_have_their_variances_on_average(monkeypatch) -
         design = design_of(pool, "poisson", 8 * topics, measure)
         drawn = Drawn.of(pool, design, empty_sample(pool), 1)
         outlook = KnownOutlook(np.array([1]), np.full((1, len(pool)), 0.2))
-        reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
+        reach = Reach(pool, drawn.pair, drawn.inclusion)
         exact = unseen.unseen(reach, drawn, outlook, measure=measure)
         with monkeypatch.context() as patch:
             patch.setattr(looked_at, "MOST_ENTRIES", len(pool.run) // 2)
@@ -173,7 +173,7 @@ def test_measures_that_count_few_pairs_are_exact_in_large_pools(monkeypatch) -> 
     design = design_of(pool, "poisson", 300, parse_measure("DCG@30"))
     drawn = Drawn.of(pool, design, empty_sample(pool), 1)
     outlook = KnownOutlook(np.array([1]), np.full((1, len(pool)), 0.2))
-    reach = Reach(pool, drawn.pair, drawn.inclusion, drawn.expected)
+    reach = Reach(pool, drawn.pair, drawn.inclusion)
     exact = unseen.unseen(reach, drawn, outlook, measure=measure)
     entries = entries_down_to(pool, 3)
     monkeypatch.setattr(looked_at, "MOST_ENTRIES", len(entries.run))

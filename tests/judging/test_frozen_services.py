@@ -15,16 +15,22 @@ from tests.support.redis import RedisServer
 from tests.support.site import REPO, base_environment
 
 
-@pytest.mark.django_db
-@pytest.mark.postgres_only
-def test_a_frozen_database_is_given_up_and_the_next_connection_works(settings: Any) -> None:
-    settings.DATABASE_SECONDS = 1
+def frozen() -> tuple[Any, int]:
+    """A connection of its own whose server process, by its id, has been stopped."""
     own = connections.create_connection("default")
     own.settings_dict = connection.settings_dict
     with own.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         backend = cursor.fetchone()[0]
     os.kill(backend, signal.SIGSTOP)
+    return own, backend
+
+
+@pytest.mark.django_db
+@pytest.mark.postgres_only
+def test_a_frozen_database_is_given_up_and_the_next_connection_works(settings: Any) -> None:
+    settings.DATABASE_SECONDS = 1
+    own, backend = frozen()
     try:
         with pytest.raises(OperationalError, match="not answered within 1 seconds"):
             own.cursor().execute("SELECT 1")
@@ -45,12 +51,7 @@ def test_whether_a_kept_connection_still_works_is_not_waited_for_as_long_as_a_st
     settings: Any,
 ) -> None:
     settings.DATABASE_SECONDS = 3600
-    own = connections.create_connection("default")
-    own.settings_dict = connection.settings_dict
-    with own.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        backend = cursor.fetchone()[0]
-    os.kill(backend, signal.SIGSTOP)
+    own, backend = frozen()
     try:
         assert not own.is_usable()
     finally:
