@@ -28,10 +28,10 @@ from estimation.core.baselines.estimates import estimate as estimate_selection
 from estimation.core.baselines.estimates import values_from_grades
 from estimation.core.baselines.select import select
 from estimation.core.baselines.selections import share_budgets
-from estimation.core.carrying import find_pairs
 from estimation.core.intervals import student_intervals
 from estimation.core.labels import LabelRows
 from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines
+from estimation.core.scope import find_pairs
 
 MEASURES = ("AP", "P@30", "Rprec")
 COVERED = ("P@10", "P@30", "DCG@100", "AP", "Rprec")

@@ -33,6 +33,7 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, parse_measure
 from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines
 from estimation.core.priors import make_prior
+from estimation.core.rounds import PairRound
 
 DEPTHS, BUDGET, BATCH, MAX_GRADE = (100, 1000), 100_000, 1000, 2
 LIGHT = [parse_measure(text) for text in ("DCG@100", "P@10", "RBP(p=0.8)")]
@@ -234,7 +235,12 @@ def recomputes(
     for judged, labeling in labelings.items():
         labels = labeling(sample, grades)
         work = partial(
-            evaluate, pool, design, sample, labels=labels, measures=measures, max_grade=MAX_GRADE
+            evaluate,
+            pool,
+            PairRound(design, sample),
+            labels=labels,
+            measures=measures,
+            max_grade=MAX_GRADE,
         )
         pool.kept.clear()
         first = median_seconds(work, 1)

@@ -14,7 +14,6 @@ from estimation.core.active.lists import ActiveFrame, make_frame
 from estimation.core.active.rounds import ActivePlan, ActiveRound
 from estimation.core.active.sampling import ActiveState
 from estimation.core.arrays import (
-    BoolArray,
     FloatArray,
     Int32Array,
     IntArray,
@@ -23,13 +22,10 @@ from estimation.core.arrays import (
     refuse,
 )
 from estimation.core.collection import CollectionError
-from estimation.core.evaluation import Evaluation
 from estimation.core.labels import LabelRows
-from estimation.core.later_runs import evaluate_active_with_later_runs
 from estimation.core.measures import MAX_GRADE, Measure, parse_measure
 from estimation.core.pool import Pool
 from estimation.core.ranked_collection import (
-    Asked,
     RankedCollection,
     check_round,
     pooled,
@@ -120,19 +116,6 @@ class ActiveCollection(RankedCollection):
     def sampled(self) -> IntArray:
         """The documents that are judged, as positions among the N, ascending."""
         return np.sort(self.state.pair)
-
-    @property
-    def estimated_runs(self) -> tuple[str, ...]:
-        """All runs of the pool."""
-        return self.pool.runs
-
-    @property
-    def within_reach(self) -> BoolArray:
-        """Every document of the pool, shape (N,)."""
-        return np.ones(len(self), dtype=np.bool_)
-
-    def _evaluate_joined(self, joined: Pool, asked: Asked) -> Evaluation:
-        return evaluate_active_with_later_runs(self.pool, self.drawn, joined=joined, **asked)
 
     def _check_drawn(self) -> None:
         pool, plan, state = self.pool, self.plan, self.state

@@ -29,8 +29,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from estimation.core.active.lists import ActiveError
 from estimation.core.arrays import (
-    BoolArray,
     BytesArray,
     Int32Array,
     IntArray,
@@ -38,14 +38,16 @@ from estimation.core.arrays import (
     frozen,
     index_array,
 )
-from estimation.core.carrying import find_pairs
-from estimation.core.evaluation import Evaluation, rank_again
+from estimation.core.evaluation import Judged, evaluate_scope
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure
-from estimation.core.out_of_reach import OutOfReach
+from estimation.core.measures import Measure, MeasureError
+from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import named, part_names, preference_pool, with_parts
+from estimation.core.queries.designs import QueryError
+from estimation.core.results import Asked, Evaluation
+from estimation.core.scope import Scope, find_pairs
 
 
 class CollectionError(ValueError):
@@ -120,13 +122,13 @@ class Collection(ABC):
 
     @property
     @abstractmethod
-    def within_reach(self) -> BoolArray:
-        """Whether each pair could be judged, shape (N,)."""
+    def drawn(self) -> Judged:
+        """What was drawn, in one round or in several."""
 
     @property
     def intervals(self) -> tuple[IntervalKind, ...]:
         """The kinds of intervals that there are, the usual one first."""
-        return ("student",)
+        return self.drawn.intervals
 
     def pool_for(self, runs: Mapping[str, RankedLists], *, scores: bool = False) -> Pool:
         """Pool runs over the collection's topics, with all pairs of the collection.
@@ -194,36 +196,36 @@ class Collection(ABC):
             allowed = ", ".join(self.intervals)
             raise ValueError(f"interval must be one of {allowed}, not {interval!r}")
         needs_scores = any(measure.family == "prediction" for measure in measures)
-        pool = self.pool_for(runs, scores=needs_scores)
-        names = part_names(pool)
-        place = find_pairs(self.topic, self.docno, among_topic=pool.topic, among_docno=names)
-        found = self._evaluate(
-            pool, place, measures=measures, confidence=confidence, interval=interval
+        asked = Asked(
+            self.labels,
+            tuple(measures),
+            self.max_grade,
+            confidence=confidence,
+            interval=interval,
+            outlook=self._outlook,
         )
-        eligible, added = self._reached(pool, place)
-        out = OutOfReach.of(pool, eligible)
-        return rank_again(found, out, added=added, max_grade=self.max_grade)
+        scope = self._scope(self.pool_for(runs, scores=needs_scores))
+        try:
+            return evaluate_scope(scope, self.drawn, asked)
+        except (QueryError, ActiveError) as error:  # the parts fit each other: it is a measure
+            raise MeasureError(str(error)) from None
 
-    def _reached(self, pool: Pool, place: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Which pairs of a pool could be judged, and which are not the collection's."""
-        eligible, added = np.zeros(len(pool), dtype=np.bool_), np.ones(len(pool), dtype=np.bool_)
-        eligible[place], added[place] = self.within_reach, False
-        return eligible, added
+    def _scope(self, pool: Pool) -> Scope:
+        """Runs that are estimated anew, whether the sampled pool has them or not."""
+        place = find_pairs(
+            self.topic, self.docno, among_topic=pool.topic, among_docno=part_names(pool)
+        )
+        return Scope(pool, place, self._sampled_pool, joins=False)
 
-    @abstractmethod
-    def _evaluate(
-        self,
-        pool: Pool,
-        place: IntArray,
-        *,
-        measures: Sequence[Measure],
-        confidence: float,
-        interval: IntervalKind,
-    ) -> Evaluation:
-        """Estimate the runs of a pool in which the N pairs of the collection stand at `place`.
+    @property
+    def _sampled_pool(self) -> Pool | None:
+        """The pool with its runs, where what was drawn follows from their lists."""
+        return None
 
-        However they are ranked: `evaluate` ranks them.
-        """
+    @property
+    def _outlook(self) -> Outlook | None:
+        """What the judgments let one expect of the N pairs; None: it is fitted to the runs."""
+        return None
 
     @abstractmethod
     def _check_sample(self) -> None:

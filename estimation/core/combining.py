@@ -15,21 +15,21 @@ Priority samples are left out: the threshold of each depends on its own pairs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray
+from estimation.core.arrays import FloatArray, Int32Array, frozen
 from estimation.core.designs import Design
 from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
-from estimation.core.evaluation import Evaluation, check_question, evaluate_drawn
 from estimation.core.interval_kinds import IntervalKind
-from estimation.core.labels import LabelRows, select_rows
-from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
-from estimation.core.methods import SAMPLING_METHODS, check_interval, draws_again, with_option
-from estimation.core.outlook import Outlook
+from estimation.core.measures import MeasureError
+from estimation.core.methods import SAMPLING_METHODS, draws_again, with_option
+from estimation.core.pair_estimates import estimates_of_pairs
 from estimation.core.pool import Pool
+from estimation.core.results import Answer, Asked
+from estimation.core.scope import Scope
 
 
 class CombiningError(ValueError):
@@ -61,74 +61,70 @@ class Part:
         return self.design.batches if self.batches is None else self.batches
 
 
-def evaluate_together(
-    pool: Pool,
-    parts: Sequence[Part],
-    *,
-    labels: LabelRows,
-    measures: Sequence[Measure],
-    max_grade: int,
-    confidence: float = 0.95,
-    interval: IntervalKind = "student",
-    outlook: Outlook | None = None,
-) -> Evaluation:
-    """Estimate every measure for every run from several rounds.
+@dataclass(frozen=True, eq=False)
+class RoundsTogether:
+    """Several rounds over one pool that are estimated together.
 
-    Parameters
+    Attributes
     ----------
-    pool : Pool
-    parts : sequence of Part
-        All with the method ``iid``, or all with ``poisson``.
-    labels : LabelRows
-        Judgments of the drawn pairs. A pair that several rounds drew has the same judgments in
-        all of them.
-    measures : sequence of Measure
-        No ratio measures with ``iid``.
-    max_grade : int
-        The best grade of the scale.
-    confidence : float
-    interval : IntervalKind
-        As for `evaluate`, but not ``empirical-bernstein``: draws of different rounds are not
-        alike.
-    outlook : Outlook, optional
-        As for `evaluate`.
+    parts : tuple of Part
+        All with the method ``iid``, or all with ``poisson``. A pair that several of them drew has
+        the same judgments in all.
 
     Raises
     ------
     CombiningError
-        If there is no part, the methods differ or allow no combination, a part belongs to another
-        pool, or parts by ``iid`` share their random numbers: their draws are then the same.
-    ValueError
-        If the method does not allow the interval.
-    LabelError
-        If a drawn pair has no judgment.
+        If there is no part, the methods differ or allow no combination, parts are of different
+        pools, or parts by ``iid`` share their random numbers: their draws are then the same.
     """
-    check_question(measures, max_grade, confidence)
-    drawn = drawn_together(pool, parts)
-    ratios = SAMPLING_METHODS[parts[0].design.method].refused_together(measures)
-    if ratios:
-        several = "cannot be estimated from several rounds of draws"
-        raise CombiningError(f"ratio measures {several}: {ratios[0]}")
-    _check_kind(interval, parts[0].design.method)
-    best = PREFERENCE_MAX_GRADE if pool.is_of_preferences else max_grade
-    rows = select_rows(labels, sampled=drawn.pair, prefix=drawn.pair, max_grade=best, pool=pool)
-    return evaluate_drawn(
-        pool,
-        drawn,
-        rows=rows,
-        measures=measures,
-        max_grade=best,
-        batches=sum(part.used for part in parts),
-        confidence=confidence,
-        interval=interval,
-        outlook=outlook,
-    )
+
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts(self.parts)
+
+    @property
+    def method(self) -> str:
+        """The way of sampling of all of them."""
+        return self.parts[0].design.method
+
+    @property
+    def intervals(self) -> tuple[IntervalKind, ...]:
+        """Kinds of intervals; not ``empirical-bernstein``: draws of different rounds differ."""
+        return SAMPLING_METHODS[self.method].intervals_together
+
+    def drawn(self, topic: Int32Array) -> Drawn:
+        """Return what the rounds drew, with the probabilities of all of them together.
+
+        `topic` is that of each of the N pairs.
+        """
+        return _drawn(self.parts, topic)
+
+    def answer(self, scope: Scope, asked: Asked) -> Answer:
+        """Estimate the runs of a scope; see `evaluation.evaluate`.
+
+        Raises
+        ------
+        CombiningError
+            If the rounds belong to another pool.
+        MeasureError
+            If a measure cannot be estimated from several rounds: ratios from draws.
+        LabelError
+            If a drawn pair has no judgment.
+        """
+        if scope.sampled is not None and scope.sampled.digest != self.parts[0].design.pool_digest:
+            raise CombiningError("parts[0] belongs to another pool")
+        refused = SAMPLING_METHODS[self.method].refused_together(asked.measures)
+        if refused:
+            several = "cannot be estimated from several rounds of draws"
+            raise MeasureError(f"ratio measures {several}: {refused[0]}")
+        drawn = self.drawn(scope.pool.topic[scope.place])
+        batches = sum(part.used for part in self.parts)
+        return estimates_of_pairs(scope, drawn, asked, sampled=drawn.pair, batches=batches)
 
 
-def drawn_together(pool: Pool, parts: Sequence[Part]) -> Drawn:
-    """Return what several rounds drew, with the probabilities of all of them together."""
-    _check_parts(pool, parts)
-    singles = [Drawn.of(pool, part.design, part.sample, part.used) for part in parts]
+def _drawn(parts: Sequence[Part], topic: Int32Array) -> Drawn:
+    singles = [Drawn.of(part.design, part.sample, part.used, topic=topic) for part in parts]
     pair = np.unique(np.concatenate([each.pair for each in singles]))
     inclusion = _inclusion(parts, singles)
     belief = _belief(singles)
@@ -155,17 +151,6 @@ def _belief(singles: Sequence[Drawn]) -> FloatArray | None:
     return np.asarray(np.mean(told, axis=0)) if len(told) == len(singles) else None
 
 
-def _check_kind(interval: IntervalKind, method: str) -> None:
-    check_interval(interval, method=method)
-    allowed = SAMPLING_METHODS[method].intervals_together
-    if interval not in allowed:
-        others = ", ".join(allowed)
-        raise ValueError(
-            f"interval must be one of {others} for several rounds, whose draws are not alike, "
-            f"not {interval!r}"
-        )
-
-
 def _inclusion(parts: Sequence[Part], singles: Sequence[Drawn]) -> FloatArray:
     """Of the union: the most generous of the parts that share their numbers, the others apart.
 
@@ -183,7 +168,50 @@ def _inclusion(parts: Sequence[Part], singles: Sequence[Drawn]) -> FloatArray:
     return inclusion
 
 
-def _check_parts(pool: Pool, parts: Sequence[Part]) -> None:
+def part_over(part: Part, *, pool: Pool, joined: Pool, like: Design) -> Part:
+    """Say an earlier round over the larger pool that a later round was drawn from.
+
+    Pairs keep their probabilities. The others were out of its reach: their probability was 0, so
+    that estimates from both rounds give them that of the later one.
+
+    Parameters
+    ----------
+    part : Part
+    pool : Pool
+        What the part was drawn from.
+    joined : Pool
+        Of the same topics and depth, with all runs of `pool` and later ones.
+    like : Design
+        Of a round over `joined`. The part has no belief about pairs out of its reach; theirs is
+        taken from here, so that it is what the mean of the rounds says of them.
+
+    Raises
+    ------
+    ValueError
+        If `joined` does not go with `pool`.
+    """
+    scope, design, sample = Scope.of(pool, joined), part.design, part.sample
+    belief = None if design.belief is None else scope.spread(design.belief)
+    if belief is not None and like.belief is not None:
+        belief = np.where(scope.added, like.belief, belief)
+    return replace(
+        part,
+        design=replace(
+            design,
+            size=frozen(scope.spread(design.size)),
+            belief=None if belief is None else frozen(belief),
+            pool_digest=joined.digest,
+        ),
+        sample=replace(
+            sample,
+            pair=scope.place[sample.pair],
+            draws=scope.place[sample.draws],
+            pool_digest=joined.digest,
+        ),
+    )
+
+
+def _check_parts(parts: Sequence[Part]) -> None:
     if not parts:
         raise CombiningError("parts must hold at least one round")
     methods = [part.design.method for part in parts]
@@ -195,7 +223,8 @@ def _check_parts(pool: Pool, parts: Sequence[Part]) -> None:
             raise CombiningError(
                 f"parts[{number}] is drawn by {method!r}, parts[0] by {methods[0]!r}"
             )
-        if not pool.digest == part.design.pool_digest == part.sample.pool_digest:
+        digests = {part.design.pool_digest, part.sample.pool_digest}
+        if digests != {parts[0].design.pool_digest}:
             raise CombiningError(f"parts[{number}] belongs to another pool")
         shared = part.numbers and part.numbers in [each.numbers for each in parts[:number]]
         if shared and draws_again(method):

@@ -7,6 +7,7 @@ import numpy as np
 
 from estimation.core.arrays import (
     FloatArray,
+    Int32Array,
     IntArray,
     SparseMatrix,
     column_sums,
@@ -24,6 +25,7 @@ from estimation.core.estimators import (
 )
 from estimation.core.labels import PairLabels, pair_name
 from estimation.core.pool import Pool
+from estimation.core.scope import Scope
 from estimation.core.terms import Noise, Terms
 
 
@@ -67,17 +69,20 @@ class Drawn:
     rate: FloatArray | None = None
 
     @classmethod
-    def of(cls, pool: Pool, design: Design, sample: Sample, batches: int) -> "Drawn":
+    def of(cls, design: Design, sample: Sample, batches: int, *, topic: Int32Array) -> "Drawn":
         """Return what the first batches of a sample hold.
+
+        Parameters
+        ----------
+        design, sample, batches
+        topic : ndarray of int32, shape (N,)
+            Topic of each pair.
 
         Raises
         ------
         ValueError
-            If pool, design and sample do not belong together, `batches` is not between 1 and the
-            number of the design's batches, a sampled pair is not one of the pool, or the design
-            gives it no probability.
+            If `batches` is not between 1 and the number of the design's batches.
         """
-        _check_sample(pool, design, sample)
         step, prefix = design.step(batches), sample.prefix(batches)
         number = design.draws(batches)
         if number is None:
@@ -93,10 +98,23 @@ class Drawn:
             inclusion=design.inclusion_after(step),
             expected=number * chance,
             probability=chance[prefix],
-            counts=np.bincount(draws, minlength=len(pool))[prefix],
-            stratum=pool.topic[prefix].astype(np.int64) if design.method == "per-query" else None,
+            counts=np.bincount(draws, minlength=len(topic))[prefix],
+            stratum=topic[prefix].astype(np.int64) if design.method == "per-query" else None,
             belief=design.belief,
             rate=design.size,
+        )
+
+    def over(self, scope: Scope) -> "Drawn":
+        """Return the same sample as one of the pairs of a scope: those added had no chance."""
+        if scope.is_sampled:
+            return self
+        return replace(
+            self,
+            pair=scope.place[self.pair],
+            inclusion=scope.spread(self.inclusion),
+            expected=scope.spread(self.expected),
+            belief=None if self.belief is None else scope.spread(self.belief),
+            rate=None if self.rate is None else scope.spread(self.rate),
         )
 
     @cached_property
@@ -215,7 +233,11 @@ def _repeated(
     return weights[row], repeated, inclusion[row]
 
 
-def _check_sample(pool: Pool, design: Design, sample: Sample) -> None:
+def check_sample(pool: Pool, design: Design, sample: Sample) -> None:
+    """Raise ValueError unless a sample is of a design of a pool.
+
+    They must belong together, and the design give every sampled pair a probability.
+    """
     if not pool.digest == design.pool_digest == sample.pool_digest:
         raise ValueError("pool, design and sample do not belong together")
     pairs = index_array(sample.pair, below=len(pool), name="sample.pair")

@@ -10,11 +10,11 @@ from estimation.core.bounds import (
     label_noise_half_widths,
 )
 from estimation.core.designs import Design
-from estimation.core.evaluation import support
 from estimation.core.guarantees import DRAWS_SHARE
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.measures import Measure
 from estimation.core.methods import check_interval
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
 from estimation.core.pool import Pool
 from estimation.core.priors import Prior
@@ -74,7 +74,7 @@ def guaranteed_half_widths(
         low, high = _of_poisson(kind, weights, chance, best, value, confidence)
     most = np.asarray(weights.sum(axis=0)) * best
     widths = (np.minimum(high, most) - np.maximum(low, 0.0)) / 2.0
-    return np.where(support(pool, measure, design.eligible) < 1.0, np.inf, widths)
+    return np.where(OutOfReach.of(pool, design.eligible).support(measure) < 1.0, np.inf, widths)
 
 
 def _check(

@@ -14,7 +14,7 @@ from scipy import special
 
 from estimation.core.arrays import FloatArray, IntArray, check_confidence
 from estimation.core.designs import Design
-from estimation.core.drawn import Drawn
+from estimation.core.drawn import Drawn, check_sample
 from estimation.core.draws import Sample
 from estimation.core.label_planning import JudgedSample, predicted_variances
 from estimation.core.labels import LabelRows, PairLabels, select_rows
@@ -113,7 +113,8 @@ def compare_labels(
         As `evaluate`.
     """
     _check(design, sample, measure, wanted, confidence)
-    drawn = Drawn.of(pool, design, sample, batches)
+    check_sample(pool, design, sample)
+    drawn = Drawn.of(design, sample, batches, topic=pool.topic)
     rows = select_rows(labels, sampled=sample.pair, prefix=drawn.pair, max_grade=max_grade)
     work = len(rows.pair)
     terms = linear_terms(pool, measure, pairs=drawn.pair, rows=rows)

@@ -23,6 +23,7 @@ from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 from estimation.core.raking import Kinds, Model, fitted_places
+from estimation.core.scope import Scope
 
 
 class Outlook(ABC):
@@ -42,6 +43,10 @@ class Outlook(ABC):
 
         In [0, 1]; never rising from one level to the next.
         """
+
+    def over(self, scope: Scope) -> "Outlook":
+        """Return the same of the pairs of a scope: nothing is expected of those added."""
+        return self if scope.is_sampled else OutlookOver(self.levels, self, scope)
 
     @property
     def grades(self) -> IntArray:
@@ -80,11 +85,21 @@ class KnownOutlook(Outlook):
         """Return what is known of some pairs."""
         return self.reached[:, pairs]
 
-    def carried(self, place: IntArray, pairs: int) -> "KnownOutlook":
-        """Say the same of a larger pool, in which the N pairs stand at `place`; 0 of the others."""
-        reached = np.zeros((len(self.levels), pairs))
-        reached[:, place] = self.reached
-        return KnownOutlook(self.levels, reached)
+
+@dataclass(frozen=True, eq=False)
+class OutlookOver(Outlook):
+    """An outlook of the N sampled pairs, said of the pairs of a scope."""
+
+    levels: IntArray
+    sampled: Outlook
+    scope: Scope
+
+    def reach(self, pairs: IntArray) -> FloatArray:
+        """Return what is expected of some pairs; 0 of those that no sample reaches."""
+        origin = self.scope.origin[pairs]
+        reached = np.zeros((len(self.levels), len(pairs)))
+        reached[:, origin >= 0] = self.sampled.reach(origin[origin >= 0])
+        return reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +158,6 @@ def fit_outlook(pool: Pool, drawn: Drawn, rows: LabelRows, *, max_grade: int) ->
 def outlook_of(
     pool: Pool, drawn: Drawn, labels: LabelRows, *, sampled: IntArray, max_grade: int
 ) -> KnownOutlook:
-    """Fit the model to judgments of sampled pairs, of which those of `drawn` are used."""
+    """Fit the model to judgments of sampled pairs, those of `drawn`, and work it out for all."""
     rows = select_rows(labels, sampled=sampled, prefix=drawn.pair, max_grade=max_grade, pool=pool)
     return fit_outlook(pool, drawn, rows, max_grade=max_grade).everywhere()

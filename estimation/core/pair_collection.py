@@ -10,26 +10,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen, index_array, refuse
-from estimation.core.carrying import carry_over, carry_part
 from estimation.core.collection import Collection, CollectionError, ordered_labels
-from estimation.core.combining import (
-    CombiningError,
-    Part,
-    drawn_together,
-    evaluate_together,
-)
+from estimation.core.combining import Part, RoundsTogether
 from estimation.core.designs import Design
-from estimation.core.drawn import Drawn
 from estimation.core.draws import Sample
-from estimation.core.evaluation import Evaluation, evaluate
-from estimation.core.interval_kinds import IntervalKind
 from estimation.core.labels import LabelRows
-from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, MeasureError
-from estimation.core.methods import SAMPLING_METHODS, with_option
-from estimation.core.out_of_reach import OutOfReach
+from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
+from estimation.core.methods import with_option
 from estimation.core.outlook import KnownOutlook, outlook_of
 from estimation.core.pool import Pool
 from estimation.core.preferences import BETWEEN, part_names
+from estimation.core.rounds import PairRound
 
 _SUM_TOLERANCE = 1e-6
 _SAME = 1e-9
@@ -112,7 +103,7 @@ class PairCollection(Collection):
             parts=complete,
             seeds=tuple(seeds) if seeds is not None else (None,) * len(parts),
         )
-        drawn = _drawn(pool, parts)
+        drawn = collection.drawn.drawn(pool.topic)
         outlook = outlook_of(
             pool, drawn, collection.labels, sampled=collection.sampled, max_grade=max_grade
         )
@@ -140,71 +131,21 @@ class PairCollection(Collection):
         return self.measures[0].family == "preference"
 
     @property
+    def drawn(self) -> PairRound | RoundsTogether:
+        """The one round, or all of them together."""
+        if len(self.parts) > 1:
+            return RoundsTogether(self.parts)
+        return PairRound(self.parts[0].design, self.parts[0].sample)
+
+    @property
     def within_reach(self) -> BoolArray:
         """Whether any round could draw each pair, shape (N,)."""
         eligible = [part.design.eligible for part in self.parts]
         return np.asarray(np.any(eligible, axis=0), dtype=np.bool_)
 
     @property
-    def intervals(self) -> tuple[IntervalKind, ...]:
-        """Those of the method; draws of several rounds are not alike, as some kinds need."""
-        method = SAMPLING_METHODS[self.parts[-1].design.method]
-        return method.intervals if len(self.parts) == 1 else method.intervals_together
-
-    def _evaluate(
-        self,
-        pool: Pool,
-        place: IntArray,
-        *,
-        measures: Sequence[Measure],
-        confidence: float,
-        interval: IntervalKind,
-    ) -> Evaluation:
-        found = self._estimated(pool, place, measures, confidence, interval)
-        eligible, added = self._reached(pool, place)
-        out = OutOfReach.of(pool, eligible)
-        results = (  # what one run adds to the pool is no loss of another
-            replace(result, support=out.support(result.measure, added)) for result in found.results
-        )
-        return replace(found, results=tuple(results))
-
-    def _estimated(
-        self,
-        pool: Pool,
-        place: IntArray,
-        measures: Sequence[Measure],
-        confidence: float,
-        interval: IntervalKind,
-    ) -> Evaluation:
-        design, sample, labels = carry_over(
-            self.parts[0].design, self.parts[0].sample, self.labels, pool=pool, place=place
-        )
-        outlook = None if self.outlook is None else self.outlook.carried(place, len(pool))
-        if len(self.parts) == 1:
-            return evaluate(
-                pool,
-                design,
-                sample,
-                labels=labels,
-                measures=measures,
-                max_grade=self.max_grade,
-                confidence=confidence,
-                interval=interval,
-                outlook=outlook,
-            )
-        try:
-            return evaluate_together(
-                pool,
-                [carry_part(part, pool=pool, place=place) for part in self.parts],
-                labels=labels,
-                measures=measures,
-                max_grade=self.max_grade,
-                confidence=confidence,
-                interval=interval,
-                outlook=outlook,
-            )
-        except CombiningError as error:  # the parts were found to go together: it is a measure
-            raise MeasureError(str(error)) from None
+    def _outlook(self) -> KnownOutlook | None:
+        return self.outlook
 
     def _check_sample(self) -> None:
         if not self.parts or len(self.parts) != len(self.seeds):
@@ -220,13 +161,6 @@ class PairCollection(Collection):
         _check_numbers(self)
         if self.outlook is not None:
             _check_outlook(self, self.outlook)
-
-
-def _drawn(pool: Pool, parts: Sequence[Part]) -> Drawn:
-    if len(parts) > 1:
-        return drawn_together(pool, parts)
-    (part,) = parts
-    return Drawn.of(pool, part.design, part.sample, part.used)
 
 
 def _numbers(parts: Sequence[Part]) -> list[str]:

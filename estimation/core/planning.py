@@ -17,10 +17,10 @@ from estimation.core.arrays import (
 )
 from estimation.core.designs import Design, poisson_thresholds, refuse_costs
 from estimation.core.estimators import cross_product, topic_contributions
-from estimation.core.evaluation import support
 from estimation.core.intervals import ROUNDING, difference_variances
 from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure
 from estimation.core.methods import with_option
+from estimation.core.out_of_reach import OutOfReach
 from estimation.core.pool import Pool
 from estimation.core.pool_ranks import total_weights
 from estimation.core.priors import Prior
@@ -99,7 +99,7 @@ def expected_half_widths(
     quantile = special.ndtri(0.5 + confidence / 2.0)
     most = _most(pool, measure, prior, max_grade)
     single = np.minimum(quantile * np.sqrt(np.maximum(np.diag(covariance), 0.0)), most / 2.0)
-    single[support(pool, measure, design.eligible) < 1.0] = np.inf
+    single[OutOfReach.of(pool, design.eligible).support(measure) < 1.0] = np.inf
     differences = quantile * np.sqrt(difference_variances(covariance))
     differences = np.minimum(differences, np.add.outer(most, most) / 2.0)
     differences[_differ_out_of_reach(moves, design)] = np.inf
@@ -144,7 +144,7 @@ def half_width_curve(
         steps = targets / (design.strata if costs is None else float(np.sum(design.size * costs)))
     else:
         steps = poisson_thresholds(design.size, targets=targets, costs=costs)
-    out_of_reach = support(pool, measure, design.eligible) < 1.0
+    out_of_reach = OutOfReach.of(pool, design.eligible).support(measure) < 1.0
     quantile = special.ndtri(0.5 + confidence / 2.0)
     moves = _Moves.of(pool, measure, prior, max_grade)
     highest = np.where(out_of_reach, np.inf, _most(pool, measure, prior, max_grade) / 2.0)

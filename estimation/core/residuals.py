@@ -16,6 +16,7 @@ from estimation.core.calibration import order_bins
 from estimation.core.drawn import Drawn
 from estimation.core.pool import Pool
 from estimation.core.raking import Kinds, Model, fitted_places
+from estimation.core.scope import Scope
 
 POWERS = 3
 
@@ -43,6 +44,25 @@ class Residuals:
         shares = self.model.shares(self.kinds.of_pairs(pairs)).T.reshape(2, POWERS, len(pairs))
         scale = self.largest ** np.arange(1, POWERS + 1)
         return np.asarray(shares * scale[:, None], dtype=np.float64)
+
+    def over(self, scope: Scope) -> "Residuals | ResidualsOver":
+        """Return the same of the pairs of a scope."""
+        return self if scope.is_sampled else ResidualsOver(self, scope)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualsOver:
+    """Residuals of the N sampled pairs, said of the pairs of a scope.
+
+    Only those that can be sampled are asked for.
+    """
+
+    sampled: Residuals
+    scope: Scope
+
+    def moments(self, pairs: IntArray) -> FloatArray:
+        """Return what is expected of some pairs, shape (2, 3, n)."""
+        return self.sampled.moments(self.scope.origin[pairs])
 
 
 def fit_residuals(

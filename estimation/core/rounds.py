@@ -10,7 +10,6 @@ Active
 The first two are frozen when they are drawn. All are stored as two files, a design and a sample.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,23 +18,19 @@ import numpy as np
 from estimation.core.active.rounds import PLAN_FORMAT, ActivePlan, ActiveRound
 from estimation.core.active.sampling import ActiveState
 from estimation.core.archives import ArchiveFile, form_of
-from estimation.core.arrays import BoolArray, FloatArray
+from estimation.core.arrays import Int32Array
 from estimation.core.designs import FORMAT as PAIR_FORMAT
 from estimation.core.designs import Design, drawn_probabilities
+from estimation.core.drawn import Drawn, check_sample
 from estimation.core.draws import Sample, Served, draw
-from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult, evaluate
 from estimation.core.interval_kinds import IntervalKind
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure
-from estimation.core.out_of_reach import OutOfReach
+from estimation.core.methods import interval_kinds
+from estimation.core.pair_estimates import estimates_of_pairs
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import QueryDesign, QuerySample, draw_queries, labeled_pairs
-from estimation.core.queries.estimates import QueryResult, evaluate_queries
-from estimation.core.ranks import rank_runs
-from estimation.core.unknown import all_known
-
-CODES = {"ratio": "sn", "unbiased": "is"}
-"""Short names of the query estimators: self-normalized, importance sampling."""
+from estimation.core.queries.estimates import estimates_of_topics
+from estimation.core.results import Answer, Asked
+from estimation.core.scope import Scope
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,31 +53,29 @@ class PairRound:
             draws = np.bincount(sample.draws, minlength=len(pool))[sample.pair]
         return Served(sample.pair, sample.batch, sample.probability, draws)
 
-    def evaluate(
-        self,
-        pool: Pool,
-        *,
-        labels: LabelRows,
-        measures: Sequence[Measure],
-        max_grade: int,
-        batches: int | None = None,
-        confidence: float = 0.95,
-        interval: IntervalKind = "student",
-        predictions: FloatArray | None = None,
-    ) -> Evaluation:
-        """Estimate every measure for every run; see `evaluation.evaluate`."""
-        return evaluate(
-            pool,
-            self.design,
-            self.sample,
-            labels=labels,
-            measures=measures,
-            max_grade=max_grade,
-            batches=batches,
-            confidence=confidence,
-            interval=interval,
-            predictions=predictions,
-        )
+    @property
+    def method(self) -> str:
+        """The way of sampling."""
+        return self.design.method
+
+    @property
+    def intervals(self) -> tuple[IntervalKind, ...]:
+        """The kinds of intervals that there are, the usual one first."""
+        return interval_kinds(self.method)
+
+    def drawn(self, topic: Int32Array, batches: int | None = None) -> Drawn:
+        """Return what the first batches hold; `topic` is that of each of the N pairs."""
+        used = self.batches if batches is None else batches
+        return Drawn.of(self.design, self.sample, used, topic=topic)
+
+    def answer(self, scope: Scope, asked: Asked) -> Answer:
+        """Estimate the runs of a scope; see `evaluation.evaluate`."""
+        design, sample = self.design, self.sample
+        used = self.batches if asked.batches is None else asked.batches
+        if scope.sampled is not None:
+            check_sample(scope.sampled, design, sample)
+        drawn = self.drawn(scope.pool.topic[scope.place], used)
+        return estimates_of_pairs(scope, drawn, asked, sampled=sample.pair, batches=used)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,55 +103,19 @@ class TopicRound:
             chance = drawn_probabilities(drawn, draws=len(sample.draws))
         return Served(pair, sample.batch[topic], chance[topic], np.maximum(counts, 1)[topic])
 
-    def evaluate(
-        self,
-        pool: Pool,
-        *,
-        labels: LabelRows,
-        measures: Sequence[Measure],
-        max_grade: int,
-        batches: int | None = None,
-        confidence: float = 0.95,
-        judged: BoolArray | None = None,
-    ) -> Evaluation:
-        """Estimate every measure for the runs of the design; see `evaluate_queries`.
+    @property
+    def method(self) -> str:
+        """The way of sampling."""
+        return "query"
 
-        If `judged` says which pairs alone are judged where their topic is drawn, the support of a
-        run is the share of its weight on these.
-        """
-        used = self.batches if batches is None else batches
-        found = evaluate_queries(
-            pool,
-            self.design,
-            self.sample,
-            labels=labels,
-            measures=measures,
-            max_grade=max_grade,
-            batches=used,
-            confidence=confidence,
-            judged=judged,
-        )
-        everything = np.ones(len(pool), dtype=np.bool_)
-        served, counted = self.served(pool), everything if judged is None else judged
-        pairs = served.pair[(served.batch <= used) & counted[served.pair]]
-        out = OutOfReach.of(pool, counted)
-        columns = [pool.run_index(tag) for tag in self.design.runs]
-        return Evaluation(
-            batches=used,
-            judged_pairs=found.judged_pairs,
-            judgments=int(np.isin(labels.pair, pairs).sum()),
-            draws=found.draws,
-            confidence=confidence,
-            results=tuple(
-                _measure_result(
-                    result,
-                    out.support(result.measure)[columns],
-                    found.effective_sample_size,
-                    confidence,
-                )
-                for result in found.results
-            ),
-        )
+    @property
+    def intervals(self) -> tuple[IntervalKind, ...]:
+        """The kinds of intervals that there are."""
+        return interval_kinds(self.method)
+
+    def answer(self, scope: Scope, asked: Asked) -> Answer:
+        """Estimate the runs of a scope; see `evaluation.evaluate`."""
+        return estimates_of_topics(scope, self.design, self.sample, asked)
 
 
 Round: TypeAlias = PairRound | TopicRound | ActiveRound
@@ -188,37 +145,3 @@ def load_round(design: ArchiveFile, sample: ArchiveFile) -> Round:
     if form == PLAN_FORMAT:
         return ActiveRound(ActivePlan.load(design), ActiveState.load(sample))
     return TopicRound(QueryDesign.load(design), QuerySample.load(sample))
-
-
-def _measure_result(
-    result: QueryResult, support: FloatArray, sample_size: float, confidence: float
-) -> MeasureResult:
-    code = CODES[result.estimator]
-    estimator = EstimatorResult(
-        value=result.value,
-        se=result.se,
-        df=result.df,
-        low=result.low,
-        high=result.high,
-        covariance=result.covariance,
-        difference_df=result.difference_df,
-        unknown=all_known(len(result.runs)),
-        difference_unknown=all_known(len(result.runs), len(result.runs)),
-    )
-    return MeasureResult(
-        measure=result.measure,
-        runs=result.runs,
-        estimators={code: estimator},
-        primary=code,
-        ranking=rank_runs(
-            result.value,
-            covariance=result.covariance,
-            df=result.difference_df,
-            tags=result.runs,
-            confidence=confidence,
-        ),
-        support=support,
-        effective_sample_size=np.full(len(result.runs), sample_size),
-        label_noise_measured=result.noise_measured,
-        by_topic=result.by_topic,
-    )

@@ -13,6 +13,7 @@ from estimation.core.labels import LabelRows, check_grades
 from estimation.core.measures import Measure, MeasureError, check_is_measure
 from estimation.core.pool import Pool
 from estimation.core.ratios import true_ratios
+from estimation.core.rounds import PairRound
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +141,7 @@ def simulate(
         sample = draw(pool, design, seed=seed)
         evaluation = evaluate(
             pool,
-            design,
-            sample,
+            PairRound(design, sample),
             labels=LabelRows(sample.pair, grades[sample.pair]),
             measures=[measure],
             max_grade=max_grade,

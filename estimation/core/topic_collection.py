@@ -7,9 +7,7 @@ import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen, index_array, refuse
 from estimation.core.collection import CollectionError
-from estimation.core.evaluation import Evaluation
 from estimation.core.labels import LabelRows
-from estimation.core.later_runs import evaluate_topics_with_later_runs
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import (
@@ -21,9 +19,7 @@ from estimation.core.queries.designs import (
     labeled_pairs,
     labeling_costs,
 )
-from estimation.core.queries.grade_models import document_gains
 from estimation.core.ranked_collection import (
-    Asked,
     RankedCollection,
     check_round,
     pooled,
@@ -122,21 +118,9 @@ class TopicCollection(RankedCollection):
         return self.drawn.served(self.pool).pair
 
     @property
-    def estimated_runs(self) -> tuple[str, ...]:
-        """The runs of the design."""
-        return self.design.runs
-
-    @property
     def within_reach(self) -> BoolArray:
         """Whether each pair is judged where its topic is drawn, shape (N,)."""
         return labeled_pairs(self.pool, runs=self.design.runs, depth=self.design.depth)
-
-    def _evaluate_joined(self, joined: Pool, asked: Asked) -> Evaluation:
-        return evaluate_topics_with_later_runs(self.pool, self.drawn, joined=joined, **asked)
-
-    def _check_measures(self, measures: Sequence[Measure]) -> None:
-        for measure in measures:
-            document_gains(measure, max_grade=self.max_grade)
 
     def _check_drawn(self) -> None:
         _check_design(self.design, self.pool)

@@ -31,7 +31,7 @@ from estimation.core.outlook import Outlook
 from estimation.core.pool import Pool
 from estimation.core.pool_ranks import total_weights
 from estimation.core.reach import Reach
-from estimation.core.residuals import Residuals
+from estimation.core.residuals import Residuals, ResidualsOver
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
 
 
 def unseen_residuals(
-    reach: Reach, drawn: Drawn, residuals: Residuals, *, measure: Measure
+    reach: Reach, drawn: Drawn, residuals: Residuals | ResidualsOver, *, measure: Measure
 ) -> Unseen:
     """Work out the same of what predictions leave over, for the difference estimator.
 

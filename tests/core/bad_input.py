@@ -12,7 +12,7 @@ from estimation.core.active.lists import make_frame
 from estimation.core.active.rounds import make_plan
 from estimation.core.active.sampling import plan_batch, start
 from estimation.core.baselines.select import select
-from estimation.core.combining import Part, evaluate_together
+from estimation.core.combining import Part, RoundsTogether
 from estimation.core.designs import Design, make_design
 from estimation.core.difference import difference_estimate
 from estimation.core.draws import (
@@ -21,7 +21,7 @@ from estimation.core.draws import (
 from estimation.core.estimators import (
     importance_sampling,
 )
-from estimation.core.evaluation import Evaluation, evaluate
+from estimation.core.evaluation import evaluate
 from estimation.core.label_planning import JudgedSample
 from estimation.core.labels import LabelRows, PairLabels
 from estimation.core.measures import parse_measure
@@ -32,6 +32,8 @@ from estimation.core.queries.estimators import ratio_estimate
 from estimation.core.queries.grade_models import uniform_grades
 from estimation.core.queries.values import topic_values
 from estimation.core.ranks import rank_runs
+from estimation.core.results import Evaluation
+from estimation.core.rounds import PairRound
 from estimation.core.simulation import simulate
 from estimation.core.trials.settings import Setting
 
@@ -79,11 +81,11 @@ class Given:
         rows = self.rows(list(pairs), options.pop("grades", [0] * len(pairs)))
         sample = options.pop("sample", None) or draw(self.pool, self.census, seed="s")
         settings = {"labels": rows, "measures": [DCG], "max_grade": 3}
-        return evaluate(self.pool, design or self.census, sample, **(settings | options))
+        return evaluate(self.pool, PairRound(design or self.census, sample), **(settings | options))
 
     def together(self, *parts: Part, **options: object) -> Evaluation:
         settings = {"labels": self.rows([0, 1, 2, 3, 4]), "measures": [DCG], "max_grade": 3}
-        return evaluate_together(self.pool, parts, **(settings | options))
+        return evaluate(self.pool, RoundsTogether(tuple(parts)), **(settings | options))
 
     @property
     def part(self) -> Part:

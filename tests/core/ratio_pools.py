@@ -10,6 +10,7 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, parse_measure
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
+from estimation.core.rounds import PairRound
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 AP = parse_measure("AP")
@@ -56,4 +57,6 @@ def results(pool: Pool, method: str, budget: int = 300, seed: str = "s", grades=
     design = design_for(pool, method, budget)
     sample = draw(pool, design, seed=seed)
     labels = LabelRows(sample.pair, (grades_of(pool) if grades is None else grades)[sample.pair])
-    return evaluate(pool, design, sample, labels=labels, measures=RATIOS, max_grade=3).results
+    return evaluate(
+        pool, PairRound(design, sample), labels=labels, measures=RATIOS, max_grade=3
+    ).results

@@ -20,6 +20,7 @@ from estimation.core.active.sampling import ActiveState, plan_batch, start
 from estimation.core.active.steps import History, Steps
 from estimation.core.active.values import TopicSample, topic_line, topic_result
 from estimation.core.active.weights import sequential_weights, step_shares
+from estimation.core.evaluation import evaluate
 from estimation.core.labels import LabelRows, pair_labels
 from estimation.core.measures import parse_measure
 from estimation.core.pool import build_pool, rank_lines
@@ -343,7 +344,7 @@ def test_intervals_cover() -> None:
             if longer is drawn:
                 break
             drawn = longer
-        found = drawn.evaluate(pool, labels=labels, measures=measures, max_grade=1).results
+        found = evaluate(pool, drawn, labels=labels, measures=measures, max_grade=1).results
         history = History.of(frame, drawn.sample)
         design = [design_variance(frame, history, labels, measure) for measure in measures]
         for measure, result in enumerate(found):
@@ -389,7 +390,7 @@ def evaluated(frame: ActiveFrame, judgments: dict[int, tuple[int, ...]], *, budg
         pairs = drawn.sample.pair
         labels = rows_of(pairs, tuple(judgments[pair] for pair in pairs.tolist()))
         drawn = drawn.extended(frame.pool, labels=labels)
-    return drawn.evaluate(frame.pool, labels=labels, measures=measures, max_grade=1).results
+    return evaluate(frame.pool, drawn, labels=labels, measures=measures, max_grade=1).results
 
 
 def test_a_round_says_whether_disagreement_is_in_its_errors(frame) -> None:

@@ -12,6 +12,7 @@ from estimation.core.evaluation import evaluate
 from estimation.core.labels import LabelRows
 from estimation.core.measures import parse_measure
 from estimation.core.priors import make_prior
+from estimation.core.rounds import PairRound
 from estimation.core.simulation import Simulation, simulate, true_values
 
 LN_DCG = parse_measure("DCG(dcg='ln')@100")
@@ -80,7 +81,7 @@ def test_a_census_gives_the_numbers_of_trec_eval(trec8) -> None:
     assert design.is_census
     sample = draw(pool, design, seed="census")
     labels = LabelRows(sample.pair, trec8.grades(pool)[sample.pair])
-    found = evaluate(pool, design, sample, labels=labels, measures=measures, max_grade=1)
+    found = evaluate(pool, PairRound(design, sample), labels=labels, measures=measures, max_grade=1)
     for tag in tags:
         expected = trec_eval_means(trec8, tag, {"P.10,100"})
         for result, key in zip(found.results, ("P_10", "P_100"), strict=True):

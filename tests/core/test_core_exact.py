@@ -27,6 +27,7 @@ from estimation.core.labels import LabelRows, PairLabels, pair_labels
 from estimation.core.measures import parse_measure
 from estimation.core.pool import Pool
 from estimation.core.priors import make_prior
+from estimation.core.rounds import PairRound
 from estimation.core.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
@@ -406,7 +407,7 @@ def evaluated(pool: Pool, method: str, estimator: str, batches: int, probabiliti
     for probability, sample in ENTRIES[method](design_for(pool, method)):
         labels = LabelRows(sample.pair, GRADE[sample.pair])
         result = evaluate(
-            pool, probabilities, sample, labels=labels, measures=[DCG], max_grade=3,
+            pool, PairRound(probabilities, sample), labels=labels, measures=[DCG], max_grade=3,
             batches=batches,
         ).results[0].estimators[estimator]  # fmt: skip
         nothing = np.zeros_like(result.covariance), np.zeros_like(result.value)

@@ -12,6 +12,7 @@ from estimation.core.labels import LabelRows
 from estimation.core.measures import parse_measure
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
+from estimation.core.rounds import PairRound
 
 MEASURE = parse_measure("DCG@10")
 METHODS = {
@@ -54,7 +55,7 @@ def half_lengths(
         truth = np.where(rng.random(len(pool)) < chance, 3, 0)
         sample = draw(pool, design, seed=str(seed))
         found = evaluate(
-            pool, design, sample, labels=LabelRows(sample.pair, truth[sample.pair]),
+            pool, PairRound(design, sample), labels=LabelRows(sample.pair, truth[sample.pair]),
             measures=[MEASURE], max_grade=3, interval=kind,
         ).results[0].estimate  # fmt: skip
         lengths.append((found.high - found.low) / 2)

@@ -13,6 +13,7 @@ from estimation.core.measures import parse_measure
 from estimation.core.pool import Pool
 from estimation.core.priors import make_prior
 from estimation.core.residuals import Residuals, fit_residuals
+from estimation.core.rounds import PairRound
 from tests.core.simulated_pools import harmful_predictions, helpful_predictions, simulated_pool
 
 DCG = parse_measure("DCG@30")
@@ -33,7 +34,9 @@ def design(judged) -> Design:
 
 
 def fitted(pool: Pool, design: Design, sample: Sample, left: np.ndarray, **options) -> Residuals:
-    return fit_residuals(pool, Drawn.of(pool, design, sample, 1), left[sample.pair], **options)
+    return fit_residuals(
+        pool, Drawn.of(design, sample, 1, topic=pool.topic), left[sample.pair], **options
+    )
 
 
 def test_both_sides_and_all_powers_come_out_on_average(judged, design) -> None:
@@ -83,7 +86,8 @@ def test_predictions_make_no_value_known_that_the_design_says_little_of(judged) 
     )
     sample = draw(pool, design, seed="little")
     found = evaluate(
-        pool, design, sample, labels=LabelRows(sample.pair, grades[sample.pair]), measures=[DCG],
+        pool, PairRound(design, sample),
+        labels=LabelRows(sample.pair, grades[sample.pair]), measures=[DCG],
         max_grade=3, predictions=helpful_predictions(grades),
     ).results[0].estimators  # fmt: skip
     assert 0 < np.count_nonzero(found["di"].unknown) < len(pool.runs)
@@ -102,7 +106,7 @@ def misses(judged, design: Design, predictions: np.ndarray) -> tuple[float, floa
         sample = draw(pool, design, seed=f"trial {trial}")
         labels = LabelRows(sample.pair, grades[sample.pair])
         found = evaluate(
-            pool, design, sample, labels=labels, measures=[DCG], max_grade=3,
+            pool, PairRound(design, sample), labels=labels, measures=[DCG], max_grade=3,
             predictions=predictions,
         ).results[0].estimate  # fmt: skip
         above.append(truth > found.high)

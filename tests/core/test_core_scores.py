@@ -14,6 +14,7 @@ from estimation.core.measures import parse_measure
 from estimation.core.planning import expected_half_widths
 from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
 from estimation.core.priors import make_prior
+from estimation.core.rounds import PairRound
 
 TOPICS = ("t0", "t1", "t2")
 METHODS = ("poisson", "priority", "iid", "per-query")
@@ -51,7 +52,7 @@ def numbers(pool: Pool, method: str) -> Iterator[np.ndarray]:
         twice = LabelRows(np.repeat(pair, 2), np.sort(np.arange(2 * len(pair)) % 4))
         for labels in (once, twice):
             (found,) = evaluate(
-                pool, design, draw(pool, design, seed="s"),
+                pool, PairRound(design, draw(pool, design, seed="s")),
                 labels=labels, measures=[measure], max_grade=3,
             ).results  # fmt: skip
             for estimator in found.estimators.values():

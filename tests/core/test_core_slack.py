@@ -21,6 +21,7 @@ from estimation.core.pair_collection import PairCollection
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
+from estimation.core.rounds import PairRound
 from estimation.core.simulation import true_values
 from estimation.core.slack import slack
 
@@ -258,7 +259,9 @@ def false_verdicts(goal: goals.Goal, measure: Measure, *, collected: bool) -> tu
             found = PairCollection.of(pool, [Part(design, sample, 1)], version="0", **asked)
             (result,) = found.evaluate(ranked, measures=[measure]).results
         else:
-            (result,) = evaluate(pool, design, sample, measures=[measure], **asked).results
+            (result,) = evaluate(
+                pool, PairRound(design, sample), measures=[measure], **asked
+            ).results
         verdicts = result.ranking.verdicts
         given += np.count_nonzero(verdicts)
         of_goal += np.count_nonzero(verdicts[:2, :2])

@@ -10,11 +10,13 @@ import pytest
 from estimation.core import goals
 from estimation.core.designs import make_design
 from estimation.core.draws import draw
-from estimation.core.evaluation import MeasureResult, evaluate
+from estimation.core.evaluation import evaluate
 from estimation.core.labels import LabelRows
 from estimation.core.measures import parse_measure
 from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import make_prior
+from estimation.core.results import MeasureResult
+from estimation.core.rounds import PairRound
 from estimation.core.simulation import true_values
 from estimation.core.trials import honesty, reports
 from estimation.core.trials.honesty import (
@@ -251,7 +253,7 @@ def all_judged(pool: Pool, measure: str, grades: np.ndarray) -> MeasureResult:
     )
     sample = draw(pool, design, seed="s")
     labels = LabelRows(sample.pair, grades[sample.pair])
-    found = evaluate(pool, design, sample, labels=labels, measures=[parsed], max_grade=1)
+    found = evaluate(pool, PairRound(design, sample), labels=labels, measures=[parsed], max_grade=1)
     return found.results[0]
 
 
@@ -403,7 +405,7 @@ def test_looks_are_at_prefixes_of_the_batches(setting: Setting) -> None:
     assert len(outcome.looks) == 3
     for number, claims in enumerate(outcome.looks, start=1):
         found = evaluate(
-            chosen.pool, design, sample, labels=chosen.rows("7/0", sample.pair),
+            chosen.pool, PairRound(design, sample), labels=chosen.rows("7/0", sample.pair),
             measures=[chosen.measure], max_grade=2, batches=number,
         ).results[0]  # fmt: skip
         assert np.array_equal(claims.low, found.estimate.low)

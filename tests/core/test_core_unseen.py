@@ -144,7 +144,7 @@ def test_pairs_that_stand_for_all_have_their_variances_on_average(monkeypatch) -
     for topics in range(30, 42):
         pool = many_entries(topics=topics)
         design = design_of(pool, "poisson", 8 * topics, measure)
-        drawn = Drawn.of(pool, design, empty_sample(pool), 1)
+        drawn = Drawn.of(design, empty_sample(pool), 1, topic=pool.topic)
         outlook = KnownOutlook(np.array([1]), np.full((1, len(pool)), 0.2))
         reach = Reach(pool, drawn.pair, drawn.inclusion)
         exact = unseen.unseen(reach, drawn, outlook, measure=measure)
@@ -171,7 +171,7 @@ def test_measures_that_count_few_pairs_are_exact_in_large_pools(monkeypatch) -> 
     """Of many uncertain pairs only those that the measure counts are looked at, all of them."""
     pool, measure = many_entries(), parse_measure("DCG@3")
     design = design_of(pool, "poisson", 300, parse_measure("DCG@30"))
-    drawn = Drawn.of(pool, design, empty_sample(pool), 1)
+    drawn = Drawn.of(design, empty_sample(pool), 1, topic=pool.topic)
     outlook = KnownOutlook(np.array([1]), np.full((1, len(pool)), 0.2))
     reach = Reach(pool, drawn.pair, drawn.inclusion)
     exact = unseen.unseen(reach, drawn, outlook, measure=measure)

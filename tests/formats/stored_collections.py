@@ -19,7 +19,6 @@ from estimation.core.collection import Collection
 from estimation.core.combining import Part
 from estimation.core.designs import make_design
 from estimation.core.draws import draw
-from estimation.core.evaluation import Evaluation
 from estimation.core.labels import LabelRows
 from estimation.core.measures import MeasureError, parse_measure
 from estimation.core.pair_collection import PairCollection
@@ -28,6 +27,7 @@ from estimation.core.preferences import preference_pool
 from estimation.core.priors import make_prior
 from estimation.core.queries.designs import draw_queries, labeled_pairs, make_query_design
 from estimation.core.queries.grade_models import uniform_grades
+from estimation.core.results import Evaluation
 from estimation.core.topic_collection import TopicCollection
 from estimation.formats.collections.files import write_collection
 

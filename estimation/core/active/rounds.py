@@ -18,13 +18,14 @@ from estimation.core.arrays import FloatArray, IntArray, check_whole, column_sum
 from estimation.core.baselines.selections import resolve_budget
 from estimation.core.draws import Served
 from estimation.core.estimators import effective_sample_size
-from estimation.core.evaluation import EstimatorResult, Evaluation, MeasureResult
+from estimation.core.interval_kinds import IntervalKind
 from estimation.core.intervals import student_intervals
 from estimation.core.labels import LabelRows
 from estimation.core.measures import Measure, check_measures
-from estimation.core.out_of_reach import OutOfReach
+from estimation.core.methods import interval_kinds
 from estimation.core.pool import Pool
-from estimation.core.ranks import rank_runs
+from estimation.core.results import Answer, Asked, EstimatorResult, RunEstimates
+from estimation.core.scope import Scope
 from estimation.core.unknown import all_known
 
 PLAN_FORMAT = "evalsite-active-plan-1"
@@ -209,58 +210,56 @@ class ActiveRound:
         )
         return replace(self, sample=shorter)
 
-    def evaluate(
-        self,
-        pool: Pool,
-        *,
-        labels: LabelRows,
-        measures: Sequence[Measure],
-        max_grade: int,
-        batches: int | None = None,
-        confidence: float = 0.95,
-        valued: Valued | None = None,
-    ) -> Evaluation:
-        """Estimate every measure for every run from the first batches.
+    @property
+    def method(self) -> str:
+        """The way of sampling."""
+        return "active"
+
+    @property
+    def intervals(self) -> tuple[IntervalKind, ...]:
+        """The kinds of intervals that there are."""
+        return interval_kinds(self.method)
+
+    def answer(self, scope: Scope, asked: Asked) -> Answer:
+        """Estimate the runs of a scope from the first batches; see `evaluation.evaluate`.
 
         The form ``sq`` (`active.estimates`, sequential) is unbiased and ranks the runs; ``co`` and
         ``pa`` are the published ones. Disagreement between assessors is in the errors as soon as
         some pairs have two judgments.
 
-        Parameters
-        ----------
-        labels : LabelRows
-            Judgments of all pairs of these batches; others are left out.
-        max_grade : int
-            The best grade of the scale.
-        valued : Valued, optional
-            The runs to estimate; by default those of the pool, see `active.estimates.estimate`.
-            The support of a run is the share of its weight on documents of the pool.
-
-        Other parameters are those of `evaluation.evaluate`.
+        Every document of the sampled pool is within reach. What was planned, and how likely every
+        document was, is a matter of its runs alone. The weights of judged documents are right for
+        the total of any numbers that do not depend on the sample, however it was steered
+        (`active.weights.sequential_weights`): for the ranks of other runs as for those of its own.
+        Under AP and Rprec, R is the number of relevant documents of the sampled pool.
         """
-        used = self.sample.batches if batches is None else batches
-        part = self.prefix(pool, used)
-        kept = np.isin(labels.pair, part.sample.pair)
-        rows = LabelRows(labels.pair[kept], labels.grade[kept])
-        frame = make_frame(pool)
-        valued = Valued.sampled(frame) if valued is None else valued
-        names = [str(measure) for measure in measures]
+        if scope.sampled is None:
+            raise ActiveError("active rounds can only be estimated from with their pool")
+        used = self.sample.batches if asked.batches is None else asked.batches
+        part = self.prefix(scope.sampled, used)
+        kept = np.isin(asked.labels.pair, part.sample.pair)
+        rows = LabelRows(asked.labels.pair[kept], asked.labels.grade[kept])
+        frame = make_frame(scope.sampled)
+        valued = Valued.sampled(frame)
+        if not scope.is_sampled:
+            valued = Valued(make_frame(scope.pool), scope.place)
+        names = [str(measure) for measure in asked.measures]
         found = {
             code: estimate(
                 frame, part.sample, labels=rows, measures=names, form=form, valued=valued
             )
             for code, form in FORMS.items()
         }
-        results = [
-            _result(valued, part, measure, max_grade, confidence, {c: found[c][i] for c in FORMS})
-            for i, measure in enumerate(measures)
-        ]
-        return Evaluation(
+        results = (
+            _result(valued, part, measure, asked, {code: found[code][at] for code in FORMS})
+            for at, measure in enumerate(asked.measures)
+        )
+        return Answer(
             batches=used,
             judged_pairs=len(part.sample.pair),
             judgments=len(rows.pair),
             draws=None,
-            confidence=confidence,
+            eligible=valued.could_be_drawn,
             results=tuple(results),
         )
 
@@ -269,33 +268,23 @@ def _result(
     valued: Valued,
     part: ActiveRound,
     measure: Measure,
-    max_grade: int,
-    confidence: float,
+    asked: Asked,
     found: dict[str, ActiveEstimate],
-) -> MeasureResult:
+) -> RunEstimates:
     pool = valued.frame.pool
-    largest = _largest_values(pool, measure, max_grade)
+    largest = _largest_values(pool, measure, asked.max_grade)
     pairs = np.sort(part.sample.pair)
     is_census = len(pairs) == len(valued.place)
     estimators = {
-        code: _with_intervals(each, largest, confidence, is_census=is_census)
+        code: _with_intervals(each, largest, asked.confidence, is_census=is_census)
         for code, each in found.items()
     }
     primary = next(iter(FORMS))
-    shown = estimators[primary]
-    return MeasureResult(
+    return RunEstimates(
         measure=measure,
         runs=pool.runs,
         estimators=estimators,
         primary=primary,
-        ranking=rank_runs(
-            shown.value,
-            covariance=shown.covariance,
-            df=shown.difference_df,
-            tags=pool.runs,
-            confidence=confidence,
-        ),
-        support=OutOfReach.of(pool, valued.could_be_drawn).support(measure),
         effective_sample_size=effective_sample_size(
             pool.weights(measure, valued.place[pairs]), probability=part.sample.inclusion(pairs)
         ),

@@ -27,6 +27,7 @@ from estimation.core.pool import Pool, RankedLists, build_pool
 from estimation.core.priors import Prior, make_prior
 from estimation.core.published import synthetic
 from estimation.core.published.numbers import CollectionName
+from estimation.core.rounds import PairRound
 
 CONFIDENCE = 0.95
 # Inferred from the printed Hoeffding widths, 367.79 and 7.71, which depend on nothing else that is
@@ -340,7 +341,7 @@ class _Judged:
             sample = draw(pool, design, seed=f"{seed}-{number}")
             labels = LabelRows(sample.pair, grades[sample.pair])
             evaluation = evaluate(
-                pool, design, sample, labels=labels, measures=[self.measure], max_grade=1
+                pool, PairRound(design, sample), labels=labels, measures=[self.measure], max_grade=1
             )
             estimate = evaluation.results[0].estimators["is"]
             freedom = np.full(1, len(sample.draws) - 1.0)

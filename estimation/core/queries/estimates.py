@@ -16,8 +16,7 @@ from estimation.core.intervals import (
     student_intervals,
     zero_limit,
 )
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, check_measures
+from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import (
     ESTIMATORS,
@@ -25,6 +24,7 @@ from estimation.core.queries.designs import (
     QueryError,
     QuerySample,
     judged_depth,
+    labeled_pairs,
 )
 from estimation.core.queries.estimators import (
     Disagreement,
@@ -33,112 +33,38 @@ from estimation.core.queries.estimators import (
     ratio_estimate,
     unbiased_estimate,
 )
+from estimation.core.queries.grade_models import document_gains
 from estimation.core.queries.moments import Estimator
-from estimation.core.queries.values import JudgedTopics, judged_topics, needed_pairs
+from estimation.core.queries.values import JudgedTopics, judged_topics
+from estimation.core.results import Answer, Asked, EstimatorResult, RunEstimates
+from estimation.core.scope import Scope
+from estimation.core.unknown import all_known
+
+CODES = {"ratio": "sn", "unbiased": "is"}
+"""Short names of the estimators: self-normalized, importance sampling."""
 
 
-@dataclass(frozen=True, eq=False)
-class QueryResult:
-    """Estimates of all judged runs under one measure.
+def estimates_of_topics(
+    scope: Scope, design: QueryDesign, sample: QuerySample, asked: Asked
+) -> Answer:
+    """Estimate the runs of a scope from the topics of the first batches.
 
-    Attributes
-    ----------
-    measure : Measure
-    runs : tuple of str
-        The k runs of the design.
-    estimator : {"ratio", "unbiased"}
-    value, se, df, low, high : ndarray of float64, shape (k,)
-        Values, standard errors, degrees of freedom and ends of the intervals. `low` is cut at 0.
-        For a run that has the value 0 on every drawn topic `se` says nothing, and `high` is
-        `zero_limit`.
-    covariance, difference_df : ndarray of float64, shape (k, k)
-        Covariance of the values; degrees of freedom of the differences between runs.
-    by_topic : ndarray of float64, shape (T, k)
-        What each topic of the pool contributes to the values.
-    noise_measured : bool
-        Whether any document has two judgments, so that disagreement between assessors is part of
-        the standard errors beyond what shows between draws.
-    """
+    Those are the runs of the design, and all that the sampled pool does not have. Within reach are
+    the documents that are judged where their topic is drawn; which these are was known before the
+    draw. The others count as useless: the value of a run that returns them is a lower bound for
+    sums of gains and for ERR.
 
-    measure: Measure
-    runs: tuple[str, ...]
-    estimator: Estimator
-    value: FloatArray
-    se: FloatArray
-    df: FloatArray
-    low: FloatArray
-    high: FloatArray
-    covariance: FloatArray
-    difference_df: FloatArray
-    by_topic: FloatArray
-    noise_measured: bool
-
-
-@dataclass(frozen=True, eq=False)
-class QueryEvaluation:
-    """What a number of batches says about the runs.
-
-    Attributes
-    ----------
-    batches : int
-    topics : int
-        Distinct topics that were judged.
-    draws : int or None
-        Draws they come from; None for a census.
-    judged_pairs : int
-        Pairs that were judged.
-    cost : float
-        What judging them cost, in the design's unit.
-    effective_sample_size : float
-        (sum w)^2 / sum w^2 over the draws (Kish).
-    confidence : float
-    results : tuple of QueryResult
-        One per measure.
-    """
-
-    batches: int
-    topics: int
-    draws: int | None
-    judged_pairs: int
-    cost: float
-    effective_sample_size: float
-    confidence: float
-    results: tuple[QueryResult, ...]
-
-
-def evaluate_queries(
-    pool: Pool,
-    design: QueryDesign,
-    sample: QuerySample,
-    *,
-    labels: LabelRows,
-    measures: Sequence[Measure],
-    max_grade: int,
-    batches: int | None = None,
-    estimator: Estimator | None = None,
-    confidence: float = 0.95,
-    judged: BoolArray | None = None,
-) -> QueryEvaluation:
-    """Estimate the values of the design's runs from its first batches.
+    `low` is cut at 0. For a run that has the value 0 on every drawn topic `se` says nothing, and
+    `high` is `zero_limit`.
 
     Parameters
     ----------
-    pool, design, sample : Pool, QueryDesign, QuerySample
-    labels : LabelRows
-        Judgments of all documents of the topics of these batches; others are left out.
-    measures : sequence of Measure
-        None may look deeper than the design's depth; for a ratio measure the design must have
-        every pair of the pool judged.
-    max_grade : int
-        The best grade of the scale.
-    batches : int, optional
-        By default all.
-    estimator : {"ratio", "unbiased"}, optional
-        By default the one that the design is made for.
-    confidence : float
-    judged : ndarray of bool, shape (N,), optional
-        Which pairs are judged where their topic is drawn; by default all that the design's runs
-        need. The others count as useless, so that values are lower bounds but for ratio measures.
+    scope : Scope
+        With the sampled pool.
+    design, sample : QueryDesign, QuerySample
+    asked : Asked
+        No measure may look deeper than the design's depth; for a ratio measure the design must
+        have every pair of the pool judged.
 
     Raises
     ------
@@ -148,41 +74,49 @@ def evaluate_queries(
     MeasureError
         If topics that are judged whole do not tell a measure.
     """
-    method = design.estimator if estimator is None else estimator
-    _check_evaluation(pool, design, sample, measures, method, judged)
-    used = design.batches if batches is None else batches
+    pool, sampled = scope.pool, scope.sampled
+    if sampled is None:
+        raise QueryError("topics can only be estimated from with the pool that they are of")
+    within = labeled_pairs(sampled, runs=design.runs, depth=design.depth)
+    for measure in asked.measures:
+        document_gains(measure, max_grade=asked.max_grade)
+    _check_evaluation(sampled, design, sample, asked.measures, within)
+    used = design.batches if asked.batches is None else asked.batches
     design.step(used)
     drawn = _Drawn.of(design, sample, used)
+    outside = set(sampled.runs) - set(design.runs) if scope.joins else set()
+    runs = tuple(tag for tag in pool.runs if tag not in outside)
+    judged, labels = scope.marked(within), scope.labels(asked.labels)
     results = []
-    for measure in measures:
-        judged_values = judged_topics(
+    for measure in asked.measures:
+        values = judged_topics(
             pool,
             labels=labels,
             measure=measure,
-            max_grade=max_grade,
+            max_grade=asked.max_grade,
             topics=drawn.topic,
-            runs=design.runs,
+            runs=runs,
             judged=judged,
+            shared=scope.marked(_needed(sampled, design, measure)),
         )
-        largest = measure.largest_value(max_grade=max_grade, depth=design.depth or pool.depth)
-        by_topic = np.zeros((len(pool.topics), len(design.runs)))
-        by_topic[drawn.topic] = drawn.shares(method)[:, None] * judged_values.value
+        largest = measure.largest_value(max_grade=asked.max_grade, depth=design.depth or pool.depth)
         results.append(
-            _result(
-                measure, design.runs, method, judged_values, by_topic, drawn, largest, confidence
-            )
+            _result(measure, runs, design.estimator, values, drawn, largest, asked.confidence)
         )
-    needed = needed_pairs(pool, runs=design.runs, depth=design.depth, judged=judged)
-    return QueryEvaluation(
+    counted = np.flatnonzero(within & np.isin(sampled.topic, drawn.topic))
+    return Answer(
         batches=used,
-        topics=len(drawn.topic),
+        judged_pairs=len(counted),
+        judgments=int(np.isin(asked.labels.pair, counted).sum()),
         draws=drawn.draws,
-        judged_pairs=int(np.count_nonzero(needed & np.isin(pool.topic, drawn.topic))),
-        cost=float(design.cost[drawn.topic].sum()),
-        effective_sample_size=drawn.effective_sample_size,
-        confidence=confidence,
+        eligible=judged,
         results=tuple(results),
     )
+
+
+def _needed(pool: Pool, design: QueryDesign, measure: Measure) -> BoolArray:
+    """The pairs that the design's own runs need for a measure."""
+    return labeled_pairs(pool, runs=design.runs, depth=judged_depth(pool, [measure]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,20 +129,21 @@ class _Drawn:
     draws: int | None
     share: float
     eligible: int
+    topics: int
     rarest: float  # the largest p/q of all topics, drawn or not
 
     @classmethod
     def of(cls, design: QueryDesign, sample: QuerySample, used: int) -> "_Drawn":
-        eligible = int(np.count_nonzero(design.eligible))
-        share = eligible / len(design.probability)
+        eligible, topics = int(np.count_nonzero(design.eligible)), len(design.probability)
+        share = eligible / topics
         if design.is_census and used == design.batches:
             topic, ones = sample.prefix(used), np.ones(eligible, dtype=np.int64)
-            return cls(topic, ones.astype(np.float64), ones, None, share, eligible, 0.0)
+            return cls(topic, ones.astype(np.float64), ones, None, share, eligible, topics, 0.0)
         topic, counts = np.unique(sample.drawn(used), return_counts=True)
         ratio = 1.0 / (eligible * design.probability[design.eligible].min())
         weight = 1.0 / (eligible * design.probability[topic])
         counts = counts.astype(np.int64)
-        return cls(topic, weight, counts, int(counts.sum()), share, eligible, ratio)
+        return cls(topic, weight, counts, int(counts.sum()), share, eligible, topics, ratio)
 
     @property
     def effective_sample_size(self) -> float:
@@ -247,31 +182,43 @@ def _result(
     runs: tuple[str, ...],
     method: Estimator,
     judged: JudgedTopics,
-    by_topic: FloatArray,
     drawn: _Drawn,
     largest: float,
     confidence: float,
-) -> QueryResult:
+) -> RunEstimates:
     estimate = drawn.estimate(judged, method)
     limit = drawn.limit(largest, confidence)
     difference_df = degrees_of_freedom(estimate.contributions, draws=drawn.draws)
-    df = np.diag(difference_df).copy()
     variance = np.diag(estimate.covariance)
-    student = student_intervals(estimate.value, variance=variance, df=df, confidence=confidence)
+    student = student_intervals(
+        estimate.value,
+        variance=variance,
+        df=np.diag(difference_df).copy(),
+        confidence=confidence,
+    )
     high = np.where(estimate.value > 0.0, student.high, limit)
-    return QueryResult(
-        measure=measure,
-        runs=runs,
-        estimator=method,
+    by_topic = np.zeros((drawn.topics, len(runs)))
+    by_topic[drawn.topic] = drawn.shares(method)[:, None] * judged.value
+    code = CODES[method]
+    result = EstimatorResult(
         value=estimate.value,
         se=student.se,
-        df=df,
+        df=student.df,
         low=np.maximum(student.low, 0.0),
         high=np.minimum(high, np.maximum(estimate.value, drawn.share * largest)),
         covariance=estimate.covariance,
         difference_df=difference_df,
+        unknown=all_known(len(runs)),
+        difference_unknown=all_known(len(runs), len(runs)),
+    )
+    return RunEstimates(
+        measure=measure,
+        runs=runs,
+        estimators={code: result},
+        primary=code,
+        effective_sample_size=np.full(len(runs), drawn.effective_sample_size),
+        label_noise_measured=judged.noise_measured,
         by_topic=by_topic,
-        noise_measured=judged.noise_measured,
     )
 
 
@@ -280,16 +227,14 @@ def _check_evaluation(
     design: QueryDesign,
     sample: QuerySample,
     measures: Sequence[Measure],
-    method: str,
-    judged: BoolArray | None,
+    within: BoolArray,
 ) -> None:
     if not design.pool_digest == sample.pool_digest == pool.digest:
         raise QueryError("the design or the sample belongs to another pool")
-    if method not in ESTIMATORS:
-        raise QueryError(f"the estimator is one of {', '.join(ESTIMATORS)}, not {method!r}")
-    check_measures(measures, name="measures")
-    known = needed_pairs(pool, runs=design.runs, depth=design.depth, judged=judged)
-    unknown = np.count_nonzero(~known if judged is None else judged & ~known)
+    if design.estimator not in ESTIMATORS:
+        listed = ", ".join(ESTIMATORS)
+        raise QueryError(f"the estimator is one of {listed}, not {design.estimator!r}")
+    unknown = np.count_nonzero(~within)
     for measure in measures:
         deepest = judged_depth(pool, [measure])
         if deepest is None and unknown:

@@ -19,12 +19,12 @@ A document with one judgment has no s2; its part is estimated from those with mo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, IntArray, column_sums, index_array
-from estimation.core.labels import LabelRows, pair_labels
+from estimation.core.labels import LabelRows, pair_labels, singles_per_repeated
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 from estimation.core.queries.designs import QueryError, judged_depth, labeled_pairs
@@ -87,6 +87,7 @@ def judged_topics(
     topics: IntArray | None = None,
     runs: Sequence[str] | None = None,
     judged: BoolArray | None = None,
+    shared: BoolArray | None = None,
 ) -> JudgedTopics:
     """Return the value of every run on topics whose documents are all judged.
 
@@ -110,6 +111,10 @@ def judged_topics(
     judged : ndarray of bool, shape (N,), optional
         Which pairs are judged where their topic is; the others count as useless. By default all
         that the measure depends on.
+    shared : ndarray of bool, shape (N,), optional
+        Pairs among which disagreement is shared out (`labels.PairLabels.noise`): the same ones
+        whichever runs are estimated, so that a run's numbers do not hang on others. By default
+        all that these runs need.
 
     Raises
     ------
@@ -124,7 +129,12 @@ def judged_topics(
     gains = document_gains(measure, max_grade=max_grade)
     rows = _checked_rows(pool, labels, max_grade)
     needed = needed_pairs(pool, runs=tags, depth=judged_depth(pool, [measure]), judged=judged)
-    needed &= np.isin(pool.topic, chosen)
+    inside = np.isin(pool.topic, chosen)
+    needed &= inside
+    sharing = np.bincount(rows.pair, minlength=len(pool))[
+        (needed if shared is None else shared) & inside
+    ]
+    singles = singles_per_repeated(sharing[sharing > 0])
     rows = _rows_of(rows, needed)
     number = np.bincount(rows.pair, minlength=len(pool))
     _check_complete(pool, needed & (number == 0))
@@ -135,9 +145,9 @@ def judged_topics(
     else:
         compute = _err_values if measure.family == "query" else _linear_values
         value, deviation, topic = compute(
-            pool, tags, measure, _Gains.of(pool, rows, measure, gains)
+            pool, tags, measure, _Gains.of(pool, rows, measure, gains, singles)
         )
-    repeated = bool(np.any(number >= 2))
+    repeated = bool(np.any(sharing >= 2))
     return JudgedTopics(value[chosen], deviation, place[topic], repeated)
 
 
@@ -177,9 +187,17 @@ class _Gains:
     deviation: FloatArray  # (m,)
 
     @classmethod
-    def of(cls, pool: Pool, rows: LabelRows, measure: Measure, gains: FloatArray) -> "_Gains":
+    def of(
+        cls,
+        pool: Pool,
+        rows: LabelRows,
+        measure: Measure,
+        gains: FloatArray,
+        singles: float,
+    ) -> "_Gains":
         judged, place = np.unique(rows.pair, return_inverse=True)
         found = pair_labels(LabelRows(place, rows.grade), pairs=len(judged), measure=measure)
+        found = replace(found, singles=singles)
         unit = gains[-1] / measure.utilities(np.array([len(gains) - 1]))[0]
         gain = np.zeros(len(pool) + 1)
         gain[judged] = found.mean * unit

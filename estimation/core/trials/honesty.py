@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimation.core.arrays import BoolArray, FloatArray, IntArray
-from estimation.core.evaluation import MeasureResult
+from estimation.core.results import MeasureResult
 from estimation.core.unknown import Reason
 
 Signs = NDArray[np.int8]

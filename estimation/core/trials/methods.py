@@ -23,7 +23,7 @@ from estimation.core.baselines.selections import Selection, contribution, sampli
 from estimation.core.designs import Design, make_design
 from estimation.core.designs import Method as Drawing
 from estimation.core.draws import draw, permanent_random_numbers
-from estimation.core.evaluation import Evaluation, evaluate
+from estimation.core.evaluation import evaluate
 from estimation.core.interval_kinds import IntervalKind
 from estimation.core.intervals import Bound, student_intervals
 from estimation.core.measures import KINDS, Measure
@@ -38,7 +38,8 @@ from estimation.core.queries.designs import (
     make_query_design,
 )
 from estimation.core.queries.grade_models import uniform_grades
-from estimation.core.rounds import TopicRound
+from estimation.core.results import Evaluation
+from estimation.core.rounds import PairRound, TopicRound
 from estimation.core.trials.honesty import Claims
 from estimation.core.trials.settings import Setting, TrialError
 
@@ -137,8 +138,7 @@ def _designed(name: Drawing, setting: Setting, *, predictions: FloatArray | None
         seen = partial(
             evaluate,
             pool,
-            design,
-            sample,
+            PairRound(design, sample),
             labels=setting.rows(seed, sample.pair),
             measures=[setting.measure],
             max_grade=setting.max_grade,
@@ -254,8 +254,9 @@ def _queried(setting: Setting) -> Player:
     def play(seed: str) -> Outcome:
         drawn = TopicRound(design, draw_queries(pool, design, seed=seed))
         seen = partial(
-            drawn.evaluate,
+            evaluate,
             pool,
+            drawn,
             labels=setting.rows(seed, drawn.served(pool).pair),
             measures=[measure],
             max_grade=setting.max_grade,
@@ -286,8 +287,9 @@ def _active(setting: Setting) -> Player:
         while (planned := plan_batch(frame, state, labels=labels, limits=limits)) is not state:
             state, labels = planned, setting.rows(seed, planned.pair)
         seen = partial(
-            ActiveRound(plan, state).evaluate,
+            evaluate,
             pool,
+            ActiveRound(plan, state),
             labels=labels,
             measures=[measure],
             max_grade=setting.max_grade,
