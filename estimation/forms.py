@@ -6,8 +6,8 @@ from typing import Any
 
 from django import forms
 
-from estimation.core.measures import KINDS
-from estimation.core.methods import SAMPLING_METHODS
+from estimation.core.measures.table import KINDS
+from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.models import Prediction, Round
 from estimation.services.rounds import Plan
 from judging.models import Campaign

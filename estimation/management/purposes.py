@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from estimation.core.active_collection import ActiveCollection
-from estimation.core.collection import Collection
-from estimation.core.goals import Goal, absolute
-from estimation.core.pair_collection import PairCollection
-from estimation.core.results import MeasureResult
-from estimation.core.topic_collection import TopicCollection
+from estimation.core.collections.active import ActiveCollection
+from estimation.core.collections.base import Collection
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.topics import TopicCollection
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.sampling.goals import Goal, absolute
 from estimation.unknown import Purpose, enough_relevant
 
 

@@ -6,7 +6,7 @@ such prefix is an exact sample of the design; which pairs they hold was settled 
 was known. The same rows give the same bits, in whatever order they come.
 
 Runs that were accepted after the draw are estimated from the same labels and take part in the
-ranking (see `estimation.core.scope`).
+ranking (see `estimation.core.data.scope`).
 """
 
 import hashlib
@@ -21,14 +21,14 @@ from django.db import transaction
 from django.db.models import Max
 
 from estimation.core.archives import write_archive
-from estimation.core.combining import RoundsTogether
-from estimation.core.evaluation import Judged, evaluate
-from estimation.core.interval_kinds import IntervalKind
-from estimation.core.labels import LabelRows
-from estimation.core.pool import Pool as Columns
-from estimation.core.results import Evaluation, MeasureResult
-from estimation.core.rounds import Round as Drawn
-from estimation.core.rounds import load_round
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool as Columns
+from estimation.core.rounds.combining import RoundsTogether
+from estimation.core.rounds.evaluation import Judged, evaluate
+from estimation.core.rounds.results import Evaluation, MeasureResult
+from estimation.core.rounds.rounds import Round as Drawn
+from estimation.core.rounds.rounds import load_round
+from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.models import Estimate, EstimateSet, Round
 from estimation.selectors import MATRICES_FORMAT, complete_batches, draws_of
 from estimation.services import (

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 
-from estimation.core.measures import KINDS, Measure, MeasureError, parse_measure
-from estimation.core.methods import SAMPLING_METHODS, estimating, with_option
+from estimation.core.measures.table import KINDS, Measure, MeasureError, parse_measure
+from estimation.core.sampling.methods import SAMPLING_METHODS, estimating, with_option
 from estimation.models import Prediction, Round, Run
 from estimation.services import choices, leftovers, scores
 from judging.errors import UserError

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimation.core.labels import LabelRows
-from estimation.core.pool import PoolError, RankedLists
-from estimation.core.ranked_collection import RankedCollection
-from estimation.core.results import Evaluation, MeasureResult
+from estimation.core.collections.ranked import RankedCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import PoolError, RankedLists
+from estimation.core.rounds.results import Evaluation, MeasureResult
 from tests.core.comparing import OF_ONE_RUN, close
 from tests.core.test_core_later_runs import LATE
 

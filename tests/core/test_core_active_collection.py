@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.active.lists import make_frame
-from estimation.core.active.rounds import ActiveRound, make_plan
-from estimation.core.active_collection import ActiveCollection, log_absent
-from estimation.core.collection import CollectionError
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.preferences import preference_pool
+from estimation.core.collections.active import ActiveCollection, log_absent
+from estimation.core.collections.base import CollectionError
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.rounds.active.lists import make_frame
+from estimation.core.rounds.active.rounds import ActiveRound, make_plan
+from estimation.core.rounds.evaluation import evaluate
 from tests.core import ranked_collections
 from tests.core.ranked_collections import (
     Change,

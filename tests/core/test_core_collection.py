@@ -7,22 +7,22 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
 from estimation.core.arrays import frozen
-from estimation.core.collection import CollectionError
-from estimation.core.combining import Part
-from estimation.core.designs import METHODS, Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelError, LabelRows
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.outlook import KnownOutlook
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.results import MeasureResult
-from estimation.core.rounds import PairRound
-from estimation.core.scope import find_pairs
+from estimation.core.collections.base import CollectionError
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelError, LabelRows
+from estimation.core.data.pool import Pool, PoolError, RankedLists, build_pool
+from estimation.core.data.scope import find_pairs
+from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.combining import Part
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import METHODS, Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@2")

@@ -7,17 +7,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.combining import CombiningError, Part, RoundsTogether
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.rounds import PairRound
-from estimation.core.simulation import true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.combining import CombiningError, Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@2")

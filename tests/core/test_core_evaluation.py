@@ -9,20 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.drawn import Drawn
-from estimation.core.draws import Sample, draw, extra_labels
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelError, LabelRows, pair_labels
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.outlook import outlook_of
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.results import Evaluation, MeasureResult
-from estimation.core.rounds import PairRound
-from estimation.core.simulation import Simulation, simulate, true_values
-from estimation.core.unknown import Reason
+from estimation.core.data.labels import LabelError, LabelRows, pair_labels
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.estimates.drawn import Drawn
+from estimation.core.inference.outlook import outlook_of
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Evaluation, MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw, extra_labels
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import Simulation, simulate, true_values
 
 DCG, PRECISION = parse_measure("DCG@10"), parse_measure("P@5")
 TOPICS = [f"topic {number}" for number in range(12)]

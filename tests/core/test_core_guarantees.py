@@ -12,23 +12,23 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.bounds import draw_ranges, hoeffding_half_widths, label_noise_ranges
-from estimation.core.combining import Part, RoundsTogether
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.methods import check_interval, interval_kinds
-from estimation.core.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.ranks import guaranteed_p_values
-from estimation.core.reach import Reach
-from estimation.core.results import MeasureResult
-from estimation.core.rounds import PairRound
-from estimation.core.simulation import true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.inference.bounds import draw_ranges, hoeffding_half_widths, label_noise_ranges
+from estimation.core.inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
+from estimation.core.inference.ranks import guaranteed_p_values
+from estimation.core.inference.reach import Reach
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.methods import check_interval, interval_kinds
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
 
 DCG = parse_measure("DCG@2")
 BEST = 3
@@ -336,7 +336,7 @@ def test_assessors_who_disagree_are_covered(monkeypatch) -> None:
 
     assert covered() >= 0.95
     monkeypatch.setattr(
-        "estimation.core.guarantees.label_noise_ranges",
+        "estimation.core.inference.guarantees.label_noise_ranges",
         lambda weights, **_: np.zeros(weights.shape[1]),
     )
     assert covered() < 0.8

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.label_advice import LabelComparison, compare_labels, supports
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.rounds import PairRound
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.planning.label_advice import LabelComparison, compare_labels, supports
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
 
 DCG = parse_measure("DCG@10")
 TOPICS = [f"topic {number:02d}" for number in range(20)]

@@ -7,27 +7,32 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from estimation.core.active.estimates import estimate
-from estimation.core.active.expected import Line, Moments, expected_covariance, expected_moments
-from estimation.core.active.lists import ActiveFrame, Valued, make_frame
-from estimation.core.active.rounds import ActiveRound, make_plan
-from estimation.core.active.sampling import ActiveState, start
-from estimation.core.active.steps import History, Steps
-from estimation.core.active.values import (
+from estimation.core.arrays import IntArray
+from estimation.core.data.labels import LabelRows, pair_labels
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.active.estimates import estimate
+from estimation.core.rounds.active.expected import (
+    Line,
+    Moments,
+    expected_covariance,
+    expected_moments,
+)
+from estimation.core.rounds.active.lists import ActiveFrame, Valued, make_frame
+from estimation.core.rounds.active.rounds import ActiveRound, make_plan
+from estimation.core.rounds.active.sampling import ActiveState, start
+from estimation.core.rounds.active.steps import History, Steps
+from estimation.core.rounds.active.values import (
     TopicResult,
     TopicSample,
     added_products,
     topic_line,
     topic_result,
 )
-from estimation.core.arrays import IntArray
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows, pair_labels
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.preferences import preference_pool
-from estimation.core.results import MeasureResult
-from estimation.core.simulation import true_topic_values
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.research.simulation import true_topic_values
 from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_active_variance import CHANCES, all_plans, plans_of, rows_of
 from tests.core.test_core_active_variance import RUNS as SAMPLED

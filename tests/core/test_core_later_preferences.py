@@ -8,22 +8,24 @@ from math import prod
 import numpy as np
 import pytest
 
-from estimation.core import evaluation, goals, scope
 from estimation.core.arrays import IntArray
-from estimation.core.combining import CombiningError, Part, RoundsTogether
-from estimation.core.designs import METHODS, Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import Judged, evaluate
-from estimation.core.labels import LabelError, LabelRows
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.out_of_reach import OutOfReach
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.preferences import part_names, preference_pool
-from estimation.core.priors import make_prior
-from estimation.core.results import Evaluation, MeasureResult
-from estimation.core.rounds import PairRound
-from estimation.core.simulation import true_values
-from estimation.core.slack import slack
+from estimation.core.data import scope
+from estimation.core.data.labels import LabelError, LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.preferences import part_names, preference_pool
+from estimation.core.inference.out_of_reach import OutOfReach
+from estimation.core.inference.slack import slack
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.rounds import evaluation
+from estimation.core.rounds.combining import CombiningError, Part, RoundsTogether
+from estimation.core.rounds.evaluation import Judged, evaluate
+from estimation.core.rounds.results import Evaluation, MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import METHODS, Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
 from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_combining import draws_of, moments, poisson_of
 from tests.core.test_core_later_runs import RUNS as DOCUMENT_RUNS
@@ -425,9 +427,7 @@ def test_no_verdict_about_a_later_run_hangs_on_pairs_out_of_reach(
     assert min(better, worse) > 0
 
 
-def test_the_twin_that_takes_the_sampled_part_for_all_is_caught(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_twin_that_takes_the_sampled_part_for_all_is_caught(monkeypatch) -> None:
     monkeypatch.setattr(evaluation, "slack", no_slack)
     for late in ("acn", "nca"):
         assert false_verdicts(NEW_DOCUMENT[0], late, SWAPS, PairRound)[0] > 0

@@ -6,26 +6,27 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from estimation.core import evaluation, goals
-from estimation.core.combining import Part, part_over
-from estimation.core.designs import METHODS, Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.guarantees import _Bernstein
-from estimation.core.intervals import Bound
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.methods import draws_again
-from estimation.core.out_of_reach import OutOfReach
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.preferences import preference_pool
-from estimation.core.priors import make_prior
-from estimation.core.ranks import rank_runs
-from estimation.core.results import MeasureResult
-from estimation.core.rounds import PairRound
-from estimation.core.scope import Scope
-from estimation.core.slack import slack
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.data.scope import Scope
+from estimation.core.inference.guarantees import _Bernstein
+from estimation.core.inference.intervals import Bound
+from estimation.core.inference.out_of_reach import OutOfReach
+from estimation.core.inference.ranks import rank_runs
+from estimation.core.inference.slack import slack
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds import evaluation
+from estimation.core.rounds.combining import Part, part_over
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import METHODS, Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.methods import draws_again
+from estimation.core.sampling.priors import make_prior
 from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_slack import no_slack
 

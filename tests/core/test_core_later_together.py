@@ -7,16 +7,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core.combining import CombiningError, Part, RoundsTogether
-from estimation.core.designs import Design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.results import MeasureResult
-from estimation.core.rounds import PairRound
-from estimation.core.simulation import true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.combining import CombiningError, Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.research.simulation import true_values
 from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_combining import (
     DCG,

@@ -6,26 +6,26 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.out_of_reach import OutOfReach
-from estimation.core.pool import Pool, build_pool
-from estimation.core.preferences import preference_pool
-from estimation.core.queries.designs import (
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.inference.out_of_reach import OutOfReach
+from estimation.core.inference.slack import slack
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import TopicRound, draw_round
+from estimation.core.rounds.topics.designs import (
     QueryDesign,
     QuerySample,
     draw_queries,
     labeled_pairs,
     make_query_design,
 )
-from estimation.core.queries.grade_models import uniform_grades
-from estimation.core.queries.values import topic_values
-from estimation.core.results import MeasureResult
-from estimation.core.rounds import TopicRound, draw_round
-from estimation.core.simulation import true_topic_values
-from estimation.core.slack import slack
+from estimation.core.rounds.topics.grade_models import uniform_grades
+from estimation.core.rounds.topics.values import topic_values
+from estimation.core.sampling import goals
+from estimation.research.simulation import true_topic_values
 from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_later_runs import LATE, RUNS, TOPICS, lists, pool_of
 from tests.core.test_core_query_ratios import every_sample

@@ -3,19 +3,20 @@
 import numpy as np
 import pytest
 
-from estimation.core import goals, looked_at, unseen
-from estimation.core.designs import Design, make_design
-from estimation.core.drawn import Drawn
-from estimation.core.draws import draw
-from estimation.core.entries import entries_down_to
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.outlook import KnownOutlook
-from estimation.core.pool import Pool
-from estimation.core.priors import make_prior
-from estimation.core.reach import Reach
-from estimation.core.rounds import PairRound
+from estimation.core.data.entries import entries_down_to
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool
+from estimation.core.estimates.drawn import Drawn
+from estimation.core.inference import looked_at, unseen
+from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.inference.reach import Reach
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
 from tests.core.test_core_uncertainty import P10, alike, campaigns, share_with_false_verdicts
 
 FEW = 300  # entries of the 4800 of the pool

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.drawn import Drawn
-from estimation.core.draws import draw
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.outlook import KnownOutlook, fit_outlook, outlook_of
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.scope import Scope
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.scope import Scope
+from estimation.core.estimates.drawn import Drawn
+from estimation.core.inference.outlook import KnownOutlook, fit_outlook, outlook_of
+from estimation.core.measures.table import parse_measure
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
 
 TOPICS, RUNS, DEPTH = 30, 6, 10
 GAIN = parse_measure("DCG@10")

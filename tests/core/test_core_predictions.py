@@ -6,18 +6,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.results import MeasureResult
-from estimation.core.rounds import PairRound
-from estimation.core.scope import find_pairs
-from estimation.core.simulation import true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.scope import find_pairs
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
 from tests.core.comparing import OF_ONE_RUN
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}

@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core import evaluation
-from estimation.core.collection import CollectionError
-from estimation.core.combining import Part, RoundsTogether
-from estimation.core.designs import METHODS
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import PREFERENCE_MAX_GRADE, MeasureError, parse_measure
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, PoolError, RankedLists
-from estimation.core.preferences import part_names, with_parts
-from estimation.core.results import Evaluation
+from estimation.core.collections.base import CollectionError
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, PoolError, RankedLists
+from estimation.core.data.preferences import part_names, with_parts
+from estimation.core.measures.table import PREFERENCE_MAX_GRADE, MeasureError, parse_measure
+from estimation.core.rounds import evaluation
+from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Evaluation
+from estimation.core.sampling.designs import METHODS
 from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_later_preferences import (
     EXACT,

@@ -6,18 +6,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.combining import Part, RoundsTogether
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw, permanent_random_numbers
-from estimation.core.evaluation import evaluate
-from estimation.core.goals import GoalError
-from estimation.core.labels import LabelRows
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.pool import Pool, PoolError, build_pool, rank_lines
-from estimation.core.preferences import preference_pool
-from estimation.core.priors import PriorError, make_prior
-from estimation.core.rounds import PairRound
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, PoolError, build_pool, rank_lines
+from estimation.core.data.preferences import preference_pool
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw, permanent_random_numbers
+from estimation.core.sampling.goals import GoalError
+from estimation.core.sampling.priors import PriorError, make_prior
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 

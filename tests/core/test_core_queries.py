@@ -11,13 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.evaluation import evaluate
-from estimation.core.goals import Goal
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.queries.designs import (
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import TopicRound
+from estimation.core.rounds.topics.designs import (
     QueryDesign,
     QueryError,
     QuerySample,
@@ -25,12 +24,13 @@ from estimation.core.queries.designs import (
     labeling_costs,
     make_query_design,
 )
-from estimation.core.queries.distributions import proportional
-from estimation.core.queries.grade_models import GradeModel, uniform_grades
-from estimation.core.queries.moments import expected_squares, goal_moments
-from estimation.core.queries.values import topic_values
-from estimation.core.rounds import TopicRound
-from estimation.core.simulation import true_values
+from estimation.core.rounds.topics.distributions import proportional
+from estimation.core.rounds.topics.grade_models import GradeModel, uniform_grades
+from estimation.core.rounds.topics.moments import expected_squares, goal_moments
+from estimation.core.rounds.topics.values import topic_values
+from estimation.core.sampling import goals
+from estimation.core.sampling.goals import Goal
+from estimation.research.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 Lists = Callable[[dict[str, str]], RankedLists]

@@ -10,28 +10,28 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.queries.designs import (
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import EstimatorResult
+from estimation.core.rounds.rounds import TopicRound
+from estimation.core.rounds.topics.designs import (
     QueryDesign,
     QuerySample,
     draw_queries,
     make_query_design,
 )
-from estimation.core.queries.estimators import (
+from estimation.core.rounds.topics.estimators import (
     Disagreement,
     QueryEstimate,
     ratio_estimate,
     unbiased_estimate,
 )
-from estimation.core.queries.grade_models import uniform_grades
-from estimation.core.queries.moments import err_slopes, err_values
-from estimation.core.queries.values import judged_topics
-from estimation.core.results import EstimatorResult
-from estimation.core.rounds import TopicRound
+from estimation.core.rounds.topics.grade_models import uniform_grades
+from estimation.core.rounds.topics.moments import err_slopes, err_values
+from estimation.core.rounds.topics.values import judged_topics
+from estimation.core.sampling import goals
 from tests.core.ratio_pools import EXACT, RATIOS, grades_of, three_runs
 
 LINEAR = [parse_measure(text) for text in ("P@2", "DCG(dcg='exp-log2')@2", "RBP(p=0.6)")]

@@ -11,13 +11,13 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.queries.designs import (
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.planning.topic_planning import expected_query_half_widths
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound, TopicRound
+from estimation.core.rounds.topics.designs import (
     QueryDesign,
     QueryError,
     QuerySample,
@@ -27,17 +27,17 @@ from estimation.core.queries.designs import (
     labeling_costs,
     make_query_design,
 )
-from estimation.core.queries.grade_models import GradeModel, uniform_grades
-from estimation.core.queries.moments import (
+from estimation.core.rounds.topics.grade_models import GradeModel, uniform_grades
+from estimation.core.rounds.topics.moments import (
     difference_moments,
     expected_squares,
     product_moments,
     value_moments,
 )
-from estimation.core.queries.planning import expected_query_half_widths
-from estimation.core.queries.values import topic_values
-from estimation.core.rounds import PairRound, TopicRound
-from estimation.core.simulation import true_topic_values
+from estimation.core.rounds.topics.values import topic_values
+from estimation.core.sampling import goals
+from estimation.core.sampling.draws import draw
+from estimation.research.simulation import true_topic_values
 from tests.core.ratio_pools import EXACT, RATIOS, design_for, grades_of, three_runs
 
 RUNS = ("alpha", "beta", "gamma")

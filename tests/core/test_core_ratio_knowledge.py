@@ -6,22 +6,22 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import pair_estimates
-from estimation.core.drawn import Drawn
-from estimation.core.draws import draw
-from estimation.core.estimators import horvitz_thompson_poisson
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows, PairLabels
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.outlook import KnownOutlook
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.ratio_knowledge import _AtOutlook
-from estimation.core.ratio_lines import Frame, Gains, Line
-from estimation.core.ratios import _stored
-from estimation.core.results import MeasureResult
-from estimation.core.rounds import PairRound
-from estimation.core.simulation import true_values
-from estimation.core.unknown import Reason
+from estimation.core.data.labels import LabelRows, PairLabels
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.estimates.drawn import Drawn
+from estimation.core.estimates.estimators import horvitz_thompson_poisson
+from estimation.core.estimates.ratio_lines import Frame, Gains, Line
+from estimation.core.estimates.ratios import _stored
+from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.inference.ratio_knowledge import _AtOutlook
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds import pair_estimates
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling.draws import draw
+from estimation.research.simulation import true_values
 from tests.core.ratio_pools import (
     AP,
     EXACT,

@@ -6,18 +6,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.planning import expected_half_widths, half_width_curve
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import Prior, make_prior
-from estimation.core.ratios import prior_slopes
-from estimation.core.rounds import PairRound
-from estimation.core.simulation import true_topic_values, true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.estimates.ratios import prior_slopes
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.planning.planning import expected_half_widths, half_width_curve
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import Prior, make_prior
+from estimation.research.simulation import true_topic_values, true_values
 from tests.core.ratio_pools import (
     AP,
     METHODS,
@@ -306,7 +306,7 @@ def test_true_values_of_predictions(scored: Pool) -> None:
 
 
 def test_true_values_of_swaps() -> None:
-    from estimation.core.preferences import preference_pool
+    from estimation.core.data.preferences import preference_pool
 
     ranked = build_pool(
         ["t"], {"r": RankedLists(("t",), np.array([0, 3]), np.array([b"b", b"a", b"c"]))}, depth=3

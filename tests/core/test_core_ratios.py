@@ -7,18 +7,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.ratio_lines import Draws, Frame, Gains, Line, Numerator, denominator
-from estimation.core.rounds import PairRound
-from estimation.core.simulation import true_topic_values, true_values
-from estimation.core.unknown import Reason
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.estimates.ratio_lines import Draws, Frame, Gains, Line, Numerator, denominator
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_topic_values, true_values
 from tests.core.ratio_pools import (
     AP,
     EXACT,

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.drawn import Drawn
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool
-from estimation.core.priors import make_prior
-from estimation.core.residuals import Residuals, fit_residuals
-from estimation.core.rounds import PairRound
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool
+from estimation.core.estimates.drawn import Drawn
+from estimation.core.inference.residuals import Residuals, fit_residuals
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
 from tests.core.simulated_pools import harmful_predictions, helpful_predictions, simulated_pool
 
 DCG = parse_measure("DCG@30")
@@ -138,6 +138,6 @@ def test_twin_by_squares_alone_is_caught(judged, design, monkeypatch) -> None:
         margin = 1.96 * np.sqrt(np.diag(estimate.covariance))
         return estimate.value - margin, estimate.value + margin
 
-    monkeypatch.setattr("estimation.core.evaluation.value_limits", by_squares)
+    monkeypatch.setattr("estimation.core.rounds.evaluation.value_limits", by_squares)
     above, _ = misses(judged, design, KINDS["heavy tails"](judged[1]))
     assert above > 0.05

@@ -12,21 +12,29 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core import estimators, goals, joint, out_of_reach, pool_ranks, products, reach
 from estimation.core.arrays import column_sums
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.entries import entries_down_to, last_rank
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.out_of_reach import OutOfReach
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.pool_ranks import best_rank, number_by_rank, total_weights, weights_by_rank
-from estimation.core.priors import make_prior
-from estimation.core.results import Evaluation
-from estimation.core.rounds import PairRound
-from estimation.core.terms import linear_terms
+from estimation.core.data import pool_ranks
+from estimation.core.data.entries import entries_down_to, last_rank
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool_ranks import (
+    best_rank,
+    number_by_rank,
+    total_weights,
+    weights_by_rank,
+)
+from estimation.core.estimates import estimators, joint, products
+from estimation.core.estimates.terms import linear_terms
+from estimation.core.inference import out_of_reach, reach
+from estimation.core.inference.out_of_reach import OutOfReach
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Evaluation
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
 
 MEASURES = [parse_measure(text) for text in ("DCG", "P@5", "RBP(p=0.8)")]
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.collection import CollectionError
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.queries.designs import QuerySample
-from estimation.core.rounds import TopicRound
-from estimation.core.scope import find_pairs
-from estimation.core.topic_collection import TopicCollection
+from estimation.core.collections.base import CollectionError
+from estimation.core.collections.topics import TopicCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.scope import find_pairs
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import TopicRound
+from estimation.core.rounds.topics.designs import QuerySample
 from tests.core import ranked_collections
 from tests.core.ranked_collections import (
     Change,

@@ -7,19 +7,19 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.results import MeasureResult
-from estimation.core.rounds import PairRound
-from estimation.core.simulation import true_values
-from estimation.core.trials import honesty, reports
-from estimation.core.trials.honesty import (
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
+from estimation.research.trials import honesty, reports
+from estimation.research.trials.honesty import (
     Checked,
     Claims,
     Honesty,
@@ -29,9 +29,9 @@ from estimation.core.trials.honesty import (
     check,
     ranks_hold,
 )
-from estimation.core.trials.methods import METHODS, Outcome, Player, prepare
-from estimation.core.trials.reports import Report, play_trials
-from estimation.core.trials.settings import Setting, TrialError
+from estimation.research.trials.methods import METHODS, Outcome, Player, prepare
+from estimation.research.trials.reports import Report, play_trials
+from estimation.research.trials.settings import Setting, TrialError
 
 # ------------------------------------------------------------------- every sample of three pairs
 

@@ -5,18 +5,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals, uncertainty
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.intervals import gamma_limits
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.results import MeasureResult
-from estimation.core.rounds import PairRound
-from estimation.core.unknown import Reason
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.inference import uncertainty
+from estimation.core.inference.intervals import gamma_limits
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
 
 P10 = parse_measure("P@10")
 TOPICS = 40

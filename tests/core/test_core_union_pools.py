@@ -7,14 +7,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core.combining import Part, RoundsTogether, part_over
-from estimation.core.designs import Design
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.pool import Pool, build_pool
-from estimation.core.scope import place_of_pairs
-from estimation.core.simulation import true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.scope import place_of_pairs
+from estimation.core.rounds.combining import Part, RoundsTogether, part_over
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import draw
+from estimation.research.simulation import true_values
 from tests.core.test_core_combining import (
     DCG,
     EXACT,

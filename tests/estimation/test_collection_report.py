@@ -11,9 +11,9 @@ from django.test import Client
 from django.urls import reverse
 
 from estimation import selectors
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import RankedLists
-from estimation.core.results import Evaluation
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.pool import RankedLists
+from estimation.core.rounds.results import Evaluation
 from estimation.formats.collections import tables
 from estimation.formats.collections.files import read_collection
 from estimation.models import Draw, EstimateSet, Report, Round

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from estimation import selectors
-from estimation.core.results import Evaluation
+from estimation.core.rounds.results import Evaluation
 from estimation.services import drawing, estimates, finite, previews, rounds
 from judging.errors import UserError
 from judging.models import Campaign, Job

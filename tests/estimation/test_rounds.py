@@ -10,13 +10,13 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from estimation import selectors
-from estimation.core.designs import Design
-from estimation.core.draws import Sample
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool as Columns
-from estimation.core.rounds import PairRound
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool as Columns
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import Sample
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch
 from estimation.services import drawing, estimates, files, reports, rounds
 from judging.errors import UserError

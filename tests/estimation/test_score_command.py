@@ -13,18 +13,18 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from estimation import selectors
-from estimation.core import goals
-from estimation.core.collection import Collection
-from estimation.core.combining import Part, RoundsTogether
-from estimation.core.designs import make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.rounds import PairRound
+from estimation.core.collections.base import Collection
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections.files import read_collection, write_collection
 from estimation.formats.runs import read_run
 from estimation.models import Estimate, Report, Round

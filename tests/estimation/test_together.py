@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 
 from estimation import selectors
-from estimation.core.combining import Part, RoundsTogether, part_over
-from estimation.core.evaluation import evaluate
-from estimation.core.measures import parse_measure
-from estimation.core.rounds import PairRound
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.combining import Part, RoundsTogether, part_over
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
 from estimation.findings import findings
 from estimation.models import Draw, EstimateSet, Round
 from estimation.services import estimates, rounds

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.combining import RoundsTogether
-from estimation.core.evaluation import evaluate
-from estimation.core.outlook import KnownOutlook
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.results import Evaluation
-from estimation.core.rounds import PairRound
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.rounds.combining import RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Evaluation
+from estimation.core.rounds.rounds import PairRound
 from estimation.formats.collections import tables
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.collections.outlooks import OUTLOOK

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from estimation.core.results import Evaluation, MeasureResult
-from estimation.core.unknown import Reason, all_known
+from estimation.core.inference.unknown import Reason, all_known
+from estimation.core.rounds.results import Evaluation, MeasureResult
 from estimation.services import estimates
 
 
