@@ -14,17 +14,12 @@ from estimation.core.data.scope import find_pairs
 from estimation.core.measures.table import Measure, MeasureError, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import TopicRound
-from estimation.core.rounds.topics.designs import QuerySample
-from tests.core import ranked_collections
 from tests.core.ranked_collections import (
-    Change,
     assert_questions_without_answer_are_refused,
     assert_same,
     assert_same_as_in_the_round,
     assert_same_ranking,
     assert_the_rows_of_judgments_have_no_order,
-    changed,
-    changing,
     evaluated,
 )
 from tests.core.test_core_later_runs import LATE, RUNS, pool_of
@@ -290,8 +285,6 @@ def test_measures_are_those_of_the_round_or_of_the_goal() -> None:
     assert without.measures == (parse_measure("AP"),)
     assert without.intervals == ("student",)
     assert without.pool_digest == replace(case.pool, score=None).digest
-    with pytest.raises(CollectionError, match="the pool must be without scores"):
-        replace(without, pool=case.pool)
 
 
 # ------------------------------------------------------------------------------- bad input
@@ -300,56 +293,6 @@ def test_measures_are_those_of_the_round_or_of_the_goal() -> None:
 @pytest.fixture(scope="module")
 def good() -> TopicCollection:
     return collected(case_of("draws"), seed="s")
-
-
-designed, sampled = changing("design"), changing("sample")
-BAD: dict[str, Change] = {
-    **ranked_collections.BAD,
-    "pool, design and sample do not belong": sampled(pool_digest=lambda c: "0" * 64),
-    "the design needs runs, and of the pool, not ['x']": designed(runs=lambda c: ("x",)),
-    "the design needs runs": designed(runs=lambda c: ()),
-    "no such rule or estimator: guess": designed(rule=lambda c: "guess"),
-    "probability must have a number": designed(probability=lambda c: c.design.probability[1:]),
-    "probability of topic 't6' must be 0": designed(
-        probability=lambda c: changed(c.design.probability, 6, 0.1)
-    ),
-    "probability of topic 't0' must be above 0, not -0.1": designed(
-        probability=lambda c: changed(c.design.probability, 0, -0.1)
-    ),
-    "cost of topic 't0' must be above 0, not nan": designed(
-        cost=lambda c: changed(c.design.cost, 0, np.nan)
-    ),
-    "must add up to 1, not 1.1": designed(probability=lambda c: c.design.probability * 1.1),
-    "positive and finite": designed(steps=lambda c: np.array([np.inf])),
-    "steps must be positive": designed(steps=lambda c: np.array([])),
-    "steps must never fall": designed(steps=lambda c: c.design.steps[::-1]),
-    "what all topics cost, or below": designed(steps=lambda c: c.design.steps * 9),
-    "the cost of the two most expensive topics": designed(
-        steps=lambda c: np.array([1.0, *c.design.steps[1:]])
-    ),
-    "topic must lie between 0 and 6": sampled(topic=lambda c: c.sample.topic + 9),
-    "batch must lie between 1 and 2": sampled(batch=lambda c: c.sample.batch + 2),
-    "draw_batch must have one number": sampled(draw_batch=lambda c: c.sample.draw_batch[1:]),
-    "must ascend, each once": sampled(
-        topic=lambda c: c.sample.topic[::-1], batch=lambda c: c.sample.batch[::-1]
-    ),
-    "could not be drawn": sampled(
-        topic=lambda c: np.append(c.sample.topic, 6), batch=lambda c: np.append(c.sample.batch, 1)
-    ),
-    "draws must ascend by (batch, topic)": sampled(draws=lambda c: c.sample.draws[::-1]),
-    "must be that of its first draw": sampled(batch=lambda c: c.sample.batch[::-1] * 0 + 2),
-    "cost more than its step allows": designed(
-        cost=lambda c: np.where(c.design.cost > 0.0, 40.0, 0.0),
-        steps=lambda c: np.array([80.0, 80.0]),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("message", BAD)
-def test_parts_that_do_not_fit_are_named(good: TopicCollection, message: str) -> None:
-    with pytest.raises(CollectionError) as refused:
-        replace(good, **BAD[message](good))
-    assert message in str(refused.value)
 
 
 def test_what_does_not_belong_together() -> None:
@@ -364,31 +307,6 @@ def test_what_does_not_belong_together() -> None:
     rows = case.asked["labels"]
     with pytest.raises(CollectionError, match="was sampled but is not judged"):
         collected(case, labels=LabelRows(rows.pair[:5], rows.grade[:5]))
-
-
-def test_a_first_batch_shows_a_variance(good: TopicCollection) -> None:
-    single = QuerySample(
-        good.sample.topic[:1], np.array([1], dtype=np.int32), good.sample.topic[:1],
-        np.array([1], dtype=np.int32), good.pool.digest,
-    )  # fmt: skip
-    kept = np.isin(good.topic[good.labels.pair], single.topic)
-    labels = LabelRows(good.labels.pair[kept], good.labels.grade[kept])
-    with pytest.raises(CollectionError, match="the first batch needs 2 draws or more, not 1"):
-        replace(good, sample=single, labels=labels)
-
-
-def test_a_census_has_no_draws_in_its_last_batch() -> None:
-    census = collected(case_of("census"))
-    assert census.design.is_census
-    last = np.flatnonzero(census.sample.batch == 2)[:1]
-    sample = replace(
-        census.sample,
-        draws=np.append(census.sample.draws, census.sample.topic[last]),
-        draw_batch=np.append(census.sample.draw_batch, np.int32(2)),
-    )
-    with pytest.raises(CollectionError, match="the last batch of a census has no draws"):
-        replace(census, sample=sample)
-    assert isinstance(sample, QuerySample)
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,14 @@ that was, follows from the lists of all runs together.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypedDict
+from typing import TypeAlias, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import BytesArray, Int32Array, IntArray
 from ..data.labels import LabelRows
-from ..data.pool import Pool, RankedLists
+from ..data.pool import Pool
 from ..measures.table import Measure
 from ..rounds.active.rounds import ActiveRound
 from ..rounds.rounds import TopicRound
@@ -72,22 +70,6 @@ class RankedCollection(Collection):
     def _sampled_pool(self) -> Pool:
         return self.pool
 
-    @abstractmethod
-    def _check_drawn(self) -> None:
-        """Raise CollectionError unless what was drawn fits the pool, which is that of the round."""
-
-    def _check_sample(self) -> None:
-        pool = self.pool
-        same = (pool.topics, pool.depth) == (self.topics, self.depth)
-        if not same or not _equal((pool.topic, pool.docno), (self.topic, self.docno)):
-            raise CollectionError("the pool must have the topics, the depth and the pairs")
-        if pool.score is not None:
-            raise CollectionError("the pool must be without scores")
-        check_round(pool, self.drawn)
-        if not self.made_for:
-            raise CollectionError("made_for must hold a measure")
-        self._check_drawn()
-
 
 def check_round(pool: Pool, drawn: Ranked) -> None:
     """Raise CollectionError unless a round is over this pool, which is one of documents."""
@@ -113,28 +95,3 @@ def pooled(pool: Pool, labels: LabelRows, *, sampled: IntArray) -> Pooled:
 def without_scores(pool: Pool) -> Pool:
     """Return the pool without the scores of its runs, which these rounds have no use for."""
     return pool if pool.score is None else replace(pool, score=None)
-
-
-def ranked_lists(pool: Pool, tag: str) -> RankedLists:
-    """Return what a run of a pool of documents returns, down to the pool's depth, without scores.
-
-    Raises
-    ------
-    PoolError
-        If the pool has no such run.
-    """
-    pairs, rank = _entries(pool, tag)
-    order = np.lexsort((rank, pool.topic[pairs]))
-    bounds = np.searchsorted(pool.topic[pairs], np.arange(len(pool.topics) + 1))
-    return RankedLists(pool.topics, bounds.astype(np.int64), pool.docno[pairs[order]])
-
-
-def _entries(pool: Pool, tag: str) -> tuple[IntArray, IntArray]:
-    """The pairs that a run returns, ascending, and their ranks."""
-    at = np.flatnonzero(pool.run == pool.run_index(tag))
-    pairs = np.searchsorted(pool.indptr, at, side="right") - 1
-    return pairs.astype(np.int64), pool.rank[at].astype(np.int64)
-
-
-def _equal(these: Sequence[NDArray[Any]], those: Sequence[NDArray[Any]]) -> bool:
-    return all(map(np.array_equal, these, those))

@@ -23,17 +23,12 @@ from typing import IO, Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray, frozen
-from estimation.core.collections.active import (
-    ROUNDING,
-    SUM_TOLERANCE,
-    ActiveCollection,
-    log_absent,
-)
+from estimation.core.collections.active import ActiveCollection
 from estimation.core.collections.ranked import pooled
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import MAX_GRADE
 from estimation.core.rounds.active.lists import make_frame
-from estimation.core.rounds.active.rounds import ActivePlan
+from estimation.core.rounds.active.rounds import ActivePlan, log_absent
 from estimation.core.rounds.active.sampling import ActiveState
 from estimation.core.sampling.designs import MAX_BATCHES
 from estimation.formats.collections import facts as common
@@ -76,6 +71,8 @@ MAX_JUDGED = 10_000
 """Documents of a topic that are judged; every two of them are looked at."""
 MAX_DRAWS = 10**14
 """Of a round; a new document may have a chance of as little as 1e-12."""
+SUM_TOLERANCE = 1e-6  # of the chances of a round
+ROUNDING = 1e-9
 MAX_CHANCES = 10**10
 """Chances to be drawn, which every round of a topic gives to all documents of its lists."""
 

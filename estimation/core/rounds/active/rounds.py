@@ -23,7 +23,7 @@ from ...sampling.interval_kinds import IntervalKind
 from ...sampling.methods import interval_kinds
 from ..results import Answer, Asked, EstimatorResult, RunEstimates
 from .estimates import ActiveEstimate, estimate
-from .lists import ActiveError, Valued, make_frame
+from .lists import ActiveError, ActiveFrame, Valued, make_frame
 from .sampling import ActiveState, plan_batch, start
 from .values import Form
 
@@ -130,6 +130,19 @@ def _limits(pool: Pool, budget: int) -> IntArray:
     return one + in_proportion(sizes - one, rest) if rest else one
 
 
+def log_absent(frame: ActiveFrame, state: ActiveState) -> FloatArray:
+    """Return log(1 - pi_i) of every pair, shape (N,), from the rounds of a state."""
+    total = np.zeros(len(frame.pool))
+    for topic, draws, chances in zip(
+        state.round_topic.tolist(), state.round_draws.tolist(), state.run_probability, strict=True
+    ):
+        lists = frame.lists(topic)
+        with np.errstate(divide="ignore"):
+            added = draws * np.log1p(-lists.document_probability(chances))
+        total[lists.start : lists.start + len(lists)] += added
+    return total
+
+
 @dataclass(frozen=True, eq=False)
 class ActiveRound:
     """A plan, and the batches planned from the judgments so far."""
@@ -190,13 +203,6 @@ class ActiveRound:
         state, frame = self.sample, make_frame(pool)
         rounds = int(np.searchsorted(state.round_batch, batches, side="right"))
         pairs = state.pair_round < rounds
-        log_absent = np.zeros(len(pool))
-        for row in range(rounds):
-            lists = frame.lists(int(state.round_topic[row]))
-            chance = lists.document_probability(state.run_probability[row])
-            with np.errstate(divide="ignore"):
-                added = state.round_draws[row] * np.log1p(-chance)
-            log_absent[lists.start : lists.start + len(added)] += added
         shorter = replace(
             state,
             pair=frozen(state.pair[pairs]),
@@ -205,9 +211,9 @@ class ActiveRound:
             round_batch=frozen(state.round_batch[:rounds]),
             round_draws=frozen(state.round_draws[:rounds]),
             run_probability=frozen(state.run_probability[:rounds]),
-            log_absent=frozen(log_absent),
         )
-        return replace(self, sample=shorter)
+        absent = frozen(log_absent(frame, shorter))
+        return replace(self, sample=replace(shorter, log_absent=absent))
 
     @property
     def method(self) -> str:
