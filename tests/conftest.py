@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support import browser, postgres, site
 from tests.support.browser import Watched
+from tests.support.kept import Kept, keeping
 from tests.support.postgres import Postgres
 from tests.support.redis import RedisServer
 from tests.support.site import Site
@@ -74,6 +75,13 @@ def data_dir() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"no test collections in {DATA} (set EVALSITE_TEST_DATA)")
     return DATA
+
+
+@pytest.fixture
+def kept(db: None) -> Iterator[Kept]:
+    """``kept(name, make)`` for fixtures: what many tests begin with is made once, then put back."""
+    with keeping() as states:
+        yield states
 
 
 @pytest.fixture
