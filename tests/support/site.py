@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -63,6 +64,20 @@ def _prepared() -> Path:
     return data
 
 
+def prepare(data: Path) -> None:
+    """Gives a folder what ``_prepared`` holds."""
+    shutil.copytree(_prepared(), data, dirs_exist_ok=True)
+
+
+@functools.cache
+def _migrated(postgres: Postgres) -> str:
+    """A database with all tables, to be copied."""
+    url = postgres.create_database()
+    data = Path(os.environ["EVALSITE_DATA"]) / "migrated"
+    manage(base_environment(data, DATABASE_URL=url), "migrate", "--verbosity", "0")
+    return urlsplit(url).path.removeprefix("/")
+
+
 class Process(Child):
     """A child of the tests, with what drills do to it."""
 
@@ -101,7 +116,7 @@ class Site:
     ) -> None:
         self.stack = stack
         self.data = data or Path(tempfile.mkdtemp(prefix=f"evs-{stack}-"))
-        shutil.copytree(_prepared(), self.data, dirs_exist_ok=True)
+        prepare(self.data)
         self.broker = redis
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -110,11 +125,9 @@ class Site:
         if stack == "postgres":
             assert postgres is not None
             assert redis is not None
-            self.database_url = postgres.create_database()
+            self.database_url = postgres.create_database(_migrated(postgres))
             values |= {"DATABASE_URL": self.database_url, "CELERY_BROKER_URL": redis.url}
         self.env = base_environment(self.data, **values | dict(env or {}))
-        if stack == "postgres":
-            self.manage("migrate", "--verbosity", "0")
         web = gunicorn_command if stack == "postgres" else web_command
         self.web = self._process("web", web(f"127.0.0.1:{self.port}"))
         self.workers = [
