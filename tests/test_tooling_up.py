@@ -173,6 +173,7 @@ def test_the_second_start_is_quick(up: Up, data: Path) -> None:
 
 @pytest.mark.slow
 def test_the_demo_is_loaded_once_and_its_sign_ins_work(data: Path) -> None:
+    site.prepare(data)
     first = Up(data, demo=True)
     try:
         first.wait_ready()
@@ -278,6 +279,7 @@ def test_an_unwritable_data_directory_is_refused(data: Path, made_before: bool) 
 
 
 def test_a_child_that_never_starts_is_given_up(data: Path) -> None:
+    site.prepare(data)
     env = base_environment(data) | {"CELERY_BROKER_URL": "no-such-transport://"}
     done = subprocess.run(
         command("--no-demo"), env=env, capture_output=True, text=True, check=False, timeout=100
