@@ -13,13 +13,18 @@ from estimation.selectors import RankingTable
 from judging.formats.problems import Problems
 from judging.models import Campaign, Job, Upload
 from tests.support import evaluation, factories
+from tests.support.kept import Kept
 from tests.support.pages import address, text
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def judged(campaign: Campaign) -> Round:
+def judged(campaign: Campaign, kept: Kept) -> Round:
+    return kept("judged to the end", lambda: _judged(campaign), campaign)
+
+
+def _judged(campaign: Campaign) -> Round:
     row = evaluation.drawn(campaign, extra_share=0.0)
     evaluation.judge(campaign, 1000)
     evaluation.worker_alive()

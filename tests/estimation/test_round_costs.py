@@ -29,13 +29,14 @@ from tests.support.choices import (
     rank_prior,
     table,
 )
+from tests.support.kept import Kept
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def campaign(db: None) -> Campaign:
-    return evaluation.with_material(material=WITH_LENGTHS)
+def campaign(kept: Kept) -> Campaign:
+    return kept("with lengths", lambda: evaluation.with_material(material=WITH_LENGTHS))
 
 
 def reading_times(pool: Pool) -> np.ndarray:

@@ -23,6 +23,7 @@ from judging.errors import UserError
 from judging.models import Batch, BatchPair, Campaign, Job, Judgment, Pair, User
 from judging.services import batches, campaigns, decisions, jobs, judgments
 from tests.support import factories
+from tests.support.kept import Kept
 
 pytestmark = pytest.mark.django_db
 GRADES = {f"d{n}": n % 4 for n in range(12)}
@@ -39,7 +40,11 @@ def run_lines(tag: str, order: list[int], topics: int = 3) -> bytes:
 
 
 @pytest.fixture
-def campaign() -> Campaign:
+def campaign(kept: Kept) -> Campaign:
+    return kept("runs of rounds", _with_runs)
+
+
+def _with_runs() -> Campaign:
     made = factories.campaign(topics=3)
     for tag, order in {
         "forward": list(range(12)),

@@ -14,6 +14,7 @@ from drf_spectacular.validation import validate_schema
 
 from judging.api import documentation
 from tests.support import rest
+from tests.support.kept import Kept
 
 DOCUMENT = documentation.document()
 CASES = 250
@@ -211,12 +212,12 @@ class Generator:
 @pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_sent_is_answered_as_documented(seed: int) -> None:
+def test_whatever_is_sent_is_answered_as_documented(seed: int, kept: Kept) -> None:
     """No server error, no undocumented status, no answer of another shape, in any role.
 
     The client checks every answer against the document.
     """
-    world = rest.World()
+    world = rest.World(kept)
     world.add("organizer", world.base, "admin", "assessor")
     ids = {**world.ids(), "token": 1, "pair": 1, "run": "run1", "baseline": "run2"}
     generator, statuses = Generator(seed, ids), Counter[int]()
