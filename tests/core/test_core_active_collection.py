@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.collections.active import ActiveCollection
 from estimation.core.collections.base import CollectionError
+from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
@@ -49,10 +49,10 @@ def linear() -> Case:
     return CASES["linear"]()
 
 
-def collected(case: Case, batches: int | None = None, **options) -> ActiveCollection:
+def collected(case: Case, batches: int | None = None, **options) -> RankedCollection:
     settings = {"max_grade": BEST, "version": "0.1", "labels": case.asked["labels"]} | options
     used = case.drawn.sample.batches if batches is None else batches
-    return ActiveCollection.of(
+    return RankedCollection.of(
         case.pool, case.drawn, batches=used, measures=case.asked["measures"], **settings
     )
 
@@ -107,7 +107,7 @@ def test_the_chances_are_worked_out_again_to_the_last_bit(case: Case) -> None:
 
 
 def expectation(
-    ranked, change: Callable[[ActiveCollection], ActiveCollection] = lambda collection: collection
+    ranked, change: Callable[[RankedCollection], RankedCollection] = lambda collection: collection
 ) -> tuple[np.ndarray, np.ndarray]:
     """What later runs get over all plans and judgments, and what they are worth within reach."""
     runs, late = (
@@ -116,7 +116,7 @@ def expectation(
     pool = build_pool(["t1"], runs, depth=5)
     value = np.zeros(len(late))
     for chance, state, labels in every_plan(make_frame(pool), length=2, number=1):
-        collection = ActiveCollection.of(
+        collection = RankedCollection.of(
             pool, round_of(pool, state, DCG), labels=labels, batches=2, max_grade=1, version="0.1"
         )
         found = change(collection).evaluate(late, measures=[DCG]).results[0]
@@ -132,12 +132,13 @@ def test_later_runs_are_unbiased_over_all_plans_and_judgments(ranked) -> None:
 
 
 def test_twin_that_forgets_how_runs_were_chosen_is_caught(ranked) -> None:
-    def alike(collection: ActiveCollection) -> ActiveCollection:
-        state = collection.state
+    def alike(collection: RankedCollection) -> RankedCollection:
+        plan, state = collection.drawn.design, collection.drawn.sample
         even = np.full_like(state.run_probability, 1.0 / len(collection.pool.runs))
         state = replace(state, run_probability=even)
         chances = log_absent(make_frame(collection.pool), state)
-        return replace(collection, state=replace(state, log_absent=chances))
+        drawn = ActiveRound(plan, replace(state, log_absent=chances))
+        return replace(collection, drawn=drawn)
 
     value, expected = expectation(ranked, alike)
     assert np.abs(value - expected).max() > 1e-3
@@ -148,12 +149,12 @@ def test_twin_that_forgets_how_runs_were_chosen_is_caught(ranked) -> None:
 
 def test_nothing_is_kept_of_batches_that_are_not_complete(linear: Case) -> None:
     part, whole = (collected(linear, batches, seed="s") for batches in (1, None))
-    assert (part.seed, part.state.seed) == (None, "")
-    assert (whole.seed, whole.state.seed) == ("s", "s")
-    assert whole.plan.budget == len(whole.state.pair)
-    assert part.state.batches == 1
+    assert (part.seed, part.drawn.sample.seed) == (None, "")
+    assert (whole.seed, whole.drawn.sample.seed) == ("s", "s")
+    assert whole.drawn.design.budget == len(whole.drawn.sample.pair)
+    assert part.drawn.sample.batches == 1
     assert set(part.labels.pair) == set(part.sampled) < set(whole.sampled)
-    assert len(part.state.round_topic) < len(whole.state.round_topic)
+    assert len(part.drawn.sample.round_topic) < len(whole.drawn.sample.round_topic)
 
 
 def test_a_seed_is_not_told_before_the_budget_is_spent(linear: Case) -> None:
@@ -170,7 +171,7 @@ def test_measures_are_those_of_the_round_or_precision(linear: Case) -> None:
     assert collected(linear).measures == tuple(linear.asked["measures"])
     plan = replace(linear.drawn.design, relevant_from=2)
     drawn = ActiveRound(plan, replace(linear.drawn.sample, relevant_from=2))
-    without = ActiveCollection.of(
+    without = RankedCollection.of(
         linear.pool, drawn, labels=linear.asked["labels"], batches=1, max_grade=BEST, version="0.1"
     )
     assert without.measures == (parse_measure("AP(rel=2)"),)
@@ -182,21 +183,21 @@ def test_measures_are_those_of_the_round_or_precision(linear: Case) -> None:
 
 
 @pytest.fixture(scope="module")
-def good(linear: Case) -> ActiveCollection:
+def good(linear: Case) -> RankedCollection:
     return collected(linear)
 
 
-def small_collection(pool: Pool) -> ActiveCollection:
+def small_collection(pool: Pool) -> RankedCollection:
     drawn = ActiveRound.begin(
         pool, make_plan(pool, measures=[DCG], budget=1, batch_size=1), seed="s"
     )
     labels = LabelRows(drawn.sample.pair, np.array([1]))
-    return ActiveCollection.of(pool, drawn, labels=labels, batches=1, max_grade=1, version="0.1")
+    return RankedCollection.of(pool, drawn, labels=labels, batches=1, max_grade=1, version="0.1")
 
 
 def test_what_does_not_belong_together(linear: Case, ranked) -> None:
     with pytest.raises(CollectionError, match="do not belong together"):
-        ActiveCollection.of(
+        RankedCollection.of(
             linear.joined, linear.drawn, labels=linear.asked["labels"], batches=1, max_grade=BEST,
             version="0.1",
         )  # fmt: skip
@@ -216,7 +217,7 @@ def test_preferences_are_refused(linear: Case) -> None:
     plan = replace(linear.drawn.design, pool_digest=pool.digest)
     drawn = ActiveRound(plan, replace(linear.drawn.sample, pool_digest=pool.digest))
     with pytest.raises(CollectionError, match="preferences between documents"):
-        ActiveCollection.of(
+        RankedCollection.of(
             pool, drawn, labels=linear.asked["labels"], batches=1, max_grade=BEST, version="0.1"
         )
 
@@ -225,11 +226,11 @@ def test_preferences_are_refused(linear: Case) -> None:
     "measure", [parse_measure(text) for text in ("nDCG@5", "AP@5", "ERR@5", "MAE", "#ofSwaps")],
     ids=str,
 )  # fmt: skip
-def test_measures_that_cannot_be_estimated(good: ActiveCollection, measure: Measure) -> None:
+def test_measures_that_cannot_be_estimated(good: RankedCollection, measure: Measure) -> None:
     for runs in ({"run0": RUNS["run0"]}, LATE):
         with pytest.raises(MeasureError, match="has no estimator for"):
             good.evaluate(runs, measures=[measure])
 
 
-def test_questions_that_have_no_answer(good: ActiveCollection) -> None:
+def test_questions_that_have_no_answer(good: RankedCollection) -> None:
     assert_questions_without_answer_are_refused(good)

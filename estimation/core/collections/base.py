@@ -25,6 +25,7 @@ Averaging over judged pairs alone, as if they had been drawn with equal chances,
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -119,10 +120,11 @@ class Collection(ABC):
     def sampled(self) -> IntArray:
         """The pairs that are judged, as positions among the N, ascending."""
 
-    @property
-    @abstractmethod
-    def drawn(self) -> Judged:
-        """What was drawn, in one round or in several."""
+    if TYPE_CHECKING:
+
+        @property
+        def drawn(self) -> Judged:
+            """What was drawn, in one round or in several: a field, or made of fields."""
 
     @property
     def intervals(self) -> tuple[IntervalKind, ...]:

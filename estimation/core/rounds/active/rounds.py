@@ -17,7 +17,7 @@ from ...data.scope import Scope
 from ...estimates.estimators import effective_sample_size
 from ...inference.intervals import student_intervals
 from ...inference.unknown import all_known
-from ...measures.table import Measure, check_measures
+from ...measures.table import Measure, check_measures, parse_measure
 from ...sampling.draws import Served
 from ...sampling.interval_kinds import IntervalKind
 from ...sampling.methods import interval_kinds
@@ -224,6 +224,16 @@ class ActiveRound:
     def intervals(self) -> tuple[IntervalKind, ...]:
         """The kinds of intervals that there are."""
         return interval_kinds(self.method)
+
+    def is_whole(self, batches: int) -> bool:
+        """Whether the budget was spent when so many batches were planned."""
+        planned = self.sample.round_batch[self.sample.pair_round] <= batches
+        return int(np.count_nonzero(planned)) >= self.design.budget
+
+    @property
+    def measure(self) -> Measure:
+        """The measure that it was planned for: AP of the relevant grades."""
+        return parse_measure(f"AP(rel={self.design.relevant_from})")
 
     def answer(self, scope: Scope, asked: Asked) -> Answer:
         """Estimate the runs of a scope from the first batches; see `evaluation.evaluate`.
