@@ -1,5 +1,6 @@
 """Documentation that does not lag: what there is is told, and what is told is there."""
 
+import json
 import re
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from django.urls import Resolver404, resolve
 from estimation.core.interval_kinds import INTERVAL_KINDS
 from estimation.core.measures import KINDS, parse_measure
 from estimation.models import Report, Round
+from estimation.options import REQUIRED
+from estimation.plans import OPTIONS
 from tests.support.site import REPO
 
 SETTING = re.compile(r'env\.\w+\(\s*"([A-Z_]+)"')
@@ -81,6 +84,22 @@ def test_every_report_is_told(name: str) -> None:
 def test_every_choice_of_a_design_is_told(option: str) -> None:
     rows = rf"^(?:\| {option} \||      {option} )"
     assert re.search(rows, text_of(METHODS / "sampling.md"), re.M)
+
+
+def test_every_option_of_a_round_is_in_the_table_for_programs() -> None:
+    rows = re.findall(
+        r"^\| \*(.+)\* \| `([a-z_]+)` \| (.+) \|$", text_of(REPO / "docs/guide.md"), re.M
+    )
+    assert {(label, name) for label, name, _ in rows} == {
+        (option.label.lower(), name) for name, option in OPTIONS.items()
+    }
+    for _, name, default in rows:
+        if default.startswith("`"):
+            assert default.strip("`") == json.dumps(OPTIONS[name].default).strip('"').removesuffix(
+                ".0"
+            )
+        else:
+            assert OPTIONS[name].default in (REQUIRED, None, "", [])
 
 
 # ------------------------------------------------------------------------- commands and addresses

@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from estimation.api.options import answers
 from estimation.models import Estimate, Report, Round
 from estimation.unknown import CHOICES, name_of
 from judging.api.fields import Number
@@ -47,38 +48,18 @@ class FailedWorkRow(Row):
 class RoundRow(Row):
     number = IntegerField()
     state = serializers.ChoiceField(Round.State.choices)
-    goal = serializers.ChoiceField(Round.Goal.choices)
-    run = CharField(source="run.tag", default=None, allow_null=True)
-    baseline = CharField(source="baseline.tag", default=None, allow_null=True)
-    measure = CharField()
-    reported = serializers.ListField(child=CharField())
-    prior = serializers.ChoiceField(Round.Prior.choices)
-    predictions = CharField(source="predictions.name", default=None, allow_null=True)
-    depth = IntegerField(allow_null=True, help_text="Null: the campaign's.")
-    method = serializers.ChoiceField(Round.Method.choices)
-    eps = Number()
-    rule = serializers.ChoiceField(
-        Round.Rule.choices, allow_blank=True, help_text="Empty: the method's own."
-    )
-    floor = Number()
-    costs = serializers.ChoiceField(Round.Costs.choices)
-    cost_table = CharField(source="cost_table.name", default=None, allow_null=True)
-    interval = serializers.ChoiceField(Round.Interval.choices)
-    estimator = serializers.ChoiceField(
-        Round.Estimator.choices, allow_blank=True, help_text="Empty: the method's own."
-    )
-    with_earlier = serializers.BooleanField()
-    labels = IntegerField()
-    extra_share = Number()
-    budget = IntegerField(help_text="In the unit of the costs; batch_size as well.")
-    batch_size = IntegerField()
-    seed = CharField()
     pool = CharField(
         source="pool.digest", default=None, allow_null=True, help_text="Null until it is drawn."
     )
     created = DateTimeField()
     drawn = DateTimeField(allow_null=True)
     jobs = JobsRow()
+
+    def get_fields(self) -> dict[str, Any]:
+        """What there is to say of a round, the choices after its state."""
+        said = super().get_fields()
+        first = {name: said.pop(name) for name in ("number", "state")}
+        return first | answers() | said
 
 
 class RoundDetailRow(RoundRow):

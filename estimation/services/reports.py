@@ -16,6 +16,7 @@ from django.template.loader import render_to_string
 from estimation import report_data, selectors
 from estimation.models import EstimateSet, Report, Round
 from estimation.numbers import EstimateLine, estimate_lines, unknown_differences
+from estimation.plans import NAMED
 from estimation.services import files, quoting
 from estimation.unknown import name_of, purpose_of
 from judging import selectors as judging
@@ -41,7 +42,7 @@ def request(*, row: Round, by: User) -> None:
 
 def make(job: jobs.Running) -> None:
     """The job: makes what is still missing of the latest estimate set's reports."""
-    named = ("campaign", "run", "baseline", "predictions", "cost_table", "pool")
+    named = ("campaign", "pool", *NAMED)
     row = quoting.as_drawn(Round.objects.select_related(*named).get(pk=job.target))
     shown = selectors.latest_estimates(row)
     if shown is None:

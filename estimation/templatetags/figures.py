@@ -12,6 +12,7 @@ from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
 from estimation.findings import named as named_names
 from estimation.models import Round
+from estimation.plans import facts_of
 from estimation.report_data import ReportData
 from estimation.selectors import Pairwise, RankingTable
 
@@ -48,6 +49,12 @@ def grades_figure(scale: list[dict[str, str]], counts: list[int]) -> dict[str, A
         for grade, (known, count) in enumerate(zip(scale, counts, strict=True))
     ]
     return {"chart": charts.grade_bars(named)}
+
+
+@register.filter
+def further_choices(row: Round) -> list[tuple[str, str]]:
+    """Options of a round that its facts have a line of."""
+    return facts_of(row)
 
 
 @register.simple_tag
