@@ -5,7 +5,8 @@ from typing import Any
 from rest_framework import serializers
 
 from estimation.api.options import answers
-from estimation.models import Estimate, Report, Round
+from estimation.models import Estimate, Round
+from estimation.services.report_files.table import PURPOSES, REPORTS
 from estimation.unknown import CHOICES, name_of
 from judging.api.fields import Number
 from judging.api.serializers import JobRow
@@ -231,13 +232,20 @@ class RankingRow(Row):
     )
 
 
+class Purpose(serializers.CharField):
+    """The sentence of a kind of report, by its name."""
+
+    def to_representation(self, value: Any) -> str:
+        return REPORTS[value].purpose
+
+
 class ReportRow(Row):
     id = IntegerField(source="pk")
     round = IntegerField(source="estimate_set.round.number")
     estimate_set = IntegerField(source="estimate_set.number")
     batches = IntegerField(source="estimate_set.batches")
-    name = serializers.ChoiceField(Report.Name.choices)
-    purpose = CharField(source="get_name_display", help_text="What the file is good for.")
+    name = serializers.ChoiceField(PURPOSES)
+    purpose = Purpose(source="name", help_text="What the file is good for.")
     size = IntegerField(help_text="Bytes.")
     digest = CharField(help_text="SHA-256.")
     created = DateTimeField()

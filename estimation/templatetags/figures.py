@@ -11,10 +11,12 @@ from estimation import charts, figures
 from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
 from estimation.findings import named as named_names
-from estimation.models import Round
+from estimation.models import Report, Round
 from estimation.plans import facts_of
 from estimation.report_data import ReportData
 from estimation.selectors import Pairwise, RankingTable
+from estimation.services.report_files.kinds import ReportKind
+from estimation.services.report_files.table import REPORTS
 
 register = template.Library()
 
@@ -55,6 +57,12 @@ def grades_figure(scale: list[dict[str, str]], counts: list[int]) -> dict[str, A
 def further_choices(row: Round) -> list[tuple[str, str]]:
     """Options of a round that its facts have a line of."""
     return facts_of(row)
+
+
+@register.filter
+def report_kind(row: Report) -> ReportKind:
+    """What is declared of a report file."""
+    return REPORTS[row.name]
 
 
 @register.simple_tag

@@ -1,8 +1,10 @@
 """Every option of a round is declared once, and stands wherever it belongs."""
 
 import re
+from dataclasses import replace
 
 import pytest
+from django.core.management import call_command
 from django.db.models import TextChoices
 
 from estimation.api.options import RoundBody, RoundChange
@@ -107,3 +109,14 @@ def test_a_value_is_held_against_what_is_declared(
     option: Option, value: object, fault: str
 ) -> None:
     assert option.fault(value, method="query") == fault
+
+
+@pytest.mark.django_db
+def test_a_further_method_is_offered_everywhere_and_is_no_migration(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = replace(SAMPLING_METHODS["iid"], name="other", label="Another way")
+    monkeypatch.setitem(SAMPLING_METHODS, "other", other)  # type: ignore[arg-type]
+    call_command("makemigrations", "--check", "--dry-run", verbosity=0)
+    assert Round(method="other").get_method_display() == "Another way"
+    assert ("other", "Another way") in Round._meta.get_field("method").choices

@@ -8,7 +8,7 @@ from django.test import Client
 
 from estimation.core.pool import PoolError
 from estimation.core.scores import MOST_SCORE
-from estimation.models import Report, Round
+from estimation.models import Round
 from estimation.services import estimates, pools, rounds
 from judging.errors import UserError
 from judging.models import Campaign, Job, Upload
@@ -122,7 +122,7 @@ def test_a_run_that_joins_later_with_them_is_left_out_with_a_sentence(campaign: 
         "far joined after the round was drawn and is not in this round: some of its scores are too "
         "far from any grade. Measures of predictions (MAE, MSE, Accuracy) take scores from -1e+20 "
     ) in report_of(row)
-    assert '"far"' in file_of(row, Report.Name.ESTIMATES_JSON)
+    assert '"far"' in file_of(row, "estimates.json")
     outcome = estimates.from_scratch(row)
     assert outcome is not None
     assert outcome.digest == shown.digest
