@@ -7,7 +7,8 @@ from django import template
 from django.contrib.staticfiles import finders
 from django.utils.safestring import SafeString, mark_safe
 
-from estimation import charts, figures
+from estimation import figures
+from estimation.charts import bars
 from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
 from estimation.findings import named as named_names
@@ -50,7 +51,7 @@ def grades_figure(scale: list[dict[str, str]], counts: list[int]) -> dict[str, A
         (f"{grade} {known['name']}", count)
         for grade, (known, count) in enumerate(zip(scale, counts, strict=True))
     ]
-    return {"chart": charts.grade_bars(named)}
+    return {"chart": bars.grade_bars(named)}
 
 
 @register.filter
