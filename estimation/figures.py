@@ -12,7 +12,7 @@ from estimation.charts import bars, curves, forests, histories, matrices
 from estimation.models import Round
 from estimation.numbers import UnknownDifferences, unknown_differences
 from estimation.scales import common_decimals, decimals, share_reached
-from estimation.selectors import Comparison, HistoryPoint, Pairwise, RankedRun, RankingTable
+from estimation.selectors import HistoryPoint, Pairwise, RankedRun, RankingTable, RunComparison
 
 FIRST_PANELS = 24
 """So many runs have a history panel at once; the rest on demand."""
@@ -84,7 +84,7 @@ class RankingFigure:
 def ranking_figure(table: RankingTable) -> RankingFigure:
     """The ranking with its forest plot; all values with the same number of decimals."""
     intervals = [
-        forests.Interval(
+        forests.ForestValue(
             row.tag, row.value, row.low, row.high, row.as_good_as_leader, faint=bool(row.unknown)
         )
         for row in table.rows
@@ -172,7 +172,7 @@ class PairwiseFigure:
 
     measure: str
     tags: list[str]
-    matrix: matrices.Matrix
+    matrix: matrices.VerdictMatrix
     lines: list[PairwiseLine]
     notes: list[UnknownDifferences]
 
@@ -214,7 +214,7 @@ def _pairwise_line(
 class HistoryFigure:
     """Panels of runs, of ``runs`` that have some; ``never`` was known after no batch."""
 
-    drawn: histories.History
+    drawn: histories.HistoryChart
     runs: int
     never: list[str]
 
@@ -228,7 +228,7 @@ def history_figure(
     chosen = rows if whole else rows[:FIRST_PANELS]
     moments = {
         row.tag: [
-            histories.Moment(p.batches, p.value, p.low, p.high) for p in points.get(row.tag, ())
+            histories.PanelPoint(p.batches, p.value, p.low, p.high) for p in points.get(row.tag, ())
         ]
         for row in chosen
     }
@@ -242,7 +242,7 @@ def history_figure(
 class ComparisonFigure:
     """Without a drawing and numbers where the difference is not known."""
 
-    comparison: Comparison
+    comparison: RunComparison
     forest: forests.Forest | None
     difference: str
     low: str
@@ -252,7 +252,7 @@ class ComparisonFigure:
     notes: list[str]
 
 
-def comparison_figure(found: Comparison) -> ComparisonFigure:
+def comparison_figure(found: RunComparison) -> ComparisonFigure:
     digits = decimals(((found.high or 0.0) - (found.low or 0.0)) / 2)
     return ComparisonFigure(
         comparison=found,
@@ -266,19 +266,19 @@ def comparison_figure(found: Comparison) -> ComparisonFigure:
     )
 
 
-def _difference_forest(found: Comparison) -> forests.Forest:
+def _difference_forest(found: RunComparison) -> forests.Forest:
     first, second = found.first.tag, found.second.tag
-    interval = forests.Interval(
+    interval = forests.ForestValue(
         f"{first} less {second}", found.difference, found.low, found.high, bool(found.verdict)
     )
     return forests.forest(
-        [interval, forests.Interval("no difference", 0.0, 0.0, 0.0)],
+        [interval, forests.ForestValue("no difference", 0.0, 0.0, 0.0)],
         title=f"Difference by {found.measure}",
         description=f"{first} less {second}, with the 95 % interval of this difference alone.",
     )
 
 
-def _notes_of_reach(found: Comparison) -> list[str]:
+def _notes_of_reach(found: RunComparison) -> list[str]:
     return [_note(row, found.measure) for row in (found.first, found.second) if row.open_part]
 
 
@@ -295,7 +295,7 @@ def _signed(value: float | None, digits: int) -> str:
     return ("+" if value and value > 0 else "") + number(value, digits)
 
 
-def _verdict(found: Comparison) -> str:
+def _verdict(found: RunComparison) -> str:
     first, second = found.first.tag, found.second.tag
     if found.unknown:
         return f"Whether {first} or {second} is better is not known."
@@ -382,7 +382,7 @@ class PreviewFigures:
     measures: list[MeasurePreview]
     curve: curves.Curve | None
     curve_rows: list[tuple[int, str]]
-    topics: bars.Bars
+    topics: bars.BarChart
     share: float
 
 

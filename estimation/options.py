@@ -23,7 +23,7 @@ PLAIN: Mapping[Any, Kind] = {
 }  # fmt: skip
 
 
-class Named(NamedTuple):
+class NamedRows(NamedTuple):
     """Rows of a campaign that can be chosen by what stands in their column ``key``."""
 
     key: str
@@ -68,7 +68,7 @@ class Option:
     choices: type[TextChoices] | None = None
     of_method: Callable[[SamplingMethod], Sequence[str]] | None = None
     empty: str = ""
-    named: Named | None = None
+    named: NamedRows | None = None
     least: int | None = None
     most: int | None = None
     longest: int | None = None

@@ -8,13 +8,15 @@ the choice.
 from dataclasses import dataclass, fields
 
 from estimation.models import Prediction, Round
-from estimation.options import Named, Option, declared, option
+from estimation.options import NamedRows, Option, declared, option
 
 MAX_MEASURES = 10
 LONGEST_MEASURE = 60
-RUNS = Named("tag", lambda campaign: campaign.runs.all())
-GRADES = Named("name", lambda campaign: campaign.predictions.exclude(form=Prediction.Form.COSTS))
-TABLES = Named("name", lambda campaign: campaign.predictions.filter(form=Prediction.Form.COSTS))
+RUNS = NamedRows("tag", lambda campaign: campaign.runs.all())
+GRADES = NamedRows(
+    "name", lambda campaign: campaign.predictions.exclude(form=Prediction.Form.COSTS)
+)
+TABLES = NamedRows("name", lambda campaign: campaign.predictions.filter(form=Prediction.Form.COSTS))
 OWN = "The method's own"
 SHARE = "Expected a share from 0 to 1."
 EPS = (

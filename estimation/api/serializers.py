@@ -178,7 +178,7 @@ class RankedRow(UnknownRow):
     moved = IntegerField(allow_null=True, help_text="Ranks gained since the estimates before.")
 
 
-class Matrix(serializers.ListField):
+class Square(serializers.ListField):
     """A square of numbers, a row for each run; null where one is undefined."""
 
     child = serializers.ListField(child=Number(allow_null=True))
@@ -209,14 +209,14 @@ class PairwiseRow(Row):
     """Comparisons of every two runs, in the order of ``runs``."""
 
     runs = serializers.ListField(child=CharField())
-    verdicts = Matrix(help_text="1: the row's run is surely better; -1: surely worse; 0: open.")
+    verdicts = Square(help_text="1: the row's run is surely better; -1: surely worse; 0: open.")
     unknown = Names(help_text="Why a difference is not known; its verdict is 0 then.")
-    adjusted_p = Matrix()
-    margin = Matrix(
+    adjusted_p = Square()
+    margin = Square(
         source="shown_margin",
         help_text="Half width of the 95 % interval of the difference; null where it is not known.",
     )
-    covariance = Matrix()
+    covariance = Square()
 
 
 class RankingRow(Row):
@@ -232,7 +232,7 @@ class RankingRow(Row):
     )
 
 
-class Purpose(serializers.CharField):
+class ReportPurpose(serializers.CharField):
     """The sentence of a kind of report, by its name."""
 
     def to_representation(self, value: Any) -> str:
@@ -245,7 +245,7 @@ class ReportRow(Row):
     estimate_set = IntegerField(source="estimate_set.number")
     batches = IntegerField(source="estimate_set.batches")
     name = serializers.ChoiceField(PURPOSES)
-    purpose = Purpose(source="name", help_text="What the file is good for.")
+    purpose = ReportPurpose(source="name", help_text="What the file is good for.")
     size = IntegerField(help_text="Bytes.")
     digest = CharField(help_text="SHA-256.")
     created = DateTimeField()

@@ -25,7 +25,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Bars:
+class BarChart:
     title: str
     description: str
     height: float
@@ -33,7 +33,7 @@ class Bars:
     y_ticks: tuple[Tick, ...]
 
 
-def topic_bars(values: Sequence[tuple[str, float]]) -> Bars:
+def topic_bars(values: Sequence[tuple[str, float]]) -> BarChart:
     """Expected pairs of each topic, as upright bars in the order of the topics."""
     upright = from_zero(value for _, value in values)
     height = PLOT_HEIGHT / 2
@@ -50,7 +50,7 @@ def topic_bars(values: Sequence[tuple[str, float]]) -> Bars:
         for index, (topic, value) in enumerate(values)
     )
     description = f"Expected number of pairs to judge for each of {len(values)} topics."
-    return Bars("Pairs per topic", description, height, bars, levels(upright, height, 2))
+    return BarChart("Pairs per topic", description, height, bars, levels(upright, height, 2))
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Shares:
+class ShareChart:
     title: str
     description: str
     rows: tuple[Share, ...]
 
 
-def grade_bars(counts: Sequence[tuple[str, int]]) -> Shares:
+def grade_bars(counts: Sequence[tuple[str, int]]) -> ShareChart:
     """How often each grade was given: lying bars, the longest over the whole width."""
     total = sum(count for _, count in counts)
     most = max((count for _, count in counts), default=0) or 1
@@ -76,4 +76,4 @@ def grade_bars(counts: Sequence[tuple[str, int]]) -> Shares:
         Share(name, count, 100 * count / (total or 1), round(100 * count / most, 2))
         for name, count in counts
     )
-    return Shares("Grades given", f"How often each grade was given, of {total:,} labels.", rows)
+    return ShareChart("Grades given", f"How often each grade was given, of {total:,} labels.", rows)

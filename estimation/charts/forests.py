@@ -15,7 +15,7 @@ FEW = 10
 
 
 @dataclass(frozen=True)
-class Interval:
+class ForestValue:
     """A value with its limits; None or infinite where there is none. ``faint``: not known."""
 
     label: str
@@ -53,7 +53,7 @@ class Forest:
     zero: float | None
 
 
-def forest(rows: Sequence[Interval], *, title: str, description: str) -> Forest:
+def forest(rows: Sequence[ForestValue], *, title: str, description: str) -> Forest:
     """Intervals under each other on one scale; ``zero`` is where 0 lies, if it is in sight.
 
     A few intervals much wider than the others run off the edge instead of squeezing them, and so do
@@ -65,7 +65,7 @@ def forest(rows: Sequence[Interval], *, title: str, description: str) -> Forest:
     return Forest(title, description, scale.ticks(), placed, zero)
 
 
-def _forest_scale(rows: Sequence[Interval]) -> Scale:
+def _forest_scale(rows: Sequence[ForestValue]) -> Scale:
     whole = around(end for row in rows for end in (row.value, row.low, row.high))
     lows = sorted(low for row in rows if (low := finite(row.low)) is not None)
     highs = sorted(high for row in rows if (high := finite(row.high)) is not None)
@@ -76,7 +76,7 @@ def _forest_scale(rows: Sequence[Interval]) -> Scale:
     return most if whole.high - whole.low > 1.5 * (most.high - most.low) else whole
 
 
-def _forest_row(row: Interval, scale: Scale) -> ForestRow:
+def _forest_row(row: ForestValue, scale: Scale) -> ForestRow:
     low, value, high = finite(row.low), finite(row.value), finite(row.high)
     return ForestRow(
         label=row.label,
@@ -92,7 +92,9 @@ def _forest_row(row: Interval, scale: Scale) -> ForestRow:
 
 def widths_forest(widths: Sequence[tuple[str, float | None]], *, measure: str) -> Forest:
     """Expected intervals around values that nobody knows yet: all centered at zero."""
-    rows = [Interval(tag, None, None if width is None else -width, width) for tag, width in widths]
+    rows = [
+        ForestValue(tag, None, None if width is None else -width, width) for tag, width in widths
+    ]
     description = (
         f"Expected half width of the 95 % interval of {measure} for each of {len(rows)} runs, "
         "drawn around the value that is not known yet."

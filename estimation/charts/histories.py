@@ -38,7 +38,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class History:
+class HistoryChart:
     title: str
     description: str
     height: float
@@ -53,7 +53,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class Moment:
+class PanelPoint:
     """A run's value after a number of batches; None if it was not known."""
 
     batches: int
@@ -63,8 +63,8 @@ class Moment:
 
 
 def history(
-    runs: Mapping[str, Sequence[Moment]], *, measure: str, marked: Iterable[str] = ()
-) -> History:
+    runs: Mapping[str, Sequence[PanelPoint]], *, measure: str, marked: Iterable[str] = ()
+) -> HistoryChart:
     """Values by batch as small multiples on one scale, in the order of ``runs``.
 
     The scale covers the intervals of the later half of the batches; those of the first are so wide
@@ -82,7 +82,7 @@ def history(
         for tag, line in runs.items()
         if line
     )
-    return History(
+    return HistoryChart(
         title=f"{measure} by batch",
         description=f"Estimates of {len(panels)} runs after each batch, with 95 % intervals.",
         height=PANEL_HEIGHT,
@@ -92,7 +92,7 @@ def history(
     )
 
 
-def _later(moments: Sequence[Moment], batches: Sequence[int]) -> Scale:
+def _later(moments: Sequence[PanelPoint], batches: Sequence[int]) -> Scale:
     """A scale over all values, and over the intervals of the later half of the batches."""
     half = batches[len(batches) // 2] if batches else 0
     later = [moment for moment in moments if moment.batches >= half]
@@ -101,13 +101,13 @@ def _later(moments: Sequence[Moment], batches: Sequence[int]) -> Scale:
 
 
 def _panel(
-    tag: str, line: Sequence[Moment], across: Scale, upright: Scale, digits: int, marked: bool
+    tag: str, line: Sequence[PanelPoint], across: Scale, upright: Scale, digits: int, marked: bool
 ) -> Panel:
     def place(batches: int, value: float, beyond: float) -> tuple[float, float]:
         shown = value if math.isfinite(value) else beyond
         return across.at(batches), round(100 - upright.at(shown), 3)
 
-    def band(part: list[Moment]) -> str:
+    def band(part: list[PanelPoint]) -> str:
         upper = [place(moment.batches, moment.high, upright.high) for moment in part]
         lower = [place(moment.batches, moment.low, upright.low) for moment in part]
         return polyline([*_widened(upper), *reversed(_widened(lower))])

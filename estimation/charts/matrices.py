@@ -62,7 +62,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class VerdictMatrix:
     """Rows against columns, both in rank order. Positions in pixels of a drawing of fixed size.
 
     ``left`` and ``top`` are the room for labels beside and above the square of side ``size``.
@@ -95,7 +95,7 @@ def verdict_matrix(
     *,
     measure: str,
     ranked: int | None = None,
-) -> Matrix:
+) -> VerdictMatrix:
     """Verdicts of every two runs, the diagonal left out; only the first ``ranked`` have a rank."""
     count = len(tags)
     each, known = count <= EACH_CELL_UP_TO, count if ranked is None else ranked
@@ -106,7 +106,7 @@ def verdict_matrix(
         Tick((row + 0.5) * side, f"{tag}  {_place(row + 1, known)}") for row, tag in enumerate(tags)
     )
     longest = max((len(name.label) for name in names), default=0) if named else 3
-    return Matrix(
+    return VerdictMatrix(
         title=f"Verdicts by {measure}",
         description=_counted(verdicts),
         size=count * side,

@@ -52,7 +52,7 @@ def documentation(request: HttpRequest) -> HttpResponse:
 
 
 @dataclass(frozen=True)
-class Field:
+class DocumentedField:
     name: str
     type: str
     required: bool
@@ -63,7 +63,7 @@ class Field:
 class Answer:
     status: str
     description: str
-    fields: list[Field]
+    fields: list[DocumentedField]
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ class Operation:
     path: str
     summary: str
     description: str
-    parameters: list[Field]
+    parameters: list[DocumentedField]
     body_type: str
-    body: list[Field]
+    body: list[DocumentedField]
     answers: list[Answer]
     errors: list[Answer]
     example: str
@@ -128,15 +128,17 @@ def _merged(answers: Iterable[Answer]) -> list[Answer]:
     return merged
 
 
-def _parameter(schema: dict[str, Any], found: dict[str, Any]) -> Field:
+def _parameter(schema: dict[str, Any], found: dict[str, Any]) -> DocumentedField:
     kind = _type(schema, found["schema"])
     where = f"{kind}, in the {found['in']}"
-    return Field(found["name"], where, found.get("required", False), found.get("description", ""))
+    return DocumentedField(
+        found["name"], where, found.get("required", False), found.get("description", "")
+    )
 
 
 def _fields(
     schema: dict[str, Any], found: dict[str, Any], prefix: str = "", depth: int = 0
-) -> Iterator[Field]:
+) -> Iterator[DocumentedField]:
     """The fields of an object, those of inner objects after them with their path."""
     inner, mark = _inner(schema, found)
     if depth > MAX_DEPTH:
@@ -145,7 +147,9 @@ def _fields(
     properties = inner.get("properties", {})
     for name, each in sorted(properties.items(), key=lambda named: named[0] not in required):
         path = f"{prefix}{mark}.{name}".lstrip(".")
-        yield Field(path, _type(schema, each), name in required, each.get("description", ""))
+        yield DocumentedField(
+            path, _type(schema, each), name in required, each.get("description", "")
+        )
         yield from _fields(schema, each, path, depth + 1)
 
 

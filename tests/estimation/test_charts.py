@@ -84,13 +84,14 @@ def test_a_scale_of_one_value_has_room_around_it() -> None:
 # --------------------------------------------------------------------------------- forest plot
 
 
-def forest(*rows: forests.Interval) -> forests.Forest:
+def forest(*rows: forests.ForestValue) -> forests.Forest:
     return forests.forest(rows, title="t", description="d")
 
 
 def test_forest_places_values_between_their_limits_in_order() -> None:
     drawn = forest(
-        forests.Interval("a", 0.5, 0.4, 0.6, marked=True), forests.Interval("b", 0.3, 0.1, 0.5)
+        forests.ForestValue("a", 0.5, 0.4, 0.6, marked=True),
+        forests.ForestValue("b", 0.3, 0.1, 0.5),
     )
     a, b = drawn.rows
     assert a.x is not None
@@ -102,13 +103,15 @@ def test_forest_places_values_between_their_limits_in_order() -> None:
 
 
 def test_forest_shows_zero_only_when_it_is_in_sight() -> None:
-    assert forest(forests.Interval("a", 5.0, 4.0, 6.0)).zero is None
-    assert forest(forests.Interval("a", 0.0, -1.0, 1.0)).zero == 50.0
+    assert forest(forests.ForestValue("a", 5.0, 4.0, 6.0)).zero is None
+    assert forest(forests.ForestValue("a", 0.0, -1.0, 1.0)).zero == 50.0
 
 
 @pytest.mark.parametrize("endless", [None, math.inf, math.nan])
 def test_a_limit_that_does_not_exist_runs_to_the_edge(endless: float | None) -> None:
-    drawn = forest(forests.Interval("a", 1.0, 0.5, endless), forests.Interval("b", 1.0, 0.0, 2.0))
+    drawn = forest(
+        forests.ForestValue("a", 1.0, 0.5, endless), forests.ForestValue("b", 1.0, 0.0, 2.0)
+    )
     row = drawn.rows[0]
     assert row.open_right
     assert not row.open_left
@@ -117,11 +120,11 @@ def test_a_limit_that_does_not_exist_runs_to_the_edge(endless: float | None) -> 
 
 
 def test_forests_of_one_run_of_equal_values_and_of_nothing() -> None:
-    assert forest(forests.Interval("a", 0.2, 0.2, 0.2)).rows[0].x == 50.0
-    equal = forest(*(forests.Interval(name, 1.0, 1.0, 1.0) for name in "abc"))
+    assert forest(forests.ForestValue("a", 0.2, 0.2, 0.2)).rows[0].x == 50.0
+    equal = forest(*(forests.ForestValue(name, 1.0, 1.0, 1.0) for name in "abc"))
     assert {row.x for row in equal.rows} == {50.0}
     assert forest().rows == ()
-    assert forest(forests.Interval("a", None, None, None)).rows[0].width == 100.0
+    assert forest(forests.ForestValue("a", None, None, None)).rows[0].width == 100.0
 
 
 def test_expected_widths_are_drawn_around_zero_and_in_proportion() -> None:
@@ -133,15 +136,17 @@ def test_expected_widths_are_drawn_around_zero_and_in_proportion() -> None:
 
 
 def test_forest_of_129_runs() -> None:
-    rows = [forests.Interval(f"run{n}", n / 129, n / 129 - 0.1, n / 129 + 0.1) for n in range(129)]
+    rows = [
+        forests.ForestValue(f"run{n}", n / 129, n / 129 - 0.1, n / 129 + 0.1) for n in range(129)
+    ]
     places = [row.x or 0.0 for row in forest(*rows).rows]
     assert len(places) == 129
     assert places == sorted(places)
 
 
 def test_a_few_huge_intervals_run_off_the_edge_instead_of_squeezing_the_others() -> None:
-    usual = [forests.Interval(f"run{n}", 1.0, 0.5, 1.5) for n in range(19)]
-    huge = forests.Interval("huge", 2.0, 0.0, 99.0)
+    usual = [forests.ForestValue(f"run{n}", 1.0, 0.5, 1.5) for n in range(19)]
+    huge = forests.ForestValue("huge", 2.0, 0.0, 99.0)
     drawn = forest(huge, *usual)
     assert drawn.rows[0].open_right
     assert drawn.rows[1].width > 50
@@ -151,15 +156,15 @@ def test_a_few_huge_intervals_run_off_the_edge_instead_of_squeezing_the_others()
 
 
 def test_a_value_that_is_not_known_has_no_point_and_does_not_widen_the_scale() -> None:
-    known = [forests.Interval("a", 0.5, 0.4, 0.6), forests.Interval("b", 0.3, 0.1, 0.5)]
-    drawn = forest(*known, forests.Interval("c", None, 0.0, 99.0, faint=True))
+    known = [forests.ForestValue("a", 0.5, 0.4, 0.6), forests.ForestValue("b", 0.3, 0.1, 0.5)]
+    drawn = forest(*known, forests.ForestValue("c", None, 0.0, 99.0, faint=True))
     assert drawn.ticks == forest(*known).ticks
     row = drawn.rows[2]
     assert (row.x, row.open_left, row.open_right) == (None, True, True)
     svg = render_to_string("charts/forest_row.svg", {"chart": drawn, "row": row})
     assert "circle" not in svg
     assert "faint" in svg
-    alone = forest(forests.Interval("c", None, 0.0, 99.0, faint=True)).rows[0]
+    alone = forest(forests.ForestValue("c", None, 0.0, 99.0, faint=True)).rows[0]
     assert not alone.open_right
 
 
@@ -207,8 +212,10 @@ def test_grades_are_drawn_in_proportion_to_the_most_frequent() -> None:
 # ------------------------------------------------------------------------------------- history
 
 
-def moments(*values: float, spread: float = 0.1) -> list[histories.Moment]:
-    return [histories.Moment(n, v, v - spread, v + spread) for n, v in enumerate(values, start=1)]
+def moments(*values: float, spread: float = 0.1) -> list[histories.PanelPoint]:
+    return [
+        histories.PanelPoint(n, v, v - spread, v + spread) for n, v in enumerate(values, start=1)
+    ]
 
 
 def test_history_panels_share_one_scale() -> None:
@@ -224,7 +231,7 @@ def test_history_panels_share_one_scale() -> None:
 
 
 def test_the_first_wide_intervals_do_not_flatten_the_history() -> None:
-    line = [histories.Moment(1, 1.0, -99.0, 101.0), *moments(1, 1.0, 1.0, 1.0)[1:]]
+    line = [histories.PanelPoint(1, 1.0, -99.0, 101.0), *moments(1, 1.0, 1.0, 1.0)[1:]]
     drawn = histories.history({"a": line}, measure="m")
     band = [tuple(map(float, point.split(","))) for point in drawn.panels[0].bands[0].split()]
     later = [y for x, y in band if x > 50]
@@ -233,7 +240,7 @@ def test_the_first_wide_intervals_do_not_flatten_the_history() -> None:
 
 
 def test_history_of_one_batch_of_infinite_widths_and_of_nothing() -> None:
-    endless = histories.Moment(1, 0.5, -math.inf, math.inf)
+    endless = histories.PanelPoint(1, 0.5, -math.inf, math.inf)
     panel = histories.history({"a": [endless]}, measure="m").panels[0]
     assert "inf" not in panel.bands[0]
     assert "nan" not in panel.bands[0]
@@ -244,7 +251,7 @@ def test_history_of_one_batch_of_infinite_widths_and_of_nothing() -> None:
 
 def test_nothing_is_drawn_where_a_value_was_not_known() -> None:
     line = moments(1, 2, 3, 4, 5)
-    line[2] = histories.Moment(3, None, -50.0, 50.0)
+    line[2] = histories.PanelPoint(3, None, -50.0, 50.0)
     gap, ended = histories.history({"a": line, "b": line[:3]}, measure="m").panels
     assert (len(gap.lines), len(gap.bands)) == (2, 2)
     assert not any(point.startswith("50,") for part in gap.lines for point in part.split())
@@ -256,7 +263,7 @@ def test_nothing_is_drawn_where_a_value_was_not_known() -> None:
 
 
 def test_a_run_that_was_never_known_has_an_empty_panel() -> None:
-    line = [histories.Moment(n, None, 0.0, 9.0) for n in (1, 2)]
+    line = [histories.PanelPoint(n, None, 0.0, 9.0) for n in (1, 2)]
     (panel,) = histories.history({"a": line}, measure="m").panels
     assert (panel.lines, panel.bands, panel.dots) == ((), (), ())
 
@@ -269,7 +276,7 @@ def verdicts(count: int, reach: int) -> list[list[int]]:
     return [[(j - i >= reach) - (i - j >= reach) for j in range(count)] for i in range(count)]
 
 
-def area(drawn: matrices.Matrix, verdict: str) -> int:
+def area(drawn: matrices.VerdictMatrix, verdict: str) -> int:
     return sum(cell.span for cell in drawn.cells if cell.verdict == verdict)
 
 
@@ -346,7 +353,7 @@ def test_where_all_is_known_nothing_speaks_of_what_is_not() -> None:
 
 def examples() -> dict[str, dict[str, object]]:
     """Something to draw for every template, with names that must be escaped."""
-    forest = forests.forest([forests.Interval("<a>", 1, 0, 2)], title="<b>", description="&")
+    forest = forests.forest([forests.ForestValue("<a>", 1, 0, 2)], title="<b>", description="&")
     history = histories.history({"<a>": moments(1, 2)}, measure="m")
     return {
         "bars": {"chart": bars.topic_bars([("<t>", 1.0)])},
@@ -379,7 +386,7 @@ def test_charts_are_well_formed_titled_and_free_of_styles_the_policy_forbids(nam
 
 
 def test_a_single_moment_has_a_band_that_can_be_seen_and_no_line() -> None:
-    drawn = histories.history({"a": [histories.Moment(1, 0.5, 0.4, 0.6)]}, measure="P@10")
+    drawn = histories.history({"a": [histories.PanelPoint(1, 0.5, 0.4, 0.6)]}, measure="P@10")
     (panel,) = drawn.panels
     corners = [tuple(map(float, point.split(","))) for point in panel.bands[0].split()]
     assert len({x for x, _ in corners}) == 2

@@ -160,7 +160,7 @@ def test_a_pool_of_an_earlier_version_fails_with_the_sentence(
 
 
 def test_the_core_refuses_to_pool_them(campaign: Campaign) -> None:
-    _, pool = pools.ensure(campaign, kind=pools.Kind.SCORED)
+    _, pool = pools.ensure(campaign, kind=pools.PoolKind.SCORED)
     scores = np.array(pool.score)
     scores[7] = WILD
     with pytest.raises(PoolError, match="the score 1e"):
