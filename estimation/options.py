@@ -97,7 +97,8 @@ class Option:
 
     def fault(self, value: Any, *, method: str) -> str:
         """What is wrong with a value, whatever the other options say, the method apart."""
-        if self.choices is not None and value not in ("", *self.values(method))[not self.empty :]:
+        none = [""] if self.empty else []
+        if self.choices is not None and value not in [*none, *self.values(method)]:
             return self._expected_choice(method)
         if self.expected and value is not None and not self._in_bounds(value):
             return self.expected

@@ -25,23 +25,14 @@ SENT: Mapping[Kind, Made] = {
     "text": lambda option, given: Text(max_length=option.longest, **given),
 }
 ANSWERED: Mapping[Kind, Made] = {
-    "choice": SENT["choice"],
+    **SENT,
     "named": lambda option, given: serializers.CharField(
         source=f"{option.name}.{option.key}", default=None, allow_null=True
     ),
-    "flag": lambda option, given: serializers.BooleanField(**given),
     "whole": lambda option, given: serializers.IntegerField(**given),
-    "number": SENT["number"],
     "measures": lambda option, given: serializers.ListField(child=serializers.CharField(), **given),
     "text": lambda option, given: serializers.CharField(**given),
 }
-
-
-def answers() -> Fields:
-    return {
-        name: ANSWERED[option.kind](option, _given(option, option.answered))
-        for name, option in OPTIONS.items()
-    }
 
 
 def _given(option: Option, told: str, **more: Any) -> dict[str, Any]:
@@ -52,18 +43,24 @@ def _given(option: Option, told: str, **more: Any) -> dict[str, Any]:
     return more | help_text | empty | null
 
 
-class RoundChange(Body):
-    def get_fields(self) -> Fields:
-        return {name: self.sent(option, required=False) for name, option in OPTIONS.items()}
+def answers() -> Fields:
+    return {
+        name: ANSWERED[option.kind](option, _given(option, option.answered))
+        for name, option in OPTIONS.items()
+    }
 
-    @staticmethod
-    def sent(option: Option, *, required: bool) -> Any:
+
+class RoundBody(Body):
+    whole = True
+    """Whether options without a default are required."""
+
+    def get_fields(self) -> Fields:
+        return {name: self.sent(option) for name, option in OPTIONS.items()}
+
+    def sent(self, option: Option) -> Any:
+        required = self.whole and option.default is REQUIRED
         return SENT[option.kind](option, _given(option, option.asked, required=required))
 
 
-class RoundBody(RoundChange):
-    def get_fields(self) -> Fields:
-        return {
-            name: self.sent(option, required=option.default is REQUIRED)
-            for name, option in OPTIONS.items()
-        }
+class RoundChange(RoundBody):
+    whole = False

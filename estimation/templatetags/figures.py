@@ -20,6 +20,7 @@ from estimation.services.report_files.kinds import ReportKind
 from estimation.services.report_files.table import REPORTS
 
 register = template.Library()
+register.filter("further_choices", facts_of)
 
 
 @register.inclusion_tag("estimation/_ranking_table.html")
@@ -52,12 +53,6 @@ def grades_figure(scale: list[dict[str, str]], counts: list[int]) -> dict[str, A
         for grade, (known, count) in enumerate(zip(scale, counts, strict=True))
     ]
     return {"chart": bars.grade_bars(named)}
-
-
-@register.filter
-def further_choices(row: Round) -> list[tuple[str, str]]:
-    """Options of a round that its facts have a line of."""
-    return facts_of(row)
 
 
 @register.filter

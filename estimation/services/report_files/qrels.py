@@ -3,8 +3,8 @@
 import math
 
 from estimation.models import EstimateSet, Round
+from estimation.services.report_files.judgments import label_lines
 from estimation.services.report_files.kinds import ReportKind
-from estimation.services.report_files.labels import label_lines
 from judging.formats.qrels import qrels_lines
 
 
