@@ -19,19 +19,19 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau
 
-from estimation.core.active.estimates import estimate
-from estimation.core.active.lists import ActiveFrame, Valued, make_frame
-from estimation.core.active.sampling import ActiveState, plan_batch, start
-from estimation.core.active.values import Form
 from estimation.core.arrays import BoolArray, FloatArray, IntArray
-from estimation.core.baselines.estimates import estimate as estimate_selection
-from estimation.core.baselines.estimates import values_from_grades
-from estimation.core.baselines.select import select
-from estimation.core.baselines.selections import share_budgets
-from estimation.core.carrying import find_pairs
-from estimation.core.intervals import student_intervals
-from estimation.core.labels import LabelRows
-from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool, rank_lines
+from estimation.core.data.scope import find_pairs
+from estimation.core.inference.intervals import student_intervals
+from estimation.core.rounds.active.estimates import estimate
+from estimation.core.rounds.active.lists import ActiveFrame, Valued, make_frame
+from estimation.core.rounds.active.sampling import ActiveState, plan_batch, start
+from estimation.core.rounds.active.values import Form
+from estimation.research.baselines.estimates import estimate as estimate_selection
+from estimation.research.baselines.estimates import values_from_grades
+from estimation.research.baselines.select import select
+from estimation.research.baselines.selections import share_budgets
 
 MEASURES = ("AP", "P@30", "Rprec")
 COVERED = ("P@10", "P@30", "DCG@100", "AP", "Rprec")

@@ -6,7 +6,7 @@
 
 Every figure is a median of processor seconds of one thread. The pool is in memory, as it is in a
 worker after its first recompute, and so is what follows from pool and design alone
-(`estimation.core.kept`); "first" is the first recompute, which works that out. Nothing that depends
+(`core.data.kept`); "first" is the first recompute, which works that out. Nothing that depends
 on a judgment is kept from one repetition to the next.
 """
 
@@ -24,15 +24,16 @@ from pathlib import Path
 
 import numpy as np
 
-from estimation.core import goals
 from estimation.core.arrays import IntArray
-from estimation.core.designs import Design, Method, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines
-from estimation.core.priors import make_prior
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool, rank_lines
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, Method, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
 
 DEPTHS, BUDGET, BATCH, MAX_GRADE = (100, 1000), 100_000, 1000, 2
 LIGHT = [parse_measure(text) for text in ("DCG@100", "P@10", "RBP(p=0.8)")]
@@ -234,7 +235,12 @@ def recomputes(
     for judged, labeling in labelings.items():
         labels = labeling(sample, grades)
         work = partial(
-            evaluate, pool, design, sample, labels=labels, measures=measures, max_grade=MAX_GRADE
+            evaluate,
+            pool,
+            PairRound(design, sample),
+            labels=labels,
+            measures=measures,
+            max_grade=MAX_GRADE,
         )
         pool.kept.clear()
         first = median_seconds(work, 1)

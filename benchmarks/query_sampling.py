@@ -21,16 +21,16 @@ from pathlib import Path
 import numpy as np
 from scipy import optimize
 
-from estimation.core import goals
-from estimation.core.goals import Goal
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.pool import Pool, build_pool, rank_lines
-from estimation.core.queries.designs import QueryDesign, Rule, draw_queries, make_query_design
-from estimation.core.queries.estimators import ratio_estimate, unbiased_estimate
-from estimation.core.queries.grade_models import GradeModel, predicted_grades, uniform_grades
-from estimation.core.queries.moments import Estimator
-from estimation.core.queries.values import topic_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool, rank_lines
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.topics.designs import QueryDesign, Rule, draw_queries, make_query_design
+from estimation.core.rounds.topics.estimators import ratio_estimate, unbiased_estimate
+from estimation.core.rounds.topics.grade_models import GradeModel, predicted_grades, uniform_grades
+from estimation.core.rounds.topics.moments import Estimator
+from estimation.core.rounds.topics.values import topic_values
+from estimation.core.sampling import goals
+from estimation.core.sampling.goals import Goal
 
 FOLDS, PENALTY = 5, 100.0
 SINGLE, PAIR = "lambdarank", ("lambdarank", "rf_200")

@@ -13,9 +13,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from estimation.core.measures import parse_measure
-from estimation.core.scores import EXPECTED
-from estimation.core.unknown import Reason
+from estimation.core.data.scores import EXPECTED
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import parse_measure
 from estimation.models import Round
 from estimation.scales import decimals, share_reached
 from estimation.selectors import Pairwise, RankedRun, RankingTable

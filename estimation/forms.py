@@ -7,8 +7,8 @@ from typing import Any
 from django import forms
 from django.forms.boundfield import BoundField
 
-from estimation.core.measures import KINDS
-from estimation.core.methods import SAMPLING_METHODS
+from estimation.core.measures.table import KINDS
+from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.models import Round
 from estimation.options import REQUIRED, Option
 from estimation.plans import OPTIONS, SECTIONS, Plan, Section, plan_of

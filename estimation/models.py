@@ -10,8 +10,8 @@ from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from estimation.core.methods import SAMPLING_METHODS, SamplingMethod
-from estimation.core.unknown import Reason
+from estimation.core.inference.unknown import Reason
+from estimation.core.sampling.methods import SAMPLING_METHODS, SamplingMethod
 from judging.models import Batch, Campaign, Pair, Upload, User
 
 

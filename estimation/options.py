@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from django.db.models import QuerySet, TextChoices
 
-from estimation.core import methods
-from estimation.core.methods import SAMPLING_METHODS, SamplingMethod
+from estimation.core.sampling import methods
+from estimation.core.sampling.methods import SAMPLING_METHODS, SamplingMethod
 from estimation.models import Round
 from judging.models import Campaign
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from django.db.models import QuerySet
 
-from estimation.core.measures import parse_measure
+from estimation.core.measures.table import parse_measure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import (
     Pairwise,

@@ -12,7 +12,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 from numpy.typing import NDArray
 
 from estimation.core.archives import read_archive
-from estimation.core.unknown import Reason, Reasons, all_known
+from estimation.core.inference.unknown import Reason, Reasons, all_known
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch, Run
 from estimation.unknown import Purpose, name_of, purpose_of
 from judging import selectors as judging

@@ -1,14 +1,14 @@
 """What is said of values and differences that are not known: why, and what would mend it.
 
 The one place for these words: pages, REST answers, reports and ``manage.py score`` take them from
-here. What is not known is decided in `estimation.core.unknown`.
+here. What is not known is decided in `estimation.core.inference.unknown`.
 """
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.unknown import Reason
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.models import EstimateSet, Round
 
 NAMES = {int(reason): reason.name.lower() for reason in Reason if reason != Reason.KNOWN}

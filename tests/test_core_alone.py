@@ -2,10 +2,10 @@
 
 The environment is made here, without a network: a new virtual environment with links to these
 packages and to what pytest needs, and a house that holds nothing but `estimation/core`,
-`benchmarks` and `tests/core`. There every module of `tests/core` is collected, so all that it
-imports at its top is there. The tests of `QUICK` then run, without collections; the whole of
-`tests/core` is for `make test-core`. Imports inside functions, also of tests that do not run
-here, are read from the source: an oracle comes through `pytest.importorskip`.
+`estimation/research`, `benchmarks` and `tests/core`. There every module of `tests/core` is
+collected, so all that it imports at its top is there. The tests of `QUICK` then run, without
+collections; the whole of `tests/core` is for `make test-core`. Imports inside functions, also of
+tests that do not run here, are read from the source: an oracle comes through `pytest.importorskip`.
 """
 
 import ast
@@ -25,7 +25,7 @@ REPO = Path(__file__).resolve().parent.parent
 MODULES = sorted((REPO / "tests" / "core").rglob("*.py"))
 INSTALLED = ("numpy", "scipy", "pytest")
 NEEDED_BY_PYTEST = ("_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
-OURS = ("estimation.core.", "benchmarks.", "tests.core.")
+OURS = ("estimation.core.", "estimation.research.", "benchmarks.", "tests.core.")
 QUICK = (
     "designs",
     "draws",
@@ -47,7 +47,7 @@ def run_core(tmp_path: Path) -> RunCore:
     python, house = make_environment(tmp_path / "environment"), tmp_path / "house"
     (house / "estimation").mkdir(parents=True)
     (house / "estimation" / "__init__.py").touch()
-    for package in ("estimation/core", "benchmarks"):
+    for package in ("estimation/core", "estimation/research", "benchmarks"):
         (house / package).symlink_to(REPO / package, target_is_directory=True)
     core = house / "tests" / "core"
     shutil.copytree(REPO / "tests" / "core", core, ignore=shutil.ignore_patterns("__pycache__"))
@@ -140,7 +140,7 @@ def test_functions_import_nothing_else(path: Path) -> None:
     [
         ("def f():\n    import django", "def f():\n    import scipy.stats"),
         ("def f():\n    import ir_measures", "o = pytest.importorskip('ir_measures')"),
-        ("from judging import models", "from estimation.core import goals"),
+        ("from judging import models", "from estimation.core.sampling import goals"),
         ("import estimation.core_web", "import estimation.core"),
         ("from tests.support import site", "from tests.core.conftest import lists"),
     ],

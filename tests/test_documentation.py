@@ -8,8 +8,8 @@ import pytest
 import yaml
 from django.urls import Resolver404, resolve
 
-from estimation.core.interval_kinds import INTERVAL_KINDS
-from estimation.core.measures import KINDS, parse_measure
+from estimation.core.measures.table import KINDS, parse_measure
+from estimation.core.sampling.interval_kinds import INTERVAL_KINDS
 from estimation.models import Round
 from estimation.options import REQUIRED
 from estimation.plans import OPTIONS

@@ -178,3 +178,11 @@ def mixed_bits(numbers: IntArray) -> NDArray[np.uint64]:
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))
+
+
+def in_proportion(sizes: IntArray, total: int) -> IntArray:
+    """Share a whole number out in proportion to sizes, shape (n,): by largest remainders."""
+    whole, rest = np.divmod(sizes * total, int(sizes.sum()))
+    largest = np.argsort(-rest, kind="stable")[: total - int(whole.sum())]
+    whole[largest] += 1
+    return whole.astype(np.int64)

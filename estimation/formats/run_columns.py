@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from estimation.core.archives import ArchiveError, ArchiveFile, read_archive
 from estimation.core.arrays import frozen
-from estimation.core.scores import first_unusable, refusal
+from estimation.core.data.scores import first_unusable, refusal
 
 FORMAT = "evalsite-run-1"
 COLUMNS = ("indptr", "docnos", "scores")

@@ -14,8 +14,8 @@ import numpy as np
 
 from estimation.core.archives import ArchiveFile, write_archive
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray, frozen
-from estimation.core.pool import RankedLists, trec_eval_order
-from estimation.core.scores import EXPECTED, first_unusable
+from estimation.core.data.pool import RankedLists, trec_eval_order
+from estimation.core.data.scores import EXPECTED, first_unusable
 from estimation.formats.columns import (
     MAX_DOCNO_BYTES,
     MAX_NUMBER,

@@ -10,10 +10,10 @@ import numpy as np
 from django.core.management.base import CommandError
 
 from estimation.core.arrays import FloatArray, IntArray
-from estimation.core.measures import MAX_GRADE
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.published.experiments import fully_judged
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import MAX_GRADE
 from estimation.formats.runs import read_run
+from estimation.research.published.experiments import fully_judged
 from judging.formats.fields import not_empty
 from judging.formats.lines import BinaryFile, filled, read_lines
 from judging.formats.problems import Problems, UnreadableError, id_problem, show

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from estimation.core.active_collection import ActiveCollection
-from estimation.core.collection import Collection
-from estimation.core.evaluation import MeasureResult
-from estimation.core.goals import Goal, absolute
-from estimation.core.pair_collection import PairCollection
-from estimation.core.topic_collection import TopicCollection
+from estimation.core.collections.active import ActiveCollection
+from estimation.core.collections.base import Collection
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.topics import TopicCollection
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.sampling.goals import Goal, absolute
 from estimation.unknown import Purpose, enough_relevant
 
 
@@ -34,5 +34,5 @@ def _goal(collection: Collection) -> Goal:
     if isinstance(collection, TopicCollection):
         return collection.design.goal
     if isinstance(collection, ActiveCollection):  # it has no goal but the values of its runs
-        return absolute(*collection.estimated_runs)
+        return absolute(*collection.pool.runs)
     raise TypeError(f"no goal is known of a {type(collection).__name__}")

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 from django.core.management.base import CommandError
 
-from estimation.core import goals
-from estimation.core.designs import Rule
-from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind
-from estimation.core.measures import KINDS, Measure, MeasureError, parse_measure
-from estimation.core.methods import interval_kinds
-from estimation.core.priors import NAMES
-from estimation.core.trials.methods import METHODS, methods_for
-from estimation.core.trials.settings import UNITS, Assessors, Unit
+from estimation.core.measures.table import KINDS, Measure, MeasureError, parse_measure
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Rule
+from estimation.core.sampling.interval_kinds import INTERVAL_KINDS, IntervalKind
+from estimation.core.sampling.methods import interval_kinds
+from estimation.core.sampling.priors import NAMES
+from estimation.research.trials.methods import METHODS, methods_for
+from estimation.research.trials.settings import UNITS, Assessors, Unit
 
 LOGARITHMS = {"e": "ln", "2": "log2"}
 GAINS = ("linear", "exp")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from estimation.core.trials.reports import Report
+from estimation.research.trials.reports import Report
 
 HEADER = (
     "method", "goal", "budget", "judged", "rmse", "bias", "sd", "coverage", "half width", "tau",

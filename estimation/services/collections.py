@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from estimation.core.active_collection import ActiveCollection
-from estimation.core.collection import Collection
-from estimation.core.labels import LabelRows
-from estimation.core.measures import PREFERENCE_MAX_GRADE
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool
-from estimation.core.rounds import PairRound, TopicRound
-from estimation.core.topic_collection import TopicCollection
+from estimation.core.collections.active import ActiveCollection
+from estimation.core.collections.base import Collection
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.topics import TopicCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool
+from estimation.core.measures.table import PREFERENCE_MAX_GRADE
+from estimation.core.rounds.rounds import PairRound, TopicRound
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.collections.files import write_collection
 from estimation.models import EstimateSet, Round

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from estimation.core.arrays import BytesArray, FloatArray
-from estimation.core.pool import Pool
+from estimation.core.data.pool import Pool
 from estimation.models import Prediction, Round
 from estimation.services import predictions
 from judging.errors import UserError

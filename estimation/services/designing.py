@@ -4,23 +4,23 @@ from typing import cast
 
 import numpy as np
 
-from estimation.core import goals
-from estimation.core.active.lists import ActiveError
-from estimation.core.active.rounds import make_plan
 from estimation.core.arrays import FloatArray, column_sums
-from estimation.core.designs import DesignError, Method, Rule, make_design
-from estimation.core.goals import Goal, GoalError
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import Pool, PoolError
-from estimation.core.priors import Prior, PriorError, make_prior
-from estimation.core.queries.designs import (
+from estimation.core.data.pool import Pool, PoolError
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.rounds.active.lists import ActiveError
+from estimation.core.rounds.active.rounds import make_plan
+from estimation.core.rounds.rounds import AnyDesign
+from estimation.core.rounds.topics.designs import (
     QueryError,
     judged_depth,
     labeled_pairs,
     make_query_design,
 )
-from estimation.core.queries.grade_models import GradeModel, GradeModelError, uniform_grades
-from estimation.core.rounds import AnyDesign
+from estimation.core.rounds.topics.grade_models import GradeModel, GradeModelError, uniform_grades
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import DesignError, Method, Rule, make_design
+from estimation.core.sampling.goals import Goal, GoalError
+from estimation.core.sampling.priors import Prior, PriorError, make_prior
 from estimation.models import Pool as PoolRow
 from estimation.models import Round
 from estimation.services import pools, predictions

@@ -12,11 +12,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
-from estimation.core.active.rounds import ActiveRound
-from estimation.core.draws import Served, extra_labels
-from estimation.core.pool import Pool as Columns
-from estimation.core.rounds import Round as Drawn
-from estimation.core.rounds import draw_round as draw
+from estimation.core.data.pool import Pool as Columns
+from estimation.core.rounds.active.rounds import ActiveRound
+from estimation.core.rounds.rounds import Round as Drawn
+from estimation.core.rounds.rounds import draw_round as draw
+from estimation.core.sampling.draws import Served, extra_labels
 from estimation.models import Draw, Pool, Round, RoundBatch
 from estimation.plans import NAMED
 from estimation.services import choices, designing, files, finite, leftovers, quoting

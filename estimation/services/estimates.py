@@ -6,7 +6,7 @@ such prefix is an exact sample of the design; which pairs they hold was settled 
 was known. The same rows give the same bits, in whatever order they come.
 
 Runs that were accepted after the draw are estimated from the same labels and take part in the
-ranking (see `estimation.core.later_runs`).
+ranking (see `estimation.core.data.scope`).
 """
 
 import hashlib
@@ -14,26 +14,21 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 from django.db import transaction
 from django.db.models import Max
 
-from estimation.core.active.rounds import ActiveRound
 from estimation.core.archives import write_archive
-from estimation.core.combining import evaluate_together
-from estimation.core.evaluation import Evaluation, MeasureResult
-from estimation.core.labels import LabelRows
-from estimation.core.later_runs import (
-    evaluate_active_with_later_runs,
-    evaluate_together_with_later_runs,
-    evaluate_topics_with_later_runs,
-    evaluate_with_later_runs,
-)
-from estimation.core.pool import Pool as Columns
-from estimation.core.rounds import PairRound, TopicRound, load_round
-from estimation.core.rounds import Round as Drawn
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool as Columns
+from estimation.core.rounds.combining import RoundsTogether
+from estimation.core.rounds.evaluation import Judged, evaluate
+from estimation.core.rounds.results import Evaluation, MeasureResult
+from estimation.core.rounds.rounds import Round as Drawn
+from estimation.core.rounds.rounds import load_round
+from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.models import Estimate, EstimateSet, Round
 from estimation.selectors import MATRICES_FORMAT, complete_batches, draws_of
 from estimation.services import (
@@ -74,6 +69,13 @@ class Inputs:
     def earlier_batches(self) -> dict[str, int]:
         """Complete batches of the earlier rounds, by the number of the round."""
         return {str(each.row.number): each.batches for each in self.earlier}
+
+    def judged(self, row: Round) -> Judged:
+        """What was drawn: in the round alone, or together with the earlier ones."""
+        if not self.earlier:
+            return self.drawn
+        counted = [*self.earlier, Counted(row, self.batches)]
+        return RoundsTogether(tuple(together.parts_of(self.pool, counted)))
 
     @property
     def late(self) -> list[str]:
@@ -181,45 +183,27 @@ def columns_of(row: Round) -> tuple[Columns, Drawn]:
 
 def compute(row: Round, inputs: Inputs) -> Recomputed:
     start = time.perf_counter()
-    evaluation = _evaluate(row, inputs)
+    evaluation = evaluate(
+        inputs.pool,
+        inputs.judged(row),
+        labels=inputs.labels,
+        measures=designing.measures_of(row),
+        max_grade=row.campaign.max_grade,
+        joined=inputs.joined,
+        batches=None if inputs.earlier else inputs.batches,
+        interval=cast(IntervalKind, row.interval),
+        predictions=_predictions(row, inputs),
+    )
     seconds = time.perf_counter() - start
     return Recomputed(inputs, evaluation, _digest(evaluation), seconds)
 
 
-def _evaluate(row: Round, inputs: Inputs) -> Evaluation:
-    drawn, asked = inputs.drawn, _asked(row, inputs)
-    if inputs.earlier:
-        return _evaluate_together(row, inputs, asked)
-    asked["batches"] = inputs.batches
-    if inputs.joined is inputs.pool:
-        return drawn.evaluate(inputs.pool, **asked)
-    asked["joined"] = inputs.joined
-    if isinstance(drawn, ActiveRound):
-        return evaluate_active_with_later_runs(inputs.pool, drawn, **asked)
-    if isinstance(drawn, TopicRound):
-        return evaluate_topics_with_later_runs(inputs.pool, drawn, **asked)
-    return evaluate_with_later_runs(inputs.pool, drawn.design, drawn.sample, **asked)
-
-
-def _asked(row: Round, inputs: Inputs) -> dict[str, Any]:
-    """What is asked of a round, whatever it counts besides its own runs and judgments."""
-    asked: dict[str, Any] = {
-        "labels": inputs.labels,
-        "measures": designing.measures_of(row),
-        "max_grade": row.campaign.max_grade,
-    }
-    if isinstance(inputs.drawn, PairRound):
-        asked["interval"] = row.interval
-        if row.estimator == Round.Estimator.DIFFERENCE and row.predictions and not inputs.earlier:
-            asked["predictions"] = predictions.grades_for(row.predictions, inputs.pool)
-    return asked
-
-
-def _evaluate_together(row: Round, inputs: Inputs, asked: dict[str, Any]) -> Evaluation:
-    parts = together.parts_of(inputs.pool, [*inputs.earlier, Counted(row, inputs.batches)])
-    if inputs.joined is inputs.pool:
-        return evaluate_together(inputs.pool, parts, **asked)
-    return evaluate_together_with_later_runs(inputs.pool, parts, joined=inputs.joined, **asked)
+def _predictions(row: Round, inputs: Inputs) -> np.ndarray | None:
+    """Predicted grades, where the round is estimated with their help: alone."""
+    helps = row.estimator == Round.Estimator.DIFFERENCE and not inputs.earlier
+    return (
+        predictions.grades_for(row.predictions, inputs.pool) if row.predictions and helps else None
+    )
 
 
 def _digest(evaluation: Evaluation) -> str:

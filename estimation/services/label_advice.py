@@ -3,12 +3,12 @@
 from dataclasses import asdict
 from typing import Any
 
-from estimation.core.draws import extra_labels
-from estimation.core.label_advice import NUMBERS, compare_labels, supports
-from estimation.core.labels import LabelRows
-from estimation.core.pool import Pool as Columns
-from estimation.core.rounds import PairRound
-from estimation.core.rounds import Round as Drawn
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool as Columns
+from estimation.core.planning.label_advice import NUMBERS, compare_labels, supports
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.rounds.rounds import Round as Drawn
+from estimation.core.sampling.draws import extra_labels
 from estimation.models import Round
 from estimation.services import designing
 

@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from estimation.core.active.rounds import ActiveRound
+from estimation.core.rounds.active.rounds import ActiveRound
 from estimation.models import Round
 from estimation.selectors import complete_batches
 from estimation.services import drawing, estimates, files, leftovers

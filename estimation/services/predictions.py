@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from estimation.core.arrays import BytesArray, FloatArray, IntArray, frozen
-from estimation.core.pool import Pool
-from estimation.core.queries.grade_models import GradeModel, check_grade_model, uniform_grades
+from estimation.core.data.pool import Pool
+from estimation.core.rounds.topics.grade_models import GradeModel, check_grade_model, uniform_grades
 from estimation.formats.predictions import (
     PredictionFile,
     load_predictions,

@@ -8,17 +8,17 @@ from typing import Any, cast
 import numpy as np
 from django.db import transaction
 
-from estimation.core.active.rounds import ActivePlan
 from estimation.core.arrays import FloatArray
-from estimation.core.designs import Design, drawn_probabilities
-from estimation.core.guaranteed_planning import guaranteed_half_widths
-from estimation.core.interval_kinds import IntervalKind
-from estimation.core.measures import Measure
-from estimation.core.planning import expected_half_widths, half_width_curve
-from estimation.core.pool import Pool
-from estimation.core.queries.designs import QueryDesign, labeled_pairs
-from estimation.core.queries.planning import expected_query_half_widths
-from estimation.core.rounds import AnyDesign
+from estimation.core.data.pool import Pool
+from estimation.core.measures.table import Measure
+from estimation.core.planning.guaranteed_planning import guaranteed_half_widths
+from estimation.core.planning.planning import expected_half_widths, half_width_curve
+from estimation.core.planning.topic_planning import expected_query_half_widths
+from estimation.core.rounds.active.rounds import ActivePlan
+from estimation.core.rounds.rounds import AnyDesign
+from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
+from estimation.core.sampling.designs import Design, drawn_probabilities
+from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.models import Round
 from estimation.plans import NAMED
 from estimation.services import choices, designing, finite, together

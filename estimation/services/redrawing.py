@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from estimation.core.pool import Pool
-from estimation.core.rounds import PairRound, TopicRound, draw_round
-from estimation.core.rounds import Round as Drawn
+from estimation.core.data.pool import Pool
+from estimation.core.rounds.rounds import PairRound, TopicRound, draw_round
+from estimation.core.rounds.rounds import Round as Drawn
 from estimation.models import Round
 from estimation.services import quoting
 from estimation.services.estimates import columns_of

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 
-from estimation.core.measures import KINDS, Measure, MeasureError, parse_measure
-from estimation.core.methods import SAMPLING_METHODS, estimating
+from estimation.core.measures.table import KINDS, Measure, MeasureError, parse_measure
+from estimation.core.sampling.methods import SAMPLING_METHODS, estimating
 from estimation.models import Prediction, Round, Run
 from estimation.options import label_of, labels_of, one_of
 from estimation.plans import GRADES, MAX_MEASURES, OPTIONS, TABLES, Plan

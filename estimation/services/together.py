@@ -1,10 +1,10 @@
 """Rounds that are estimated together with the ones before them.
 
 Such estimates are unbiased if no round was planned from what another had found; see
-`estimation.core.combining`. All drawn rounds with a lower number take part that are by the same
+`core.rounds.combining`. All drawn rounds with a lower number take part that are by the same
 method and from the same pool, or from one whose pairs are all in it: runs may have come in between.
 A pair keeps its probability, and a new one was out of reach of the earlier round, so that it counts
-with that of the later alone (`estimation.core.later_runs.part_over`).
+with that of the later alone (`estimation.core.rounds.combining.part_over`).
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from estimation.core.arrays import IntArray
-from estimation.core.combining import Part
-from estimation.core.designs import Design
-from estimation.core.draws import Sample
-from estimation.core.later_runs import part_over, place_of_pairs
-from estimation.core.pool import Pool as Columns
+from estimation.core.data.pool import Pool as Columns
+from estimation.core.data.scope import place_of_pairs
+from estimation.core.rounds.combining import Part, part_over
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import Sample
 from estimation.models import Draw, Round
 from estimation.selectors import complete_batches
 from estimation.services import files, pools

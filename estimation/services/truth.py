@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from demo.assessors import load_truth
-from estimation.core.designs import make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.pool import Pool
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
 from estimation.models import Round
 from estimation.selectors import RankedRun, ranking_table
 from estimation.services import demo, designing, pools
@@ -54,8 +55,7 @@ def _true_values(row: Round, pool: Pool, measure: str) -> dict[str, float]:
     grades = np.array([truth.get(name, 0) for name in names], dtype=np.int64)
     evaluation = evaluate(
         pool,
-        everything,
-        census,
+        PairRound(everything, census),
         labels=LabelRows(pair=census.pair, grade=grades),
         measures=[chosen],
         max_grade=row.campaign.max_grade,

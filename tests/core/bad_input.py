@@ -6,34 +6,36 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.active.estimates import estimate as estimate_active
-from estimation.core.active.lists import make_frame
-from estimation.core.active.rounds import make_plan
-from estimation.core.active.sampling import plan_batch, start
-from estimation.core.baselines.select import select
-from estimation.core.combining import Part, evaluate_together
-from estimation.core.designs import Design, make_design
-from estimation.core.difference import difference_estimate
-from estimation.core.draws import (
-    draw,
-)
-from estimation.core.estimators import (
+from estimation.core.data.labels import LabelRows, PairLabels
+from estimation.core.data.pool import Pool
+from estimation.core.estimates.difference import difference_estimate
+from estimation.core.estimates.estimators import (
     importance_sampling,
 )
-from estimation.core.evaluation import Evaluation, evaluate
-from estimation.core.label_planning import JudgedSample
-from estimation.core.labels import LabelRows, PairLabels
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool
-from estimation.core.priors import Prior, make_prior
-from estimation.core.queries.designs import QueryDesign, make_query_design
-from estimation.core.queries.estimators import ratio_estimate
-from estimation.core.queries.grade_models import uniform_grades
-from estimation.core.queries.values import topic_values
-from estimation.core.ranks import rank_runs
-from estimation.core.simulation import simulate
-from estimation.core.trials.settings import Setting
+from estimation.core.inference.ranks import rank_runs
+from estimation.core.measures.table import parse_measure
+from estimation.core.planning.label_planning import JudgedSample
+from estimation.core.rounds.active.estimates import estimate as estimate_active
+from estimation.core.rounds.active.lists import make_frame
+from estimation.core.rounds.active.rounds import make_plan
+from estimation.core.rounds.active.sampling import plan_batch, start
+from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Evaluation
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.rounds.topics.designs import QueryDesign, make_query_design
+from estimation.core.rounds.topics.estimators import ratio_estimate
+from estimation.core.rounds.topics.grade_models import uniform_grades
+from estimation.core.rounds.topics.values import topic_values
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import (
+    draw,
+)
+from estimation.core.sampling.priors import Prior, make_prior
+from estimation.research.baselines.select import select
+from estimation.research.simulation import simulate
+from estimation.research.trials.settings import Setting
 
 DCG, P1 = parse_measure("DCG@2"), parse_measure("P@1")
 GOAL = goals.absolute("alpha", "beta")
@@ -79,11 +81,11 @@ class Given:
         rows = self.rows(list(pairs), options.pop("grades", [0] * len(pairs)))
         sample = options.pop("sample", None) or draw(self.pool, self.census, seed="s")
         settings = {"labels": rows, "measures": [DCG], "max_grade": 3}
-        return evaluate(self.pool, design or self.census, sample, **(settings | options))
+        return evaluate(self.pool, PairRound(design or self.census, sample), **(settings | options))
 
     def together(self, *parts: Part, **options: object) -> Evaluation:
         settings = {"labels": self.rows([0, 1, 2, 3, 4]), "measures": [DCG], "max_grade": 3}
-        return evaluate_together(self.pool, parts, **(settings | options))
+        return evaluate(self.pool, RoundsTogether(tuple(parts)), **(settings | options))
 
     @property
     def part(self) -> Part:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines
+from estimation.core.data.pool import Pool, RankedLists, build_pool, rank_lines
 
 Reader = Callable[[Path], RankedLists]
 

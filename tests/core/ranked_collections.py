@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimation.core.evaluation import Evaluation, MeasureResult
-from estimation.core.labels import LabelRows
-from estimation.core.later_runs import OF_ONE_RUN
-from estimation.core.pool import PoolError, RankedLists
-from estimation.core.ranked_collection import RankedCollection
+from estimation.core.collections.ranked import RankedCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import PoolError, RankedLists
+from estimation.core.rounds.results import Evaluation, MeasureResult
+from tests.core.comparing import OF_ONE_RUN, close
 from tests.core.test_core_later_runs import LATE
 
 MATRICES = ("covariance", "difference_df")
@@ -24,7 +24,7 @@ def evaluated(collection: RankedCollection, runs: dict[str, RankedLists]) -> Eva
 
 
 def assert_same(then: MeasureResult, now: MeasureResult, tags: tuple[str, ...]) -> None:
-    """To the last bit: numbers `now` of runs, and `then` of the same ones by these tags."""
+    """But for rounding: numbers `now` of runs, and `then` of the same ones by these tags."""
     at = [then.runs.index(tag) for tag in tags]
     assert len(now.runs) == len(tags)
     assert (now.measure, now.primary) == (then.measure, then.primary)
@@ -32,13 +32,13 @@ def assert_same(then: MeasureResult, now: MeasureResult, tags: tuple[str, ...]) 
     for name, before in then.estimators.items():
         after = now.estimators[name]
         for field in OF_ONE_RUN:
-            assert getattr(after, field).tolist() == getattr(before, field)[at].tolist(), field
+            assert getattr(after, field) == close(getattr(before, field)[at]), field
         for field in MATRICES:
             cells = getattr(before, field)[np.ix_(at, at)]
-            assert getattr(after, field).tolist() == cells.tolist(), field
-    assert now.support.tolist() == then.support[at].tolist()
-    assert now.effective_sample_size.tolist() == then.effective_sample_size[at].tolist()
-    assert now.by_topic.tolist() == then.by_topic[:, at].tolist()
+            assert getattr(after, field) == close(cells), field
+    assert now.support == close(then.support[at])
+    assert now.effective_sample_size == close(then.effective_sample_size[at])
+    assert now.by_topic == close(then.by_topic[:, at])
     assert now.label_noise_measured == then.label_noise_measured
     found = [None if r.relevant_found is None else r.relevant_found.tolist() for r in (then, now)]
     assert found[0] == found[1]
@@ -47,7 +47,7 @@ def assert_same(then: MeasureResult, now: MeasureResult, tags: tuple[str, ...]) 
 def assert_same_ranking(then: MeasureResult, now: MeasureResult) -> None:
     for field in vars(then.ranking):
         before, after = (getattr(each.ranking, field) for each in (then, now))
-        assert after.tolist() == before.tolist(), field
+        assert after == close(before), field
 
 
 def assert_same_as_in_the_round(

@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 AP = parse_measure("AP")
@@ -56,4 +57,6 @@ def results(pool: Pool, method: str, budget: int = 300, seed: str = "s", grades=
     design = design_for(pool, method, budget)
     sample = draw(pool, design, seed=seed)
     labels = LabelRows(sample.pair, (grades_of(pool) if grades is None else grades)[sample.pair])
-    return evaluate(pool, design, sample, labels=labels, measures=RATIOS, max_grade=3).results
+    return evaluate(
+        pool, PairRound(design, sample), labels=labels, measures=RATIOS, max_grade=3
+    ).results

@@ -9,13 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimation.core.active.estimates import ActiveEstimate, estimate
-from estimation.core.active.lists import ActiveError, ActiveFrame, make_frame, rank_prior
-from estimation.core.active.sampling import ActiveState, plan_batch, replay, start
-from estimation.core.active.weights import inclusion_weights, joint_inclusion, sequential_weights
 from estimation.core.archives import ArchiveError
-from estimation.core.labels import LabelError, LabelRows
-from estimation.core.pool import build_pool
+from estimation.core.data.labels import LabelError, LabelRows
+from estimation.core.data.pool import build_pool
+from estimation.core.rounds.active.estimates import ActiveEstimate, estimate
+from estimation.core.rounds.active.lists import ActiveError, ActiveFrame, make_frame, rank_prior
+from estimation.core.rounds.active.sampling import ActiveState, plan_batch, replay, start
+from estimation.core.rounds.active.weights import (
+    inclusion_weights,
+    joint_inclusion,
+    sequential_weights,
+)
 
 CHANCE = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.0, 0.2, 0.3]])
 DRAWS = np.array([2, 2])
@@ -450,10 +454,10 @@ def rms(values: np.ndarray, truth: np.ndarray) -> float:
 @pytest.mark.slow
 def test_trec8_at_ten_percent(trec8) -> None:
     """Li and Kanoulas 2017, figure 5: less error in AP than what it is compared with."""
-    from estimation.core.baselines.estimates import estimate as estimate_selection
-    from estimation.core.baselines.estimates import values_from_grades
-    from estimation.core.baselines.select import select
-    from estimation.core.baselines.selections import share_budgets
+    from estimation.research.baselines.estimates import estimate as estimate_selection
+    from estimation.research.baselines.estimates import values_from_grades
+    from estimation.research.baselines.select import select
+    from estimation.research.baselines.selections import share_budgets
 
     pool = trec8.pool(depth=100)
     grades, frame = trec8.grades(pool), make_frame(pool)

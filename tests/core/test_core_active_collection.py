@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.active.lists import make_frame
-from estimation.core.active.rounds import ActiveRound, make_plan
-from estimation.core.active_collection import ActiveCollection, log_absent
-from estimation.core.collection import CollectionError
-from estimation.core.labels import LabelRows
-from estimation.core.later_runs import evaluate_active_with_later_runs
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.preferences import preference_pool
+from estimation.core.collections.active import ActiveCollection, log_absent
+from estimation.core.collections.base import CollectionError
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.rounds.active.lists import make_frame
+from estimation.core.rounds.active.rounds import ActiveRound, make_plan
+from estimation.core.rounds.evaluation import evaluate
 from tests.core import ranked_collections
 from tests.core.ranked_collections import (
     Change,
@@ -67,7 +67,7 @@ def collected(case: Case, batches: int | None = None, **options) -> ActiveCollec
 @pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, 2, None])
 def test_a_run_of_the_pool_gets_the_same_bits(case: Case, batches: int | None) -> None:
-    then = case.drawn.evaluate(case.pool, batches=batches, **case.asked)
+    then = evaluate(case.pool, case.drawn, batches=batches, **case.asked)
     collection = collected(case, batches)
     for tags in (tuple(RUNS), ("run1",), ("run0", "run2")):
         assert_same_as_in_the_round(then, collection, {tag: RUNS[tag] for tag in tags})
@@ -80,7 +80,7 @@ def test_a_later_run_gets_the_numbers_it_would_have_in_the_round(
 ) -> None:
     collection = collected(case, batches)
     for late in (LATE, {"another": LATE["another"]}):
-        then = evaluate_active_with_later_runs(
+        then = evaluate(
             case.pool, case.drawn, joined=pool_of(RUNS | late), batches=batches, **case.asked
         )
         for asked in (late, {"run0": RUNS["run0"]} | late, RUNS | late):

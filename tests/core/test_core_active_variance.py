@@ -7,22 +7,23 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core.active.estimates import estimate
-from estimation.core.active.expected import (
+from estimation.core.data.labels import LabelRows, pair_labels
+from estimation.core.data.pool import build_pool, rank_lines
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.active.estimates import estimate
+from estimation.core.rounds.active.expected import (
     Logistic,
     Moments,
     expected_covariance,
     expected_moments,
 )
-from estimation.core.active.lists import ActiveError, ActiveFrame, make_frame
-from estimation.core.active.rounds import ActiveRound, make_plan
-from estimation.core.active.sampling import ActiveState, plan_batch, start
-from estimation.core.active.steps import History, Steps
-from estimation.core.active.values import TopicSample, topic_line, topic_result
-from estimation.core.active.weights import sequential_weights, step_shares
-from estimation.core.labels import LabelRows, pair_labels
-from estimation.core.measures import parse_measure
-from estimation.core.pool import build_pool, rank_lines
+from estimation.core.rounds.active.lists import ActiveError, ActiveFrame, make_frame
+from estimation.core.rounds.active.rounds import ActiveRound, make_plan
+from estimation.core.rounds.active.sampling import ActiveState, plan_batch, start
+from estimation.core.rounds.active.steps import History, Steps
+from estimation.core.rounds.active.values import TopicSample, topic_line, topic_result
+from estimation.core.rounds.active.weights import sequential_weights, step_shares
+from estimation.core.rounds.evaluation import evaluate
 
 RUNS = {"alpha": "abcde", "beta": "bdca", "gamma": "ebd"}
 CHANCES = np.array([0.7, 0.0, 0.4, 1.0, 0.0])  # that an assessor finds a..e relevant
@@ -343,7 +344,7 @@ def test_intervals_cover() -> None:
             if longer is drawn:
                 break
             drawn = longer
-        found = drawn.evaluate(pool, labels=labels, measures=measures, max_grade=1).results
+        found = evaluate(pool, drawn, labels=labels, measures=measures, max_grade=1).results
         history = History.of(frame, drawn.sample)
         design = [design_variance(frame, history, labels, measure) for measure in measures]
         for measure, result in enumerate(found):
@@ -389,7 +390,7 @@ def evaluated(frame: ActiveFrame, judgments: dict[int, tuple[int, ...]], *, budg
         pairs = drawn.sample.pair
         labels = rows_of(pairs, tuple(judgments[pair] for pair in pairs.tolist()))
         drawn = drawn.extended(frame.pool, labels=labels)
-    return drawn.evaluate(frame.pool, labels=labels, measures=measures, max_grade=1).results
+    return evaluate(frame.pool, drawn, labels=labels, measures=measures, max_grade=1).results
 
 
 def test_a_round_says_whether_disagreement_is_in_its_errors(frame) -> None:

@@ -11,33 +11,33 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.bound_parts import BoundError
-from estimation.core.bounds import hoeffding_half_widths
-from estimation.core.combining import CombiningError
-from estimation.core.designs import DesignError
-from estimation.core.draws import (
+from estimation.core.data.labels import LabelError, LabelRows, pair_labels, select_rows
+from estimation.core.data.pool import Pool, PoolError, RankedLists, build_pool, trec_eval_order
+from estimation.core.data.preferences import preference_pool
+from estimation.core.estimates.estimators import (
+    effective_sample_size,
+    horvitz_thompson_iid,
+    horvitz_thompson_poisson,
+)
+from estimation.core.inference.bound_parts import BoundError
+from estimation.core.inference.bounds import hoeffding_half_widths
+from estimation.core.inference.intervals import student_intervals
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.planning.label_planning import goal_contrasts, predicted_variances
+from estimation.core.planning.planning import half_width_curve
+from estimation.core.rounds.combining import CombiningError
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import DesignError
+from estimation.core.sampling.draws import (
     draw,
     extra_labels,
     folds,
     permanent_random_numbers,
     uniform_numbers,
 )
-from estimation.core.estimators import (
-    effective_sample_size,
-    horvitz_thompson_iid,
-    horvitz_thompson_poisson,
-)
-from estimation.core.goals import Goal, GoalError, effective_weights
-from estimation.core.intervals import student_intervals
-from estimation.core.label_planning import goal_contrasts, predicted_variances
-from estimation.core.labels import LabelError, LabelRows, pair_labels, select_rows
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.planning import half_width_curve
-from estimation.core.pool import Pool, PoolError, RankedLists, build_pool, trec_eval_order
-from estimation.core.preferences import preference_pool
-from estimation.core.priors import Prior, PriorError
-from estimation.core.simulation import true_values
+from estimation.core.sampling.goals import Goal, GoalError, effective_weights
+from estimation.core.sampling.priors import Prior, PriorError
+from estimation.research.simulation import true_values
 from tests.core.bad_input import (
     BETWEEN,
     CUT,

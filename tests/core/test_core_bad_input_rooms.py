@@ -5,24 +5,24 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.active.lists import ActiveError
-from estimation.core.active.weights import joint_inclusion, sequential_weights
-from estimation.core.baselines.estimates import values_from_grades
-from estimation.core.baselines.select import select_top
-from estimation.core.baselines.selections import BudgetError, share_budgets, topic_budgets
-from estimation.core.baselines.stratified import ap_prior, stratify
-from estimation.core.labels import LabelError, LabelRows
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.pool import Pool, PoolError
-from estimation.core.published.numbers import spread_factors
-from estimation.core.published.reproduction import tables
-from estimation.core.queries.designs import QueryError, draw_queries
-from estimation.core.queries.grade_models import GradeModelError, uniform_grades
-from estimation.core.queries.planning import expected_query_half_widths
-from estimation.core.trials.methods import prepare
-from estimation.core.trials.reports import play_trials
-from estimation.core.trials.settings import Assessors, TrialError
+from estimation.core.data.labels import LabelError, LabelRows
+from estimation.core.data.pool import Pool, PoolError
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.planning.topic_planning import expected_query_half_widths
+from estimation.core.rounds.active.lists import ActiveError
+from estimation.core.rounds.active.weights import joint_inclusion, sequential_weights
+from estimation.core.rounds.topics.designs import QueryError, draw_queries
+from estimation.core.rounds.topics.grade_models import GradeModelError, uniform_grades
+from estimation.core.sampling import goals
+from estimation.research.baselines.estimates import values_from_grades
+from estimation.research.baselines.select import select_top
+from estimation.research.baselines.selections import BudgetError, share_budgets, topic_budgets
+from estimation.research.baselines.stratified import ap_prior, stratify
+from estimation.research.published.numbers import spread_factors
+from estimation.research.published.reproduction import tables
+from estimation.research.trials.methods import prepare
+from estimation.research.trials.reports import play_trials
+from estimation.research.trials.settings import Assessors, TrialError
 from tests.core.bad_input import (
     BETWEEN,
     DCG,

@@ -6,27 +6,27 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from estimation.core.baselines.adjudication import select_mab, select_mtf
-from estimation.core.baselines.estimates import (
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.sampling.draws import uniform_numbers
+from estimation.research.baselines.adjudication import select_mab, select_mtf
+from estimation.research.baselines.estimates import (
     covariance,
     estimate,
     topic_estimates,
     values_from_grades,
 )
-from estimation.core.baselines.select import (
+from estimation.research.baselines.select import (
     BASELINES,
     select,
     select_deep,
     select_top,
 )
-from estimation.core.baselines.selections import BudgetError, share_budgets, topic_budgets
-from estimation.core.baselines.stratified import (
+from estimation.research.baselines.selections import BudgetError, share_budgets, topic_budgets
+from estimation.research.baselines.stratified import (
     ap_prior,
     select_stratified,
 )
-from estimation.core.draws import uniform_numbers
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, build_pool
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 LETTERS = "abcdefghijkl"

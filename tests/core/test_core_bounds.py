@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from estimation.core.bound_parts import BoundError
-from estimation.core.bounds import (
+from estimation.core.data.labels import PairLabels
+from estimation.core.estimates.estimators import BLOCK_ROWS
+from estimation.core.inference.bound_parts import BoundError
+from estimation.core.inference.bounds import (
     difference_ranges,
     draw_covariance,
     draw_ranges,
@@ -21,10 +23,8 @@ from estimation.core.bounds import (
     hoeffding_half_widths,
     label_noise_half_widths,
 )
-from estimation.core.estimators import BLOCK_ROWS
-from estimation.core.intervals import difference_variances, zero_limit
-from estimation.core.labels import PairLabels
-from estimation.core.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
+from estimation.core.inference.intervals import difference_variances, zero_limit
+from estimation.core.inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
 
 WEIGHTS = np.array([[0.5, 0.2, 0.0], [0.3, 0.3, 0.1], [0.0, 0.4, 0.4], [0.2, 0.0, 0.7]])
 CHANCE = np.array([0.05, 0.45, 0.3, 0.2])  # of one draw

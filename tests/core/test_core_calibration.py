@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from estimation.core import calibration, goals
-from estimation.core.calibration import FOLDS, agreement, calibrate, order_bins
-from estimation.core.designs import make_design
-from estimation.core.difference import difference_estimate
-from estimation.core.draws import folds
-from estimation.core.estimators import horvitz_thompson_poisson
-from estimation.core.labels import PairLabels
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool
-from estimation.core.priors import make_prior
+from estimation.core.data.labels import PairLabels
+from estimation.core.data.pool import Pool
+from estimation.core.estimates.difference import difference_estimate
+from estimation.core.estimates.estimators import horvitz_thompson_poisson
+from estimation.core.measures.table import parse_measure
+from estimation.core.sampling import calibration, goals
+from estimation.core.sampling.calibration import FOLDS, agreement, calibrate, order_bins
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import folds
+from estimation.core.sampling.priors import make_prior
 from tests.core.simulated_pools import harmful_predictions, helpful_predictions, simulated_pool
 
 NAN = float("nan")
@@ -179,7 +179,7 @@ def test_twin_that_takes_predictions_as_they_stand_is_caught(
             by_fold.append((weight * labels * predictions[pairs]).sum() / square)
         return np.array(by_fold)[fold] * predictions
 
-    monkeypatch.setattr("estimation.core.difference._calibrated", unbounded)
+    monkeypatch.setattr("estimation.core.estimates.difference._calibrated", unbounded)
     without = rms_error(judged, inclusion, None)
     heavy = harmful_predictions(judged[1])["heavy tails"]
     assert rms_error(judged, inclusion, heavy) > 1.5 * without

@@ -7,20 +7,22 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
 from estimation.core.arrays import frozen
-from estimation.core.carrying import find_pairs
-from estimation.core.collection import CollectionError
-from estimation.core.combining import Part
-from estimation.core.designs import METHODS, Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import MeasureResult, evaluate
-from estimation.core.labels import LabelError, LabelRows
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.outlook import KnownOutlook
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
-from estimation.core.priors import make_prior
+from estimation.core.collections.base import CollectionError
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelError, LabelRows
+from estimation.core.data.pool import Pool, PoolError, RankedLists, build_pool
+from estimation.core.data.scope import find_pairs
+from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.combining import Part
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import METHODS, Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@2")
@@ -256,7 +258,12 @@ def test_a_run_of_the_pool_gets_the_same_bits(
     labels = judged(wide_pool, design, sample, batches=2)
     measures = [parse_measure(text) for text in MEASURES]
     then = evaluate(
-        wide_pool, design, sample, labels=labels, measures=measures, max_grade=MAX_GRADE, batches=2
+        wide_pool,
+        PairRound(design, sample),
+        labels=labels,
+        measures=measures,
+        max_grade=MAX_GRADE,
+        batches=2,
     )
     collection = collected(wide_pool, design, sample, labels, batches=2)
     now = collection.evaluate({tag: RUNS[tag] for tag in subset}, measures=measures)
@@ -273,7 +280,7 @@ def test_the_same_bits_would_notice_a_lost_pair(wide_pool: Pool) -> None:
     sample = draw(wide_pool, design, seed="s")
     labels = judged(wide_pool, design, sample, batches=1)
     then = evaluate(
-        wide_pool, design, sample, labels=labels, measures=[measure], max_grade=MAX_GRADE
+        wide_pool, PairRound(design, sample), labels=labels, measures=[measure], max_grade=MAX_GRADE
     )
     alone = build_pool(wide_pool.topics, {"run2": RUNS["run2"]}, depth=10, scores=True)
     kept = find_pairs(
@@ -282,11 +289,10 @@ def test_the_same_bits_would_notice_a_lost_pair(wide_pool: Pool) -> None:
     there = kept[sample.pair] >= 0
     shrunk = replace(design, size=design.size[kept >= 0], belief=None, pool_digest=alone.digest)
     now = evaluate(
-        alone, shrunk,
-        replace(
+        alone, PairRound(shrunk, replace(
             sample, pair=kept[sample.pair[there]], batch=sample.batch[there],
             probability=sample.probability[there], pool_digest=alone.digest,
-        ),
+        )),
         labels=LabelRows(
             kept[labels.pair[kept[labels.pair] >= 0]], labels.grade[kept[labels.pair] >= 0]
         ),

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from estimation.core.arrays import frozen
-from estimation.core.collection import CollectionError
-from estimation.core.combining import Part
-from estimation.core.draws import Sample, draw
-from estimation.core.labels import LabelRows
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool
+from estimation.core.collections.base import CollectionError
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.combining import Part
+from estimation.core.sampling.draws import Sample, draw
 from tests.core.test_core_collection import LATE, assert_same, truth
 from tests.core.test_core_combining import (
     DCG,

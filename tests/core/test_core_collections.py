@@ -5,14 +5,15 @@ import gzip
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.priors import make_prior
-from estimation.core.simulation import Simulation, simulate, true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import Simulation, simulate, true_values
 
 LN_DCG = parse_measure("DCG(dcg='ln')@100")
 PAPER = {"mds08a3": (6.96, 0.789), "nttd8ale": (9.01, 0.866), "weaver2": (7.48, 0.833)}
@@ -80,7 +81,7 @@ def test_a_census_gives_the_numbers_of_trec_eval(trec8) -> None:
     assert design.is_census
     sample = draw(pool, design, seed="census")
     labels = LabelRows(sample.pair, trec8.grades(pool)[sample.pair])
-    found = evaluate(pool, design, sample, labels=labels, measures=measures, max_grade=1)
+    found = evaluate(pool, PairRound(design, sample), labels=labels, measures=measures, max_grade=1)
     for tag in tags:
         expected = trec_eval_means(trec8, tag, {"P.10,100"})
         for result, key in zip(found.results, ("P_10", "P_100"), strict=True):

@@ -7,16 +7,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.combining import CombiningError, Part, drawn_together, evaluate_together
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.simulation import true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.combining import CombiningError, Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@2")
@@ -75,8 +76,9 @@ def together(pool: Pool, method: str, **options) -> Iterator[tuple[float, np.nda
     first, second = designs(pool, method)
     every = draws_of if method == "iid" else poisson_of
     for (one, a), (two, b) in product(list(every(first)), list(every(second))):
-        found = evaluate_together(
-            pool, [Part(first, a), Part(second, b)], labels=labels_of(a, b), measures=[DCG],
+        found = evaluate(
+            pool, RoundsTogether((Part(first, a), Part(second, b))),
+            labels=labels_of(a, b), measures=[DCG],
             max_grade=3, **options,
         ).results[0].estimate  # fmt: skip
         yield one * two, found.value, found.covariance
@@ -99,7 +101,9 @@ def test_twin_that_weights_each_draw_by_its_own_round_is_caught(tiny_pool: Pool)
         values = []
         for design, sample in ((narrow, a), (second, b)):
             labels = LabelRows(sample.pair, GRADES[sample.pair])
-            found = evaluate(tiny_pool, design, sample, labels=labels, measures=[DCG], max_grade=3)
+            found = evaluate(
+                tiny_pool, PairRound(design, sample), labels=labels, measures=[DCG], max_grade=3
+            )
             values.append(found.results[0].estimate.value)
         mean = mean + one * two * (values[0] + values[1]) / 2
     truth = true_values(tiny_pool, grades=GRADES, measure=DCG)
@@ -112,8 +116,9 @@ def test_twin_that_weights_each_draw_by_its_own_round_is_caught(tiny_pool: Pool)
 
 
 def _estimate(pool: Pool, first: Design, a: Sample, second: Design, b: Sample):
-    found = evaluate_together(
-        pool, [Part(first, a), Part(second, b)], labels=labels_of(a, b), measures=[DCG],
+    found = evaluate(
+        pool, RoundsTogether((Part(first, a), Part(second, b))),
+        labels=labels_of(a, b), measures=[DCG],
         max_grade=3,
     ).results[0].estimate  # fmt: skip
     return found.value, found.covariance
@@ -129,8 +134,9 @@ def test_noisy_labels_of_pairs_that_both_rounds_drew_count_once(ranked) -> None:
             for grades in product(CHANCES, repeat=2 * len(pairs)):
                 chance = float(np.prod([CHANCES[grade] for grade in grades]))
                 labels = LabelRows(np.repeat(pairs, 2), np.array(grades, dtype=np.int64))
-                found = evaluate_together(
-                    pool, [Part(first, a), Part(second, b)], labels=labels, measures=[DCG],
+                found = evaluate(
+                    pool, RoundsTogether((Part(first, a), Part(second, b))),
+                    labels=labels, measures=[DCG],
                     max_grade=3,
                 ).results[0].estimate  # fmt: skip
                 yield one * two * chance, found.value, found.covariance
@@ -147,16 +153,18 @@ def test_rounds_with_the_same_numbers_are_one_larger_sample(tiny_pool: Pool) -> 
         design_of(tiny_pool, "poisson", "beta", 3),
     )
     parts = [Part(each, draw(tiny_pool, each, seed="one")) for each in (small, large)]
-    drawn = drawn_together(tiny_pool, [replace(part, numbers="one") for part in parts])
+    drawn = RoundsTogether(tuple([replace(part, numbers="one") for part in parts])).drawn(
+        tiny_pool.topic
+    )
     most = np.maximum(small.inclusion(), large.inclusion())
     assert np.array_equal(drawn.inclusion, most)
     hits = np.zeros(len(tiny_pool))
     for number in range(4000):
         again = [Part(each, draw(tiny_pool, each, seed=f"s{number}")) for each in (small, large)]
-        hits[drawn_together(tiny_pool, again).pair] += 1
+        hits[RoundsTogether(tuple(again)).drawn(tiny_pool.topic).pair] += 1
     z = (hits / 4000 - most) / np.sqrt(np.maximum(most * (1 - most), 1e-9) / 4000)
     assert np.abs(z[most < 1]).max() < 4
-    apart = drawn_together(tiny_pool, parts).inclusion
+    apart = RoundsTogether(tuple(parts)).drawn(tiny_pool.topic).inclusion
     wrong = (hits / 4000 - apart) / np.sqrt(np.maximum(apart * (1 - apart), 1e-9) / 4000)
     assert np.abs(wrong[apart < 1]).max() > 4
 
@@ -169,15 +177,19 @@ def test_some_rounds_share_their_numbers_and_others_do_not(tiny_pool: Pool) -> N
         for each, seed in ((small, "one"), (other, "two"), (large, "one"))
     ]
     expected = 1.0 - (1.0 - large.inclusion()) * (1.0 - other.inclusion())
-    assert drawn_together(tiny_pool, parts).inclusion == pytest.approx(expected, **EXACT)
-    assert not np.allclose(drawn_together(tiny_pool, parts[1:]).inclusion, large.inclusion())
+    assert RoundsTogether(tuple(parts)).drawn(tiny_pool.topic).inclusion == pytest.approx(
+        expected, **EXACT
+    )
+    assert not np.allclose(
+        RoundsTogether(tuple(parts[1:])).drawn(tiny_pool.topic).inclusion, large.inclusion()
+    )
 
 
 def test_draws_of_one_seed_are_not_two_samples(tiny_pool: Pool) -> None:
     first, second = designs(tiny_pool, "iid")
     parts = [Part(each, draw(tiny_pool, each, seed="s"), numbers="s") for each in (first, second)]
     with pytest.raises(CombiningError, match=r"parts\[1\] has the same draws .* one seed"):
-        drawn_together(tiny_pool, parts)
+        RoundsTogether(tuple(parts)).drawn(tiny_pool.topic)
 
 
 def test_one_round_alone_is_what_it_is(tiny_pool: Pool) -> None:
@@ -185,9 +197,15 @@ def test_one_round_alone_is_what_it_is(tiny_pool: Pool) -> None:
         design = design_of(tiny_pool, method, "alpha")
         sample = draw(tiny_pool, design, seed="s")
         labels = labels_of(sample)
-        alone = evaluate(tiny_pool, design, sample, labels=labels, measures=[DCG], max_grade=3)
-        found = evaluate_together(
-            tiny_pool, [Part(design, sample)], labels=labels, measures=[DCG], max_grade=3
+        alone = evaluate(
+            tiny_pool, PairRound(design, sample), labels=labels, measures=[DCG], max_grade=3
+        )
+        found = evaluate(
+            tiny_pool,
+            RoundsTogether((Part(design, sample),)),
+            labels=labels,
+            measures=[DCG],
+            max_grade=3,
         )
         for name in ("value", "se", "low", "high"):
             assert getattr(found.results[0].estimate, name) == pytest.approx(
@@ -207,6 +225,8 @@ def test_rounds_that_do_not_go_together_are_refused_by_number(tiny_pool: Pool, r
         ([part["priority"]], r"parts\[0\] is drawn by 'priority'"),
     ):
         with pytest.raises(CombiningError, match=message):
-            evaluate_together(tiny_pool, parts, **given)
-    with pytest.raises(CombiningError, match="ratio measures"):
-        evaluate_together(tiny_pool, [part["iid"]], **given | {"measures": [parse_measure("AP")]})
+            evaluate(tiny_pool, RoundsTogether(tuple(parts)), **given)
+    with pytest.raises(MeasureError, match="ratio measures"):
+        evaluate(
+            tiny_pool, RoundsTogether((part["iid"],)), **given | {"measures": [parse_measure("AP")]}
+        )

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, DesignError, make_design
-from estimation.core.draws import draw, permanent_random_numbers, uniform_numbers
-from estimation.core.goals import Goal, GoalError, effective_weights
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.pool import Pool, PoolError, build_pool, rank_lines
-from estimation.core.priors import PriorError, make_prior
+from estimation.core.data.pool import Pool, PoolError, build_pool, rank_lines
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, DesignError, make_design
+from estimation.core.sampling.draws import draw, permanent_random_numbers, uniform_numbers
+from estimation.core.sampling.goals import Goal, GoalError, effective_weights
+from estimation.core.sampling.priors import PriorError, make_prior
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 st = hypothesis.strategies

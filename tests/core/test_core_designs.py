@@ -7,13 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, DesignError, make_design, poisson_thresholds
-from estimation.core.goals import Goal, GoalError, effective_weights
-from estimation.core.measures import parse_measure
-from estimation.core.planning import expected_half_widths, half_width_curve
-from estimation.core.pool import Pool, PoolError, build_pool
-from estimation.core.priors import Prior, PriorError, make_prior
+from estimation.core.data.pool import Pool, PoolError, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.planning.planning import expected_half_widths, half_width_curve
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, DesignError, make_design, poisson_thresholds
+from estimation.core.sampling.goals import Goal, GoalError, effective_weights
+from estimation.core.sampling.priors import Prior, PriorError, make_prior
 
 DCG = parse_measure("DCG@2")
 SECOND = 1 / math.log2(3)

@@ -6,12 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core.difference import FOLDS, difference_estimate
-from estimation.core.draws import folds
-from estimation.core.labels import PairLabels
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.simulation import true_values
+from estimation.core.data.labels import PairLabels
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.estimates.difference import FOLDS, difference_estimate
+from estimation.core.measures.table import parse_measure
+from estimation.core.sampling.draws import folds
+from estimation.research.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@4")
@@ -102,7 +102,7 @@ def test_pairs_out_of_reach_are_left_out_whatever_is_predicted(pool: Pool) -> No
 
 def test_twin_that_fits_on_the_pairs_it_corrects_is_caught(pool: Pool, monkeypatch) -> None:
     every = list(range(FOLDS))
-    monkeypatch.setattr("estimation.core.calibration._folds_but", lambda *_left_out: every)
+    monkeypatch.setattr("estimation.core.sampling.calibration._folds_but", lambda *_left_out: every)
     mean, _, _ = moments(pool)
     truth = true_values(pool, grades=GRADES, measure=DCG)
     assert np.abs(mean / truth - 1).max() > 1e-3

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import (
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import (
     Sample,
     draw,
     extra_labels,
     permanent_random_numbers,
     uniform_numbers,
 )
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.priors import make_prior
+from estimation.core.sampling.priors import make_prior
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

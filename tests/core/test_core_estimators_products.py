@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core import products
-from estimation.core.estimators import horvitz_thompson_poisson, importance_sampling
-from estimation.core.labels import PairLabels
+from estimation.core.data.labels import PairLabels
+from estimation.core.estimates import products
+from estimation.core.estimates.estimators import horvitz_thompson_poisson, importance_sampling
 
 SHAPES = [(1, 1), (95, 47), (96, 48), (97, 49), (961, 5), (2000, 130)]
 
@@ -84,8 +84,9 @@ DIGEST = """
 import hashlib
 import numpy as np
 from scipy import sparse
-from estimation.core import estimators, products
-from estimation.core.labels import PairLabels
+from estimation.core.estimates import estimators
+from estimation.core.estimates import products
+from estimation.core.data.labels import PairLabels
 
 {change}
 rng = np.random.default_rng(4)

@@ -9,18 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.drawn import Drawn
-from estimation.core.draws import Sample, draw, extra_labels
-from estimation.core.evaluation import Evaluation, MeasureResult, evaluate
-from estimation.core.labels import LabelError, LabelRows, pair_labels
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.outlook import outlook_of
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.simulation import Simulation, simulate, true_values
-from estimation.core.unknown import Reason
+from estimation.core.data.labels import LabelError, LabelRows, pair_labels
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.estimates.drawn import Drawn
+from estimation.core.inference.outlook import outlook_of
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Evaluation, MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw, extra_labels
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import Simulation, simulate, true_values
 
 DCG, PRECISION = parse_measure("DCG@10"), parse_measure("P@5")
 TOPICS = [f"topic {number}" for number in range(12)]
@@ -76,7 +78,9 @@ def campaign(pool: Pool, method: str = "poisson", measures=(DCG, PRECISION), **o
     design = design_of(pool, method)
     sample = draw(pool, design, seed="s")
     labels = options.pop("labels", None) or judgments(pool, sample)
-    return evaluate(pool, design, sample, labels=labels, measures=measures, max_grade=3, **options)
+    return evaluate(
+        pool, PairRound(design, sample), labels=labels, measures=measures, max_grade=3, **options
+    )
 
 
 def bits(evaluation: Evaluation) -> str:
@@ -151,7 +155,9 @@ def test_topics_in_another_order_estimate_the_same_truth(pool: Pool) -> None:
     )
     grades = grades_of(pool)
     results = [
-        evaluate(p, d, s, labels=LabelRows(s.pair, g[s.pair]), measures=[DCG], max_grade=3)
+        evaluate(
+            p, PairRound(d, s), labels=LabelRows(s.pair, g[s.pair]), measures=[DCG], max_grade=3
+        )
         for p, d, s, g in ((pool, first, taken, grades), (other, second, same, grades[places]))
     ]
     for name in ("value", "se", "df"):
@@ -210,9 +216,9 @@ def test_a_census_gives_the_measure_itself(pool: Pool, text: str) -> None:
     design = design_of(pool, measure=measure, budget=len(pool))
     sample = draw(pool, design, seed="s")
     labels = LabelRows(sample.pair, grades_of(pool)[sample.pair])
-    result = evaluate(pool, design, sample, labels=labels, measures=[measure], max_grade=3).results[
-        0
-    ]
+    result = evaluate(
+        pool, PairRound(design, sample), labels=labels, measures=[measure], max_grade=3
+    ).results[0]
     runs = {tag: shuffled_lists(i) for i, tag in enumerate(("one", "three", "two"))}
     keys = zip((pool.topics[t] for t in pool.topic), pool.docno.tolist(), strict=True)
     grade = dict(zip(keys, grades_of(pool).tolist(), strict=True))
@@ -234,7 +240,7 @@ def test_importance_sampling_with_the_perfect_distribution_has_no_variance(ranke
     )
     assert simulated.value == pytest.approx(np.full((3, 1), simulated.truth[0]))
     squares = evaluate(
-        pool, perfect, sample := draw(pool, perfect, seed="a"),
+        pool, PairRound(perfect, sample := draw(pool, perfect, seed="a")),
         labels=LabelRows(sample.pair, grades[sample.pair]), measures=[measure], max_grade=3,
     ).results[0].estimate.covariance  # fmt: skip
     assert np.abs(squares).max() < 1e-14
@@ -245,7 +251,7 @@ def test_many_draws_come_close_to_the_truth_for_both_estimators(pool: Pool) -> N
     sample = draw(pool, design, seed="s")
     grades = grades_of(pool)
     result = evaluate(
-        pool, design, sample, labels=LabelRows(sample.pair, grades[sample.pair]),
+        pool, PairRound(design, sample), labels=LabelRows(sample.pair, grades[sample.pair]),
         measures=[DCG], max_grade=3,
     ).results[0]  # fmt: skip
     truth = true_values(pool, grades=grades, measure=DCG)
@@ -258,7 +264,7 @@ def test_support_is_the_share_of_weight_that_can_be_sampled(pool: Pool) -> None:
     design = design_of(pool, "iid", goal=goals.single("one"), reported=[])
     sample = draw(pool, design, seed="s")
     result = evaluate(
-        pool, design, sample, labels=judgments(pool, sample), measures=[DCG], max_grade=3
+        pool, PairRound(design, sample), labels=judgments(pool, sample), measures=[DCG], max_grade=3
     ).results[0]
     weights = pool.weights(DCG).toarray()
     reached = weights[design.eligible].sum(axis=0) / weights.sum(axis=0)
@@ -293,7 +299,9 @@ def test_intervals_end_where_values_do(pool: Pool, text: str) -> None:
         design = design_of(pool, budget=12, batch_size=12)
         sample = draw(pool, design, seed=f"end {seed}")
         best = LabelRows(sample.pair, np.full(len(sample.pair), 3))
-        found = evaluate(pool, design, sample, labels=best, measures=[measure], max_grade=3)
+        found = evaluate(
+            pool, PairRound(design, sample), labels=best, measures=[measure], max_grade=3
+        )
         highest = measure.largest_value(max_grade=3, depth=pool.depth)
         shown = found.results[0].estimate
         assert np.all(shown.high <= np.maximum(highest, shown.value))
@@ -309,7 +317,9 @@ def test_values_stay_below_the_largest_one(pool: Pool) -> None:
         design = design_of(pool, measure=measure, budget=len(pool), batch_size=len(pool))
         sample = draw(pool, design, seed="census")
         best = LabelRows(sample.pair, np.full(len(sample.pair), 3))
-        found = evaluate(pool, design, sample, labels=best, measures=[measure], max_grade=3)
+        found = evaluate(
+            pool, PairRound(design, sample), labels=best, measures=[measure], max_grade=3
+        )
         highest = measure.largest_value(max_grade=3, depth=pool.depth)
         assert np.all(found.results[0].estimate.value <= highest * (1.0 + 1e-12))
         assert found.results[0].estimate.value.max() == pytest.approx(highest, rel=1e-12)
@@ -330,7 +340,7 @@ def test_certain_pairs_alone_leave_the_rest_open(pool: Pool) -> None:
 
 def usual_find(pool: Pool, design: Design, sample: Sample, labels: LabelRows) -> np.ndarray:
     """What the model expects a find to add to every run, its root mean square."""
-    drawn = Drawn.of(pool, design, sample, design.batches)
+    drawn = Drawn.of(design, sample, design.batches, topic=pool.topic)
     outlook = outlook_of(pool, drawn, labels, sampled=sample.pair, max_grade=3)
     uncertain = np.flatnonzero((drawn.inclusion > 0.0) & (drawn.inclusion < 1.0))
     first, _, third = outlook.moments(DCG, uncertain)
@@ -386,7 +396,9 @@ def test_later_batches_have_no_influence_on_a_prefix(pool: Pool, method: str) ->
     assert part.draws == (80 if method == "iid" else None)
     shorter = design_of(pool, method, budget=80)
     again = draw(pool, shorter, seed="s")
-    fresh = evaluate(pool, shorter, again, labels=kept, measures=[DCG, PRECISION], max_grade=3)
+    fresh = evaluate(
+        pool, PairRound(shorter, again), labels=kept, measures=[DCG, PRECISION], max_grade=3
+    )
     assert bits(fresh) == bits(part)
 
 
@@ -418,14 +430,14 @@ def test_things_that_do_not_belong_together_are_refused(pool: Pool) -> None:
     sample = draw(pool, design, seed="s")
     arguments = {"labels": judgments(pool, sample), "max_grade": 3}
     with pytest.raises(ValueError, match="do not belong together"):
-        evaluate(other, design, sample, measures=[DCG], **arguments)
+        evaluate(other, PairRound(design, sample), measures=[DCG], **arguments)
     with pytest.raises(ValueError, match="must be a measure"):
-        evaluate(pool, design, sample, measures=[], **arguments)
+        evaluate(pool, PairRound(design, sample), measures=[], **arguments)
     for batches in (0, 4):
         with pytest.raises(ValueError, match="between 1 and 3"):
-            evaluate(pool, design, sample, measures=[DCG], batches=batches, **arguments)
+            evaluate(pool, PairRound(design, sample), measures=[DCG], batches=batches, **arguments)
     with pytest.raises(ValueError, match="confidence"):
-        evaluate(pool, design, sample, measures=[DCG], confidence=95, **arguments)
+        evaluate(pool, PairRound(design, sample), measures=[DCG], confidence=95, **arguments)
 
 
 def test_an_empty_batch_is_an_estimate_too(pool: Pool) -> None:
@@ -433,7 +445,9 @@ def test_an_empty_batch_is_an_estimate_too(pool: Pool) -> None:
     seed = next(s for s in map(str, range(100)) if not len(draw(pool, design, seed=s).prefix(1)))
     sample = draw(pool, design, seed=seed)
     labels = LabelRows(sample.pair, grades_of(pool)[sample.pair])
-    found = evaluate(pool, design, sample, labels=labels, measures=[DCG], max_grade=3, batches=1)
+    found = evaluate(
+        pool, PairRound(design, sample), labels=labels, measures=[DCG], max_grade=3, batches=1
+    )
     result: MeasureResult = found.results[0]
     assert found.judged_pairs == 0
     assert result.estimate.value.tolist() == [0.0] * 3
@@ -477,7 +491,9 @@ def test_a_topic_contributes_the_weighted_gains_of_its_own_pairs(pool: Pool) -> 
     sample = draw(pool, design, seed="all")
     grade = grades_of(pool)
     labels = LabelRows(sample.pair, grade[sample.pair])
-    result = evaluate(pool, design, sample, labels=labels, measures=[DCG], max_grade=3).results[0]
+    result = evaluate(
+        pool, PairRound(design, sample), labels=labels, measures=[DCG], max_grade=3
+    ).results[0]
     for topic in range(len(TOPICS)):
         mine = pool.topic == topic
         expected = (pool.weights(DCG).toarray()[mine] * grade[mine][:, None]).sum(axis=0)

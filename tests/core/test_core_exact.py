@@ -12,22 +12,23 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample
-from estimation.core.estimators import (
+from estimation.core.data.labels import LabelRows, PairLabels, pair_labels
+from estimation.core.data.pool import Pool
+from estimation.core.estimates.estimators import (
     Estimate,
     cross_product,
     horvitz_thompson_iid,
     horvitz_thompson_poisson,
     importance_sampling,
 )
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows, PairLabels, pair_labels
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool
-from estimation.core.priors import make_prior
-from estimation.core.simulation import true_values
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 WEIGHTS = np.array([[0.5, 0.2, 0.0], [0.3, 0.3, 0.1], [0.0, 0.4, 0.4], [0.2, 0.0, 0.7]])
@@ -161,7 +162,7 @@ def test_joint_terms_do_not_depend_on_the_block_size(monkeypatch) -> None:
     pairs = np.arange(4)
     arguments = {"probability": CHANCE, "draws": 5}
     whole = horvitz_thompson_iid(rows(pairs), noiseless(UTILITY), **arguments)
-    monkeypatch.setattr("estimation.core.joint.BLOCK_CELLS", 5)
+    monkeypatch.setattr("estimation.core.estimates.joint.BLOCK_CELLS", 5)
     blocks = horvitz_thompson_iid(rows(pairs), noiseless(UTILITY), **arguments)
     assert blocks.covariance == pytest.approx(whole.covariance, rel=1e-14)
 
@@ -406,7 +407,7 @@ def evaluated(pool: Pool, method: str, estimator: str, batches: int, probabiliti
     for probability, sample in ENTRIES[method](design_for(pool, method)):
         labels = LabelRows(sample.pair, GRADE[sample.pair])
         result = evaluate(
-            pool, probabilities, sample, labels=labels, measures=[DCG], max_grade=3,
+            pool, PairRound(probabilities, sample), labels=labels, measures=[DCG], max_grade=3,
             batches=batches,
         ).results[0].estimators[estimator]  # fmt: skip
         nothing = np.zeros_like(result.covariance), np.zeros_like(result.value)

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.guaranteed_planning import guaranteed_half_widths
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.planning.guaranteed_planning import guaranteed_half_widths
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
 
 MEASURE = parse_measure("DCG@10")
 METHODS = {
@@ -54,7 +55,7 @@ def half_lengths(
         truth = np.where(rng.random(len(pool)) < chance, 3, 0)
         sample = draw(pool, design, seed=str(seed))
         found = evaluate(
-            pool, design, sample, labels=LabelRows(sample.pair, truth[sample.pair]),
+            pool, PairRound(design, sample), labels=LabelRows(sample.pair, truth[sample.pair]),
             measures=[MEASURE], max_grade=3, interval=kind,
         ).results[0].estimate  # fmt: skip
         lengths.append((found.high - found.low) / 2)

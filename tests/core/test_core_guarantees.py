@@ -12,21 +12,23 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.bounds import draw_ranges, hoeffding_half_widths, label_noise_ranges
-from estimation.core.combining import Part, evaluate_together
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import MeasureResult, evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.methods import check_interval, interval_kinds
-from estimation.core.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.ranks import guaranteed_p_values
-from estimation.core.reach import Reach
-from estimation.core.simulation import true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.inference.bounds import draw_ranges, hoeffding_half_widths, label_noise_ranges
+from estimation.core.inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
+from estimation.core.inference.ranks import guaranteed_p_values
+from estimation.core.inference.reach import Reach
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.methods import check_interval, interval_kinds
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
 
 DCG = parse_measure("DCG@2")
 BEST = 3
@@ -58,7 +60,7 @@ def asked(
         "labels": LabelRows(sample.pair, grades[sample.pair]), "measures": [DCG],
         "max_grade": BEST, "interval": kind,
     }  # fmt: skip
-    return evaluate(pool, design, sample, **(settings | options)).results[0]
+    return evaluate(pool, PairRound(design, sample), **(settings | options)).results[0]
 
 
 # ---------------------------------------------------------------------------- which kinds there are
@@ -84,11 +86,13 @@ def test_draws_of_several_rounds_are_not_alike(tiny_pool: Pool) -> None:
     options = {"labels": LabelRows(pairs, pairs % 4), "measures": [DCG], "max_grade": BEST}
     message = "one of student, hoeffding, hoeffding-paper for several rounds, .* not 'empirical-b"
     with pytest.raises(ValueError, match=message):
-        evaluate_together(tiny_pool, parts, **options, interval="empirical-bernstein")
-    found = evaluate_together(tiny_pool, parts, **options, interval="hoeffding").results[0]
+        evaluate(tiny_pool, RoundsTogether(tuple(parts)), **options, interval="empirical-bernstein")
+    found = evaluate(
+        tiny_pool, RoundsTogether(tuple(parts)), **options, interval="hoeffding"
+    ).results[0]
     assert found.interval == "hoeffding"
     with pytest.raises(ValueError, match="for the method iid, not 'chernoff'"):
-        evaluate_together(tiny_pool, parts, **options, interval="chernoff")
+        evaluate(tiny_pool, RoundsTogether(tuple(parts)), **options, interval="chernoff")
 
 
 @pytest.mark.parametrize(
@@ -98,8 +102,9 @@ def test_one_round_alone_is_several_rounds_of_one(tiny_pool: Pool, method: str, 
     design = design_of(tiny_pool, method, 4)
     sample, grades = draw(tiny_pool, design, seed="s"), np.array([3, 0, 1, 2, 1])
     alone = asked(tiny_pool, design, sample, grades, kind)
-    together = evaluate_together(
-        tiny_pool, [Part(design, sample)], labels=LabelRows(sample.pair, grades[sample.pair]),
+    together = evaluate(
+        tiny_pool, RoundsTogether((Part(design, sample),)),
+        labels=LabelRows(sample.pair, grades[sample.pair]),
         measures=[DCG], max_grade=BEST, interval=kind,
     ).results[0]  # fmt: skip
     assert together.interval == kind
@@ -119,8 +124,8 @@ def test_measures_without_a_bound_keep_student_and_say_so(
     measures = [DCG, parse_measure("AP"), parse_measure("P@1")]
     rows = LabelRows(sample.pair, grades[sample.pair])
     options = {"labels": rows, "measures": measures, "max_grade": BEST}
-    usual = evaluate(tiny_pool, design, sample, **options).results
-    found = evaluate(tiny_pool, design, sample, **options, interval=kind).results
+    usual = evaluate(tiny_pool, PairRound(design, sample), **options).results
+    found = evaluate(tiny_pool, PairRound(design, sample), **options, interval=kind).results
     assert [each.interval for each in usual] == ["student"] * 3
     assert [each.interval for each in found] == [kind, "student", kind]
     for before, now in zip(usual, found, strict=True):
@@ -331,7 +336,7 @@ def test_assessors_who_disagree_are_covered(monkeypatch) -> None:
 
     assert covered() >= 0.95
     monkeypatch.setattr(
-        "estimation.core.guarantees.label_noise_ranges",
+        "estimation.core.inference.guarantees.label_noise_ranges",
         lambda weights, **_: np.zeros(weights.shape[1]),
     )
     assert covered() < 0.8

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core import in_common as module
-from estimation.core.in_common import in_common
+from estimation.core.inference import in_common as module
+from estimation.core.inference.in_common import in_common
 
 ROUNDING = 1e-12
 

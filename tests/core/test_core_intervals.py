@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimation.core.intervals import (
+from estimation.core.inference.intervals import (
     degrees_of_freedom,
     difference_variances,
     student_intervals,
     zero_limit,
 )
-from estimation.core.multiplicity import holm
-from estimation.core.ranks import rank_runs
+from estimation.core.inference.multiplicity import holm
+from estimation.core.inference.ranks import rank_runs
 
 
 def test_student_interval_by_the_table() -> None:

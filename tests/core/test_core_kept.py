@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from estimation.core import out_of_reach
-from estimation.core.measures import parse_measure
-from estimation.core.out_of_reach import OutOfReach
-from estimation.core.slack import slack
+from estimation.core.inference import out_of_reach
+from estimation.core.inference.out_of_reach import OutOfReach
+from estimation.core.inference.slack import slack
+from estimation.core.measures.table import parse_measure
 from tests.core.test_core_slack import DEEP, deep_pool
 
 

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.label_advice import LabelComparison, compare_labels, supports
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.planning.label_advice import LabelComparison, compare_labels, supports
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
 
 DCG = parse_measure("DCG@10")
 TOPICS = [f"topic {number:02d}" for number in range(20)]
@@ -67,7 +68,7 @@ def test_the_number_there_is_gives_the_half_width_there_is(pool, method, batches
     rows, wanted = judged(pool, sample, same(sample, number)), same(sample, number)
     found = compared(pool, design, sample, rows, wanted, batches=batches)
     evaluation = evaluate(
-        pool, design, sample, labels=rows, measures=[DCG], max_grade=3, batches=batches
+        pool, PairRound(design, sample), labels=rows, measures=[DCG], max_grade=3, batches=batches
     )
     variance = np.diag(evaluation.results[0].estimate.covariance)
     chosen = found.choices[number - 1]
@@ -94,7 +95,7 @@ def spread(pool: Pool, method: str, number: int, work: float, trials: int) -> fl
         sample = draw(pool, design, seed=f"trial {trial}")
         rows = judged(pool, sample, same(sample, number), seed=trial)
         result = evaluate(
-            pool, design, sample, labels=rows, measures=[DCG], max_grade=3
+            pool, PairRound(design, sample), labels=rows, measures=[DCG], max_grade=3
         ).results[0]  # fmt: skip
         values.append(result.estimate.value)
     return float(np.median(np.std(values, axis=0, ddof=1)))

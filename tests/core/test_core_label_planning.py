@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core import goals
-from estimation.core.estimators import importance_sampling
-from estimation.core.goals import effective_weights
-from estimation.core.label_planning import (
+from estimation.core.data.labels import LabelError, PairLabels
+from estimation.core.data.pool import Pool, PoolError
+from estimation.core.estimates.estimators import importance_sampling
+from estimation.core.measures.table import parse_measure
+from estimation.core.planning.label_planning import (
     JudgedSample,
     goal_contrasts,
     predicted_variances,
     recommended_labels,
 )
-from estimation.core.labels import LabelError, PairLabels
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, PoolError
+from estimation.core.sampling import goals
+from estimation.core.sampling.goals import effective_weights
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 WEIGHTS = np.array([[0.5, 0.2], [0.3, 0.3], [0.1, 0.6]])

@@ -7,28 +7,33 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from estimation.core.active.estimates import estimate
-from estimation.core.active.expected import Line, Moments, expected_covariance, expected_moments
-from estimation.core.active.lists import ActiveFrame, Valued, make_frame
-from estimation.core.active.rounds import ActiveRound, make_plan
-from estimation.core.active.sampling import ActiveState, start
-from estimation.core.active.steps import History, Steps
-from estimation.core.active.values import (
+from estimation.core.arrays import IntArray
+from estimation.core.data.labels import LabelRows, pair_labels
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.active.estimates import estimate
+from estimation.core.rounds.active.expected import (
+    Line,
+    Moments,
+    expected_covariance,
+    expected_moments,
+)
+from estimation.core.rounds.active.lists import ActiveFrame, Valued, make_frame
+from estimation.core.rounds.active.rounds import ActiveRound, make_plan
+from estimation.core.rounds.active.sampling import ActiveState, start
+from estimation.core.rounds.active.steps import History, Steps
+from estimation.core.rounds.active.values import (
     TopicResult,
     TopicSample,
     added_products,
     topic_line,
     topic_result,
 )
-from estimation.core.arrays import IntArray
-from estimation.core.carrying import find_pairs
-from estimation.core.evaluation import MeasureResult
-from estimation.core.labels import LabelRows, pair_labels
-from estimation.core.later_runs import OF_ONE_RUN, evaluate_active_with_later_runs
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.preferences import preference_pool
-from estimation.core.simulation import true_topic_values
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.research.simulation import true_topic_values
+from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_active_variance import CHANCES, all_plans, plans_of, rows_of
 from tests.core.test_core_active_variance import RUNS as SAMPLED
 from tests.core.test_core_later_runs import LATE, RUNS, TOPICS, lists, pool_of
@@ -81,7 +86,7 @@ def test_later_runs_are_unbiased_with_the_rest_for_worthless(
     measure = parse_measure(text)
     value, total = np.zeros(len(joined.runs)), 0.0
     for chance, state, labels in every_plan(make_frame(pool), length=2, number=1):
-        (found,) = evaluate_active_with_later_runs(
+        (found,) = evaluate(
             pool, round_of(pool, state, measure), joined=joined, labels=labels,
             measures=[measure], max_grade=1,
         ).results  # fmt: skip
@@ -232,10 +237,10 @@ class Case:
         )
 
     def alone(self, batches: int | None = None) -> tuple[MeasureResult, ...]:
-        return self.drawn.evaluate(self.pool, batches=batches, **self.asked).results
+        return evaluate(self.pool, self.drawn, batches=batches, **self.asked).results
 
     def together(self, batches: int | None = None) -> tuple[MeasureResult, ...]:
-        return evaluate_active_with_later_runs(
+        return evaluate(
             self.pool, self.drawn, joined=self.joined, batches=batches, **self.asked
         ).results
 
@@ -273,26 +278,10 @@ def test_runs_of_the_pool_keep_their_numbers_to_the_last_bit(
             assert now.relevant_found.tolist() == before.relevant_found.tolist()
 
 
-def test_plainly_the_last_bits_would_not_stay() -> None:
-    """AP adds up along one list after the other: the check above would see it."""
-    case = CASES["ratios"]()
-    place = find_pairs(
-        case.pool.topic, case.pool.docno,
-        among_topic=case.joined.topic, among_docno=case.joined.docno,
-    )  # fmt: skip
-    valued = Valued(make_frame(case.joined), place)
-    plain = case.drawn.evaluate(case.pool, valued=valued, **case.asked).results[0]
-    at = [plain.runs.index(tag) for tag in case.pool.runs]
-    before = case.alone()[0].estimate.covariance
-    assert str(plain.measure) == "AP"
-    assert plain.estimate.covariance[np.ix_(at, at)].tolist() != before.tolist()
-    assert plain.estimate.covariance[np.ix_(at, at)] == pytest.approx(before, rel=1e-12, abs=1e-15)
-
-
 def test_the_facts_of_the_sample_stay() -> None:
     case = CASES["linear"]()
-    alone = case.drawn.evaluate(case.pool, **case.asked)
-    now = evaluate_active_with_later_runs(case.pool, case.drawn, joined=case.joined, **case.asked)
+    alone = evaluate(case.pool, case.drawn, **case.asked)
+    now = evaluate(case.pool, case.drawn, joined=case.joined, **case.asked)
     for name in ("batches", "judged_pairs", "judgments", "draws", "confidence"):
         assert getattr(alone, name) == getattr(now, name)
 
@@ -344,7 +333,7 @@ def test_reach_is_the_share_of_the_weight_on_documents_of_the_pool(
     plan = make_plan(pool, measures=[DCG], budget=4, batch_size=4)
     drawn = ActiveRound.begin(pool, plan, seed="s")
     pairs = drawn.sample.pair
-    dcg, ap = evaluate_active_with_later_runs(
+    dcg, ap = evaluate(
         pool, drawn, joined=joined, labels=LabelRows(pairs, np.ones(4, dtype=np.int64)),
         measures=[DCG, parse_measure("AP")], max_grade=1,
     ).results  # fmt: skip
@@ -380,7 +369,7 @@ def false_verdicts(measure: Measure, ranked, *, allow_for_the_rest: bool) -> tup
         at = joined.runs.index(late)
         for levels in product(range(BEST + 1), repeat=3):
             grades = np.array(levels)
-            (result,) = evaluate_active_with_later_runs(
+            (result,) = evaluate(
                 pool, drawn, joined=joined, labels=LabelRows(np.arange(2), grades[:2]),
                 measures=[measure], max_grade=BEST,
             ).results  # fmt: skip
@@ -416,7 +405,7 @@ def test_pools_that_do_not_belong_together_are_refused() -> None:
     case = CASES["linear"]()
 
     def asked(joined: Pool, pool: Pool = case.pool) -> None:
-        evaluate_active_with_later_runs(pool, case.drawn, joined=joined, **case.asked)
+        evaluate(pool, case.drawn, joined=joined, **case.asked)
 
     with pytest.raises(ValueError, match="lacks the run 'run0'"):
         asked(pool_of(LATE))

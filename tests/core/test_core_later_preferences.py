@@ -8,25 +8,25 @@ from math import prod
 import numpy as np
 import pytest
 
-from estimation.core import evaluation, goals, later_runs
 from estimation.core.arrays import IntArray
-from estimation.core.combining import CombiningError, Part, evaluate_together
-from estimation.core.designs import METHODS, Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import Evaluation, MeasureResult, evaluate
-from estimation.core.labels import LabelError, LabelRows
-from estimation.core.later_runs import (
-    OF_ONE_RUN,
-    evaluate_together_with_later_runs,
-    evaluate_with_later_runs,
-)
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.out_of_reach import OutOfReach
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.preferences import part_names, preference_pool
-from estimation.core.priors import make_prior
-from estimation.core.simulation import true_values
-from estimation.core.slack import slack
+from estimation.core.data import scope
+from estimation.core.data.labels import LabelError, LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.preferences import part_names, preference_pool
+from estimation.core.inference.out_of_reach import OutOfReach
+from estimation.core.inference.slack import slack
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.rounds import evaluation
+from estimation.core.rounds.combining import CombiningError, Part, RoundsTogether
+from estimation.core.rounds.evaluation import Judged, evaluate
+from estimation.core.rounds.results import Evaluation, MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import METHODS, Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
+from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_combining import draws_of, moments, poisson_of
 from tests.core.test_core_later_runs import RUNS as DOCUMENT_RUNS
 from tests.core.test_core_later_runs import TOPICS, lists
@@ -87,7 +87,7 @@ def test_old_pairs_stand_in_order_among_all() -> None:
     pool, joined = pool_of(OLD), pool_of(OLD | LATER)
     place = place_in(pool, joined)
     assert (place.tolist(), len(joined)) == ([0, 2, 4], 6)
-    assert later_runs.place_of_pairs(pool, joined).tolist() == place.tolist()
+    assert scope.place_of_pairs(pool, joined).tolist() == place.tolist()
     old = [joined.runs.index(tag) for tag in pool.runs]
     for measure in MEASURES:
         before = pool.weights(measure).toarray()
@@ -169,8 +169,8 @@ def outcomes(
     assert np.ptp(inclusion) > 0.1
     for chance, sample in every(design):
         for likely, labels in answers(pool, sample.pair, number):
-            found = evaluate_with_later_runs(
-                pool, design, sample, joined=joined, labels=labels, measures=MEASURES,
+            found = evaluate(
+                pool, PairRound(design, sample), joined=joined, labels=labels, measures=MEASURES,
                 max_grade=CAMPAIGN_SCALE,
             ).results  # fmt: skip
             yield chance * likely, found
@@ -209,11 +209,11 @@ def test_twin_with_the_weights_of_another_run_is_caught() -> None:
 def test_twin_whose_pairs_are_left_where_they_stood_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(later_runs, "place_of_pairs", lambda pool, _: np.arange(len(pool)))
+    monkeypatch.setattr(scope, "place_of_pairs", lambda pool, _: np.arange(len(pool)))
     pool, joined = pool_of(OLD), pool_of(OLD | LATER)
     means = means_of(pool, joined, "iid", "is")
     off = np.any(np.abs(means - all_expected(OLD | LATER, pool)) > 0.02, axis=0)
-    assert off.tolist() == [tag in LATER for tag in joined.runs]
+    assert off.all()
 
 
 @pytest.mark.slow
@@ -248,8 +248,8 @@ def test_rounds_together_are_unbiased_for_what_some_round_could_draw(method: str
     def together() -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
         for (one, a), (two, b) in product(list(every(first)), list(every(second))):
             pairs = np.unique(np.append(a.pair, b.pair))
-            (found,) = evaluate_together_with_later_runs(
-                pool, [Part(first, a), Part(second, b)], joined=joined,
+            (found,) = evaluate(
+                pool, RoundsTogether((Part(first, a), Part(second, b))), joined=joined,
                 labels=LabelRows(pairs, GIVEN[pairs]), measures=[WEIGHTED],
                 max_grade=CAMPAIGN_SCALE,
             ).results  # fmt: skip
@@ -288,11 +288,11 @@ class Case:
         }  # fmt: skip
 
     def alone(self) -> Evaluation:
-        return evaluate(self.pool, self.design, self.sample, **self.asked)
+        return evaluate(self.pool, PairRound(self.design, self.sample), **self.asked)
 
     def together(self) -> Evaluation:
-        return evaluate_with_later_runs(
-            self.pool, self.design, self.sample, joined=self.joined, **self.asked
+        return evaluate(
+            self.pool, PairRound(self.design, self.sample), joined=self.joined, **self.asked
         )
 
     @property
@@ -334,9 +334,9 @@ def test_predictions_of_answers_change_nothing() -> None:
 
 def test_runs_keep_their_numbers_in_rounds_that_go_together() -> None:
     case = Case("poisson")
-    alone = evaluate_together(case.pool, case.parts, **case.asked)
+    alone = evaluate(case.pool, RoundsTogether(tuple(case.parts)), **case.asked)
     asked = {"joined": case.joined, **case.asked}
-    together = evaluate_together_with_later_runs(case.pool, case.parts, **asked)
+    together = evaluate(case.pool, RoundsTogether(tuple(case.parts)), **asked)
     check_unchanged(alone, together)
     for single, both in zip(case.together().results, together.results, strict=True):
         assert both.estimate.value == pytest.approx(single.estimate.value, rel=1e-12)
@@ -373,7 +373,7 @@ NEW_DOCUMENT = (("abc", "cba", "bac"), [row for row in permutations("abcn", 3) i
 NEVER_TOGETHER = (("ab", "bc", "ba"), [*permutations("abc", 2), *permutations("abc", 3)])
 
 
-Asking = Callable[..., Evaluation]
+Asking = Callable[[Design, Sample], Judged]
 
 
 def false_verdicts(old: tuple[str, ...], late: str, measure: Measure, asking: Asking) -> np.ndarray:
@@ -391,7 +391,7 @@ def false_verdicts(old: tuple[str, ...], late: str, measure: Measure, asking: As
     for levels in product(range(3), repeat=len(pool)):
         labels = LabelRows(sample.pair, np.array(levels))
         asked = {"labels": labels, "measures": [measure], "max_grade": CAMPAIGN_SCALE}
-        (result,) = asking(pool, design, sample, joined=joined, **asked).results
+        (result,) = evaluate(pool, asking(design, sample), joined=joined, **asked).results
         verdicts = result.ranking.verdicts[at]
         found += 0, np.count_nonzero(verdicts == 1), np.count_nonzero(verdicts == -1)
         grades[place] = levels
@@ -403,8 +403,8 @@ def false_verdicts(old: tuple[str, ...], late: str, measure: Measure, asking: As
     return found
 
 
-def of_one_part(pool: Pool, design: Design, sample: Sample, **asked: object) -> Evaluation:
-    return evaluate_together_with_later_runs(pool, [Part(design, sample)], **asked)
+def of_one_part(design: Design, sample: Sample) -> RoundsTogether:
+    return RoundsTogether((Part(design, sample),))
 
 
 @pytest.mark.slow
@@ -412,8 +412,8 @@ def of_one_part(pool: Pool, design: Design, sample: Sample, **asked: object) -> 
 @pytest.mark.parametrize(
     ("runs", "asking"),
     [
-        (NEW_DOCUMENT, evaluate_with_later_runs),
-        (NEVER_TOGETHER, evaluate_with_later_runs),
+        (NEW_DOCUMENT, PairRound),
+        (NEVER_TOGETHER, PairRound),
         (NEVER_TOGETHER, of_one_part),
     ],
 )
@@ -427,12 +427,10 @@ def test_no_verdict_about_a_later_run_hangs_on_pairs_out_of_reach(
     assert min(better, worse) > 0
 
 
-def test_the_twin_that_takes_the_sampled_part_for_all_is_caught(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_twin_that_takes_the_sampled_part_for_all_is_caught(monkeypatch) -> None:
     monkeypatch.setattr(evaluation, "slack", no_slack)
     for late in ("acn", "nca"):
-        assert false_verdicts(NEW_DOCUMENT[0], late, SWAPS, evaluate_with_later_runs)[0] > 0
+        assert false_verdicts(NEW_DOCUMENT[0], late, SWAPS, PairRound)[0] > 0
 
 
 def test_the_twin_that_allows_for_answers_on_the_scale_of_documents_is_caught(
@@ -444,7 +442,7 @@ def test_the_twin_that_allows_for_answers_on_the_scale_of_documents_is_caught(
         return slack(out, measure, **asked | {"max_grade": CAMPAIGN_SCALE})
 
     monkeypatch.setattr(evaluation, "slack", of_documents)
-    assert false_verdicts(NEW_DOCUMENT[0], "nca", SWAPS, evaluate_with_later_runs)[0] > 0
+    assert false_verdicts(NEW_DOCUMENT[0], "nca", SWAPS, PairRound)[0] > 0
 
 
 def test_what_is_out_of_reach_is_counted_by_hand() -> None:
@@ -471,7 +469,7 @@ def test_pools_that_do_not_belong_together_are_refused() -> None:
 
     def evaluated(joined: Pool, pool: Pool = case.pool, **asked: object) -> None:
         asked = {"joined": joined, **case.asked, **asked}
-        evaluate_with_later_runs(pool, case.design, case.sample, **asked)
+        evaluate(pool, PairRound(case.design, case.sample), **asked)
 
     with pytest.raises(ValueError, match="lacks the run 'run0'"):
         evaluated(preferences_of(LATE))
@@ -494,6 +492,9 @@ def test_pools_that_do_not_belong_together_are_refused() -> None:
     with pytest.raises(LabelError, match=r"grade 3 of documents 'd.* between 0 and 2"):
         evaluated(case.joined, labels=LabelRows(case.sample.pair[:1], np.array([3])))
     with pytest.raises(CombiningError, match=r"parts\[0\] belongs to another pool"):
-        evaluate_together_with_later_runs(
-            pool_of(OLD), case.parts, joined=pool_of(OLD | LATER), **case.asked
+        evaluate(
+            pool_of(OLD),
+            RoundsTogether(tuple(case.parts)),
+            joined=pool_of(OLD | LATER),
+            **case.asked,
         )

@@ -1,29 +1,33 @@
 """Later runs in the ranking of a round: what stays as it was, and what verdicts may say of them."""
 
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
 import pytest
 
-from estimation.core import collection, evaluation, goals
-from estimation.core.carrying import carry_over, find_pairs
-from estimation.core.combining import Part
-from estimation.core.designs import METHODS, Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import MeasureResult, evaluate
-from estimation.core.guarantees import _Bernstein
-from estimation.core.intervals import Bound
-from estimation.core.labels import LabelRows
-from estimation.core.later_runs import OF_ONE_RUN, evaluate_with_later_runs
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.methods import draws_again
-from estimation.core.out_of_reach import OutOfReach
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.preferences import preference_pool
-from estimation.core.priors import make_prior
-from estimation.core.ranks import rank_runs
-from estimation.core.slack import slack
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.data.scope import Scope
+from estimation.core.inference.guarantees import _Bernstein
+from estimation.core.inference.intervals import Bound
+from estimation.core.inference.out_of_reach import OutOfReach
+from estimation.core.inference.ranks import rank_runs
+from estimation.core.inference.slack import slack
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds import evaluation
+from estimation.core.rounds.combining import Part, part_over
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import METHODS, Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.methods import draws_again
+from estimation.core.sampling.priors import make_prior
+from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_slack import no_slack
 
 MAX_GRADE = 3
@@ -84,11 +88,11 @@ class Case:
         )
 
     def alone(self) -> tuple[MeasureResult, ...]:
-        return evaluate(self.pool, self.design, self.sample, **self.asked).results
+        return evaluate(self.pool, PairRound(self.design, self.sample), **self.asked).results
 
     def together(self) -> tuple[MeasureResult, ...]:
-        return evaluate_with_later_runs(
-            self.pool, self.design, self.sample, joined=self.joined, **self.asked
+        return evaluate(
+            self.pool, PairRound(self.design, self.sample), joined=self.joined, **self.asked
         ).results
 
     def plainly(self) -> tuple[MeasureResult, ...]:
@@ -99,11 +103,11 @@ class Case:
 def plain(
     pool: Pool, design: Design, sample: Sample, joined: Pool, asked: dict
 ) -> tuple[MeasureResult, ...]:
-    place = find_pairs(
-        pool.topic, pool.docno, among_topic=joined.topic, among_docno=joined.docno
-    )  # fmt: skip
-    carried, moved, rows = carry_over(design, sample, asked["labels"], pool=joined, place=place)
-    return evaluate(joined, carried, moved, **asked | {"labels": rows}).results
+    like = replace(design, belief=None)
+    part = part_over(Part(design, sample), pool=pool, joined=joined, like=like)
+    rows = Scope.of(pool, joined).labels(asked["labels"])
+    drawn = PairRound(part.design, part.sample)
+    return evaluate(joined, drawn, **asked | {"labels": rows}).results
 
 
 USUAL = [(method, "student") for method in METHODS]
@@ -170,14 +174,6 @@ def test_a_collection_gives_the_verdicts_of_its_round(method: str) -> None:
     assert np.any(of_round) or draws_again(method)  # these stay unsure of so few pairs
 
 
-def test_the_twin_of_a_collection_that_takes_the_reached_part_for_all_is_caught(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(collection, "rank_again", lambda found, *_, **__: found)
-    of_round, of_collection = verdicts_of_both("poisson")
-    assert of_collection != of_round
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_copy_of_a_run_has_its_value_and_no_verdict_against_it(method: str) -> None:
     case = Case(method)
@@ -227,9 +223,7 @@ def false_verdicts(measure: Measure, ranked) -> tuple[int, int]:
             grades = dict(zip((b"a", b"b", b"n"), levels, strict=True))
             design, sample, labels = census(pool, grades)
             asked = {"labels": labels, "measures": [measure], "max_grade": MAX_GRADE}
-            (result,) = evaluate_with_later_runs(
-                pool, design, sample, joined=joined, **asked
-            ).results
+            (result,) = evaluate(pool, PairRound(design, sample), joined=joined, **asked).results
             at = result.runs.index(late)
             for other in ("ab", "ba"):
                 verdict = result.ranking.verdicts[at, result.runs.index(other)]
@@ -339,7 +333,7 @@ def test_pools_that_do_not_belong_together_are_refused(ranked) -> None:
     case = Case("poisson")
 
     def evaluated(joined: Pool, pool: Pool = case.pool) -> None:
-        evaluate_with_later_runs(pool, case.design, case.sample, joined=joined, **case.asked)
+        evaluate(pool, PairRound(case.design, case.sample), joined=joined, **case.asked)
 
     with pytest.raises(ValueError, match="lacks the run 'run0'"):
         evaluated(pool_of(LATE))

@@ -7,19 +7,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core.combining import CombiningError, Part, evaluate_together
-from estimation.core.designs import Design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import MeasureResult
-from estimation.core.labels import LabelRows
-from estimation.core.later_runs import (
-    OF_ONE_RUN,
-    evaluate_together_with_later_runs,
-    evaluate_with_later_runs,
-)
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.simulation import true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.combining import CombiningError, Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.research.simulation import true_values
+from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_combining import (
     DCG,
     EXACT,
@@ -70,8 +68,9 @@ def together(pool: Pool, joined: Pool, method: str) -> Iterator[tuple]:
     first, second = designs(pool, method)
     every = draws_of if method == "iid" else poisson_of
     for (one, a), (two, b) in product(list(every(first)), list(every(second))):
-        (found,) = evaluate_together_with_later_runs(
-            pool, [Part(first, a), Part(second, b)], joined=joined, labels=labels_of(a, b),
+        (found,) = evaluate(
+            pool, RoundsTogether((Part(first, a), Part(second, b))), joined=joined,
+            labels=labels_of(a, b),
             measures=[DCG], max_grade=3,
         ).results  # fmt: skip
         yield one * two, found.estimate.value, found.estimate.covariance
@@ -102,8 +101,9 @@ def test_twin_that_takes_the_union_for_the_sample_of_one_round_is_caught(
         pair = np.unique(np.append(a.pair, b.pair))
         ones, none = np.ones(len(pair), dtype=np.int32), np.array([], dtype=np.int64)
         union = Sample(pair, ones, second.inclusion()[pair], none, second.pool_digest)
-        (found,) = evaluate_with_later_runs(
-            tiny_pool, second, union, joined=joined, labels=labels_of(a, b), measures=[DCG],
+        (found,) = evaluate(
+            tiny_pool, PairRound(second, union), joined=joined,
+            labels=labels_of(a, b), measures=[DCG],
             max_grade=3,
         ).results  # fmt: skip
         mean = mean + one * two * found.estimate.value
@@ -137,11 +137,11 @@ class Rounds:
         }
 
     def alone(self) -> tuple[MeasureResult, ...]:
-        return evaluate_together(self.pool, self.parts, **self.asked).results
+        return evaluate(self.pool, RoundsTogether(tuple(self.parts)), **self.asked).results
 
     def together(self) -> tuple[MeasureResult, ...]:
-        return evaluate_together_with_later_runs(
-            self.pool, self.parts, joined=self.joined, **self.asked
+        return evaluate(
+            self.pool, RoundsTogether(tuple(self.parts)), joined=self.joined, **self.asked
         ).results
 
 
@@ -179,10 +179,10 @@ def test_one_round_alone_says_what_it_says(method: str) -> None:
     labels = case.asked["labels"]
     kept = np.isin(labels.pair, pairs)
     asked = case.asked | {"labels": LabelRows(labels.pair[kept], labels.grade[kept])}
-    one = evaluate_with_later_runs(
-        case.pool, part.design, part.sample, joined=joined, batches=2, **asked
+    one = evaluate(
+        case.pool, PairRound(part.design, part.sample), joined=joined, batches=2, **asked
     )
-    found = evaluate_together_with_later_runs(case.pool, [part], joined=joined, **asked)
+    found = evaluate(case.pool, RoundsTogether((part,)), joined=joined, **asked)
     assert (found.batches, found.judgments) == (one.batches, one.judgments)
     for expected, now in zip(one.results, found.results, strict=True):
         assert now.runs == expected.runs == joined.runs
@@ -219,11 +219,14 @@ def test_what_one_of_the_rounds_could_draw_is_within_reach(tiny_pool: Pool, join
     seeds = dict(zip("st", narrow, strict=True))
     parts = [Part(d, draw(tiny_pool, d, seed=s), numbers=s) for s, d in seeds.items()]
     asked = {"measures": [DCG], "max_grade": 3, "joined": joined}
-    (both,) = evaluate_together_with_later_runs(
-        tiny_pool, parts, labels=labels_of(*(each.sample for each in parts)), **asked
+    (both,) = evaluate(
+        tiny_pool,
+        RoundsTogether(tuple(parts)),
+        labels=labels_of(*(each.sample for each in parts)),
+        **asked,
     ).results
-    (one,) = evaluate_together_with_later_runs(
-        tiny_pool, parts[:1], labels=labels_of(parts[0].sample), **asked
+    (one,) = evaluate(
+        tiny_pool, RoundsTogether(tuple(parts[:1])), labels=labels_of(parts[0].sample), **asked
     ).results
     known, novel = joined.runs.index("known"), joined.runs.index("novel")
     assert both.support[known] == 1.0
@@ -239,8 +242,9 @@ def test_verdicts_hold_whatever_the_documents_out_of_reach_are_worth() -> None:
     design = design_of(pool, "poisson", MEASURES[0], budget=len(pool), batch=len(pool))
     parts = [Part(design, draw(pool, design, seed=seed), numbers=seed) for seed in "st"]
     grades = np.random.default_rng(3).integers(0, MAX_GRADE + 1, len(pool))
-    (result,) = evaluate_together_with_later_runs(
-        pool, parts, joined=joined, labels=LabelRows(np.arange(len(pool)), grades),
+    (result,) = evaluate(
+        pool, RoundsTogether(tuple(parts)), joined=joined,
+        labels=LabelRows(np.arange(len(pool)), grades),
         measures=MEASURES[:1], max_grade=MAX_GRADE,
     ).results  # fmt: skip
     at = result.runs.index("another")
@@ -257,9 +261,9 @@ def test_what_does_not_go_together_is_refused(joined: Pool, tiny_pool: Pool) -> 
     case = Rounds("iid")
 
     def evaluated(pool: Pool = case.joined, **asked: object) -> None:
-        evaluate_together_with_later_runs(case.pool, case.parts, joined=pool, **case.asked | asked)
+        evaluate(case.pool, RoundsTogether(tuple(case.parts)), joined=pool, **case.asked | asked)
 
-    with pytest.raises(CombiningError, match="ratio measures"):
+    with pytest.raises(MeasureError, match="ratio measures"):
         evaluated(measures=[parse_measure("AP")])
     with pytest.raises(ValueError, match="for several rounds, whose draws are not alike"):
         evaluated(interval="empirical-bernstein")
@@ -268,4 +272,4 @@ def test_what_does_not_go_together_is_refused(joined: Pool, tiny_pool: Pool) -> 
     with pytest.raises(ValueError, match="topics and the depth"):
         evaluated(build_pool(TOPICS, RUNS | LATE, depth=9, scores=True))
     with pytest.raises(CombiningError, match=r"parts\[0\] belongs to another pool"):
-        evaluate_together_with_later_runs(tiny_pool, case.parts, joined=joined, **case.asked)
+        evaluate(tiny_pool, RoundsTogether(tuple(case.parts)), joined=joined, **case.asked)

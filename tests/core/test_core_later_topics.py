@@ -6,28 +6,27 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.evaluation import MeasureResult
-from estimation.core.labels import LabelRows
-from estimation.core.later_runs import OF_ONE_RUN, evaluate_topics_with_later_runs
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.out_of_reach import OutOfReach
-from estimation.core.pool import Pool, build_pool
-from estimation.core.preferences import preference_pool
-from estimation.core.queries.designs import (
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.inference.out_of_reach import OutOfReach
+from estimation.core.inference.slack import slack
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import TopicRound, draw_round
+from estimation.core.rounds.topics.designs import (
     QueryDesign,
-    QueryError,
     QuerySample,
     draw_queries,
     labeled_pairs,
     make_query_design,
 )
-from estimation.core.queries.estimates import evaluate_queries
-from estimation.core.queries.grade_models import uniform_grades
-from estimation.core.queries.values import topic_values
-from estimation.core.rounds import TopicRound, draw_round
-from estimation.core.simulation import true_topic_values
-from estimation.core.slack import slack
+from estimation.core.rounds.topics.grade_models import uniform_grades
+from estimation.core.rounds.topics.values import topic_values
+from estimation.core.sampling import goals
+from estimation.research.simulation import true_topic_values
+from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_later_runs import LATE, RUNS, TOPICS, lists, pool_of
 from tests.core.test_core_query_ratios import every_sample
 
@@ -100,7 +99,7 @@ def worthless_out_of_reach(pool: Pool, joined: Pool, design: QueryDesign) -> np.
 def evaluated(
     pool: Pool, joined: Pool, design: QueryDesign, sample: QuerySample, *measures: Measure
 ) -> tuple[MeasureResult, ...]:
-    return evaluate_topics_with_later_runs(
+    return evaluate(
         pool, TopicRound(design, sample), joined=joined, labels=judgments(pool, design, sample),
         measures=measures, max_grade=BEST,
     ).results  # fmt: skip
@@ -242,10 +241,10 @@ class Case:
         }  # fmt: skip
 
     def alone(self, batches: int = 2) -> tuple[MeasureResult, ...]:
-        return self.drawn.evaluate(self.pool, batches=batches, **self.asked).results
+        return evaluate(self.pool, self.drawn, batches=batches, **self.asked).results
 
     def together(self, batches: int = 2) -> tuple[MeasureResult, ...]:
-        return evaluate_topics_with_later_runs(
+        return evaluate(
             self.pool, self.drawn, joined=self.joined, batches=batches, **self.asked
         ).results
 
@@ -291,8 +290,8 @@ def test_runs_of_the_design_keep_their_numbers_to_the_last_bit(name: str, batche
 @pytest.mark.parametrize("name", CASES)
 def test_the_facts_of_the_sample_stay(name: str) -> None:
     case = case_of(name)
-    alone = case.drawn.evaluate(case.pool, **case.asked)
-    now = evaluate_topics_with_later_runs(case.pool, case.drawn, joined=case.joined, **case.asked)
+    alone = evaluate(case.pool, case.drawn, **case.asked)
+    now = evaluate(case.pool, case.drawn, joined=case.joined, **case.asked)
     facts = [replace(each, results=()) for each in (alone, now)]
     names = ("batches", "judged_pairs", "judgments", "draws", "confidence")
     assert [getattr(facts[0], n) for n in names] == [getattr(facts[1], n) for n in names]
@@ -359,7 +358,7 @@ def false_verdicts(measure: Measure, ranked, *, allow_for_the_rest: bool) -> tup
         at = joined.runs.index(late)
         for levels in product(range(BEST + 1), repeat=3):
             grades = np.array(levels)
-            (result,) = evaluate_topics_with_later_runs(
+            (result,) = evaluate(
                 pool, TopicRound(design, sample), joined=joined, measures=[measure],
                 labels=LabelRows(np.arange(2), grades[:2]), max_grade=BEST,
             ).results  # fmt: skip
@@ -398,7 +397,7 @@ def test_pools_that_do_not_belong_together_are_refused() -> None:
     case = case_of("draws")
 
     def asked(joined: Pool) -> None:
-        evaluate_topics_with_later_runs(case.pool, case.drawn, joined=joined, **case.asked)
+        evaluate(case.pool, case.drawn, joined=joined, **case.asked)
 
     with pytest.raises(ValueError, match="lacks the run 'run0'"):
         asked(pool_of(LATE))
@@ -408,15 +407,3 @@ def test_pools_that_do_not_belong_together_are_refused() -> None:
         asked(pool_of({tag: lists(99) for tag in RUNS}))
     with pytest.raises(ValueError, match="preferences"):
         asked(preference_pool(case.joined, depth=3))
-
-
-@pytest.mark.parametrize("judged", [np.ones(3, dtype=np.bool_), np.ones(11)])
-def test_a_choice_of_pairs_that_is_none_is_refused(pool: Pool, judged: np.ndarray) -> None:
-    design = design_of(pool, DCG)
-    sample = census_of(pool, design)
-    assert len(pool) == 11
-    with pytest.raises(QueryError, match="judged must be 11 truth values, one per pair, not"):
-        evaluate_queries(
-            pool, design, sample, labels=judgments(pool, design, sample), measures=[DCG],
-            max_grade=BEST, judged=judged,
-        )  # fmt: skip

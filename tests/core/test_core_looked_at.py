@@ -3,18 +3,20 @@
 import numpy as np
 import pytest
 
-from estimation.core import goals, looked_at, unseen
-from estimation.core.designs import Design, make_design
-from estimation.core.drawn import Drawn
-from estimation.core.draws import draw
-from estimation.core.entries import entries_down_to
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.outlook import KnownOutlook
-from estimation.core.pool import Pool
-from estimation.core.priors import make_prior
-from estimation.core.reach import Reach
+from estimation.core.data.entries import entries_down_to
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool
+from estimation.core.estimates.drawn import Drawn
+from estimation.core.inference import looked_at, unseen
+from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.inference.reach import Reach
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
 from tests.core.test_core_uncertainty import P10, alike, campaigns, share_with_false_verdicts
 
 FEW = 300  # entries of the 4800 of the pool
@@ -37,7 +39,9 @@ def design_of(pool: Pool, method: str, budget: int = 300) -> Design:
 
 def drawn_of(pool: Pool, method: str, batches: int | None = None) -> Drawn:
     design = design_of(pool, method)
-    return Drawn.of(pool, design, draw(pool, design, seed="a"), batches or design.batches)
+    return Drawn.of(
+        design, draw(pool, design, seed="a"), batches or design.batches, topic=pool.topic
+    )
 
 
 def differences(pool: Pool, drawn: Drawn) -> np.ndarray:
@@ -97,7 +101,7 @@ def test_batches_share_who_is_looked_at(method: str, times: int, few: None, monk
 def test_pairs_that_are_certain_count_for_nothing(few: None) -> None:
     pool, _ = alike()
     design = design_of(pool, "poisson", budget=700)
-    drawn = Drawn.of(pool, design, draw(pool, design, seed="a"), design.batches)
+    drawn = Drawn.of(design, draw(pool, design, seed="a"), design.batches, topic=pool.topic)
     rows = looked_at.looked_at(pool, drawn, P10)
     certain = drawn.inclusion[rows.pair] == 1.0
     assert 0 < np.count_nonzero(certain) < len(certain)
@@ -115,7 +119,9 @@ def test_the_bits_do_not_depend_on_what_is_kept(few: None) -> None:
         design = design_of(pool, method)
         sample = draw(pool, design, seed="b")
         labels = LabelRows(sample.pair, grades[sample.pair])
-        results = evaluate(pool, design, sample, labels=labels, measures=measures, max_grade=1)
+        results = evaluate(
+            pool, PairRound(design, sample), labels=labels, measures=measures, max_grade=1
+        )
         return b"".join(
             array.tobytes()
             for each in results.results

@@ -7,15 +7,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, DesignError, make_design
-from estimation.core.draws import Sample, draw, permanent_random_numbers
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.simulation import simulate, true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, DesignError, make_design
+from estimation.core.sampling.draws import Sample, draw, permanent_random_numbers
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import simulate, true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@2")
@@ -70,7 +71,7 @@ def moments(pool: Pool, design: Design, grades: np.ndarray) -> tuple[np.ndarray,
     for chance, sample in per_query_samples(pool, design):
         labels = LabelRows(sample.pair, grades[sample.pair])
         result = evaluate(
-            pool, design, sample, labels=labels, measures=[DCG], max_grade=3
+            pool, PairRound(design, sample), labels=labels, measures=[DCG], max_grade=3
         ).results[0]  # fmt: skip
         found = result.estimators["is"]
         total += chance
@@ -104,7 +105,9 @@ def _as_iid(pool: Pool, design: Design, wrong: Design, grades: np.ndarray) -> tu
     estimated = 0.0
     for chance, sample in per_query_samples(pool, design):
         labels = LabelRows(sample.pair, grades[sample.pair])
-        result = evaluate(pool, wrong, sample, labels=labels, measures=[DCG], max_grade=3)
+        result = evaluate(
+            pool, PairRound(wrong, sample), labels=labels, measures=[DCG], max_grade=3
+        )
         estimated = estimated + chance * result.results[0].estimators["is"].covariance
     return None, None, estimated
 
@@ -163,7 +166,7 @@ def squares_of(pool: Pool, design: Design, grades: np.ndarray, seed: str) -> np.
     """The variances of the values as the sample alone estimates them."""
     sample = draw(pool, design, seed=seed)
     labels = LabelRows(sample.pair, grades[sample.pair])
-    found = evaluate(pool, design, sample, labels=labels, measures=[DCG], max_grade=3)
+    found = evaluate(pool, PairRound(design, sample), labels=labels, measures=[DCG], max_grade=3)
     return np.diag(found.results[0].estimate.covariance)
 
 
@@ -195,8 +198,7 @@ def test_twin_with_the_threshold_of_the_last_pair_inside_is_caught(wide_pool: Po
         wrong = np.array([(ratio / design.size[sample.pair]).max()])
         result = evaluate(
             wide_pool,
-            design,
-            replace(sample, constants=wrong),
+            PairRound(design, replace(sample, constants=wrong)),
             labels=LabelRows(sample.pair, grades[sample.pair]),
             measures=[DCG],
             max_grade=3,
@@ -214,7 +216,9 @@ def test_a_priority_sample_of_everything_is_a_census(wide_pool: Pool) -> None:
     assert (sample.probability == 1.0).all()
     grades = grades_of(wide_pool)
     labels = LabelRows(sample.pair, grades[sample.pair])
-    result = evaluate(wide_pool, design, sample, labels=labels, measures=[DCG], max_grade=3)
+    result = evaluate(
+        wide_pool, PairRound(design, sample), labels=labels, measures=[DCG], max_grade=3
+    )
     truth = true_values(wide_pool, grades=grades, measure=DCG)
     assert result.results[0].estimate.value == pytest.approx(truth, **EXACT)
 

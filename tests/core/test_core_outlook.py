@@ -5,15 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.drawn import Drawn
-from estimation.core.draws import draw
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.outlook import KnownOutlook, fit_outlook, outlook_of
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.scope import Scope
+from estimation.core.estimates.drawn import Drawn
+from estimation.core.inference.outlook import KnownOutlook, fit_outlook, outlook_of
+from estimation.core.measures.table import parse_measure
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
 
 TOPICS, RUNS, DEPTH = 30, 6, 10
 GAIN = parse_measure("DCG@10")
@@ -45,7 +46,7 @@ def drawn_of(pool: Pool, budget: int, seed: str = "s") -> Drawn:
     design = make_design(
         pool, goal=goal, measure=GAIN, prior=prior, budget=budget, batch_size=budget
     )
-    return Drawn.of(pool, design, draw(pool, design, seed=seed), 1)
+    return Drawn.of(design, draw(pool, design, seed=seed), 1, topic=pool.topic)
 
 
 def rows_of(drawn: Drawn, grades: np.ndarray) -> LabelRows:
@@ -107,10 +108,11 @@ def test_some_pairs_get_what_they_get_among_all(pool: Pool) -> None:
     assert fitted.reach(some).tolist() == everywhere.reach(some).tolist()
 
 
-def test_a_larger_pool_expects_nothing_of_its_other_pairs() -> None:
+def test_a_larger_pool_expects_nothing_of_its_other_pairs(pool: Pool) -> None:
     outlook = KnownOutlook(np.array([1, 2]), np.array([[0.5, 0.4], [0.2, 0.1]]))
-    moved = outlook.carried(np.array([3, 1]), 5)
-    assert moved.reached.tolist() == [[0, 0.4, 0, 0.5, 0], [0, 0.1, 0, 0.2, 0]]
+    moved = outlook.over(Scope(pool, np.array([1, 3]), None))
+    found = moved.reach(np.array([3, 0, 1, 4]))
+    assert found.tolist() == [[0.4, 0, 0.5, 0], [0.1, 0, 0.2, 0]]
 
 
 @pytest.mark.parametrize("grade", [0, 2])

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.planning import expected_half_widths, half_width_curve, largest_values
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.preferences import preference_pool
-from estimation.core.priors import make_prior
-from estimation.core.queries.designs import make_query_design
-from estimation.core.queries.grade_models import uniform_grades
-from estimation.core.queries.planning import expected_query_half_widths
-from estimation.core.simulation import true_values
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.planning.planning import expected_half_widths, half_width_curve, largest_values
+from estimation.core.planning.topic_planning import expected_query_half_widths
+from estimation.core.rounds.topics.designs import make_query_design
+from estimation.core.rounds.topics.grade_models import uniform_grades
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
 
 TOPICS = ("t0", "t1", "t2", "t3")
 MAX_GRADE = 3

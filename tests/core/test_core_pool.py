@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from estimation.core.archives import ArchiveError
-from estimation.core.measures import parse_measure
-from estimation.core.pool import (
+from estimation.core.data.pool import (
     Pool,
     PoolError,
     RankedLists,
@@ -15,7 +14,8 @@ from estimation.core.pool import (
     rank_lines,
     trec_eval_order,
 )
-from estimation.core.pool_ranks import total_weights
+from estimation.core.data.pool_ranks import total_weights
+from estimation.core.measures.table import parse_measure
 
 DOCNOS = ["a", "b", "c", "d", "e", "é", "ab", "B", "z9", "0"]
 

@@ -6,18 +6,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.carrying import find_pairs
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import MeasureResult, evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.later_runs import OF_ONE_RUN, evaluate_with_later_runs
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.rounds import PairRound
-from estimation.core.simulation import true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.scope import find_pairs
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
+from tests.core.comparing import OF_ONE_RUN
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 EXP, DCG = parse_measure("DCG(dcg='exp-log2')@4"), parse_measure("DCG@4")
@@ -63,7 +64,7 @@ def asked(
         "labels": LabelRows(sample.pair, grades[sample.pair]), "measures": [EXP], "max_grade": 3,
         "predictions": PREDICTED,
     }  # fmt: skip
-    return evaluate(pool, design, sample, **(settings | options)).results[0]
+    return evaluate(pool, PairRound(design, sample), **(settings | options)).results[0]
 
 
 # --------------------------------------------------------------------------------------- unbiased
@@ -185,8 +186,8 @@ def test_measures_that_are_no_gains_stay_as_they_are(pool: Pool) -> None:
     sample = draw(pool, design, seed="s")
     rows = LabelRows(sample.pair, GRADES[sample.pair])
     options = {"labels": rows, "measures": [parse_measure("AP"), EXP], "max_grade": 3}
-    usual = evaluate(pool, design, sample, **options).results
-    found = PairRound(design, sample).evaluate(pool, **options, predictions=PREDICTED).results
+    usual = evaluate(pool, PairRound(design, sample), **options).results
+    found = evaluate(pool, PairRound(design, sample), **options, predictions=PREDICTED).results
     assert (found[0].primary, list(found[0].estimators)) == ("ht", ["ht"])
     assert np.array_equal(found[0].estimate.high, usual[0].estimate.high)
     assert found[1].primary == "di"
@@ -211,8 +212,9 @@ def with_later(ranked) -> Pool:
 
 
 def later(pool: Pool, joined: Pool, design: Design, sample: Sample) -> MeasureResult:
-    return evaluate_with_later_runs(
-        pool, design, sample, joined=joined, labels=LabelRows(sample.pair, GRADES[sample.pair]),
+    return evaluate(
+        pool, PairRound(design, sample), joined=joined,
+        labels=LabelRows(sample.pair, GRADES[sample.pair]),
         measures=[EXP], max_grade=3, predictions=PREDICTED,
     ).results[0]  # fmt: skip
 

@@ -5,17 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core import evaluation
-from estimation.core.collection import CollectionError
-from estimation.core.combining import Part
-from estimation.core.designs import METHODS
-from estimation.core.evaluation import Evaluation
-from estimation.core.labels import LabelRows
-from estimation.core.later_runs import OF_ONE_RUN, evaluate_together_with_later_runs
-from estimation.core.measures import PREFERENCE_MAX_GRADE, MeasureError, parse_measure
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, PoolError, RankedLists
-from estimation.core.preferences import part_names, with_parts
+from estimation.core.collections.base import CollectionError
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, PoolError, RankedLists
+from estimation.core.data.preferences import part_names, with_parts
+from estimation.core.measures.table import PREFERENCE_MAX_GRADE, MeasureError, parse_measure
+from estimation.core.rounds import evaluation
+from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Evaluation
+from estimation.core.sampling.designs import METHODS
+from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_later_preferences import (
     EXACT,
     LATE,
@@ -66,8 +67,8 @@ def test_runs_of_the_round_get_its_bits(method: str) -> None:
 def test_later_runs_get_what_the_round_says_of_them(method: str, rounds: int) -> None:
     """They need not come together, nor with the runs of the round."""
     case = Case(method)
-    together = evaluate_together_with_later_runs(
-        case.pool, case.parts[:rounds], joined=case.joined, **case.asked
+    together = evaluate(
+        case.pool, RoundsTogether(tuple(case.parts[:rounds])), joined=case.joined, **case.asked
     )
     for tag, lists in LATE.items():
         alone = evaluated(case, {tag: lists}, rounds)
@@ -91,8 +92,8 @@ def verdicts(*, from_collection: bool) -> list[list[list[int]]]:
         if from_collection:
             results = collected(pool, parts, labels).evaluate(runs, measures=MEASURES).results
         else:
-            results = evaluate_together_with_later_runs(
-                pool, parts, joined=joined, labels=labels, measures=MEASURES,
+            results = evaluate(
+                pool, RoundsTogether(tuple(parts)), joined=joined, labels=labels, measures=MEASURES,
                 max_grade=PREFERENCE_MAX_GRADE,
             ).results  # fmt: skip
         found += [result.ranking.verdicts.tolist() for result in results]

@@ -6,17 +6,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.combining import Part, evaluate_together
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw, permanent_random_numbers
-from estimation.core.evaluation import evaluate
-from estimation.core.goals import GoalError
-from estimation.core.labels import LabelRows
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.pool import Pool, PoolError, build_pool, rank_lines
-from estimation.core.preferences import preference_pool
-from estimation.core.priors import PriorError, make_prior
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, PoolError, build_pool, rank_lines
+from estimation.core.data.preferences import preference_pool
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw, permanent_random_numbers
+from estimation.core.sampling.goals import GoalError
+from estimation.core.sampling.priors import PriorError, make_prior
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 
@@ -134,7 +135,11 @@ def census(pool: Pool, text: str, grades: dict) -> np.ndarray:
     none = np.array([], dtype=np.int64)
     sample = Sample(pair, np.ones(len(pool), np.int32), np.ones(len(pool)), none, pool.digest)
     result = evaluate(
-        pool, design, sample, labels=LabelRows(pair, grade), measures=[measure], max_grade=3
+        pool,
+        PairRound(design, sample),
+        labels=LabelRows(pair, grade),
+        measures=[measure],
+        max_grade=3,
     ).results[0]
     assert (result.estimate.se == 0).all()
     assert result.by_topic.sum(axis=0) == pytest.approx(result.estimate.value, **EXACT)
@@ -222,7 +227,7 @@ def test_noisy_labels_leave_value_and_covariance_unbiased(text: str) -> None:
     mean, square, estimated, without = 0.0, 0.0, 0.0, 0.0
     for chance, sample, labels in outcomes(pool, design):
         found = evaluate(
-            pool, design, sample, labels=labels, measures=[measure], max_grade=2
+            pool, PairRound(design, sample), labels=labels, measures=[measure], max_grade=2
         ).results[0].estimate  # fmt: skip
         mean = mean + chance * found.value
         square = square + chance * np.multiply.outer(found.value, found.value)
@@ -304,7 +309,7 @@ def test_rounds_of_preferences_go_together_whatever_the_scale(preferences: Pool)
     sample = draw(preferences, design, seed="s")
     labels = LabelRows(sample.pair, np.full(len(sample.pair), 2))
     asked = {"labels": labels, "measures": [parse_measure("#ofSwaps")], "max_grade": 1}
-    alone = evaluate(preferences, design, sample, **asked).results[0].estimate
+    alone = evaluate(preferences, PairRound(design, sample), **asked).results[0].estimate
     parts = [Part(design, sample, numbers="s"), Part(design, sample, numbers="s")]
-    found = evaluate_together(preferences, parts, **asked).results[0].estimate
+    found = evaluate(preferences, RoundsTogether(tuple(parts)), **asked).results[0].estimate
     assert found.value == pytest.approx(alone.value, rel=1e-12)

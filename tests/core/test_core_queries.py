@@ -6,16 +6,17 @@ Each statistical statement comes with a broken twin that the same check must cat
 import io
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.goals import Goal
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.queries.designs import (
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import TopicRound
+from estimation.core.rounds.topics.designs import (
     QueryDesign,
     QueryError,
     QuerySample,
@@ -23,12 +24,13 @@ from estimation.core.queries.designs import (
     labeling_costs,
     make_query_design,
 )
-from estimation.core.queries.distributions import proportional
-from estimation.core.queries.estimates import evaluate_queries
-from estimation.core.queries.grade_models import GradeModel, uniform_grades
-from estimation.core.queries.moments import expected_squares, goal_moments
-from estimation.core.queries.values import topic_values
-from estimation.core.simulation import true_values
+from estimation.core.rounds.topics.distributions import proportional
+from estimation.core.rounds.topics.grade_models import GradeModel, uniform_grades
+from estimation.core.rounds.topics.moments import expected_squares, goal_moments
+from estimation.core.rounds.topics.values import topic_values
+from estimation.core.sampling import goals
+from estimation.core.sampling.goals import Goal
+from estimation.research.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 Lists = Callable[[dict[str, str]], RankedLists]
@@ -279,17 +281,19 @@ def test_a_budget_for_everything_is_a_census() -> None:
     assert design.steps[-2] < total <= design.steps[-1]
     sample = draw_queries(pool, design, seed="s")
     labels = LabelRows(np.arange(len(pool)), grades)
-    found = evaluate_queries(pool, design, sample, labels=labels, measures=[measure], max_grade=3)
-    truth = topic_values(pool, labels=labels, measure=measure, max_grade=3).mean(axis=0)
-    assert found.results[0].value == pytest.approx(truth, **EXACT)
-    assert found.results[0].se.tolist() == [0, 0, 0]
-    assert (found.cost, found.judged_pairs, found.draws) == (total, len(pool), None)
-    part = evaluate_queries(
-        pool, design, sample, labels=labels, measures=[measure], max_grade=3, batches=1
+    found = evaluate(
+        pool, TopicRound(design, sample), labels=labels, measures=[measure], max_grade=3
     )
-    assert part.cost <= 40
-    assert part.results[0].se.min() > 0.0
-    assert part.topics == len(sample.prefix(1)) < 12
+    truth = topic_values(pool, labels=labels, measure=measure, max_grade=3).mean(axis=0)
+    assert found.results[0].estimate.value == pytest.approx(truth, **EXACT)
+    assert found.results[0].estimate.se.tolist() == [0, 0, 0]
+    assert (found.judged_pairs, found.draws) == (len(pool), None) == (total, None)
+    part = evaluate(
+        pool, TopicRound(design, sample), labels=labels, measures=[measure], max_grade=3, batches=1
+    )
+    assert part.judged_pairs == design.cost[sample.prefix(1)].sum() <= 40
+    assert part.results[0].estimate.se.min() > 0.0
+    assert len(sample.prefix(1)) < 12
 
 
 # ----------------------------------------------------------------------------------- estimates
@@ -317,7 +321,7 @@ def test_standard_errors_and_intervals_keep_their_word(estimator: str) -> None:
     for seed in range(REPEATS):
         sample = draw_queries(pool, design, seed=f"coverage-{seed}")
         options = {"labels": labels, "measures": [measure], "max_grade": 3}
-        found.append(evaluate_queries(pool, design, sample, **options).results[0])
+        found.append(evaluate(pool, TopicRound(design, sample), **options).results[0].estimate)
     values = np.array([each.value for each in found])
     tolerance = 4.0 * values.std(axis=0) / math.sqrt(REPEATS)
     assert np.all(np.abs(values.mean(axis=0) - truth) < tolerance + (estimator == "ratio") * 0.002)
@@ -399,20 +403,23 @@ def test_estimates_are_shares_of_all_topics(pool: Pool, model: GradeModel) -> No
     weight = 1.0 / (3.0 * design.probability[sample.draws])[:, None]
     n, options = len(values), {"labels": labels, "measures": [measure], "max_grade": 2}
     assert len(np.unique(sample.draws)) == 2 < n
-    found = evaluate_queries(pool, design, sample, **options).results[0]
+    found = evaluate(pool, TopicRound(design, sample), **options).results[0].estimate
     value = np.sum(weight * values, axis=0) / np.sum(weight)
     residual = weight * (values - value)
     variance = n / (n - 1) * np.sum(residual**2, axis=0) / np.sum(weight) ** 2
     assert found.value == pytest.approx(0.75 * value, **EXACT)
     assert found.se == pytest.approx(0.75 * np.sqrt(variance), **EXACT)
     terms = weight * values
-    plain = evaluate_queries(pool, design, sample, estimator="unbiased", **options)
-    assert plain.results[0].value == pytest.approx(0.75 * terms.mean(axis=0), **EXACT)
+    unbiased = replace(design, estimator="unbiased")
+    plain = evaluate(pool, TopicRound(unbiased, sample), **options)
+    assert plain.results[0].estimate.value == pytest.approx(0.75 * terms.mean(axis=0), **EXACT)
     se = 0.75 * terms.std(axis=0, ddof=1) / math.sqrt(n)
-    assert plain.results[0].se == pytest.approx(se, **EXACT)
-    assert plain.effective_sample_size == pytest.approx(weight.sum() ** 2 / np.sum(weight**2))
+    assert plain.results[0].estimate.se == pytest.approx(se, **EXACT)
+    assert plain.results[0].effective_sample_size == pytest.approx(
+        weight.sum() ** 2 / np.sum(weight**2)
+    )
     assert plain.draws == n
-    assert plain.cost == design.cost[np.unique(sample.draws)].sum() == plain.judged_pairs
+    assert plain.judged_pairs == design.cost[np.unique(sample.draws)].sum()
 
 
 def test_topics_without_documents_and_runs_without_gain(pool: Pool, model: GradeModel) -> None:
@@ -425,7 +432,11 @@ def test_topics_without_documents_and_runs_without_gain(pool: Pool, model: Grade
     grades = np.where(pool.docno == b"e", 2, 0)
     rows = LabelRows(np.arange(len(pool)), grades)
     options = {"labels": rows, "max_grade": 2}
-    found = evaluate_queries(pool, design, sample, measures=[measure], **options).results[0]
+    found = (
+        evaluate(pool, TopicRound(design, sample), measures=[measure], **options)
+        .results[0]
+        .estimate
+    )
     assert found.value == pytest.approx([0, 0, 0.75 / 4], **EXACT)
     assert found.high[:2].tolist() == [0.0, 0.0]  # a census has no doubt
     small = make_query_design(
@@ -434,11 +445,12 @@ def test_topics_without_documents_and_runs_without_gain(pool: Pool, model: Grade
     assert not small.is_census
     drawn = draw_queries(pool, small, seed="s")
     none = LabelRows(np.arange(len(pool)), np.zeros(len(pool), dtype=np.int64))
-    part = evaluate_queries(pool, small, drawn, labels=none, measures=[measure], max_grade=2)
-    assert part.results[0].value.tolist() == [0, 0, 0]
-    assert np.all((part.results[0].high > 0.0) & (part.results[0].high <= 0.75))
+    part = evaluate(pool, TopicRound(small, drawn), labels=none, measures=[measure], max_grade=2)
+    assert part.results[0].estimate.value.tolist() == [0, 0, 0]
+    high = part.results[0].estimate.high
+    assert np.all((high > 0.0) & (high <= 0.75))
     goal, first = goals.single("alpha"), parse_measure("ERR@1")
     shallow = make_query_design(pool, goal=goal, measure=first, model=model, budget=2)
     top = draw_queries(pool, shallow, seed="s")
     with pytest.raises(QueryError, match="looks deeper"):
-        evaluate_queries(pool, shallow, top, measures=[measure], **options)
+        evaluate(pool, TopicRound(shallow, top), measures=[measure], **options)

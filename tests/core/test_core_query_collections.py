@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks import query_sampling
-from estimation.core import goals
-from estimation.core.goals import Goal
-from estimation.core.measures import parse_measure
-from estimation.core.queries.values import topic_values
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.topics.values import topic_values
+from estimation.core.sampling import goals
+from estimation.core.sampling.goals import Goal
 
 _JUDGED: dict[Path, query_sampling.JudgedCollection] = {}
 

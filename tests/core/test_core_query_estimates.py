@@ -10,7 +10,11 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from estimation.core.queries.estimators import QueryEstimate, ratio_estimate, unbiased_estimate
+from estimation.core.rounds.topics.estimators import (
+    QueryEstimate,
+    ratio_estimate,
+    unbiased_estimate,
+)
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 CHANCE = np.array([0.15, 0.3, 0.35, 0.2])

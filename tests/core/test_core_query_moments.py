@@ -10,23 +10,23 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.goals import Goal
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.queries.grade_models import (
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.rounds.topics.grade_models import (
     GradeModel,
     GradeModelError,
     document_gains,
     predicted_grades,
     uniform_grades,
 )
-from estimation.core.queries.moments import (
+from estimation.core.rounds.topics.moments import (
     difference_moments,
     expected_squares,
     product_moments,
     value_moments,
 )
+from estimation.core.sampling import goals
+from estimation.core.sampling.goals import Goal
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 Lists = Callable[[dict[str, str]], RankedLists]

@@ -10,27 +10,28 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.queries.designs import (
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import EstimatorResult
+from estimation.core.rounds.rounds import TopicRound
+from estimation.core.rounds.topics.designs import (
     QueryDesign,
     QuerySample,
     draw_queries,
     make_query_design,
 )
-from estimation.core.queries.estimates import QueryResult, evaluate_queries
-from estimation.core.queries.estimators import (
+from estimation.core.rounds.topics.estimators import (
     Disagreement,
     QueryEstimate,
     ratio_estimate,
     unbiased_estimate,
 )
-from estimation.core.queries.grade_models import uniform_grades
-from estimation.core.queries.moments import err_slopes, err_values
-from estimation.core.queries.values import judged_topics
-from estimation.core.rounds import TopicRound
+from estimation.core.rounds.topics.grade_models import uniform_grades
+from estimation.core.rounds.topics.moments import err_slopes, err_values
+from estimation.core.rounds.topics.values import judged_topics
+from estimation.core.sampling import goals
 from tests.core.ratio_pools import EXACT, RATIOS, grades_of, three_runs
 
 LINEAR = [parse_measure(text) for text in ("P@2", "DCG(dcg='exp-log2')@2", "RBP(p=0.6)")]
@@ -79,7 +80,7 @@ def samples(design: QueryDesign, draws: int) -> Iterator[tuple[float, QuerySampl
         yield ways * float(np.prod(design.probability[list(drawn)])), sample
 
 
-def moments(found: Iterator[tuple[float, QueryResult]]) -> tuple[np.ndarray, ...]:
+def moments(found: Iterator[tuple[float, EstimatorResult]]) -> tuple[np.ndarray, ...]:
     """Mean value, covariance of the values, mean of the estimated covariance."""
     chance, value, told = map(
         np.array, zip(*((each, r.value, r.covariance) for each, r in found), strict=True)
@@ -107,13 +108,14 @@ def test_variances_are_unbiased_over_draws_and_judgments(pool: Pool, measure: Me
     design = design_of(pool, measure)
     weight = 1.0 / (3.0 * design.probability)
 
-    def every(noise: bool) -> Iterator[tuple[float, QueryResult | QueryEstimate]]:
+    def every(noise: bool) -> Iterator[tuple[float, EstimatorResult | QueryEstimate]]:
         for likely, sample in samples(design, draws=3):
             for chance, labels in judgments():
                 options = {"labels": labels, "measures": [measure], "max_grade": 2}
                 if noise:
-                    (found,) = evaluate_queries(pool, design, sample, **options).results
-                    assert found.noise_measured
+                    (found,) = evaluate(pool, TopicRound(design, sample), **options).results
+                    assert found.label_noise_measured
+                    found = found.estimate
                 else:
                     topic, counts = np.unique(sample.draws, return_counts=True)
                     values = judged_topics(
@@ -146,9 +148,9 @@ def test_a_census_has_the_variance_of_its_judgments(pool: Pool, measure: Measure
     sample = draw_queries(pool, design, seed="s")
     assert design.is_census
 
-    def evaluated(labels: LabelRows) -> QueryResult:
+    def evaluated(labels: LabelRows) -> EstimatorResult:
         options = {"labels": labels, "measures": [measure], "max_grade": 2}
-        return evaluate_queries(pool, design, sample, **options).results[0]
+        return evaluate(pool, TopicRound(design, sample), **options).results[0].estimate
 
     mean, covariance, told = moments((chance, evaluated(rows)) for chance, rows in judgments())
     assert mean == pytest.approx(true_values(pool, measure), **EXACT)
@@ -174,9 +176,9 @@ def test_err_is_unbiased_and_its_variance_not_too_small(pool: Pool) -> None:
     design = design_of(pool, ERR, budget=4.0)
     sample = draw_queries(pool, design, seed="s")
 
-    def evaluated(labels: LabelRows) -> QueryResult:
+    def evaluated(labels: LabelRows) -> EstimatorResult:
         options = {"labels": labels, "measures": [ERR], "max_grade": 2}
-        return evaluate_queries(pool, design, sample, **options).results[0]
+        return evaluate(pool, TopicRound(design, sample), **options).results[0].estimate
 
     mean, covariance, told = moments((chance, evaluated(rows)) for chance, rows in judgments())
     low, high = (2.0 ** (np.arange(4) % 2) - 1) / 4, 0.75
@@ -289,7 +291,8 @@ def test_ratios_of_a_census_have_the_variance_of_their_judgments(measure: Measur
         other = rng.integers(0, 4, size=len(true))
         rows = LabelRows(pair, np.where(rng.random(len(true)) < 0.3, other, true))
         options = {"labels": rows, "measures": [measure], "max_grade": 3}
-        found += evaluate_queries(pool, design, sample, **options).results
+        results = evaluate(pool, TopicRound(design, sample), **options).results
+        found += [each.estimate for each in results]
     values = np.array([each.value for each in found])
     told = np.mean([each.covariance for each in found], axis=0)
     spread = np.cov(values.T)
@@ -318,7 +321,7 @@ def test_rounds_say_whether_disagreement_was_measured(pool: Pool, text: str) -> 
         LabelRows(np.append(np.arange(4), [1]), np.append(grades, [2])),
     )
     for labels, measured in [(once, False), (twice, True)]:
-        (found,) = drawn.evaluate(pool, labels=labels, measures=[measure], max_grade=2).results
+        (found,) = evaluate(pool, drawn, labels=labels, measures=[measure], max_grade=2).results
         assert found.label_noise_measured is measured
         assert bool(found.estimate.se[1] > 0.0) is measured
         assert bool(found.estimate.high[1] > found.estimate.value[1]) is measured
@@ -327,7 +330,7 @@ def test_rounds_say_whether_disagreement_was_measured(pool: Pool, text: str) -> 
     sample = QuerySample(
         np.array([1]), np.ones(1, np.int32), np.array([1, 1]), np.ones(2, np.int32), pool.digest
     )
-    (found,) = evaluate_queries(
-        pool, small, sample, labels=outside, measures=[measure], max_grade=2
+    (found,) = evaluate(
+        pool, TopicRound(small, sample), labels=outside, measures=[measure], max_grade=2
     ).results
-    assert not found.noise_measured  # two judgments of a topic that was not drawn
+    assert not found.label_noise_measured  # two judgments of a topic that was not drawn

@@ -11,13 +11,13 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.queries.designs import (
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.planning.topic_planning import expected_query_half_widths
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound, TopicRound
+from estimation.core.rounds.topics.designs import (
     QueryDesign,
     QueryError,
     QuerySample,
@@ -27,18 +27,17 @@ from estimation.core.queries.designs import (
     labeling_costs,
     make_query_design,
 )
-from estimation.core.queries.estimates import evaluate_queries
-from estimation.core.queries.grade_models import GradeModel, uniform_grades
-from estimation.core.queries.moments import (
+from estimation.core.rounds.topics.grade_models import GradeModel, uniform_grades
+from estimation.core.rounds.topics.moments import (
     difference_moments,
     expected_squares,
     product_moments,
     value_moments,
 )
-from estimation.core.queries.planning import expected_query_half_widths
-from estimation.core.queries.values import topic_values
-from estimation.core.rounds import TopicRound
-from estimation.core.simulation import true_topic_values
+from estimation.core.rounds.topics.values import topic_values
+from estimation.core.sampling import goals
+from estimation.core.sampling.draws import draw
+from estimation.research.simulation import true_topic_values
 from tests.core.ratio_pools import EXACT, RATIOS, design_for, grades_of, three_runs
 
 RUNS = ("alpha", "beta", "gamma")
@@ -106,7 +105,7 @@ def test_a_round_that_had_not_every_document_judged_refuses_ratios(pool: Pool) -
     with pytest.raises(
         QueryError, match="nDCG@2 needs every document of a topic judged; here 2 documents"
     ):
-        evaluate_queries(pool, design, sample, measures=[parse_measure("nDCG@2")], **options)
+        evaluate(pool, TopicRound(design, sample), measures=[parse_measure("nDCG@2")], **options)
     missing = LabelRows(np.arange(len(pool) - 1), np.zeros(len(pool) - 1, dtype=np.int64))
     with pytest.raises(QueryError, match="topic 't3', docno 'o' has no judgment"):
         topic_values(pool, labels=missing, measure=parse_measure("AP@1"), max_grade=2)
@@ -121,10 +120,10 @@ def test_a_design_of_whole_lists_of_all_runs_serves_ratios_as_well(ranked) -> No
     assert design.depth == 2
     sample = draw_queries(pool, design, seed="s")
     labels = LabelRows(np.arange(6), np.array([2, 0, 1, 0, 1, 0]))
-    found = evaluate_queries(pool, design, sample, labels=labels, measures=RATIOS, max_grade=2)
+    found = evaluate(pool, TopicRound(design, sample), labels=labels, measures=RATIOS, max_grade=2)
     for each in found.results:
         truth = true_topic_values(pool, grades=labels.grade, measure=each.measure)
-        assert each.value == pytest.approx(truth.mean(axis=0), **EXACT)
+        assert each.estimate.value == pytest.approx(truth.mean(axis=0), **EXACT)
 
 
 # --------------------------------------------------------------------------------------- values
@@ -141,7 +140,7 @@ def test_values_of_judged_topics_are_those_of_a_census_of_pairs(measure: Measure
     pair = np.concatenate([np.arange(len(pool)), more])
     labels = LabelRows(pair, np.append(grades_of(pool), rng.integers(0, 4, size=200)))
     (census,) = evaluate(
-        pool, design, sample, labels=labels, measures=[measure], max_grade=3
+        pool, PairRound(design, sample), labels=labels, measures=[measure], max_grade=3
     ).results
     some = np.array([7, 2, 11])
     found = topic_values(
@@ -181,9 +180,10 @@ def test_ratios_are_unbiased_over_all_samples_of_topics(pool: Pool, measure: Mea
     assert sum(chance for chance, _ in every) == pytest.approx(1.0, **EXACT)
     value, square, told = np.zeros(3), np.zeros((3, 3)), np.zeros((3, 3))
     for chance, sample in every:
-        (found,) = evaluate_queries(
-            pool, design, sample, labels=labels, measures=[measure], max_grade=2
+        (found,) = evaluate(
+            pool, TopicRound(design, sample), labels=labels, measures=[measure], max_grade=2
         ).results
+        found = found.estimate
         value += chance * found.value
         square += chance * np.multiply.outer(found.value, found.value)
         told += chance * found.covariance
@@ -303,8 +303,8 @@ def test_intervals_of_ratios_keep_their_word(text: str, estimator: str) -> None:
     for seed in range(repeats):
         sample = draw_queries(pool, design, seed=f"ratios-{seed}")
         options = {"labels": labels, "measures": [measure], "max_grade": 3}
-        found.append(evaluate_queries(pool, design, sample, **options).results[0])
-        twins.append(evaluate_queries(pool, even, sample, **options).results[0].value)
+        found.append(evaluate(pool, TopicRound(design, sample), **options).results[0].estimate)
+        twins.append(evaluate(pool, TopicRound(even, sample), **options).results[0].estimate.value)
     values = np.array([each.value for each in found])
     limit = 4.0 * values.std(axis=0) / math.sqrt(repeats) + 0.005 * (estimator == "ratio")
     assert np.all(np.abs(values.mean(axis=0) - truth) < limit)

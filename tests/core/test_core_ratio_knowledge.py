@@ -6,20 +6,22 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import measure_estimates
-from estimation.core.drawn import Drawn
-from estimation.core.draws import draw
-from estimation.core.estimators import horvitz_thompson_poisson
-from estimation.core.evaluation import MeasureResult, evaluate
-from estimation.core.labels import LabelRows, PairLabels
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.outlook import KnownOutlook
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.ratio_knowledge import _AtOutlook
-from estimation.core.ratio_lines import Frame, Gains, Line
-from estimation.core.ratios import _stored
-from estimation.core.simulation import true_values
-from estimation.core.unknown import Reason
+from estimation.core.data.labels import LabelRows, PairLabels
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.estimates.drawn import Drawn
+from estimation.core.estimates.estimators import horvitz_thompson_poisson
+from estimation.core.estimates.ratio_lines import Frame, Gains, Line
+from estimation.core.estimates.ratios import _stored
+from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.inference.ratio_knowledge import _AtOutlook
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds import pair_estimates
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling.draws import draw
+from estimation.research.simulation import true_values
 from tests.core.ratio_pools import (
     AP,
     EXACT,
@@ -101,7 +103,12 @@ def test_no_outlook_changes_a_value() -> None:
     rows = LabelRows(sample.pair, grades_of(pool)[sample.pair])
     seen = [
         evaluate(
-            pool, design, sample, labels=rows, measures=RATIOS, max_grade=3, outlook=outlook
+            pool,
+            PairRound(design, sample),
+            labels=rows,
+            measures=RATIOS,
+            max_grade=3,
+            outlook=outlook,
         ).results
         for outlook in (None, outlook_for(pool))
     ]
@@ -161,7 +168,9 @@ def told(pool: Pool, grades: np.ndarray, budget: int, trials: int = TRIALS) -> t
 def of_trial(pool: Pool, design, grades: np.ndarray, seed: str) -> MeasureResult:
     sample = draw(pool, design, seed=seed)
     labels = LabelRows(sample.pair, grades[sample.pair])
-    return evaluate(pool, design, sample, labels=labels, measures=[AP], max_grade=1).results[0]
+    return evaluate(
+        pool, PairRound(design, sample), labels=labels, measures=[AP], max_grade=1
+    ).results[0]
 
 
 def test_little_that_is_false_is_told_where_few_relevant_documents_were_found(monkeypatch) -> None:
@@ -171,7 +180,7 @@ def test_little_that_is_false_is_told_where_few_relevant_documents_were_found(mo
     assert missed <= 0.15
     assert false <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / TRIALS)
 
-    monkeypatch.setattr(measure_estimates, "ratio_knowledge", lambda *_, **__: None)
+    monkeypatch.setattr(pair_estimates, "ratio_knowledge", lambda *_, **__: None)
     missed, false = told(pool, grades, 1000)
     assert missed > 0.5
     assert false > 0.15
@@ -185,7 +194,7 @@ def test_scales_on_which_nothing_is_relevant_have_numbers_too(name: str, grade: 
     sample = draw(pool, design, seed="scale")
     labels = LabelRows(sample.pair, np.full(len(sample.pair), grade))
     asked = {"labels": labels, "measures": [parse_measure(name)], "max_grade": 1}
-    found = evaluate(pool, design, sample, **asked).results[0].estimate
+    found = evaluate(pool, PairRound(design, sample), **asked).results[0].estimate
     for numbers in (found.value, found.se, found.low, found.high, found.expected):
         assert np.all(np.isfinite(numbers))
 

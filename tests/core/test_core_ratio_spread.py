@@ -6,17 +6,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.planning import expected_half_widths, half_width_curve
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import Prior, make_prior
-from estimation.core.ratios import prior_slopes
-from estimation.core.simulation import true_topic_values, true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.estimates.ratios import prior_slopes
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.planning.planning import expected_half_widths, half_width_curve
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import Prior, make_prior
+from estimation.research.simulation import true_topic_values, true_values
 from tests.core.ratio_pools import (
     AP,
     METHODS,
@@ -44,7 +45,9 @@ def campaigns_of(pool: Pool, design: Design, judge, number: int) -> tuple[np.nda
     for campaign in range(number):
         sample = draw(pool, design, seed=f"campaign {campaign}")
         labels = judge(sample.pair, np.random.default_rng(campaign))
-        each = evaluate(pool, design, sample, labels=labels, measures=RATIOS, max_grade=3).results
+        each = evaluate(
+            pool, PairRound(design, sample), labels=labels, measures=RATIOS, max_grade=3
+        ).results
         variances = [np.diag(result.estimate.covariance) for result in each]
         values = [result.estimate.value for result in each]
         found.append((values, variances, [result.ratio_bias for result in each]))
@@ -141,7 +144,9 @@ def trec8_campaigns(trec8) -> tuple[np.ndarray, np.ndarray]:
     for number in range(40):
         sample = draw(pool, design, seed=f"trec8 {number}")
         labels = LabelRows(sample.pair, grades[sample.pair])
-        each = evaluate(pool, design, sample, labels=labels, measures=SHOWN, max_grade=1).results
+        each = evaluate(
+            pool, PairRound(design, sample), labels=labels, measures=SHOWN, max_grade=1
+        ).results
         parts = [(r.estimate.low, r.estimate.high, r.estimate.value, r.ratio_bias) for r in each]
         found.append(parts)
     truth = [true_values(pool, grades=grades, measure=measure) for measure in SHOWN]
@@ -228,7 +233,9 @@ def test_planned_half_widths_come_true_when_the_prior_is_true(rich, method: str)
         for number in range(60):
             sample = draw(pool, design, seed=f"{truth} {number}")
             labels = LabelRows(sample.pair, grades[sample.pair])
-            each = evaluate(pool, design, sample, labels=labels, measures=measures, max_grade=1)
+            each = evaluate(
+                pool, PairRound(design, sample), labels=labels, measures=measures, max_grade=1
+            )
             values.append([r.estimate.value + r.ratio_bias for r in each.results])
         spread.append(np.var(values, axis=0, ddof=1))
     found = [expected_half_widths(pool, design, measure=m, prior=prior) for m in measures]
@@ -299,7 +306,7 @@ def test_true_values_of_predictions(scored: Pool) -> None:
 
 
 def test_true_values_of_swaps() -> None:
-    from estimation.core.preferences import preference_pool
+    from estimation.core.data.preferences import preference_pool
 
     ranked = build_pool(
         ["t"], {"r": RankedLists(("t",), np.array([0, 3]), np.array([b"b", b"a", b"c"]))}, depth=3

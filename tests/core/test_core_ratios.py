@@ -7,17 +7,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.ratio_lines import Draws, Frame, Gains, Line, Numerator, denominator
-from estimation.core.simulation import true_topic_values, true_values
-from estimation.core.unknown import Reason
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.estimates.ratio_lines import Draws, Frame, Gains, Line, Numerator, denominator
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_topic_values, true_values
 from tests.core.ratio_pools import (
     AP,
     EXACT,
@@ -286,7 +287,11 @@ def test_order_of_label_rows_does_not_change_a_bit(pool: Pool, method: str) -> N
     order = rng.permutation(len(pair))
     both = [
         evaluate(
-            pool, design, sample, labels=LabelRows(pair[o], grade[o]), measures=RATIOS, max_grade=3
+            pool,
+            PairRound(design, sample),
+            labels=LabelRows(pair[o], grade[o]),
+            measures=RATIOS,
+            max_grade=3,
         ).results
         for o in (np.arange(len(pair)), order)
     ]
@@ -296,7 +301,7 @@ def test_order_of_label_rows_does_not_change_a_bit(pool: Pool, method: str) -> N
     fewer = grade.copy()
     fewer[np.argmax(fewer == 1)] = 0
     changed = evaluate(
-        pool, design, sample, labels=LabelRows(pair, fewer), measures=RATIOS, max_grade=3
+        pool, PairRound(design, sample), labels=LabelRows(pair, fewer), measures=RATIOS, max_grade=3
     ).results
     assert changed[0].estimate.value.tobytes() != both[0][0].estimate.value.tobytes()
 
@@ -312,8 +317,11 @@ def test_renaming_runs_permutes_values_to_the_bit(pool: Pool, method: str) -> No
     labels = LabelRows(sample.pair, grades_of(pool)[sample.pair])
     before, after = (
         evaluate(
-            each, replace(design, pool_digest=each.digest),
-            replace(sample, pool_digest=each.digest), labels=labels, measures=RATIOS, max_grade=3,
+            each,
+            PairRound(
+                replace(design, pool_digest=each.digest), replace(sample, pool_digest=each.digest)
+            ),
+            labels=labels, measures=RATIOS, max_grade=3,
         ).results
         for each in (pool, renamed)
     )  # fmt: skip
@@ -399,7 +407,11 @@ def sampled_values(pool: Pool, grades: np.ndarray, inclusion: np.ndarray, text: 
     every = np.arange(len(pool))
     sample = Sample(every, np.ones(len(pool), dtype=np.int32), inclusion, every[:0], pool.digest)
     found = evaluate(
-        pool, design, sample, labels=LabelRows(every, grades), measures=[measure], max_grade=3
+        pool,
+        PairRound(design, sample),
+        labels=LabelRows(every, grades),
+        measures=[measure],
+        max_grade=3,
     ).results[0]
     return float(found.estimate.value[0] + found.ratio_bias[0])
 

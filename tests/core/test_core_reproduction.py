@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.planning import expected_half_widths
-from estimation.core.pool import RankedLists, build_pool
-from estimation.core.priors import Prior
-from estimation.core.published import experiments, numbers, reproduction, synthetic
-from estimation.core.published.experiments import Collection, Setting, Trials
-from estimation.core.published.numbers import TABLES, Tolerance
-from estimation.core.published.reproduction import Comparison, compare, compare_trials
-from estimation.core.published.synthetic import System
+from estimation.core.data.pool import RankedLists, build_pool
+from estimation.core.planning.planning import expected_half_widths
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.priors import Prior
+from estimation.research.published import experiments, numbers, reproduction, synthetic
+from estimation.research.published.experiments import Collection, Setting, Trials
+from estimation.research.published.numbers import TABLES, Tolerance
+from estimation.research.published.reproduction import Comparison, compare, compare_trials
+from estimation.research.published.synthetic import System
 
 
 def named(collection: str) -> list:

@@ -3,16 +3,17 @@
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.drawn import Drawn
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool
-from estimation.core.priors import make_prior
-from estimation.core.residuals import Residuals, fit_residuals
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool
+from estimation.core.estimates.drawn import Drawn
+from estimation.core.inference.residuals import Residuals, fit_residuals
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
 from tests.core.simulated_pools import harmful_predictions, helpful_predictions, simulated_pool
 
 DCG = parse_measure("DCG@30")
@@ -33,7 +34,9 @@ def design(judged) -> Design:
 
 
 def fitted(pool: Pool, design: Design, sample: Sample, left: np.ndarray, **options) -> Residuals:
-    return fit_residuals(pool, Drawn.of(pool, design, sample, 1), left[sample.pair], **options)
+    return fit_residuals(
+        pool, Drawn.of(design, sample, 1, topic=pool.topic), left[sample.pair], **options
+    )
 
 
 def test_both_sides_and_all_powers_come_out_on_average(judged, design) -> None:
@@ -83,7 +86,8 @@ def test_predictions_make_no_value_known_that_the_design_says_little_of(judged) 
     )
     sample = draw(pool, design, seed="little")
     found = evaluate(
-        pool, design, sample, labels=LabelRows(sample.pair, grades[sample.pair]), measures=[DCG],
+        pool, PairRound(design, sample),
+        labels=LabelRows(sample.pair, grades[sample.pair]), measures=[DCG],
         max_grade=3, predictions=helpful_predictions(grades),
     ).results[0].estimators  # fmt: skip
     assert 0 < np.count_nonzero(found["di"].unknown) < len(pool.runs)
@@ -102,7 +106,7 @@ def misses(judged, design: Design, predictions: np.ndarray) -> tuple[float, floa
         sample = draw(pool, design, seed=f"trial {trial}")
         labels = LabelRows(sample.pair, grades[sample.pair])
         found = evaluate(
-            pool, design, sample, labels=labels, measures=[DCG], max_grade=3,
+            pool, PairRound(design, sample), labels=labels, measures=[DCG], max_grade=3,
             predictions=predictions,
         ).results[0].estimate  # fmt: skip
         above.append(truth > found.high)
@@ -134,6 +138,6 @@ def test_twin_by_squares_alone_is_caught(judged, design, monkeypatch) -> None:
         margin = 1.96 * np.sqrt(np.diag(estimate.covariance))
         return estimate.value - margin, estimate.value + margin
 
-    monkeypatch.setattr("estimation.core.evaluation.value_limits", by_squares)
+    monkeypatch.setattr("estimation.core.rounds.evaluation.value_limits", by_squares)
     above, _ = misses(judged, design, KINDS["heavy tails"](judged[1]))
     assert above > 0.05

@@ -4,11 +4,12 @@ from typing import get_args
 
 import pytest
 
-from estimation.core import designs
-from estimation.core.active.rounds import ActiveError, make_plan
-from estimation.core.interval_kinds import INTERVAL_KINDS
-from estimation.core.measures import KINDS, parse_measure
-from estimation.core.methods import (
+from estimation.core.data.pool import Pool
+from estimation.core.measures.table import KINDS, parse_measure
+from estimation.core.rounds.active.rounds import ActiveError, make_plan
+from estimation.core.sampling import designs
+from estimation.core.sampling.interval_kinds import INTERVAL_KINDS
+from estimation.core.sampling.methods import (
     SAMPLING_METHODS,
     check_interval,
     draws_again,
@@ -16,7 +17,6 @@ from estimation.core.methods import (
     interval_kinds,
     with_option,
 )
-from estimation.core.pool import Pool
 
 OF_PAIRS = [name for name, method in SAMPLING_METHODS.items() if method.draws == "pairs"]
 

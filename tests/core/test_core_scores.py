@@ -5,15 +5,17 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from estimation.core import goals, scores
-from estimation.core.designs import make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.planning import expected_half_widths
-from estimation.core.pool import Pool, PoolError, RankedLists, build_pool
-from estimation.core.priors import make_prior
+from estimation.core.data import scores
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, PoolError, RankedLists, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.planning.planning import expected_half_widths
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
 
 TOPICS = ("t0", "t1", "t2")
 METHODS = ("poisson", "priority", "iid", "per-query")
@@ -51,7 +53,7 @@ def numbers(pool: Pool, method: str) -> Iterator[np.ndarray]:
         twice = LabelRows(np.repeat(pair, 2), np.sort(np.arange(2 * len(pair)) % 4))
         for labels in (once, twice):
             (found,) = evaluate(
-                pool, design, draw(pool, design, seed="s"),
+                pool, PairRound(design, draw(pool, design, seed="s")),
                 labels=labels, measures=[measure], max_grade=3,
             ).results  # fmt: skip
             for estimator in found.estimators.values():

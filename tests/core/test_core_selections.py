@@ -7,14 +7,16 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
-from estimation.core.baselines.estimates import (
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.research.baselines.estimates import (
     covariance,
     estimate,
     relevant_estimates,
     topic_estimates,
     values_from_grades,
 )
-from estimation.core.baselines.select import (
+from estimation.research.baselines.select import (
     select,
     select_deep,
     select_top,
@@ -22,11 +24,9 @@ from estimation.core.baselines.select import (
     smallest_numbers,
     whole_topics,
 )
-from estimation.core.baselines.selections import BudgetError, Selection
-from estimation.core.baselines.stratified import Strata, stratified_selection, stratify, take
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.simulation import true_topic_values
+from estimation.research.baselines.selections import BudgetError, Selection
+from estimation.research.baselines.stratified import Strata, stratified_selection, stratify, take
+from estimation.research.simulation import true_topic_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 LINEAR = [parse_measure("P@2"), parse_measure("DCG@3")]

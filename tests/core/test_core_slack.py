@@ -7,25 +7,27 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core import evaluation, goals, out_of_reach
-from estimation.core import slack as slack_of_core
-from estimation.core.combining import Part
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import evaluate
-from estimation.core.in_common import in_common
-from estimation.core.labels import LabelRows
-from estimation.core.measures import PREFERENCE_MAX_GRADE, Measure, parse_measure
-from estimation.core.out_of_reach import OutOfReach
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.preferences import preference_pool
-from estimation.core.priors import make_prior
-from estimation.core.simulation import true_values
-from estimation.core.slack import slack
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.inference import out_of_reach
+from estimation.core.inference import slack as slack_of_core
+from estimation.core.inference.in_common import in_common
+from estimation.core.inference.out_of_reach import OutOfReach
+from estimation.core.inference.slack import slack
+from estimation.core.measures.table import PREFERENCE_MAX_GRADE, Measure, parse_measure
+from estimation.core.rounds import evaluation
+from estimation.core.rounds.combining import Part
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
 
-MAX_GRADE = 2
-EXACT = {"rel": 1e-11, "abs": 1e-11}
+MAX_GRADE, EXACT = 2, {"rel": 1e-11, "abs": 1e-11}
 TOPICS = ["t1", "t2"]
 RUNS = {
     "alpha": {"t1": "abc", "t2": "xy"},
@@ -258,7 +260,9 @@ def false_verdicts(goal: goals.Goal, measure: Measure, *, collected: bool) -> tu
             found = PairCollection.of(pool, [Part(design, sample, 1)], version="0", **asked)
             (result,) = found.evaluate(ranked, measures=[measure]).results
         else:
-            (result,) = evaluate(pool, design, sample, measures=[measure], **asked).results
+            (result,) = evaluate(
+                pool, PairRound(design, sample), measures=[measure], **asked
+            ).results
         verdicts = result.ranking.verdicts
         given += np.count_nonzero(verdicts)
         of_goal += np.count_nonzero(verdicts[:2, :2])
@@ -313,18 +317,18 @@ def test_next_to_nothing_is_allowed_for_without_a_look_at_every_entry(
     pool, measure = pool_of(RUNS), parse_measure("RBP(p=0.5)")
     asked = {"eligible": without(pool, "abz"), "max_grade": MAX_GRADE}
     exact = slack_of(pool, measure, **asked)
-    monkeypatch.setattr("estimation.core.slack.LITTLE", 1.1)
+    monkeypatch.setattr("estimation.core.inference.slack.LITTLE", 1.1)
     with monkeypatch.context() as patch:
-        patch.setattr("estimation.core.slack._in_common", None)
+        patch.setattr("estimation.core.inference.slack._in_common", None)
         found = slack_of(pool, measure, **asked)
     assert np.all(found >= exact)
     assert found.sum() > exact.sum()
     assert not found.diagonal().any()
     for text in ("MSE", "AP"):
         changed = slack_of(pool, parse_measure(text), **asked)
-        monkeypatch.setattr("estimation.core.slack.LITTLE", 1e-6)
+        monkeypatch.setattr("estimation.core.inference.slack.LITTLE", 1e-6)
         assert changed.tolist() == slack_of(pool, parse_measure(text), **asked).tolist()
-        monkeypatch.setattr("estimation.core.slack.LITTLE", 1.1)
+        monkeypatch.setattr("estimation.core.inference.slack.LITTLE", 1.1)
 
 
 def deep_pool() -> Pool:

@@ -12,19 +12,29 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core import estimators, goals, joint, out_of_reach, pool_ranks, products, reach
 from estimation.core.arrays import column_sums
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.entries import entries_down_to, last_rank
-from estimation.core.evaluation import Evaluation, evaluate, support
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.out_of_reach import OutOfReach
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.pool_ranks import best_rank, number_by_rank, total_weights, weights_by_rank
-from estimation.core.priors import make_prior
-from estimation.core.terms import linear_terms
+from estimation.core.data import pool_ranks
+from estimation.core.data.entries import entries_down_to, last_rank
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool_ranks import (
+    best_rank,
+    number_by_rank,
+    total_weights,
+    weights_by_rank,
+)
+from estimation.core.estimates import estimators, joint, products
+from estimation.core.estimates.terms import linear_terms
+from estimation.core.inference import out_of_reach, reach
+from estimation.core.inference.out_of_reach import OutOfReach
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Evaluation
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
 
 MEASURES = [parse_measure(text) for text in ("DCG", "P@5", "RBP(p=0.8)")]
 
@@ -64,7 +74,7 @@ def evaluated(
 ) -> Evaluation:
     sample = draw(pool, design, seed="speed")
     labels = judged(sample, twice)
-    return evaluate(pool, design, sample, labels=labels, measures=measures, max_grade=2)
+    return evaluate(pool, PairRound(design, sample), labels=labels, measures=measures, max_grade=2)
 
 
 # ------------------------------------------------------------------- products of pairs and runs
@@ -280,7 +290,7 @@ def every_entry(pool: Pool, design: Design) -> reach.Reach:
 def test_sums_by_rank_are_those_over_entries(pool: Pool, measure, monkeypatch) -> None:
     design = design_of(pool, floor=0.0)
     eligible = design.eligible & (np.arange(len(pool)) % 7 > 0)
-    by_rank, only = every_entry(pool, design), support(pool, measure, eligible)
+    by_rank, only = every_entry(pool, design), OutOfReach.of(pool, eligible).support(measure)
     assert weights_by_rank(pool, measure) is not None
     size, total = by_rank.effective_sample_size(measure), total_weights(pool, measure)
     pool.kept.clear()
@@ -288,7 +298,7 @@ def test_sums_by_rank_are_those_over_entries(pool: Pool, measure, monkeypatch) -
     assert weights_by_rank(pool, measure) is None
     entries = every_entry(pool, design)
     assert 0.1 < only.min() < 0.99
-    assert only == pytest.approx(support(pool, measure, eligible), rel=1e-13)
+    assert only == pytest.approx(OutOfReach.of(pool, eligible).support(measure), rel=1e-13)
     assert size == pytest.approx(entries.effective_sample_size(measure), rel=1e-13)
     assert total == pytest.approx(total_weights(pool, measure), rel=1e-13)
 
@@ -298,7 +308,9 @@ def test_support_by_hand(pool: Pool) -> None:
     weights = pool.entry_weights(MEASURES[0])
     within = column_sums(pool.run, weights * eligible[pool.entry_pair], number=len(pool.runs))
     whole = column_sums(pool.run, weights, number=len(pool.runs))
-    assert support(pool, MEASURES[0], eligible) == pytest.approx(within / whole, rel=1e-13)
+    assert OutOfReach.of(pool, eligible).support(MEASURES[0]) == pytest.approx(
+        within / whole, rel=1e-13
+    )
 
 
 def test_entries_by_rank_are_those_counted_one_by_one(pool: Pool) -> None:

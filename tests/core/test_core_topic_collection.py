@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.carrying import find_pairs
-from estimation.core.collection import CollectionError
-from estimation.core.labels import LabelRows
-from estimation.core.later_runs import evaluate_topics_with_later_runs
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.queries.designs import QuerySample
-from estimation.core.rounds import TopicRound
-from estimation.core.topic_collection import TopicCollection
+from estimation.core.collections.base import CollectionError
+from estimation.core.collections.topics import TopicCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.scope import find_pairs
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import TopicRound
+from estimation.core.rounds.topics.designs import QuerySample
 from tests.core import ranked_collections
 from tests.core.ranked_collections import (
     Change,
@@ -74,14 +74,14 @@ def test_a_run_of_the_round_gets_the_same_bits(
 ) -> None:
     case = case_of(name)
     tags = tuple(tag for tag in subset if tag in case.design.runs)
-    then = case.drawn.evaluate(case.pool, batches=batches, **case.asked)
+    then = evaluate(case.pool, case.drawn, batches=batches, **case.asked)
     assert_same_as_in_the_round(then, collected(case, batches), {tag: RUNS[tag] for tag in tags})
 
 
 def test_without_the_lists_of_the_other_runs_the_numbers_would_not_stay() -> None:
     """Disagreement is counted over the documents of all runs of the round."""
     case = case_of("draws")
-    then = case.drawn.evaluate(case.pool, **case.asked).results
+    then = evaluate(case.pool, case.drawn, **case.asked).results
     alone = build_pool(case.pool.topics, {"run0": RUNS["run0"]}, depth=10)
     design = replace(case.design, runs=("run0",), pool_digest=alone.digest)
     sample = replace(case.drawn.sample, pool_digest=alone.digest)
@@ -91,11 +91,13 @@ def test_without_the_lists_of_the_other_runs_the_numbers_would_not_stay() -> Non
     rows = case.asked["labels"]
     moved = place[rows.pair]
     labels = LabelRows(moved[moved >= 0], rows.grade[moved >= 0])
-    now = (
-        TopicRound(design, sample)
-        .evaluate(alone, labels=labels, measures=case.asked["measures"], max_grade=BEST)
-        .results
-    )
+    now = evaluate(
+        alone,
+        TopicRound(design, sample),
+        labels=labels,
+        measures=case.asked["measures"],
+        max_grade=BEST,
+    ).results
     for before, after in zip(then, now, strict=True):
         assert after.estimate.value == pytest.approx(before.estimate.value[:1], **EXACT)
     with pytest.raises(AssertionError):
@@ -113,7 +115,7 @@ def test_a_later_run_gets_the_numbers_it_would_have_in_the_round(
 ) -> None:
     case = case_of(name)
     runs = {tag: LATE[tag] for tag in late}
-    then = evaluate_topics_with_later_runs(
+    then = evaluate(
         case.pool, case.drawn, joined=pool_of(RUNS | runs), batches=batches, **case.asked
     )
     collection = collected(case, batches)

@@ -11,19 +11,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import Evaluation, evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.queries.designs import make_query_design
-from estimation.core.queries.grade_models import uniform_grades
-from estimation.core.queries.values import topic_values
-from estimation.core.rounds import draw_round
-from estimation.core.simulation import true_topic_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Evaluation
+from estimation.core.rounds.rounds import PairRound, draw_round
+from estimation.core.rounds.topics.designs import make_query_design
+from estimation.core.rounds.topics.grade_models import uniform_grades
+from estimation.core.rounds.topics.values import topic_values
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_topic_values
 from tests.core.conftest import Collection, read_grades
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
@@ -104,7 +105,9 @@ def census(pool: Pool, grades: np.ndarray, texts: list[str]) -> Evaluation:
     assert design.is_census
     sample = draw(pool, design, seed="census")
     labels = LabelRows(sample.pair, grades[sample.pair])
-    return evaluate(pool, design, sample, labels=labels, measures=measures, max_grade=best)
+    return evaluate(
+        pool, PairRound(design, sample), labels=labels, measures=measures, max_grade=best
+    )
 
 
 def census_of_topics(pool: Pool, grades: np.ndarray, texts: list[str]) -> Evaluation:
@@ -119,7 +122,7 @@ def census_of_topics(pool: Pool, grades: np.ndarray, texts: list[str]) -> Evalua
     pairs = drawn.served(pool).pair
     assert len(pairs) == len(pool)
     labels = LabelRows(pairs, grades[pairs])
-    return drawn.evaluate(pool, labels=labels, measures=measures, max_grade=best)
+    return evaluate(pool, drawn, labels=labels, measures=measures, max_grade=best)
 
 
 def assert_census_is_trec_eval(

@@ -7,17 +7,19 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import MeasureResult, evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.simulation import true_values
-from estimation.core.trials import honesty, reports
-from estimation.core.trials.honesty import (
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
+from estimation.research.simulation import true_values
+from estimation.research.trials import honesty, reports
+from estimation.research.trials.honesty import (
     Checked,
     Claims,
     Honesty,
@@ -27,9 +29,9 @@ from estimation.core.trials.honesty import (
     check,
     ranks_hold,
 )
-from estimation.core.trials.methods import METHODS, Outcome, Player, prepare
-from estimation.core.trials.reports import Report, play_trials
-from estimation.core.trials.settings import Setting, TrialError
+from estimation.research.trials.methods import METHODS, Outcome, Player, prepare
+from estimation.research.trials.reports import Report, play_trials
+from estimation.research.trials.settings import Setting, TrialError
 
 # ------------------------------------------------------------------- every sample of three pairs
 
@@ -251,7 +253,7 @@ def all_judged(pool: Pool, measure: str, grades: np.ndarray) -> MeasureResult:
     )
     sample = draw(pool, design, seed="s")
     labels = LabelRows(sample.pair, grades[sample.pair])
-    found = evaluate(pool, design, sample, labels=labels, measures=[parsed], max_grade=1)
+    found = evaluate(pool, PairRound(design, sample), labels=labels, measures=[parsed], max_grade=1)
     return found.results[0]
 
 
@@ -403,7 +405,7 @@ def test_looks_are_at_prefixes_of_the_batches(setting: Setting) -> None:
     assert len(outcome.looks) == 3
     for number, claims in enumerate(outcome.looks, start=1):
         found = evaluate(
-            chosen.pool, design, sample, labels=chosen.rows("7/0", sample.pair),
+            chosen.pool, PairRound(design, sample), labels=chosen.rows("7/0", sample.pair),
             measures=[chosen.measure], max_grade=2, batches=number,
         ).results[0]  # fmt: skip
         assert np.array_equal(claims.low, found.estimate.low)

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.measures import parse_measure
-from estimation.core.pool import build_pool
-from estimation.core.trials.methods import Outcome, prepare
-from estimation.core.trials.processes import in_processes
-from estimation.core.trials.reports import Contest, Report, play_contests, play_trials
-from estimation.core.trials.settings import Assessors, Setting
+from estimation.core.data.pool import build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.sampling import goals
+from estimation.research.trials.methods import Outcome, prepare
+from estimation.research.trials.processes import in_processes
+from estimation.research.trials.reports import Contest, Report, play_contests, play_trials
+from estimation.research.trials.settings import Assessors, Setting
 
 REPO = Path(__file__).resolve().parents[2]
 TAGS = ("r0", "r1", "r2")
@@ -143,7 +143,7 @@ def test_bad_jobs(jobs: object) -> None:
 
 ENDLESS = """
 import os, signal, time
-from estimation.core.trials.processes import in_processes
+from estimation.research.trials.processes import in_processes
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs tests may ignore it
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimation.core import goals
 from estimation.core.arrays import FloatArray
-from estimation.core.designs import make_design
-from estimation.core.goals import Goal
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, PoolError, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.trials.methods import (
+from estimation.core.data.pool import Pool, PoolError, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.goals import Goal
+from estimation.core.sampling.priors import make_prior
+from estimation.research.trials.methods import (
     METHODS,
     Outcome,
     Player,
@@ -23,8 +23,8 @@ from estimation.core.trials.methods import (
     methods_for,
     prepare,
 )
-from estimation.core.trials.reports import Report, kendall_tau, play_trials
-from estimation.core.trials.settings import Assessors, Setting, TrialError
+from estimation.research.trials.reports import Report, kendall_tau, play_trials
+from estimation.research.trials.settings import Assessors, Setting, TrialError
 
 LETTERS = "abcdefghijklmnopqrst"
 TAGS = ("r0", "r1", "r2", "r3")

@@ -5,16 +5,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals, uncertainty
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw
-from estimation.core.evaluation import MeasureResult, evaluate
-from estimation.core.intervals import gamma_limits
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.unknown import Reason
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.inference import uncertainty
+from estimation.core.inference.intervals import gamma_limits
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.priors import make_prior
 
 P10 = parse_measure("P@10")
 TOPICS = 40
@@ -100,7 +103,8 @@ def test_a_hidden_document_makes_no_verdict_in_any_sample() -> None:
             pairs, np.ones(len(pairs), dtype=np.int32), chance[pairs], pairs[:0], pool.digest
         )
         result = evaluate(
-            pool, design, sample, labels=LabelRows(pairs, np.ones(len(pairs), dtype=np.int64)),
+            pool, PairRound(design, sample),
+            labels=LabelRows(pairs, np.ones(len(pairs), dtype=np.int64)),
             measures=[parse_measure("P@1")], max_grade=1,
         ).results[0]  # fmt: skip
         false += probability * bool(result.ranking.verdicts.any())
@@ -145,7 +149,9 @@ def campaigns(pool: Pool, grades: np.ndarray, budget: int, trials: int) -> list[
     for trial in range(trials):
         sample = draw(pool, design, seed=f"alike {trial}")
         labels = LabelRows(sample.pair, grades[sample.pair])
-        found = evaluate(pool, design, sample, labels=labels, measures=[P10], max_grade=1)
+        found = evaluate(
+            pool, PairRound(design, sample), labels=labels, measures=[P10], max_grade=1
+        )
         results.append(found.results[0])
     return results
 

@@ -7,13 +7,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core.combining import Part, drawn_together, evaluate_together
-from estimation.core.designs import Design
-from estimation.core.draws import draw
-from estimation.core.labels import LabelRows
-from estimation.core.later_runs import part_over, place_of_pairs
-from estimation.core.pool import Pool, build_pool
-from estimation.core.simulation import true_values
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.scope import place_of_pairs
+from estimation.core.rounds.combining import Part, RoundsTogether, part_over
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import draw
+from estimation.research.simulation import true_values
 from tests.core.test_core_combining import (
     DCG,
     EXACT,
@@ -54,8 +55,8 @@ def together(
     for (one, a), (two, b) in product(list(every(first)), list(every(second))):
         part = part_over(Part(first, a, numbers=seeds[0]), pool=smaller, joined=larger, like=second)
         pairs = np.unique(np.concatenate([part.sample.pair, b.pair]))
-        found = evaluate_together(
-            larger, [part, Part(second, b, numbers=seeds[1])],
+        found = evaluate(
+            larger, RoundsTogether((part, Part(second, b, numbers=seeds[1]))),
             labels=LabelRows(pairs, grades[pairs]), measures=[DCG], max_grade=3,
         ).results[0].estimate  # fmt: skip
         yield one * two, found.value, found.covariance
@@ -86,8 +87,9 @@ def test_twin_that_gives_new_pairs_the_chance_of_both_rounds_is_caught(
         size = np.where(part.design.size > 0, part.design.size, second.size)
         wrong = replace(part, design=replace(part.design, size=size))
         pairs = np.unique(np.concatenate([part.sample.pair, b.pair]))
-        found = evaluate_together(
-            larger, [wrong, Part(second, b)], labels=LabelRows(pairs, grades[pairs]),
+        found = evaluate(
+            larger, RoundsTogether((wrong, Part(second, b))),
+            labels=LabelRows(pairs, grades[pairs]),
             measures=[DCG], max_grade=3,
         ).results[0].estimate  # fmt: skip
         mean = mean + one * two * found.value
@@ -104,7 +106,7 @@ def test_pairs_keep_their_probability_and_new_ones_have_that_of_the_later_round(
     )
     a, b = draw(tiny_pool, first, seed="s"), draw(larger, second, seed="t")
     part = part_over(Part(first, a, numbers="s"), pool=tiny_pool, joined=larger, like=second)
-    drawn = drawn_together(larger, [part, Part(second, b, numbers="t")])
+    drawn = RoundsTogether((part, Part(second, b, numbers="t"))).drawn(larger.topic)
     place = place_of_pairs(tiny_pool, larger)
     new = np.setdiff1d(np.arange(len(larger)), place)
     one, two = first.inclusion(), second.inclusion()

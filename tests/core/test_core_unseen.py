@@ -5,16 +5,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core import goals, looked_at, unseen
-from estimation.core.designs import Design, make_design
-from estimation.core.drawn import Drawn
-from estimation.core.draws import Sample
-from estimation.core.entries import entries_down_to
-from estimation.core.measures import Measure, parse_measure
-from estimation.core.outlook import KnownOutlook
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.priors import make_prior
-from estimation.core.reach import Reach
+from estimation.core.data.entries import entries_down_to
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.estimates.drawn import Drawn
+from estimation.core.inference import looked_at, unseen
+from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.inference.reach import Reach
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample
+from estimation.core.sampling.priors import make_prior
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@2")
@@ -144,7 +145,7 @@ def test_pairs_that_stand_for_all_have_their_variances_on_average(monkeypatch) -
     for topics in range(30, 42):
         pool = many_entries(topics=topics)
         design = design_of(pool, "poisson", 8 * topics, measure)
-        drawn = Drawn.of(pool, design, empty_sample(pool), 1)
+        drawn = Drawn.of(design, empty_sample(pool), 1, topic=pool.topic)
         outlook = KnownOutlook(np.array([1]), np.full((1, len(pool)), 0.2))
         reach = Reach(pool, drawn.pair, drawn.inclusion)
         exact = unseen.unseen(reach, drawn, outlook, measure=measure)
@@ -171,7 +172,7 @@ def test_measures_that_count_few_pairs_are_exact_in_large_pools(monkeypatch) -> 
     """Of many uncertain pairs only those that the measure counts are looked at, all of them."""
     pool, measure = many_entries(), parse_measure("DCG@3")
     design = design_of(pool, "poisson", 300, parse_measure("DCG@30"))
-    drawn = Drawn.of(pool, design, empty_sample(pool), 1)
+    drawn = Drawn.of(design, empty_sample(pool), 1, topic=pool.topic)
     outlook = KnownOutlook(np.array([1]), np.full((1, len(pool)), 0.2))
     reach = Reach(pool, drawn.pair, drawn.inclusion)
     exact = unseen.unseen(reach, drawn, outlook, measure=measure)

@@ -17,14 +17,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.draws import Sample, draw, extra_labels
-from estimation.core.evaluation import Evaluation, MeasureResult, evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool, rank_lines
-from estimation.core.priors import make_prior
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool, rank_lines
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Evaluation, MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.draws import Sample, draw, extra_labels
+from estimation.core.sampling.priors import make_prior
 from tests.support.client import Api
 from tests.support.crowd import Crowd, Organizer, Shift, assessors, got, rows_of
 from tests.support.site import Site
@@ -80,8 +82,7 @@ class Direct:
         ]
         return evaluate(
             self.pool,
-            self.design,
-            self.sample,
+            PairRound(self.design, self.sample),
             labels=LabelRows(*np.array(rows, dtype=np.int64).T.copy()),
             measures=[parse_measure(text) for text in MEASURES],
             max_grade=len(GRADES) - 1,

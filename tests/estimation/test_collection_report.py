@@ -11,10 +11,9 @@ from django.test import Client
 from django.urls import reverse
 
 from estimation import selectors
-from estimation.core.evaluation import Evaluation
-from estimation.core.later_runs import OF_ONE_RUN
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import RankedLists
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.pool import RankedLists
+from estimation.core.rounds.results import Evaluation
 from estimation.formats.collections import tables
 from estimation.formats.collections.files import read_collection
 from estimation.models import Draw, EstimateSet, Report, Round
@@ -25,6 +24,7 @@ from estimation.services.runs import read_back
 from judging import selectors as judging
 from judging.formats.problems import Problems
 from judging.models import Campaign, Job, User
+from tests.core.comparing import OF_ONE_RUN
 from tests.estimation.test_later_runs import join, of_run, with_news
 from tests.support import evaluation, factories
 

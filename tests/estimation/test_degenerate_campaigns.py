@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from estimation import selectors
-from estimation.core.draws import draw
+from estimation.core.sampling.draws import draw
 from estimation.models import Estimate, Report, Round
 from estimation.services import designing, estimates, files
 from estimation.services.report_files.table import REPORTS

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from estimation.core.unknown import all_known
+from estimation.core.inference.unknown import all_known
 from estimation.findings import LIMIT, OPEN, SURE, findings, further_judgments
 from estimation.models import EstimateSet, Round, Run
 from estimation.selectors import Pairwise, RankedRun, RankingTable

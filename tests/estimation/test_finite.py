@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from estimation import selectors
-from estimation.core.evaluation import Evaluation
+from estimation.core.rounds.results import Evaluation
 from estimation.services import drawing, estimates, finite, previews, rounds
 from judging.errors import UserError
 from judging.models import Campaign, Job
 from tests.support import evaluation, factories
 
 pytestmark = pytest.mark.django_db
-evaluate = estimates._evaluate
+evaluate = estimates.evaluate
 
 
 def with_one_wrong(field: str, number: float) -> Any:
-    def spoiled(*given: Any) -> Evaluation:
-        found = evaluate(*given)
+    def spoiled(*given: Any, **options: Any) -> Evaluation:
+        found = evaluate(*given, **options)
         result = found.results[0]
         values = np.array(getattr(result.estimate, field))
         values.flat[1] = number
@@ -43,7 +43,7 @@ def test_no_estimate_is_stored_that_is_no_number(
     number: float,
 ) -> None:
     row = evaluation.drawn(campaign)
-    monkeypatch.setattr(estimates, "_evaluate", with_one_wrong(field, number))
+    monkeypatch.setattr(estimates, "evaluate", with_one_wrong(field, number))
     with caplog.at_level(logging.ERROR):
         evaluation.judge(campaign, 45)
     job = Job.objects.get(kind="recompute")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from estimation import selectors
-from estimation.core.active.rounds import ActiveRound
+from estimation.core.rounds.active.rounds import ActiveRound
 from estimation.findings import findings
 from estimation.models import Draw, Estimate, Round
 from estimation.services import estimates, files, rounds

@@ -183,7 +183,7 @@ def test_pages_load_neither_scipy_nor_the_arithmetic() -> None:
         "get_resolver().url_patterns; import sys;"
         "import estimation.urls, judging.urls, estimation.templatetags.figures;"
         "print([m for m in sys.modules if m.split('.')[0] == 'scipy'"
-        " or m in ('estimation.core.designs', 'estimation.core.evaluation')])"
+        " or m in ('estimation.core.sampling.designs', 'estimation.core.rounds.evaluation')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -12,12 +12,12 @@ from django.core.files.base import File
 from django.test import Client
 from django.urls import reverse
 
-from estimation.core.goals import absolute
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.preferences import preference_pool
-from estimation.core.priors import make_prior
-from estimation.core.queries.grade_models import predicted_grades
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.topics.grade_models import predicted_grades
+from estimation.core.sampling.goals import absolute
+from estimation.core.sampling.priors import make_prior
 from estimation.formats.predictions import PredictionFile, save_predictions
 from estimation.models import Prediction
 from estimation.services import files, pools, predictions

@@ -7,9 +7,9 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
 
-from estimation.core.guaranteed_planning import guaranteed_half_widths
-from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind
-from estimation.core.methods import interval_kinds
+from estimation.core.planning.guaranteed_planning import guaranteed_half_widths
+from estimation.core.sampling.interval_kinds import INTERVAL_KINDS, IntervalKind
+from estimation.core.sampling.methods import interval_kinds
 from estimation.forms import RoundForm, values_of
 from estimation.models import Prediction, Round
 from estimation.services import rounds

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from estimation.core.pair_collection import PairCollection
-from estimation.core.planning import expected_half_widths, half_width_curve
-from estimation.core.pool import Pool
-from estimation.core.queries.designs import QueryDesign, labeled_pairs
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.pool import Pool
+from estimation.core.planning.planning import expected_half_widths, half_width_curve
+from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.formats.collections.files import read_collection
 from estimation.models import Draw, Prediction, Round
 from estimation.services import costs, designing, files

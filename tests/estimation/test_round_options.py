@@ -9,7 +9,7 @@ from django.db.models import TextChoices
 
 from estimation.api.options import RoundBody, RoundChange
 from estimation.api.serializers import RoundRow
-from estimation.core.methods import SAMPLING_METHODS
+from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.forms import RoundForm
 from estimation.models import Round
 from estimation.options import REQUIRED, Option

@@ -10,12 +10,13 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from estimation import selectors
-from estimation.core.designs import Design
-from estimation.core.draws import Sample
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool as Columns
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool as Columns
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import Sample
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch
 from estimation.services import drawing, estimates, files, reports, rounds
 from estimation.services.report_files.table import REPORTS
@@ -267,8 +268,9 @@ def assert_equal_to_core(row: Round, shown: EstimateSet) -> None:
     labels = [(positions[pair], grade) for pair, grade in judged]
     evaluation = evaluate(
         pool,
-        Design.load(files.path_of(row.design_file)),
-        Sample.load(files.path_of(row.sample_file)),
+        PairRound(
+            Design.load(files.path_of(row.design_file)), Sample.load(files.path_of(row.sample_file))
+        ),
         labels=LabelRows(np.array([p for p, _ in labels]), np.array([g for _, g in labels])),
         measures=[parse_measure(text) for text in ("DCG@10", "P@5")],
         max_grade=3,

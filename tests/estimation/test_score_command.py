@@ -13,17 +13,18 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from estimation import selectors
-from estimation.core import goals
-from estimation.core.collection import Collection
-from estimation.core.combining import Part, evaluate_together
-from estimation.core.designs import make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import evaluate
-from estimation.core.labels import LabelRows
-from estimation.core.measures import parse_measure
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, build_pool
-from estimation.core.priors import make_prior
+from estimation.core.collections.base import Collection
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections.files import read_collection, write_collection
 from estimation.formats.runs import read_run
 from estimation.models import Estimate, Round
@@ -148,9 +149,9 @@ def test_the_numbers_are_those_of_the_round(
     parts, labels = [drawn_for(pool, method, seed) for seed in seeds], loaded(folder / name).labels
     asked = {"labels": labels, "measures": [DCG], "max_grade": 3}
     if len(parts) == 1:
-        result = evaluate(pool, parts[0].design, parts[0].sample, **asked).results[0]
+        result = evaluate(pool, PairRound(parts[0].design, parts[0].sample), **asked).results[0]
     else:
-        result = evaluate_together(pool, parts, **asked).results[0]
+        result = evaluate(pool, RoundsTogether(tuple(parts)), **asked).results[0]
     for at, tag in enumerate(result.runs):
         arguments = [folder / name, folder / f"{tag}.run", "--measure", "DCG@10"]
         (found,) = json.loads(score(*arguments, "--format", "json").out)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from estimation.core import goals
-from estimation.core.measures import parse_measure
-from estimation.core.trials.settings import Setting
+from estimation.core.measures.table import parse_measure
+from estimation.core.sampling import goals
 from estimation.management.judged_collections import grades_of, read_collection
+from estimation.research.trials.settings import Setting
 from tests.estimation.simulations import TAGS, Simulate, rows, simulated, write_collection
 
 HONESTY = [

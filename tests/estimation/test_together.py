@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 
 from estimation import selectors
-from estimation.core.combining import Part, evaluate_together
-from estimation.core.later_runs import evaluate_together_with_later_runs, part_over
-from estimation.core.measures import parse_measure
-from estimation.core.rounds import PairRound
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.combining import Part, RoundsTogether, part_over
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
 from estimation.findings import findings
 from estimation.models import Draw, EstimateSet, Round
 from estimation.services import estimates, rounds
@@ -66,9 +66,9 @@ def test_the_numbers_are_those_of_all_judgments(campaign: Campaign, method: str)
     shown = latest(second)
     assert shown.earlier == {"1": 3}
     pool = estimates.columns_of(second)[0]
-    expected = evaluate_together(
+    expected = evaluate(
         pool,
-        parts_of([first, second]),
+        RoundsTogether(tuple(parts_of([first, second]))),
         labels=estimates.gather(second).labels,
         measures=[parse_measure("DCG@10")],
         max_grade=campaign.max_grade,
@@ -143,9 +143,9 @@ def test_a_run_that_joins_is_estimated_from_all_judgments(
     outcome = estimates.from_scratch(rows[1])
     assert outcome is not None
     assert outcome.digest == shown.digest
-    (expected, *_) = evaluate_together_with_later_runs(
+    (expected, *_) = evaluate(
         pool,
-        parts_of(rows),
+        RoundsTogether(tuple(parts_of(rows))),
         joined=outcome.inputs.joined,
         labels=outcome.inputs.labels,
         measures=[parse_measure("DCG@10")],
@@ -257,9 +257,9 @@ def test_a_round_from_before_a_run_came_counts_as_well(campaign: Campaign, metho
     first, second = parts_of(rows)
     over = part_over(first, pool=smaller, joined=pool, like=second.design)
     inputs = estimates.gather(rows[1])
-    expected = evaluate_together(
+    expected = evaluate(
         pool,
-        [over, second],
+        RoundsTogether((over, second)),
         labels=inputs.labels,
         measures=[parse_measure("DCG@10")],
         max_grade=campaign.max_grade,

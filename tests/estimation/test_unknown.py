@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.measures import parse_measure
-from estimation.core.unknown import Reason
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import parse_measure
 from estimation.findings import LIMIT, OPEN, SURE, further_judgments
 from estimation.models import EstimateSet, Round, Run
 from estimation.selectors import Pairwise, RankingTable

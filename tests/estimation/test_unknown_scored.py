@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from estimation.core import goals
-from estimation.core.collection import Collection
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import RankedLists
-from estimation.core.unknown import Reason
+from estimation.core.collections.base import Collection
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.pool import RankedLists
+from estimation.core.inference.unknown import Reason
+from estimation.core.sampling import goals
 from estimation.formats.runs import read_run
 from estimation.management.purposes import purpose_of
 from estimation.unknown import FURTHER

@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 
 from estimation import selectors
 from estimation.core.archives import read_archive, write_archive
-from estimation.core.unknown import Reason
+from estimation.core.inference.unknown import Reason
 from estimation.models import Estimate, EstimateSet, Round
 from estimation.services import estimates, files
 from judging.models import Campaign

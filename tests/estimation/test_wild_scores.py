@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from django.test import Client
 
-from estimation.core.pool import PoolError
-from estimation.core.scores import MOST_SCORE
+from estimation.core.data.pool import PoolError
+from estimation.core.data.scores import MOST_SCORE
 from estimation.models import Round
 from estimation.services import estimates, pools, rounds
 from judging.errors import UserError
@@ -151,7 +151,7 @@ def test_a_pool_of_an_earlier_version_fails_with_the_sentence(
 ) -> None:
     join(campaign, wild("far", score=1e19))
     row = evaluation.drawn(campaign, **PREDICTIONS)
-    monkeypatch.setattr("estimation.core.scores.MOST_SCORE", 1e18)
+    monkeypatch.setattr("estimation.core.data.scores.MOST_SCORE", 1e18)
     pools._load.cache_clear()
     evaluation.judge(campaign, 45)
     job = Job.objects.get(kind="recompute")

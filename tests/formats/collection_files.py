@@ -10,8 +10,8 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 
-from estimation.core.collection import Collection
-from estimation.core.pair_collection import PairCollection
+from estimation.core.collections.base import Collection
+from estimation.core.collections.pairs import PairCollection
 from estimation.formats.collections.archive import FACTS, JUDGMENTS
 from estimation.formats.collections.files import read_collection, write_collection
 from judging.formats.problems import Problems, UnreadableError

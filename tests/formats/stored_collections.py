@@ -12,23 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from estimation.core import goals
-from estimation.core.active.rounds import ActiveRound, make_plan
-from estimation.core.active_collection import ActiveCollection
-from estimation.core.collection import Collection
-from estimation.core.combining import Part
-from estimation.core.designs import make_design
-from estimation.core.draws import draw
-from estimation.core.evaluation import Evaluation
-from estimation.core.labels import LabelRows
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.preferences import preference_pool
-from estimation.core.priors import make_prior
-from estimation.core.queries.designs import draw_queries, labeled_pairs, make_query_design
-from estimation.core.queries.grade_models import uniform_grades
-from estimation.core.topic_collection import TopicCollection
+from estimation.core.collections.active import ActiveCollection
+from estimation.core.collections.base import Collection
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.topics import TopicCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.active.rounds import ActiveRound, make_plan
+from estimation.core.rounds.combining import Part
+from estimation.core.rounds.results import Evaluation
+from estimation.core.rounds.topics.designs import draw_queries, labeled_pairs, make_query_design
+from estimation.core.rounds.topics.grade_models import uniform_grades
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections.files import write_collection
 
 STORED = Path(__file__).parent / "stored"

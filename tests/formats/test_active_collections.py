@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from estimation.core.active.rounds import ActiveRound, make_plan
-from estimation.core.active_collection import ActiveCollection
-from estimation.core.labels import LabelRows
-from estimation.core.pool import build_pool
+from estimation.core.collections.active import ActiveCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import build_pool
+from estimation.core.rounds.active.rounds import ActiveRound, make_plan
 from estimation.formats.collections import active, archive, ranked, tables
 from estimation.formats.collections.active import CHANCES, ROUNDS
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS

@@ -6,16 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.combining import evaluate_together
-from estimation.core.evaluation import Evaluation, evaluate
-from estimation.core.later_runs import OF_ONE_RUN, OF_TWO_RUNS
-from estimation.core.outlook import KnownOutlook
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, RankedLists, build_pool
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.inference.outlook import KnownOutlook
+from estimation.core.rounds.combining import RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import Evaluation
+from estimation.core.rounds.rounds import PairRound
 from estimation.formats.collections import tables
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.collections.outlooks import OUTLOOK
 from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
+from tests.core.comparing import OF_ONE_RUN, OF_TWO_RUNS
 from tests.formats import test_collection_rounds as of_rounds
 from tests.formats import test_preference_collections as of_preferences
 from tests.formats.collection_files import (
@@ -78,9 +80,9 @@ def found_by_the_round(pool: Pool, given: PairCollection) -> Evaluation:
         "labels": given.labels, "measures": given.measures, "max_grade": given.max_grade,
     }  # fmt: skip
     if len(given.parts) > 1:
-        return evaluate_together(pool, given.parts, **asked)
+        return evaluate(pool, RoundsTogether(tuple(given.parts)), **asked)
     (only,) = given.parts
-    return evaluate(pool, only.design, only.sample, **asked)
+    return evaluate(pool, PairRound(only.design, only.sample), **asked)
 
 
 def reread(given: PairCollection) -> PairCollection:

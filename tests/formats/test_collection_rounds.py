@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.draws import draw
-from estimation.core.pair_collection import PairCollection
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.sampling.draws import draw
 from estimation.formats.collections import pairs
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
 from estimation.formats.collections.outlooks import OUTLOOK

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from estimation.core import goals
-from estimation.core.combining import Part
-from estimation.core.designs import METHODS, make_design
-from estimation.core.draws import draw
-from estimation.core.labels import LabelRows
-from estimation.core.measures import PREFERENCE_MAX_GRADE, parse_measure
-from estimation.core.pair_collection import PairCollection
-from estimation.core.pool import Pool, build_pool
-from estimation.core.preferences import preference_pool
-from estimation.core.priors import make_prior
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.preferences import preference_pool
+from estimation.core.measures.table import PREFERENCE_MAX_GRADE, parse_measure
+from estimation.core.rounds.combining import Part
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import METHODS, make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections import pair_facts
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS, TooLargeError
 from estimation.formats.collections.outlooks import OUTLOOK

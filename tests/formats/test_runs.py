@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import estimation.formats.runs as runs_module
-from estimation.core.pool import RankedLists
-from estimation.core.scores import MOST_SCORE
+from estimation.core.data.pool import RankedLists
+from estimation.core.data.scores import MOST_SCORE
 from estimation.formats.runs import (
     RunFile,
     load_run,

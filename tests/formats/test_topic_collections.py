@@ -2,10 +2,10 @@
 
 import pytest
 
-from estimation.core.measures import MeasureError, parse_measure
-from estimation.core.pool import Pool, build_pool
-from estimation.core.queries.designs import draw_queries
-from estimation.core.topic_collection import TopicCollection
+from estimation.core.collections.topics import TopicCollection
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.topics.designs import draw_queries
 from estimation.formats.collections import archive, ranked, tables, topics
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
 from estimation.formats.collections.ranked import LISTS

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from estimation.core import goals
-from estimation.core.designs import Design, make_design
-from estimation.core.measures import parse_measure
-from estimation.core.pool import Pool
-from estimation.core.priors import Prior, make_prior
+from estimation.core.data.pool import Pool
+from estimation.core.measures.table import parse_measure
+from estimation.core.sampling import goals
+from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.priors import Prior, make_prior
 from estimation.models import Prediction, Round
 from estimation.services import files, pools
 from judging.models import Campaign

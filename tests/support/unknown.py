@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from estimation.core.evaluation import Evaluation, MeasureResult
-from estimation.core.unknown import Reason, all_known
+from estimation.core.inference.unknown import Reason, all_known
+from estimation.core.rounds.results import Evaluation, MeasureResult
 from estimation.services import estimates
 
 
@@ -19,10 +19,8 @@ def patch(
     reason: Reason = Reason.TOO_LITTLE,
 ) -> None:
     """From now on these values and differences are not known, and all others are."""
-    found = estimates._evaluate
-    monkeypatch.setattr(
-        estimates, "_evaluate", told(found, values or {}, list(differences), reason)
-    )
+    found = estimates.evaluate
+    monkeypatch.setattr(estimates, "evaluate", told(found, values or {}, list(differences), reason))
 
 
 def told(

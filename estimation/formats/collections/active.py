@@ -22,20 +22,20 @@ from typing import IO, Any
 
 import numpy as np
 
-from estimation.core.active.lists import make_frame
-from estimation.core.active.rounds import ActivePlan
-from estimation.core.active.sampling import ActiveState
-from estimation.core.active_collection import (
+from estimation.core.arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray, frozen
+from estimation.core.collections.active import (
     ROUNDING,
     SUM_TOLERANCE,
     ActiveCollection,
     log_absent,
 )
-from estimation.core.arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray, frozen
-from estimation.core.designs import MAX_BATCHES
-from estimation.core.measures import MAX_GRADE
-from estimation.core.pool import Pool
-from estimation.core.ranked_collection import pooled
+from estimation.core.collections.ranked import pooled
+from estimation.core.data.pool import Pool
+from estimation.core.measures.table import MAX_GRADE
+from estimation.core.rounds.active.lists import make_frame
+from estimation.core.rounds.active.rounds import ActivePlan
+from estimation.core.rounds.active.sampling import ActiveState
+from estimation.core.sampling.designs import MAX_BATCHES
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import ranked
 from estimation.formats.collections.archive import (

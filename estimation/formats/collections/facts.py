@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypedDict
 
-from estimation.core.collection import Collection
-from estimation.core.goals import Goal, GoalError
-from estimation.core.measures import MAX_GRADE, Measure, MeasureError, parse_measure
+from estimation.core.collections.base import Collection
+from estimation.core.measures.table import MAX_GRADE, Measure, MeasureError, parse_measure
+from estimation.core.sampling.goals import Goal, GoalError
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.columns import MAX_TOPICS
 from judging.formats.problems import Problems, id_problem, show, text_problem

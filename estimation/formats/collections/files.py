@@ -8,10 +8,10 @@ import zipfile
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
-from estimation.core.active_collection import ActiveCollection
-from estimation.core.collection import Collection
-from estimation.core.pair_collection import PairCollection
-from estimation.core.topic_collection import TopicCollection
+from estimation.core.collections.active import ActiveCollection
+from estimation.core.collections.base import Collection
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.topics import TopicCollection
 from estimation.formats.collections import active, pair_facts, topics
 from estimation.formats.collections.archive import BROKEN, FACTS, inside, open_archive
 from estimation.formats.collections.facts import read_object

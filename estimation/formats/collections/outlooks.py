@@ -17,8 +17,8 @@ from itertools import pairwise
 import numpy as np
 
 from estimation.core.arrays import FloatArray, IntArray, frozen
-from estimation.core.outlook import KnownOutlook
-from estimation.core.pair_collection import PairCollection
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.inference.outlook import KnownOutlook
 from estimation.formats.collections.reading import Reading
 from estimation.formats.collections.rows import keys
 from estimation.formats.collections.tables import Table, fraction

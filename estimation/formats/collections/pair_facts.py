@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from estimation.core.arrays import FloatArray
-from estimation.core.combining import Part
-from estimation.core.designs import MAX_BATCHES, METHODS, RULES
-from estimation.core.methods import draws_again
-from estimation.core.pair_collection import PairCollection
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.rounds.combining import Part
+from estimation.core.sampling.designs import MAX_BATCHES, METHODS, RULES
+from estimation.core.sampling.methods import draws_again
 from estimation.formats.collections import facts as common
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.collections.facts import Field, Fields

@@ -28,12 +28,12 @@ from typing import IO, Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray, frozen
-from estimation.core.collection import ordered_labels
-from estimation.core.combining import Part
-from estimation.core.designs import Design
-from estimation.core.draws import Sample
-from estimation.core.labels import LabelRows
-from estimation.core.pair_collection import PairCollection
+from estimation.core.collections.base import ordered_labels
+from estimation.core.collections.pairs import PairCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.rounds.combining import Part
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import Sample
 from estimation.formats.collections.archive import (
     DRAWS,
     FACTS,

@@ -12,11 +12,11 @@ from typing import Any, TypedDict
 import numpy as np
 
 from estimation.core.arrays import BytesArray, IntArray
-from estimation.core.carrying import find_pairs
-from estimation.core.labels import LabelRows
-from estimation.core.measures import Measure
-from estimation.core.pool import Pool, RankedLists, build_pool
-from estimation.core.ranked_collection import RankedCollection
+from estimation.core.collections.ranked import RankedCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.scope import find_pairs
+from estimation.core.measures.table import Measure
 from estimation.formats.collections import facts as common
 from estimation.formats.collections.archive import FACTS, JUDGMENTS, TooLargeError, inside
 from estimation.formats.collections.facts import Field, Fields

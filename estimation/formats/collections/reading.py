@@ -8,9 +8,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from estimation.core.arrays import BoolArray, BytesArray, Int32Array, IntArray
-from estimation.core.carrying import find_pairs
-from estimation.core.collection import Collection, CollectionError
-from estimation.core.labels import LabelRows
+from estimation.core.collections.base import Collection, CollectionError
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.scope import find_pairs
 from estimation.formats.collections.archive import JUDGMENTS, inside
 from estimation.formats.collections.facts import Facts
 from estimation.formats.collections.tables import PAIR, Column, Table, read_table, whole

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from estimation.core.arrays import IntArray
-from estimation.core.collection import Collection
-from estimation.core.preferences import BETWEEN
+from estimation.core.collections.base import Collection
+from estimation.core.data.preferences import BETWEEN
 
 
 def keys(collection: Collection, pairs: IntArray) -> Iterator[tuple[str, ...]]:

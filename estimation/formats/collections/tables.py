@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimation.core.arrays import BytesArray, FloatArray, IntArray
-from estimation.core.preferences import BETWEEN
+from estimation.core.data.preferences import BETWEEN
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.columns import MAX_DOCNO_BYTES
 from judging.formats.lines import BinaryFile, filled, read_lines

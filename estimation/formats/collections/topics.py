@@ -26,9 +26,11 @@ from typing import IO, Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, frozen
-from estimation.core.designs import MAX_BATCHES
-from estimation.core.pool import Pool
-from estimation.core.queries.designs import (
+from estimation.core.collections.ranked import pooled
+from estimation.core.collections.topics import LEAST_DRAWS, TopicCollection, spent_by_batch
+from estimation.core.data.pool import Pool
+from estimation.core.rounds.rounds import TopicRound
+from estimation.core.rounds.topics.designs import (
     ESTIMATORS,
     MAX_DRAWS,
     ROUNDING,
@@ -37,9 +39,7 @@ from estimation.core.queries.designs import (
     QuerySample,
     labeled_pairs,
 )
-from estimation.core.ranked_collection import pooled
-from estimation.core.rounds import TopicRound
-from estimation.core.topic_collection import LEAST_DRAWS, TopicCollection, spent_by_batch
+from estimation.core.sampling.designs import MAX_BATCHES
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import ranked
 from estimation.formats.collections.archive import (

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from django.core.management.base import BaseCommand, CommandError
 
-from estimation.core.pool import RankedLists
-from estimation.core.published import experiments, reproduction
-from estimation.core.published.experiments import Collection
-from estimation.core.published.numbers import KEYS, TRIALS
-from estimation.core.published.reproduction import Comparison
+from estimation.core.data.pool import RankedLists
 from estimation.formats.runs import read_run
+from estimation.research.published import experiments, reproduction
+from estimation.research.published.experiments import Collection
+from estimation.research.published.numbers import KEYS, TRIALS
+from estimation.research.published.reproduction import Comparison
 from judging.formats.lines import BinaryFile
 from judging.formats.problems import Problems, UnreadableError
 from judging.formats.qrels import read_qrels

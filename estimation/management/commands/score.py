@@ -10,12 +10,12 @@ from typing import IO, Any, TypeVar
 
 from django.core.management.base import BaseCommand, CommandError
 
-from estimation.core.collection import Collection
-from estimation.core.evaluation import Evaluation, MeasureResult
-from estimation.core.interval_kinds import INTERVAL_KINDS, IntervalKind
-from estimation.core.measures import Measure, MeasureError, parse_measure
-from estimation.core.pool import PoolError, RankedLists
-from estimation.core.unknown import Reason
+from estimation.core.collections.base import Collection
+from estimation.core.data.pool import PoolError, RankedLists
+from estimation.core.inference.unknown import Reason
+from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.rounds.results import Evaluation, MeasureResult
+from estimation.core.sampling.interval_kinds import INTERVAL_KINDS, IntervalKind
 from estimation.formats.collections.files import read_collection
 from estimation.formats.runs import read_run
 from estimation.management.purposes import purpose_of

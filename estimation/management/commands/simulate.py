@@ -16,15 +16,12 @@ from django.core.management.base import (
     OutputWrapper,
 )
 
-from estimation.core import goals
 from estimation.core.arrays import FloatArray, IntArray
-from estimation.core.goals import Goal, GoalError
-from estimation.core.interval_kinds import INTERVAL_KINDS
-from estimation.core.measures import MeasureError
-from estimation.core.pool import Pool
-from estimation.core.trials.methods import METHODS, prepare
-from estimation.core.trials.reports import Contest, Report, play_contests
-from estimation.core.trials.settings import UNITS, Setting
+from estimation.core.data.pool import Pool
+from estimation.core.measures.table import MeasureError
+from estimation.core.sampling import goals
+from estimation.core.sampling.goals import Goal, GoalError
+from estimation.core.sampling.interval_kinds import INTERVAL_KINDS
 from estimation.management.judged_collections import (
     JudgedCollection,
     grades_of,
@@ -50,6 +47,9 @@ from estimation.management.simulation_tables import (
     flat,
     honesty_table,
 )
+from estimation.research.trials.methods import METHODS, prepare
+from estimation.research.trials.reports import Contest, Report, play_contests
+from estimation.research.trials.settings import UNITS, Setting
 
 DEFAULT_SHARE = 10  # a budget of one pair in so many
 BAR = 30

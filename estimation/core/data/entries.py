@@ -1,0 +1,96 @@
+"""The entries of a pool down to a rank, pair by pair: all that a measure of few ranks looks at.
+
+The entries of deep runs are millions, of which a measure with a cutoff counts a few. Which these
+are follows from the pool alone; they are looked for once, and kept as long as the pool.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from ..arrays import FloatArray, Indices, Int32Array, IntArray, column_sums
+from ..measures.table import Measure
+from .kept import kept
+from .pool import Pool
+
+MOST_KEPT = 4  # ranks, and measures, of which something is kept with a pool
+NEGLIGIBLE = 1e-9  # share of a list's squared weights that its end may have, to be left out
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Entries of m pairs of a pool: all of them, or those down to a rank.
+
+    Attributes
+    ----------
+    ends : ndarray of int64, or int32 where that suffices, shape (m + 1,)
+        The entries of pair i are those from ends[i] to ends[i + 1].
+    places : ndarray of the same, shape (e,), or None
+        Where they stand in the pool; None if all entries are there.
+    run, rank : ndarray of int32, shape (e,)
+    """
+
+    ends: Indices
+    places: Indices | None
+    run: Int32Array
+    rank: Int32Array
+
+    @property
+    def in_pool(self) -> Indices:
+        """Where each entry stands in the pool, shape (e,)."""
+        return np.arange(len(self.run)) if self.places is None else self.places
+
+    def number(self, pairs: IntArray) -> Indices:
+        """Return how many entries each of some pairs has."""
+        return self.ends[pairs + 1] - self.ends[pairs]
+
+    def of(self, pairs: IntArray) -> "Entries":
+        """Return the entries of some pairs, ascending."""
+        number = self.number(pairs)
+        ends = np.append(0, np.cumsum(number))
+        place = np.arange(ends[-1]) + np.repeat(self.ends[pairs] - ends[:-1], number)
+        return Entries(
+            ends,
+            place if self.places is None else self.places[place],
+            self.run[place],
+            self.rank[place],
+        )
+
+
+def entries_down_to(pool: Pool, rank: int) -> Entries:
+    """Return the entries of all N pairs down to a rank; pairs may be left without any."""
+    if rank >= pool.depth:
+        return Entries(pool.indptr, None, pool.run, pool.rank)
+    return kept(pool, "entries", rank, lambda: _find(pool, rank), most=MOST_KEPT)
+
+
+def _find(pool: Pool, rank: int) -> Entries:
+    entry = np.flatnonzero(pool.rank <= rank)
+    ends = np.searchsorted(entry, pool.indptr)
+    narrow = sparse.get_index_dtype(maxval=len(pool.run))
+    return Entries(ends.astype(narrow), entry.astype(narrow), pool.run[entry], pool.rank[entry])
+
+
+def shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:
+    """Return the share of each pair in a run's sum of squared weights, added up over runs, (N,)."""
+    return kept(pool, "squares", measure, lambda: _shares_of_squares(pool, measure), most=MOST_KEPT)
+
+
+def _shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:
+    squares = np.square(pool.entry_weights(measure))
+    of_runs = column_sums(pool.run, squares, number=len(pool.runs))
+    np.divide(squares, of_runs[pool.run], out=squares, where=squares > 0.0)
+    return column_sums(pool.entry_pair, squares, number=len(pool))
+
+
+def last_rank(pool: Pool, measure: Measure) -> int:
+    """Return the last rank with a weight that is not next to nothing."""
+    table = pool.rank_weights(measure)
+    return pool.depth if table is None else _last_rank(table)
+
+
+def _last_rank(table: FloatArray) -> int:
+    """The rank behind which all squared weights together are next to nothing."""
+    rest = np.cumsum(table[::-1] ** 2)[::-1]
+    return int(np.count_nonzero(rest[1:] > NEGLIGIBLE * rest[0]))

@@ -1,0 +1,36 @@
+"""What is worked out from a pool and not from judgments: kept with the pool for the next time.
+
+Nothing that depends on a grade may be kept: every recompute reads all judgments anew, so that there
+is no state which could disagree with them.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+from .pool import Pool
+
+Result = TypeVar("Result")
+
+
+def kept(
+    pool: Pool, kind: str, key: Hashable, work: Callable[[], Result], *, most: int = 1
+) -> Result:
+    """Return what was worked out before, or work it out now.
+
+    Parameters
+    ----------
+    pool : Pool
+    kind : str
+        What is worked out; `key` says of what, apart from the pool.
+    key : hashable
+        Equal only for what has equal results.
+    work : callable
+    most : int
+        Results of this kind that are kept: those that were asked for last.
+    """
+    results = pool.kept.setdefault(kind, {})
+    found = results.pop(key) if key in results else work()
+    results[key] = found  # at the end: the first one was not asked for for the longest time
+    while len(results) > most:
+        del results[next(iter(results))]
+    return found

@@ -1,0 +1,213 @@
+"""From grades to labels: the mean utility of a pair over its assessors."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, check_integers, index_array
+from ..measures.table import MAX_GRADE, Measure
+from .pool import Pool
+
+
+class LabelError(ValueError):
+    """Label rows that do not fit the sample or the grade scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRows:
+    """One row per judgment. The order of the rows has no influence on any result.
+
+    Attributes
+    ----------
+    pair : ndarray of int64, shape (m,)
+        The judged pair, as a position in the pool.
+    grade : ndarray of int64, shape (m,)
+        The grade, >= 0.
+
+    Raises
+    ------
+    LabelError
+        If pairs and grades are not vectors of integers of one length.
+    """
+
+    pair: IntArray
+    grade: IntArray
+
+    def __post_init__(self) -> None:
+        if self.pair.shape != self.grade.shape or self.pair.ndim != 1:
+            shapes = f"{self.pair.shape} and {self.grade.shape}"
+            raise LabelError(f"pair and grade must be vectors of one length, not {shapes}")
+        check_integers(self.pair, name="pair", error=LabelError)
+        check_integers(self.grade, name="grade", error=LabelError)
+
+
+@dataclass(frozen=True, eq=False)
+class PairLabels:
+    """What the assessors said about n sampled pairs, under one measure.
+
+    Attributes
+    ----------
+    mean : ndarray of float64, shape (n,)
+        Mean utility over the assessors of the pair: the label v.
+    number : ndarray of int64, shape (n,)
+        Number r >= 1 of judgments.
+    variance : ndarray of float64, shape (n,)
+        Variance s2 of the utilities within the pair, with divisor r - 1; 0 with one judgment.
+    noise_measured : bool
+        Whether any pair has two judgments or more. If not, `variance` is 0 throughout and the
+        disagreement between assessors is missing from every standard error that is built on it,
+        but for what shows in the spread of the labels themselves.
+    singles : float
+        Pairs with one judgment per pair with more.
+    """
+
+    mean: FloatArray
+    number: IntArray
+    variance: FloatArray
+    noise_measured: bool
+    singles: float = 0.0
+
+    @property
+    def noise(self) -> FloatArray:
+        """What disagreement adds to the variance of the means, shape (n,), for sums over pairs.
+
+        s2 (1/r + singles): a pair with two judgments or more speaks for itself and for its share
+        of the pairs with one, whose mean has the variance s2. Which pairs get two judgments was
+        decided at random, so that sums of weight * noise over the sample are unbiased, whatever
+        disagreement has to do with weight.
+        """
+        return np.asarray(self.variance * (1.0 / self.number + self.singles), dtype=np.float64)
+
+
+def singles_per_repeated(number: IntArray) -> float:
+    """Return the pairs with one judgment per pair with more; 0 if there is none with more."""
+    repeated = np.count_nonzero(number >= 2)
+    return (len(number) - repeated) / repeated if repeated else 0.0
+
+
+def pair_name(pair: int, pool: Pool | None = None) -> str:
+    """Return what messages call a pair: "document 'd3' of topic '401'", or "pair 7"."""
+    if pool is None or not 0 <= pair < len(pool):
+        return f"pair {pair}" if pool is None else f"pair {pair}, outside 0 to {len(pool) - 1},"
+    topic, docno = pool.topics[pool.topic[pair]], pool.docno[pair].decode()
+    if pool.other is None:
+        return f"document {docno!r} of topic {topic!r}"
+    return f"documents {docno!r} and {pool.other[pair].decode()!r} of topic {topic!r}"
+
+
+def check_grades(
+    grades: IntArray, *, pairs: int, most: int = MAX_GRADE, error: type[ValueError] = ValueError
+) -> None:
+    """Raise an error unless there is one grade from 0 to `most` for each pair of a pool."""
+    if grades.shape != (pairs,):
+        shape = f"they have the shape {grades.shape}"
+        raise error(f"grades must hold one grade per pair of the pool, {pairs}; {shape}")
+    index_array(grades, below=most + 1, name="grades", error=error)
+
+
+def check_rows(
+    labels: LabelRows, *, sampled: IntArray, max_grade: int, pool: Pool | None = None
+) -> None:
+    """Raise LabelError unless all rows are of sampled pairs, their grades from 0 to `max_grade`."""
+    if labels.grade.size and (labels.grade.min() < 0 or labels.grade.max() > max_grade):
+        row = int(np.argmax((labels.grade < 0) | (labels.grade > max_grade)))
+        given = f"grade {labels.grade[row]} of {pair_name(int(labels.pair[row]), pool)}"
+        raise LabelError(f"{given} does not lie between 0 and {max_grade} (row {row})")
+    foreign = _positions(labels.pair, sampled) < 0
+    if foreign.any():
+        row = int(np.argmax(foreign))
+        name = pair_name(int(labels.pair[row]), pool)
+        raise LabelError(f"{name} was judged but not sampled (row {row})")
+
+
+def select_rows(
+    labels: LabelRows,
+    *,
+    sampled: IntArray,
+    prefix: IntArray,
+    max_grade: int,
+    pool: Pool | None = None,
+) -> LabelRows:
+    """Keep the rows of a prefix of batches, in canonical order, as positions in the prefix.
+
+    Parameters
+    ----------
+    labels : LabelRows
+        Rows of sampled pairs; those beyond the prefix are left out.
+    sampled : ndarray of int64, shape (n,)
+        All sampled pairs, ascending.
+    prefix : ndarray of int64, shape (m,)
+        The pairs of the prefix, ascending.
+    max_grade : int
+        The best grade of the scale.
+    pool : Pool, optional
+        For messages that name topics and docnos.
+
+    Returns
+    -------
+    LabelRows
+        Sorted by (pair, grade); `pair` counts positions in `prefix`.
+
+    Raises
+    ------
+    LabelError
+        If a row belongs to no sampled pair, a grade is off the scale, or a pair of the prefix
+        has no row: a sampled pair is never dropped silently.
+    """
+    check_rows(labels, sampled=sampled, max_grade=max_grade, pool=pool)
+    position = _positions(labels.pair, prefix)
+    grades = max_grade + 1
+    keys = np.sort((position * grades + labels.grade)[position >= 0])
+    position, grade = np.divmod(keys, grades)
+    missing = np.flatnonzero(np.bincount(position, minlength=len(prefix)) == 0)
+    if len(missing):
+        all_of_them = f"{len(missing)} sampled pairs of these batches have no label"
+        raise LabelError(f"{all_of_them}; the first is {pair_name(int(prefix[missing[0]]), pool)}")
+    return LabelRows(position, grade)
+
+
+def _positions(pairs: IntArray, among: IntArray) -> IntArray:
+    """Where each pair stands among ascending ones, which are >= 0; -1 if it does not.
+
+    Looked up in a table: judgments come in any order, in which a search would take long.
+    """
+    if not len(among):
+        return np.full(len(pairs), -1)
+    table = np.full(int(among[-1]) + 2, -1, dtype=np.int32)
+    table[among] = np.arange(len(among))
+    known = (pairs >= 0) & (pairs <= among[-1])
+    return table[np.where(known, pairs, -1)].astype(np.int64)
+
+
+def pair_labels(rows: LabelRows, *, pairs: int, measure: Measure) -> PairLabels:
+    """Average the utilities (never the grades) of the judgments of each pair.
+
+    The mean estimates v = E[u(assessor)] without bias when assessors are assigned at random;
+    a majority vote would not. The variance is unbiased for pairs with r >= 2.
+
+    Parameters
+    ----------
+    rows : LabelRows
+        With `pair` between 0 and pairs - 1; sorted by (pair, grade), so that sums have the same
+        bits whoever judged first.
+    pairs : int
+        Number n of pairs.
+    measure : Measure
+
+    Raises
+    ------
+    LabelError
+        If a pair has no row.
+    """
+    position = index_array(rows.pair, below=pairs, name="pair")
+    number = np.bincount(position, minlength=pairs)
+    if np.any(number == 0):
+        first = int(np.argmin(number))
+        raise LabelError(f"every pair needs at least one label; pair {first} has none")
+    utility = measure.utilities(rows.grade)
+    mean = np.bincount(position, weights=utility, minlength=pairs) / number
+    squares = np.bincount(position, weights=(utility - mean[position]) ** 2, minlength=pairs)
+    repeated = number >= 2
+    variance = np.where(repeated, squares / np.maximum(number - 1, 1), 0.0)
+    measured = bool(repeated.any())
+    return PairLabels(mean, number, variance, measured, singles_per_repeated(number))

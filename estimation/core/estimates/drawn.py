@@ -1,0 +1,248 @@
+"""A prefix of a sample with its probabilities: which estimators it allows, and their errors."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..arrays import (
+    FloatArray,
+    Int32Array,
+    IntArray,
+    SparseMatrix,
+    column_sums,
+    index_array,
+    shown,
+)
+from ..data.labels import PairLabels, pair_name
+from ..data.pool import Pool
+from ..data.scope import Scope
+from ..sampling.designs import Design
+from ..sampling.draws import Sample
+from .estimators import (
+    Estimate,
+    cross_product,
+    horvitz_thompson_iid,
+    horvitz_thompson_poisson,
+    importance_sampling,
+)
+from .terms import Noise, Terms
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The pairs of the first batches, and the probabilities that belong to just these batches.
+
+    Attributes
+    ----------
+    pair : ndarray of int64, shape (n,)
+        Sampled pairs, ascending.
+    inclusion : ndarray of float64, shape (N,)
+        Probability of every pair of the pool to be among them.
+    expected : ndarray of float64, shape (N,)
+        How often the design expects to take a pair.
+    probability : ndarray of float64, shape (n,)
+        With replacement: Q_i, the mean probability of a draw; otherwise the inclusion
+        probability.
+    counts : ndarray of int64, shape (n,), or None
+        With replacement: how often each pair was drawn.
+    stratum : ndarray of int64, shape (n,), or None
+        ``per-query``: the topic of each pair.
+    row : ndarray of int64, shape (m,), or None
+        Several rounds of draws: a pair that more than one of them drew stands in as many rows.
+        The position in `pair` of each row; `probability`, `counts` and `stratum` are then of the
+        rows, and the strata are the rounds.
+    belief : ndarray of float64, shape (N,), or None
+        What the prior believed of every pair, as a share of the best utility, where that is known.
+    rate : ndarray of float64, shape (N,), or None
+        Of one round: what probabilities are made from, however many batches are drawn.
+    """
+
+    pair: IntArray
+    inclusion: FloatArray
+    expected: FloatArray
+    probability: FloatArray
+    counts: IntArray | None = None
+    stratum: IntArray | None = None
+    row: IntArray | None = None
+    belief: FloatArray | None = None
+    rate: FloatArray | None = None
+
+    @classmethod
+    def of(cls, design: Design, sample: Sample, batches: int, *, topic: Int32Array) -> "Drawn":
+        """Return what the first batches of a sample hold.
+
+        Parameters
+        ----------
+        design, sample, batches
+        topic : ndarray of int32, shape (N,)
+            Topic of each pair.
+
+        Raises
+        ------
+        ValueError
+            If `batches` is not between 1 and the number of the design's batches.
+        """
+        step, prefix = design.step(batches), sample.prefix(batches)
+        number = design.draws(batches)
+        if number is None:
+            if len(sample.constants):
+                step = float(sample.constants[batches - 1])
+            inclusion = design.inclusion_after(step)
+            chance = inclusion[prefix]
+            return cls(prefix, inclusion, inclusion, chance, belief=design.belief, rate=design.size)
+        draws = sample.draws[:number]
+        chance = np.minimum(design.size, 1.0)
+        return cls(
+            pair=prefix,
+            inclusion=design.inclusion_after(step),
+            expected=number * chance,
+            probability=chance[prefix],
+            counts=np.bincount(draws, minlength=len(topic))[prefix],
+            stratum=topic[prefix].astype(np.int64) if design.method == "per-query" else None,
+            belief=design.belief,
+            rate=design.size,
+        )
+
+    def over(self, scope: Scope) -> "Drawn":
+        """Return the same sample as one of the pairs of a scope: those added had no chance."""
+        if scope.is_sampled:
+            return self
+        return replace(
+            self,
+            pair=scope.place[self.pair],
+            inclusion=scope.spread(self.inclusion),
+            expected=scope.spread(self.expected),
+            belief=None if self.belief is None else scope.spread(self.belief),
+            rate=None if self.rate is None else scope.spread(self.rate),
+        )
+
+    @cached_property
+    def key(self) -> int:
+        """What tells apart any two rounds, but not the batches of one, in one process."""
+        rate = self.inclusion if self.rate is None else self.rate
+        belief = None if self.belief is None else self.belief.tobytes()
+        return hash((rate.tobytes(), belief))
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """What products of what a pair adds are multiplied by in variances of sums, shape (N,).
+
+        (1 - pi) / pi; with replacement one over how often the pair is expected, since no pair is
+        certain then. 0 of certain pairs and of those out of reach.
+        """
+        if self.counts is None:
+            chance = self.inclusion
+            uncertain = (chance > 0.0) & (chance < 1.0)
+            return np.divide(1.0 - chance, chance, out=np.zeros_like(chance), where=uncertain)
+        often = self.expected
+        return np.divide(1.0, often, out=np.zeros_like(often), where=often > 0.0)
+
+    @cached_property
+    def uncertain(self) -> IntArray:
+        """The pairs that may or may not be sampled, ascending."""
+        return np.flatnonzero(self.factor)
+
+    @property
+    def per_topic(self) -> bool:
+        """Whether draws with replacement were made topic by topic."""
+        return self.stratum is not None and self.row is None
+
+    @property
+    def primary(self) -> str:
+        """The estimator to show: ``is`` with replacement, else ``ht``."""
+        return "ht" if self.counts is None else "is"
+
+    @property
+    def multiplier(self) -> FloatArray:
+        """What the primary estimator multiplies the contribution of each sampled pair by."""
+        if self.counts is None:
+            return 1.0 / self.probability
+        shares = np.asarray(self.counts / (self.counts.sum() * self.probability), dtype=np.float64)
+        return shares if self.row is None else column_sums(self.row, shares, number=len(self.pair))
+
+    @property
+    def draws(self) -> int | None:
+        """Number of draws, repetitions included; None without replacement."""
+        return None if self.counts is None else int(self.counts.sum())
+
+    @property
+    def degrees_of_draws(self) -> int | None:
+        """Number of draws that are free to vary, plus one: draws of a stratum vary about its mean.
+
+        None without replacement.
+        """
+        if self.counts is None or self.stratum is None:
+            return self.draws
+        sizes = np.bincount(self.stratum, weights=self.counts)
+        strata = int(np.count_nonzero(sizes))
+        single = bool(np.any(sizes[sizes > 0] < 2))
+        return int(self.counts.sum()) - (0 if single else strata - 1)
+
+    def estimates(self, terms: Terms) -> dict[str, Estimate]:
+        """Estimate the k totals of what the sampled pairs contribute, by every estimator.
+
+        Beside ``is``, what contributes to ``ht`` is not counted: runs are compared by ``is``.
+        """
+        found = self._estimates(terms)
+        if terms.noise is None:
+            return found
+        extra = self._noise_covariance(terms.noise)
+        return {
+            name: replace(each, covariance=each.covariance + extra, noise=each.noise + extra)
+            for name, each in found.items()
+        }
+
+    def _estimates(self, terms: Terms) -> dict[str, Estimate]:
+        weights, labels, inclusion = terms.weights, terms.labels, self.inclusion[self.pair]
+        if self.row is not None:
+            weights, labels, inclusion = _repeated(weights, labels, inclusion, self.row)
+        if self.counts is None:
+            return {"ht": horvitz_thompson_poisson(weights, labels, probability=self.probability)}
+        primary = importance_sampling(
+            weights,
+            labels,
+            probability=self.probability,
+            counts=self.counts,
+            inclusion=inclusion,
+            stratum=self.stratum,
+        )
+        if self.stratum is not None:
+            return {"is": primary}
+        secondary = horvitz_thompson_iid(
+            weights,
+            labels,
+            probability=self.probability,
+            draws=int(self.counts.sum()),
+            count_contributions=False,
+        )
+        return {"is": primary, "ht": secondary}
+
+    def _noise_covariance(self, noise: Noise) -> FloatArray:
+        return cross_product(noise.rows, noise.scale / self.inclusion[self.pair][noise.pair])
+
+
+def _repeated(
+    weights: SparseMatrix, labels: PairLabels, inclusion: FloatArray, row: IntArray
+) -> tuple[SparseMatrix, PairLabels, FloatArray]:
+    """The pairs of every row. A pair's disagreement is there once, in its first row."""
+    first = np.zeros(len(row), dtype=bool)
+    first[np.unique(row, return_index=True)[1]] = True
+    variance = np.where(first, labels.variance[row], 0.0)
+    repeated = replace(labels, mean=labels.mean[row], number=labels.number[row], variance=variance)
+    return weights[row], repeated, inclusion[row]
+
+
+def check_sample(pool: Pool, design: Design, sample: Sample) -> None:
+    """Raise ValueError unless a sample is of a design of a pool.
+
+    They must belong together, and the design give every sampled pair a probability.
+    """
+    if not pool.digest == design.pool_digest == sample.pool_digest:
+        raise ValueError("pool, design and sample do not belong together")
+    pairs = index_array(sample.pair, below=len(pool), name="sample.pair")
+    impossible = ~(design.size[pairs] > 0.0)
+    if impossible.any():
+        pair = int(pairs[np.argmax(impossible)])
+        given = f"the design's size for it is {shown(design.size[pair])}"
+        raise ValueError(f"{pair_name(pair, pool)} was sampled but has no probability: {given}")

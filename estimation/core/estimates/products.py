@@ -1,0 +1,217 @@
+"""Sums over pairs of products of two runs' numbers: what covariances are made of.
+
+Where runs return the same pairs, BLAS adds these up many times faster than a sparse product does.
+But it splits a large product between threads, and then adds in another order. So it gets tiles
+that are too small to be split (OpenBLAS: m n k <= 2^18), and they are added up here, in order.
+48 runs fill the registers of every kernel: within a tile, too, each sum is one chain in the order
+of the pairs. The bits do not depend on the number of threads, nor, among machines with fused
+multiply-add, on the kernel.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from ..arrays import FloatArray, Indices, SparseMatrix
+
+TILE_RUNS, TILE_PAIRS = 48, 96
+BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
+LEAST_FILLED = 0.15  # share of a tile's numbers that are not 0 from which on tiles are faster
+NEGLIGIBLE = 1e-18  # share of a root sum of squares: 1e5 pairs of it are still 3e-16
+
+
+@dataclass(frozen=True, eq=False)
+class PowerSums:
+    """Sums over pairs i of powers of a_ij, for all pairs of runs, shape (k, k)."""
+
+    squares: FloatArray  # a_ij a_il
+    fourths: FloatArray  # a_ij^2 a_il^2
+    thirds: FloatArray  # a_ij^3 a_il
+
+    def add(self, more: "PowerSums") -> None:
+        """Add the sums over other pairs to these, in place."""
+        for name in ("squares", "fourths", "thirds"):
+            total: FloatArray = getattr(self, name)
+            total += getattr(more, name)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSums:
+    """Sums over pairs i of a_ij and their products, weighted by numbers of the pairs."""
+
+    products: FloatArray  # f_i a_ij a_il, shape (k, k)
+    columns: FloatArray  # a_ij c_i for each column c, shape (k, c)
+
+
+def gram(rows: SparseMatrix) -> FloatArray:
+    """Return sum_i a_ij a_il for all pairs of runs, shape (k, k), exactly symmetric.
+
+    Parameters
+    ----------
+    rows : csr_array, shape (n, k)
+        a_ij.
+    """
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    for _, block in _blocks(rows):
+        total += block.gram()
+    return total
+
+
+def power_sums(rows: SparseMatrix) -> PowerSums:
+    """Add up the powers that a covariance and the number of its contributions need.
+
+    Parameters
+    ----------
+    rows : csr_array, shape (n, k)
+        a_ij.
+    """
+    sums = PowerSums(*np.zeros((3, rows.shape[1], rows.shape[1])))
+    for _, block in _blocks(rows):
+        sums.add(block.powers())
+    return sums
+
+
+def weighted_sums(rows: SparseMatrix, *, factors: FloatArray, columns: FloatArray) -> WeightedSums:
+    """Add up what the covariance of coupled pairs needs, in one pass over them.
+
+    Parameters
+    ----------
+    rows : csr_array, shape (n, k)
+        a_ij.
+    factors : ndarray of float64, shape (n,)
+        f_i >= 0.
+    columns : ndarray of float64, shape (n, c)
+        c_i.
+    """
+    runs, roots = rows.shape[1], np.sqrt(factors)
+    products, totals = np.zeros((runs, runs)), np.zeros((runs, columns.shape[1]))
+    for pairs, block in _blocks(rows):
+        products += block.gram(roots[pairs])
+        totals += block.columns(columns[pairs])
+    return WeightedSums(products, totals)
+
+
+def leave_out_negligible(rows: SparseMatrix) -> None:
+    """Put 0 for entries below `NEGLIGIBLE` of every run's root sum of squares.
+
+    They cannot change a sum by more than rounding, and their powers are denormal, which is slow.
+    """
+    squares = np.square(rows.data)
+    if not len(squares) or squares.min() >= NEGLIGIBLE**2 * squares.max():
+        return
+    place = rows.indices, rows.indptr
+    of_runs = sparse.csr_array((squares, *place), rows.shape).T @ np.ones(rows.shape[0])
+    least = np.min(of_runs, where=of_runs > 0.0, initial=np.inf)
+    rows.data[squares < NEGLIGIBLE**2 * least] = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Filled:
+    """A block of pairs of which runs return many; shape (tiles, pairs, tiles, runs)."""
+
+    tiles: FloatArray
+    runs: int
+
+    def gram(self, factors: FloatArray | None = None) -> FloatArray:
+        """Return sum_i f_i^2 a_ij a_il."""
+        tiles = self.tiles
+        if factors is not None:
+            padded = np.zeros(tiles.shape[:2])
+            padded.reshape(-1)[: len(factors)] = factors
+            tiles = tiles * padded[:, :, None, None]
+        return _symmetric_product(tiles)[: self.runs, : self.runs]
+
+    def powers(self) -> PowerSums:
+        second = np.square(self.tiles)
+        sums = (
+            _symmetric_product(self.tiles),
+            _symmetric_product(second),
+            _product(second * self.tiles, self.tiles),
+        )
+        return PowerSums(*(each[: self.runs, : self.runs] for each in sums))
+
+    def columns(self, numbers: FloatArray) -> FloatArray:
+        """Return sum_i a_ij c_i for each column c, shape (k, c)."""
+        pair, column = np.divmod(np.arange(numbers.size), numbers.shape[1])
+        tiles = _tiles(numbers.ravel(), pair, column, numbers.shape)
+        return _product(self.tiles, tiles)[: self.runs, : numbers.shape[1]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sparse:
+    """A block of pairs of which runs return few."""
+
+    rows: SparseMatrix
+
+    def gram(self, factors: FloatArray | None = None) -> FloatArray:
+        rows = self.rows
+        if factors is not None:
+            rows = rows.copy()
+            rows.data *= np.repeat(factors, np.diff(rows.indptr))
+        return np.asarray(rows.T @ rows.toarray(), dtype=np.float64)
+
+    def powers(self) -> PowerSums:
+        rows, dense = self.rows, self.rows.toarray()
+        return PowerSums(
+            rows.T @ dense, rows.power(2).T @ np.square(dense), rows.power(3).T @ dense
+        )
+
+    def columns(self, numbers: FloatArray) -> FloatArray:
+        return np.asarray(self.rows.T @ numbers, dtype=np.float64)
+
+
+def _blocks(rows: SparseMatrix) -> Iterator[tuple[slice, _Filled | _Sparse]]:
+    """Cut an array into pieces that are small enough to be held densely."""
+    for start in range(0, rows.shape[0], BLOCK_PAIRS):
+        pairs = slice(start, min(start + BLOCK_PAIRS, rows.shape[0]))
+        bounds = rows.indptr[start : pairs.stop + 1]
+        entries = slice(bounds[0], bounds[-1])
+        data, runs = rows.data[entries], rows.indices[entries]
+        shape = pairs.stop - start, rows.shape[1]
+        if len(data) >= LEAST_FILLED * shape[0] * _padded(shape[1]):
+            pair = np.repeat(np.arange(shape[0]), np.diff(bounds))
+            yield pairs, _Filled(_tiles(data, pair, runs, shape), shape[1])
+        else:
+            piece = (data, runs, bounds - bounds[0])
+            yield pairs, _Sparse(sparse.csr_array(piece, shape=shape))
+
+
+def _tiles(data: FloatArray, pair: Indices, run: Indices, shape: tuple[int, ...]) -> FloatArray:
+    """Numbers of pairs and runs as tiles of both, filled up with zeros."""
+    pairs, runs = -(-shape[0] // TILE_PAIRS), _padded(shape[1])
+    dense = np.zeros((pairs, TILE_PAIRS, runs // TILE_RUNS, TILE_RUNS))
+    dense.reshape(-1)[pair * runs + run] = data
+    return dense
+
+
+def _padded(runs: int) -> int:
+    return -(-runs // TILE_RUNS) * TILE_RUNS
+
+
+def _symmetric_product(tiles: FloatArray) -> FloatArray:
+    """The product of tiles with themselves: one half of it is that of the other."""
+    number = tiles.shape[2]
+    total = np.empty((number, TILE_RUNS, number, TILE_RUNS))
+    for first in range(number):
+        for second in range(first, number):
+            tile = _tile_product(tiles[:, :, first], tiles[:, :, second])
+            total[first, :, second] = tile
+            total[second, :, first] = tile.T
+    return total.reshape(number * TILE_RUNS, -1)
+
+
+def _product(left: FloatArray, right: FloatArray) -> FloatArray:
+    total = np.empty((left.shape[2], TILE_RUNS, right.shape[2], TILE_RUNS))
+    for first in range(left.shape[2]):
+        for second in range(right.shape[2]):
+            total[first, :, second] = _tile_product(left[:, :, first], right[:, :, second])
+    return total.reshape(left.shape[2] * TILE_RUNS, -1)
+
+
+def _tile_product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Products of runs, shape (runs, runs), from tiles of pairs by runs, (tiles, pairs, runs)."""
+    products: FloatArray = np.matmul(left.transpose(0, 2, 1), right)
+    total: FloatArray = np.add.reduce(products, axis=0)
+    return total

@@ -1,0 +1,320 @@
+"""Ratio measures of every topic and run as functions of what the sampled pairs weigh.
+
+The definitions stand in `estimates.ratios`: values, and their slopes at the estimates.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, column_sums
+from ..data.pool import Pool
+from ..measures.table import Measure
+from .drawn import Drawn
+
+MAX_IDEAL = 1_000_000  # ranks of an ideal list; an estimated count beyond adds no more gain
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """The m pairs that have any utility, ascending, with their inclusion probabilities."""
+
+    gain: FloatArray  # (L,)
+    reach: FloatArray  # (L, m)
+    pair: IntArray  # positions in the pool
+    inclusion: FloatArray
+
+    @property
+    def utility(self) -> FloatArray:
+        """u_i, shape (m,)."""
+        return added(self.gain, self.reach)
+
+    @property
+    def spread(self) -> FloatArray:
+        """(1 - pi) / pi^2, the sampling variance of a unit."""
+        return np.asarray((1.0 - self.inclusion) / self.inclusion**2, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws with replacement: probability of a draw of each pair, number of draws per topic."""
+
+    chance: FloatArray  # (m,)
+    number: int
+    per_topic: bool
+
+    @classmethod
+    def of(cls, drawn: Drawn, useful: IntArray) -> "Draws | None":
+        if drawn.counts is None:
+            return None
+        chance, total = drawn.probability[useful], int(drawn.counts.sum())
+        if drawn.stratum is None:
+            return cls(chance, total, False)
+        strata = len(np.unique(drawn.stratum))  # every eligible topic has equally many draws
+        return cls(np.minimum(chance * strata, 1.0), total // strata, True)
+
+    def overlap(self, rows: IntArray) -> FloatArray:
+        """pi_i pi_l / pi_il of two pairs; 0 for a pair with itself."""
+        chance = self.chance[rows]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = chance / (1.0 - chance)
+            logs = self.number * np.log1p(-chance)
+            absent, present = np.exp(logs), -np.expm1(logs)
+            product = np.minimum(np.multiply.outer(odds, odds), 1.0)
+            excess = np.multiply.outer(absent, absent) * np.expm1(self.number * np.log1p(-product))
+            ratio = 1.0 + np.nan_to_num(excess) / np.multiply.outer(present, present)
+        np.fill_diagonal(ratio, np.inf)
+        return np.asarray(1.0 / ratio, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The pairs with any utility, and their entries in the runs' lists by (topic, run, rank)."""
+
+    gains: Gains
+    draws: Draws | None
+    topic: IntArray  # (m,)
+    sizes: IntArray  # (T,) pairs of the pool, judged or not
+    runs: int
+    place: IntArray  # (e,) positions among the m pairs
+    cell: IntArray  # (e,) topic * k + run
+    rank: FloatArray  # (e,)
+
+    @classmethod
+    def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: Draws | None) -> "Frame":
+        entry, place = pool.entries_of(gains.pair)
+        topic = pool.topic[gains.pair].astype(np.int64)
+        cell, rank = topic[place] * len(pool.runs) + pool.run[entry], pool.rank[entry]
+        kept = np.flatnonzero(rank <= (measure.cutoff or pool.depth))
+        kept = kept[np.argsort(cell[kept] * (pool.depth + 1) + rank[kept])]  # no two are equal
+        return cls(
+            gains=gains,
+            draws=draws,
+            topic=topic,
+            sizes=np.bincount(pool.topic, minlength=len(pool.topics)),
+            runs=len(pool.runs),
+            place=place[kept],
+            cell=cell[kept],
+            rank=rank[kept].astype(np.float64),
+        )
+
+    @property
+    def expanded(self) -> FloatArray:
+        """f_i u_i of the pairs, shape (m,)."""
+        return np.asarray(self.gains.utility / self.gains.inclusion, dtype=np.float64)
+
+    def per_topic(self, values: FloatArray) -> FloatArray:
+        """Sums over the pairs of each topic, shape (T,)."""
+        return column_sums(self.topic, values, number=len(self.sizes))
+
+    def per_cell(self, values: FloatArray) -> FloatArray:
+        """Sums over the entries of each topic and run, shape (T, k)."""
+        sums = column_sums(self.cell, values, number=len(self.sizes) * self.runs)
+        return sums.reshape(-1, self.runs)
+
+    @property
+    def list_bounds(self) -> IntArray:
+        """Where the lists of a topic and run begin among the entries, and where the last ends."""
+        new = np.flatnonzero(np.diff(self.cell, prepend=-1))
+        return np.append(new, len(self.cell))
+
+
+# -------------------------------------------------------------------------------- numerators
+
+
+@dataclass(frozen=True, eq=False)
+class Numerator:
+    """Numerators, and by how much a unit of f_i u_i moves them."""
+
+    total: FloatArray  # (T, k)
+    slope: FloatArray  # (e,)
+    by_count: FloatArray  # (T, k) by how much a unit of R moves them (Rprec)
+
+    @classmethod
+    def of(cls, frame: Frame, measure: Measure) -> "Numerator":
+        if measure.name == "Rprec":
+            return _within_count(frame)
+        value, none = frame.expanded[frame.place], np.zeros((len(frame.sizes), frame.runs))
+        if measure.name == "nDCG":
+            slope = measure.weights(frame.rank)
+            return cls(frame.per_cell(value * slope), slope, none)
+        alone, paired = 1.0 / frame.rank, _neighbors(frame)
+        total = frame.per_cell(value * (alone + 0.5 * paired))
+        return cls(total, alone + paired, none)
+
+
+def _within_count(frame: Frame) -> Numerator:
+    value, count = frame.expanded[frame.place], Counts.of(frame)
+    topic = frame.cell // frame.runs
+
+    def numerator(number: FloatArray) -> FloatArray:
+        return frame.per_cell(value * _share_within(frame.rank, number[topic]))
+
+    low, high = count.bracket(count.step)
+    by_count = (numerator(high[0]) - numerator(low[0])) / (high[0] - low[0])[:, None]
+    slope = _share_within(frame.rank, count.number[0][topic])
+    return Numerator(frame.per_cell(value * slope), slope, by_count)
+
+
+def _share_within(rank: FloatArray, number: FloatArray) -> FloatArray:
+    return np.clip(number - rank + 1.0, 0.0, 1.0)
+
+
+def _neighbors(frame: Frame) -> FloatArray:
+    """sum_l f_l u_l (pi_i pi_l / pi_il) min(1/r_i, 1/r_l) over the others of a list, (e,).
+
+    Each two documents of a list are counted once in AP, at the lower of them.
+    """
+    bounds = frame.list_bounds
+    if frame.draws is not None:
+        return _joint_neighbors(frame, frame.draws, bounds)
+    lengths = np.diff(bounds)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    column = np.arange(len(row)) - bounds[row]
+    value = np.zeros((len(lengths), int(lengths.max(initial=0)) + 1))
+    below = value.copy()
+    value[row, column + 1] = frame.expanded[frame.place]
+    below[row, column] = frame.expanded[frame.place] / frame.rank
+    above = np.cumsum(value, axis=1)[row, column]
+    tails = np.cumsum(below[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(above / frame.rank + tails[row, column + 1], dtype=np.float64)
+
+
+def _joint_neighbors(frame: Frame, draws: Draws, bounds: IntArray) -> FloatArray:
+    near, reciprocal = np.zeros(len(frame.cell)), 1.0 / frame.rank
+    known, first, weighted = -1, 0, np.zeros((0, 0))
+    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        topic = int(frame.cell[start]) // frame.runs
+        if topic != known:
+            known = topic
+            first, last = np.searchsorted(frame.topic, [topic, topic + 1]).tolist()
+            rows = np.arange(first, last)
+            weighted = draws.overlap(rows) * frame.expanded[rows]
+        inside, ranks = frame.place[start:stop] - first, reciprocal[start:stop]
+        shares = weighted[np.ix_(inside, inside)] * np.minimum.outer(ranks, ranks)
+        near[start:stop] = shares.sum(axis=1)
+    return near
+
+
+# ------------------------------------------------------------------------------ denominators
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Estimated numbers of documents that reach each level of utility, and their errors."""
+
+    number: FloatArray  # (L, T)
+    error: FloatArray  # (L, T)
+
+    @classmethod
+    def of(cls, frame: Frame) -> "Counts":
+        gains, shape = frame.gains, (len(frame.gains.gain), len(frame.sizes))
+        number, variance = np.zeros(shape), np.zeros(shape)
+        for level, reach in enumerate(gains.reach):
+            number[level] = frame.per_topic(reach / gains.inclusion)
+            variance[level] = frame.per_topic(gains.spread * reach**2)
+        return cls(number, np.sqrt(variance))
+
+    @property
+    def step(self) -> FloatArray:
+        """Distance over which slopes are taken: the error, and at least one document."""
+        return np.maximum(self.error, 1.0)
+
+    def bracket(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The counts less and plus a step, not below 0."""
+        return np.maximum(self.number - step, 0.0), self.number + step
+
+
+@dataclass(frozen=True, eq=False)
+class Denominator:
+    """R, or the ideal DCG, of every topic."""
+
+    value: FloatArray  # (T,)
+    slope: FloatArray  # (L, T) by how much a document that reaches a level moves it, per gain
+    bend: FloatArray  # (T,) second-order effect of the errors of the counts
+
+
+def denominator(frame: Frame, measure: Measure) -> Denominator:
+    if measure.name == "nDCG":
+        return _ideal(frame, measure)
+    levels, topics = len(frame.gains.gain), len(frame.sizes)
+    value = frame.per_topic(frame.expanded)
+    return Denominator(value, np.ones((levels, topics)), np.zeros(topics))
+
+
+def _ideal(frame: Frame, measure: Measure) -> Denominator:
+    counts, gain = Counts.of(frame), frame.gains.gain[:, None]
+    longest = counts.bracket(counts.step)[1].max(initial=1.0)
+    ranks = np.arange(1, int(min(longest, MAX_IDEAL)) + 2)
+    sums = np.concatenate([[0.0], np.cumsum(measure.weights(ranks))])
+    ranks = np.append(0, ranks)
+
+    def discounted(number: FloatArray) -> FloatArray:
+        return np.asarray(np.interp(number, ranks, sums), dtype=np.float64)
+
+    low, high = counts.bracket(counts.step)
+    slope = (discounted(high) - discounted(low)) / (high - low)
+    value = discounted(counts.number)
+    low, high = counts.bracket(np.minimum(counts.error, counts.number))
+    bend = (discounted(high) + discounted(low)) / 2.0 - value
+    return Denominator((gain * value).sum(axis=0), slope, (gain * bend).sum(axis=0))
+
+
+# ------------------------------------------------------------------------------ linearization
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The value of every run as a linear function near the estimates."""
+
+    frame: Frame
+    by_topic: FloatArray  # (T, k) ratios over T
+    slope: FloatArray  # (e,) a_ij: of a unit of f_i u_i, through the numerator
+    topic_slope: FloatArray  # (T, k) b_xj: of a unit of the denominator
+    level_slope: FloatArray  # (L, T) by how much a document at a level moves the denominator
+    reciprocal: FloatArray  # (T,) one over the denominator
+    bend: FloatArray  # (T, k) bias of the value by what `Denominator.bend` is
+
+    @classmethod
+    def of(cls, frame: Frame, measure: Measure) -> "Line":
+        above, below = Numerator.of(frame, measure), denominator(frame, measure)
+        ratio = divided(above.total, below.value[:, None])
+        each = divided(np.ones(len(below.value)), below.value * len(frame.sizes))
+        return cls(
+            frame=frame,
+            by_topic=ratio / len(frame.sizes),
+            slope=above.slope * each[frame.cell // frame.runs],
+            topic_slope=(ratio - above.by_count) * each[:, None],
+            level_slope=below.slope,
+            reciprocal=each * len(frame.sizes),
+            bend=-ratio * (below.bend * each)[:, None],
+        )
+
+    def falling(self, places: IntArray, reach: FloatArray) -> FloatArray:
+        """h of pairs with these shares of judgments at each level."""
+        slopes = self.level_slope[:, self.frame.topic[places]]
+        return added(self.frame.gains.gain, slopes * reach)
+
+    def moved(self, places: IntArray, reach: FloatArray) -> FloatArray:
+        """z_ij = a_ij u_i - b_xj h_i of pairs, shape (rows, k)."""
+        slopes = np.zeros((len(self.frame.topic), self.frame.runs))
+        slopes[self.frame.place, self.frame.cell % self.frame.runs] = self.slope
+        moved = slopes[places] * added(self.frame.gains.gain, reach)[:, None]
+        topic_slope = self.topic_slope[self.frame.topic[places]]
+        moved -= topic_slope * self.falling(places, reach)[:, None]
+        return np.asarray(moved, dtype=np.float64)
+
+
+def added(gain: FloatArray, reach: FloatArray) -> FloatArray:
+    """sum_g gain_g reach_gi, level by level: a product of BLAS could have other bits."""
+    total = np.zeros(reach.shape[1])
+    for each, share in zip(gain, reach, strict=True):
+        total += each * share
+    return total
+
+
+def divided(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """The quotient, 0 where the denominator is."""
+    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
+    zero = np.zeros(shape)
+    return np.asarray(np.divide(numerator, denominator, out=zero, where=denominator > 0.0))

@@ -1,0 +1,157 @@
+"""What sampled pairs add to the values of runs under a linear measure."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from ..arrays import FloatArray, IntArray, SparseMatrix
+from ..data.labels import LabelRows, PairLabels, pair_labels, singles_per_repeated
+from ..data.pool import Pool
+from ..measures.table import Measure
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Disagreement between assessors, where it differs from run to run.
+
+    Attributes
+    ----------
+    rows : csr_array, shape (m, k)
+        By how much a grade moves the contribution of its pair from the pair's mean.
+    scale : ndarray of float64, shape (m,)
+        Factors such that sum over a pair's rows of scale rows_j rows_l estimates, without bias,
+        the covariance of its mean contributions to runs j and l.
+    pair : ndarray of int64, shape (m,)
+        The pair of each row, as a position among the sampled ones.
+    """
+
+    rows: SparseMatrix
+    scale: FloatArray
+    pair: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Contributions y_ij = weights_ij * labels.mean_i of n sampled pairs to k runs.
+
+    Attributes
+    ----------
+    weights : csr_array, shape (n, k)
+        Rows of pairs without any gain or disagreement, which add nothing, may be empty.
+    labels : PairLabels
+        Where the utility depends on the run, the weights hold the mean contributions, the means
+        are 1, and their disagreement is in `noise`.
+    noise : Noise or None
+    noise_measured : bool
+        Whether any pair has two judgments or more.
+    """
+
+    weights: SparseMatrix
+    labels: PairLabels
+    noise: Noise | None
+    noise_measured: bool
+
+
+def linear_terms(pool: Pool, measure: Measure, *, pairs: IntArray, rows: LabelRows) -> Terms:
+    """Return what sampled pairs contribute under a linear measure.
+
+    Parameters
+    ----------
+    pool : Pool
+    measure : Measure
+        Of the family gain, prediction or preference.
+    pairs : ndarray of int64, shape (n,)
+        The sampled pairs.
+    rows : LabelRows
+        Their judgments, sorted by (pair, grade); `pair` counts positions in `pairs`.
+
+    Raises
+    ------
+    LabelError
+        If a pair has no row.
+    MeasureError
+        If the pool lacks what the measure is about.
+    """
+    if measure.family == "gain":
+        labels = pair_labels(rows, pairs=len(pairs), measure=measure)
+        wanted = (labels.mean > 0.0) | (labels.variance > 0.0)
+        weights = pool.weights(measure, pairs, wanted=wanted)
+        return Terms(weights, labels, None, labels.noise_measured)
+    return _terms_by_run(pool, measure, pairs, rows)
+
+
+def _terms_by_run(pool: Pool, measure: Measure, pairs: IntArray, rows: LabelRows) -> Terms:
+    """Contributions w_ij u_ij, u_ij the mean utility of the pair's grades for run j."""
+    number = np.bincount(rows.pair, minlength=len(pairs))
+    entries = _Entries.of(pool, measure, pairs)
+    grades = np.unique(np.append(0, rows.grade))
+    counts = np.stack(
+        [np.bincount(rows.pair[rows.grade == g], minlength=len(pairs)) for g in grades]
+    )
+    by_grade = [entries.contributions(measure, int(grade)) for grade in grades]
+    mean = sum(
+        contributions * (count / number)[entries.pair]
+        for contributions, count in zip(by_grade, counts, strict=True)
+    )
+    noise = None
+    if np.any(number >= 2):
+        deviations = [contributions - mean for contributions in by_grade]
+        noise = _noise(entries, deviations, counts, number)
+    return Terms(entries.matrix(mean), _ones(number), noise, noise is not None)
+
+
+def _noise(
+    entries: "_Entries", deviations: list[FloatArray], counts: IntArray, number: IntArray
+) -> Noise:
+    """Rows of the pairs with two judgments or more, which stand for the others as well.
+
+    Which pairs get two judgments was decided at random, so that the disagreement on one of them
+    is, on average, that on every other.
+    """
+    others = singles_per_repeated(number)
+    share = np.where(number >= 2, 1.0 / number + others, 0.0) / np.maximum(number - 1, 1)
+    scale = np.concatenate([count * share for count in counts])
+    pair = np.tile(np.arange(len(number)), len(counts))
+    stacked = sparse.vstack([entries.matrix(each) for each in deviations], format="csr")
+    kept = scale > 0.0
+    return Noise(stacked[kept], scale[kept], pair[kept])
+
+
+def _ones(number: IntArray) -> PairLabels:
+    return PairLabels(np.ones(len(number)), number, np.zeros(len(number)), False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """Entries (pair, run) of the sampled pairs, with weight and prediction."""
+
+    pair: IntArray
+    run: IntArray
+    indptr: IntArray
+    runs: int
+    weight: FloatArray
+    prediction: FloatArray
+
+    @classmethod
+    def of(cls, pool: Pool, measure: Measure, pairs: IntArray) -> "_Entries":
+        counts = np.diff(pool.indptr)[pairs]
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        entry = np.arange(indptr[-1]) + np.repeat(pool.indptr[pairs] - indptr[:-1], counts)
+        return cls(
+            pair=np.repeat(np.arange(len(pairs)), counts),
+            run=pool.run[entry].astype(np.int64),
+            indptr=indptr,
+            runs=len(pool.runs),
+            weight=pool.entry_weights(measure)[entry],
+            prediction=pool.predictions[entry],
+        )
+
+    def contributions(self, measure: Measure, grade: int) -> FloatArray:
+        """What each entry adds to its run if its pair has this grade."""
+        grades = np.full(len(self.pair), grade)
+        return self.weight * measure.entry_utilities(grades, self.prediction)
+
+    def matrix(self, values: FloatArray) -> SparseMatrix:
+        shape = (len(self.indptr) - 1, self.runs)
+        return sparse.csr_array((values, self.run, self.indptr), shape=shape)

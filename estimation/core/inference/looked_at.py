@@ -1,0 +1,219 @@
+"""Which uncertain pairs the expected variance is summed over, and what they add to each run.
+
+All of them, as long as they are few. Where runs are deep, pairs that are chosen at random stand for
+all, each for one over its chance: sums are then right on average, over the choice. Who is chosen
+depends on the pool and the design alone, not on judgments, and hardly on how many batches are
+judged, so that it is kept for the next one.
+
+A pair adds to the variances of all runs that return it, so that those are right that share most of
+what they return with others. Not so the difference of two runs that are nearly alike: it lies in
+the few pairs in which they differ, and would be found to be certain if none of these was chosen.
+These pairs are chosen with higher chances.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, mixed_bits
+from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
+from ..data.kept import kept
+from ..data.pool import Pool
+from ..estimates.drawn import Drawn
+from ..estimates.estimators import cross_product, topic_contributions
+from ..measures.table import Measure
+
+# Where uncertain pairs have more entries that count, pairs with about so many stand for all.
+MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
+MOST_KEPT = 4  # measures and rounds of which the chosen pairs are kept with a pool
+EVENLY = 0.2  # share of them that are chosen whatever they may add
+ROUNDS = 4  # in which pairs that are sure to be looked at are set apart
+# Variance of a difference over those of both values, below which runs are nearly alike; and how
+# many more pairs are looked at for the sake of each two of them.
+NEAR, FOR_EACH = 0.05, 200
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What m pairs add to each run, one row a pair.
+
+    Attributes
+    ----------
+    pair : ndarray of int64, shape (m,)
+        Ascending.
+    weight : ndarray of float64, shape (m,)
+        For how many pairs this one stands; 0 of pairs that are certain.
+    entry : ndarray of int64 or int32, shape (e,)
+        Entries of the pool.
+    matrix : csr_array, shape (m, k)
+    factor : ndarray of float64, shape (m,)
+        What E[y_ij y_il] is multiplied by.
+    """
+
+    pool: Pool
+    pair: IntArray
+    weight: FloatArray
+    entry: Indices
+    matrix: SparseMatrix
+    factor: FloatArray
+
+    @classmethod
+    def of(
+        cls, pool: Pool, measure: Measure, entries: Entries, pairs: IntArray, weight: FloatArray
+    ) -> "Rows":
+        """The weights of some pairs, each for so many; the factors are 1."""
+        entries = entries.of(pairs)
+        table = pool.rank_weights(measure)
+        weights = pool.entry_weights(measure) if table is None else table
+        data = weights[entries.in_pool if table is None else entries.rank]
+        shape = len(pairs), len(pool.runs)
+        matrix = sparse.csr_array((data, entries.run, entries.ends.astype(np.int32)), shape=shape)
+        return cls(pool, pairs, weight, entries.in_pool, matrix, np.ones(len(pairs)))
+
+    def drawn(self, drawn: Drawn) -> "Rows":
+        """The same with the factors of a sample."""
+        factor = drawn.factor[self.pair]
+        weight = np.where(factor > 0.0, self.weight, 0.0)
+        return replace(self, factor=factor * weight, weight=weight)
+
+    def times(self, utility: FloatArray) -> "Rows":
+        """The same, each entry multiplied by a number."""
+        return replace(self, matrix=self._with(self.matrix.data * utility))
+
+    def powers(self, power: int) -> SparseMatrix:
+        """The matrix with each entry to a power of 2 or more; NumPy takes ten times as long."""
+        data = self.matrix.data
+        for _ in range(power - 1):
+            data = data * self.matrix.data
+        return self._with(data)
+
+    def _with(self, data: FloatArray) -> SparseMatrix:
+        place = self.matrix.indices, self.matrix.indptr
+        return sparse.csr_array((data, *place), self.matrix.shape)
+
+    def cubes(self, numbers: FloatArray) -> FloatArray:
+        """sum_i factor_i number_i y_ij^3, shape (k,)."""
+        return np.asarray(self.powers(3).T @ (self.factor * numbers), dtype=np.float64)
+
+    def total(self, numbers: FloatArray) -> FloatArray:
+        """sum_i number_i y_ij over all pairs, shape (k,)."""
+        return np.asarray(self.matrix.T @ (self.weight * numbers), dtype=np.float64)
+
+    def gram(self, numbers: FloatArray) -> FloatArray:
+        """sum_i factor_i number_i y_ij y_il, shape (k, k)."""
+        return cross_product(self.matrix, self.factor * numbers)
+
+    def by_topic(self, numbers: FloatArray) -> FloatArray:
+        """sum_i number_i y_ij over the pairs of each topic, shape (T, k)."""
+        return topic_contributions(
+            self.matrix,
+            self.weight * numbers,
+            topic=self.pool.topic[self.pair].astype(np.int64),
+            topics=len(self.pool.topics),
+        )
+
+
+def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
+    """Return the uncertain pairs that have an entry which counts, or some that stand for them."""
+    entries = entries_down_to(pool, last_rank(pool, measure))
+    pairs: IntArray = drawn.uncertain
+    number = entries.number(pairs)
+    if number.sum() <= MOST_ENTRIES:
+        pairs = pairs[number > 0]
+        rows = Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
+    else:
+        constant = _constant(drawn)
+        rows = kept(
+            pool,
+            "rows",
+            (measure, drawn.key, constant),
+            lambda: _chosen(pool, measure, drawn.belief, _factor(drawn, constant)),
+            most=MOST_KEPT,
+        )
+    return rows.drawn(drawn)
+
+
+def _constant(drawn: Drawn) -> float | None:
+    """The constant of Poisson's probabilities, down to a power of 2, so that some batches share it.
+
+    None where nothing but the rate is needed, which all batches share, or where there is none.
+    """
+    if drawn.rate is None or drawn.counts is not None:
+        return None
+    first = drawn.uncertain[0]
+    return float(2.0 ** np.floor(np.log2(drawn.inclusion[first] / drawn.rate[first])))
+
+
+def _factor(drawn: Drawn, constant: float | None) -> FloatArray:
+    """About what the sample's factors are in proportion to, whichever of its batches are drawn."""
+    if drawn.rate is None:
+        return drawn.factor
+    chance = drawn.rate if constant is None else np.minimum(1.0, constant * drawn.rate)
+    most = 0.0 if constant is None else 1.0
+    return np.divide(1.0 - most * chance, chance, out=np.zeros_like(chance), where=chance > 0.0)
+
+
+def _chosen(pool: Pool, measure: Measure, belief: FloatArray | None, factor: FloatArray) -> Rows:
+    """Some of the pairs with a factor, which stand for all of them."""
+    entries = entries_down_to(pool, last_rank(pool, measure))
+    doubt = factor if belief is None else factor * belief
+    pairs = np.flatnonzero((factor > 0.0) & (np.diff(entries.ends) > 0))
+    number = entries.number(pairs)
+    added = doubt[pairs] * shares_of_squares(pool, measure)[pairs] / np.sqrt(number)
+    share = (1.0 - EVENLY) * added / max(added.sum(), 1e-300) + EVENLY / len(pairs)
+    chance = _with_sum(share, number, KEPT_ENTRIES)
+    near = _near(Rows.of(pool, measure, entries, pairs, np.ones(len(pairs))), doubt)
+    if len(near):
+        more = _of_differences(pool, measure, entries, near, doubt)[pairs]
+        chance = np.maximum(chance, np.minimum(1.0, FOR_EACH * more))
+    chosen = (mixed_bits(pairs) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < chance
+    return Rows.of(pool, measure, entries, pairs[chosen], 1.0 / chance[chosen])
+
+
+def _with_sum(share: FloatArray, number: Indices, total: int) -> FloatArray:
+    """Chances up to 1, in proportion to shares below, that add up to a total of numbers or less."""
+    chance, certain = share, np.zeros(len(share), dtype=bool)
+    for _ in range(ROUNDS):
+        left = total - number[certain].sum()
+        chance = np.where(certain, 1.0, share * (left / max(share @ (number * ~certain), 1e-300)))
+        certain |= chance >= 1.0
+    return np.minimum(chance, 1.0)
+
+
+def _near(rows: Rows, doubt: FloatArray) -> IntArray:
+    """Every two runs that differ in next to nothing of what is believed to be uncertain, (n, 2)."""
+    products = cross_product(rows.matrix, doubt[rows.pair])
+    single = np.diag(products)
+    both = np.add.outer(single, single)
+    near = np.triu((both - 2.0 * products < NEAR * both) & (both > 0.0), k=1)
+    return np.argwhere(near)
+
+
+def _of_differences(
+    pool: Pool, measure: Measure, entries: Entries, near: IntArray, doubt: FloatArray
+) -> FloatArray:
+    """The share of each of the N pairs in what is uncertain of differences, added up over these."""
+    squares = _squared_differences(pool, measure, entries, near)
+    of_pairs = doubt[squares.indices] * squares.data
+    column = np.repeat(np.arange(len(near)), np.diff(squares.indptr))
+    total = np.bincount(column, of_pairs, len(near))
+    np.divide(of_pairs, total[column], out=of_pairs, where=of_pairs > 0.0)
+    return np.bincount(squares.indices, of_pairs, len(pool)).astype(np.float64)
+
+
+def _squared_differences(
+    pool: Pool, measure: Measure, entries: Entries, near: IntArray
+) -> SparseMatrix:
+    """(w_ij - w_il)^2 of N pairs for every two runs j and l, csc_array (N, n)."""
+    runs, columns = np.unique(near, return_inverse=True)
+    first, second = columns.reshape(near.shape).T
+    table = pool.rank_weights(measure)
+    weights = pool.entry_weights(measure)[entries.in_pool] if table is None else entries.rank
+    place = entries.run, entries.ends.astype(sparse.get_index_dtype(maxval=len(entries.run)))
+    rows = sparse.csr_array((weights, *place), shape=(len(pool), len(pool.runs)))[:, runs].tocsc()
+    if table is not None:
+        rows = sparse.csc_array((table[rows.data], rows.indices, rows.indptr), shape=rows.shape)
+    differences = rows[:, first] - rows[:, second]
+    differences.data **= 2
+    return differences

@@ -1,0 +1,149 @@
+"""Adjusting p-values of all pairs of runs: Holm's procedure, and the largest of many deviates.
+
+Holm's procedure allows for every dependence between the tests. Where the covariance of the values
+is known, so is how the differences depend on one another: of k runs there are k (k - 1) / 2
+differences, but only k - 1 ways to err. The step-down procedure of Romano and Wolf (2005) compares
+each difference with the largest of all that are not yet told apart, as Mogstad, Romano, Shaikh and
+Wilhelm (2024, *Inference for ranks*) do for ranks; the distribution of the largest is that of
+normal vectors with the estimated correlations, of which a fixed set is drawn.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from scipy import special
+
+from ..arrays import FloatArray, IntArray, mixed_bits
+
+MOST_VECTORS, LEAST_VECTORS = 1000, 250
+NEAR, FAR = 1.95, 6.0  # standard errors
+MOST_DEVIATES = 2_000_000  # vectors times pairs of runs
+NUGGET = 1e-10  # of the largest variance, so that a covariance without full rank has a root
+RUNS_AT_ONCE = 1 << 17  # numbers of vectors and runs that are multiplied at once
+
+
+def holm(p_values: FloatArray) -> FloatArray:
+    """Adjust a symmetric matrix of p-values by Holm's step-down procedure.
+
+    Parameters
+    ----------
+    p_values : ndarray of float64, shape (k, k)
+        Symmetric; the diagonal is ignored.
+
+    Returns
+    -------
+    ndarray of float64, shape (k, k)
+        Adjusted p-values over the k (k - 1) / 2 pairs; 1 on the diagonal.
+    """
+    rows, columns = np.triu_indices(len(p_values), k=1)
+    single = p_values[rows, columns]
+    order = np.argsort(single, kind="stable")
+    steps = np.arange(len(order), 0, -1) * single[order]
+    stepped = np.empty_like(single)
+    stepped[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return _matrix(stepped, rows, columns, len(p_values))
+
+
+def largest_deviates(p_values: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Adjust a symmetric matrix of p-values by how the differences depend on one another.
+
+    Never above `holm`, which it is combined with: a p-value far below one over the number of
+    drawn vectors is Holm's.
+
+    Parameters
+    ----------
+    p_values : ndarray of float64, shape (k, k)
+        Of "no difference" between values, two-sided; symmetric, the diagonal is ignored. Where it
+        is 1 for want of knowledge, the difference stays among those that are compared.
+    covariance : ndarray of float64, shape (k, k)
+        Of the values, up to a factor: only correlations of differences matter.
+
+    Returns
+    -------
+    ndarray of float64, shape (k, k)
+        Adjusted p-values; 1 on the diagonal.
+    """
+    runs = len(p_values)
+    rows, columns = np.triu_indices(runs, k=1)
+    if not len(rows):
+        return np.ones((runs, runs))
+    single = p_values[rows, columns]
+    rising = np.argsort(-single, kind="stable")
+    wanted = -special.ndtri(np.maximum(single[rising] / 2.0, 1e-300))
+    beyond = _beyond(covariance, rows[rising], columns[rising], wanted)
+    stepped = np.empty_like(single)
+    stepped[rising] = np.maximum.accumulate(beyond[::-1])[::-1]
+    return np.minimum(_matrix(stepped, rows, columns, runs), holm(p_values))
+
+
+def _beyond(
+    covariance: FloatArray, rows: IntArray, columns: IntArray, wanted: FloatArray
+) -> FloatArray:
+    """Share of the vectors of which any of the first differences, up to each, is as large.
+
+    Differences that no test of one alone would call real are compared with all of these at once,
+    and what is beyond `FAR` with none.
+    """
+    number = int(np.clip(MOST_DEVIATES // len(rows), LEAST_VECTORS, MOST_VECTORS))
+    near, far = (int(each) for each in np.searchsorted(wanted, [NEAR, FAR]))
+    deviates = _deviates(covariance, rows[:far], columns[:far], number)
+    count = np.zeros(len(wanted), dtype=np.int64)
+    largest = deviates[:near].max(axis=0, initial=0.0)
+    count[:near] = np.count_nonzero(largest >= wanted[:near, None], axis=1)
+    steps = np.concatenate([largest[None, :], deviates[near:]])
+    np.maximum.accumulate(steps, axis=0, out=steps)
+    count[near:far] = np.count_nonzero(steps[1:] >= wanted[near:far, None], axis=1)
+    return np.asarray((1.0 + count) / (1.0 + number), dtype=np.float64)
+
+
+def _deviates(covariance: FloatArray, rows: IntArray, columns: IntArray, number: int) -> FloatArray:
+    """Absolute standardized differences of normal vectors, shape (pairs of runs, vectors)."""
+    values = _product(_normal(number, len(covariance)), _root(covariance)).T.copy()
+    variance = np.diag(covariance)
+    spread = variance[rows] + variance[columns] - 2.0 * covariance[rows, columns]
+    least = NUGGET * (variance[rows] + variance[columns])
+    scale = np.where(spread > least, 1.0 / np.sqrt(np.maximum(spread, 1e-300)), 0.0)
+    deviates = values[rows]
+    deviates -= values[columns]
+    np.abs(deviates, out=deviates)
+    deviates *= scale[:, None]
+    return deviates
+
+
+def _root(covariance: FloatArray) -> FloatArray:
+    """L with L L' = covariance (Cholesky), columns added in order on every machine."""
+    runs = len(covariance)
+    rest = covariance + np.eye(runs) * (NUGGET * max(float(np.diag(covariance).max()), 1e-300))
+    root = np.zeros_like(rest)
+    for run in range(runs):
+        pivot = rest[run, run]
+        if pivot <= 0.0:
+            continue
+        root[run:, run] = rest[run:, run] / np.sqrt(pivot)
+        rest[run:, run:] -= np.multiply.outer(root[run:, run], root[run:, run])
+    return root
+
+
+def _product(vectors: FloatArray, root: FloatArray) -> FloatArray:
+    """Vectors times the root, in pieces too small for BLAS to split between threads."""
+    runs = len(root)
+    rows = max(1, RUNS_AT_ONCE // (runs * runs))
+    pieces = [vectors[at : at + rows] @ root.T for at in range(0, len(vectors), rows)]
+    return np.concatenate(pieces)
+
+
+@lru_cache(maxsize=8)
+def _normal(number: int, runs: int) -> FloatArray:
+    """A fixed set of independent standard normal numbers, the same on every machine."""
+    mixed = mixed_bits(np.arange(1, number * runs + 1))
+    uniform = ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    drawn = np.asarray(special.ndtri(uniform), dtype=np.float64).reshape(number, runs)
+    drawn.flags.writeable = False
+    return drawn
+
+
+def _matrix(numbers: FloatArray, rows: IntArray, columns: IntArray, runs: int) -> FloatArray:
+    matrix = np.ones((runs, runs))
+    matrix[rows, columns] = numbers
+    matrix[columns, rows] = numbers
+    return matrix

@@ -1,0 +1,193 @@
+"""Interval widths for Poisson samples that are guaranteed whatever the utilities are.
+
+Utilities lie in [0, M], and an estimate is a sum over all pairs of w v / pi times "is in the
+sample": independent bounded terms. Weights, pi and M are known; the v are not, and the bounds hold
+whatever they are. `poisson_bernstein_half_widths` needs no labels and takes every v at its worst;
+`chernoff_limits` uses the estimate instead, and of the design the largest term alone. Either can be
+the narrower one. Both hold if assessors disagree, as long as labels are independent between pairs.
+"""
+
+import numpy as np
+
+from ..arrays import FloatArray, SparseMatrix
+from .bound_parts import (
+    BoundError,
+    OutOfReach,
+    check_numbers,
+    largest_terms,
+    log_error,
+    square_sums,
+)
+from .bounds import difference_ranges, draw_ranges
+from .intervals import Confidence
+
+NEWTON_STEPS = 7  # each doubles the digits; the starts are close
+NO_SHARE = 1e4  # -ln of what is nothing
+
+
+def poisson_bernstein_half_widths(
+    weights: SparseMatrix,
+    *,
+    probability: FloatArray,
+    max_utility: float,
+    confidence: float = 0.95,
+    noisy: bool = True,
+    differences: bool = False,
+    out_of_reach: OutOfReach = "refuse",
+) -> FloatArray:
+    """Return Bernstein's bound for Horvitz-Thompson estimates from a Poisson sample.
+
+    b L / 3 + sqrt((b L / 3)^2 + 2 s L) with L = ln(2 / alpha), b the largest deviation of one
+    pair's term and s a limit for their variances' sum. Known: weights, pi, M. Unknown: every v;
+    each is given its worst value, so that the bound holds before any label is seen, and is wide.
+    Certain labels: b = max M w max(pi, 1 - pi) / pi and s = sum M^2 w^2 (1 - pi) / pi over pairs
+    with pi < 1. Labels of random assessors: b = max M w / pi, and (1 - pi) / pi is replaced by
+    1 / (4 pi^2) where pi > 1/2.
+
+    Parameters
+    ----------
+    weights : csr_array, shape (N, k)
+        Of all pairs of the pool.
+    probability : ndarray of float64, shape (N,)
+        pi_i, the inclusion probabilities.
+    max_utility : float
+        M, the utility of the best grade.
+    confidence : float
+        1 - alpha, of each interval taken alone; strictly between 0 and 1.
+    noisy : bool
+        Whether assessors may disagree; their labels must be independent between pairs.
+    differences : bool
+        Bound w_ij - w_il for all pairs of runs.
+    out_of_reach : {"refuse", "infinite"}
+        As in `draw_ranges` and `difference_ranges`.
+
+    Returns
+    -------
+    ndarray of float64, shape (k,), or (k, k) for differences
+
+    Raises
+    ------
+    ValueError
+        As `draw_ranges`; or if the confidence is out of range.
+    """
+    scales = poisson_bernstein_scales(
+        weights,
+        probability=probability,
+        max_utility=max_utility,
+        noisy=noisy,
+        differences=differences,
+        out_of_reach=out_of_reach,
+    )
+    return bernstein_half_widths(*scales, confidence=confidence)
+
+
+def poisson_bernstein_scales(
+    weights: SparseMatrix,
+    *,
+    probability: FloatArray,
+    max_utility: float,
+    noisy: bool = True,
+    differences: bool = False,
+    out_of_reach: OutOfReach = "refuse",
+) -> tuple[FloatArray, FloatArray]:
+    """Return b and s of `poisson_bernstein_half_widths`, where the parameters are explained.
+
+    Returns
+    -------
+    largest, variance : ndarray of float64, shape (k,), or (k, k) for differences
+    """
+    ranges_of = difference_ranges if differences else draw_ranges
+    reach = ranges_of(
+        weights, probability=probability, max_utility=max_utility, out_of_reach=out_of_reach
+    )
+    variance, deviation = _poisson_scales(probability, noisy)
+    largest = max_utility * largest_terms(weights, deviation, differences)
+    sums = max_utility**2 * square_sums(weights, variance, differences)
+    return np.where(np.isinf(reach), np.inf, largest), sums
+
+
+def bernstein_half_widths(
+    largest: FloatArray, variance: FloatArray, *, confidence: Confidence = 0.95
+) -> FloatArray:
+    """Return b L / 3 + sqrt((b L / 3)^2 + 2 s L), L = ln(2 / alpha), for given b and s.
+
+    Parameters
+    ----------
+    largest, variance : ndarray of float64, one shape
+        b and s, >= 0.
+    confidence : float or ndarray of float64
+        1 - alpha, of each interval taken alone; strictly between 0 and 1.
+    """
+    log = log_error(confidence, 2.0)
+    linear = largest * log / 3.0
+    return np.asarray(linear + np.sqrt(linear**2 + 2.0 * variance * log))
+
+
+def chernoff_limits(
+    value: FloatArray, *, scale: FloatArray, confidence: Confidence = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    """Return guaranteed limits for a run's value from its estimate alone, without a variance.
+
+    An estimate that is a sum of independent terms between 0 and b obeys, with m = U / b and
+    s = U^ / b, P(sum beyond s) <= exp(-(m - s + s ln(s / m))) (Chernoff). The limits are the two
+    U at which this is alpha / 2: for ``poisson``, noisy labels too, and for ``iid`` given the
+    labels. An estimate of 0 gives high = b ln(2 / alpha), the same as `zero_limit`.
+
+    Parameters
+    ----------
+    value : ndarray of float64, shape (k,)
+        Unbiased estimates U^ >= 0. ``poisson`` with certain labels: the part from pairs with
+        pi < 1 suffices, the rest being known.
+    scale : ndarray of float64, shape (k,)
+        b >= 0. ``poisson``: M max_i w_ij / pi_i over the same pairs of the pool. ``iid``: R_j / n.
+    confidence : float or ndarray of float64
+        1 - alpha; strictly between 0 and 1.
+
+    Returns
+    -------
+    low, high : ndarray of float64, shape (k,)
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a number is negative or not finite, or the confidence is out of range.
+    """
+    check_numbers(value, "value", finite=True)
+    check_numbers(scale, "scale", finite=True)
+    if value.shape != scale.shape:
+        raise BoundError(f"value has the shape {value.shape}, but scale {scale.shape}")
+    log = log_error(confidence, 2.0)
+    sums = np.divide(value, scale, out=np.zeros_like(value), where=scale > 0.0)
+    low = np.where(scale > 0.0, value * _lowest_share(sums, log), value)
+    return low, value + scale * _largest_step(sums, log)
+
+
+def _lowest_share(sums: FloatArray, log: FloatArray) -> FloatArray:
+    """x <= 1 with s (x - 1 - ln x) = log, by Newton's method for -ln x from above."""
+    ratio = np.divide(log, sums, out=np.full(sums.shape, NO_SHARE), where=sums > log / NO_SHARE)
+    depth = (ratio + np.sqrt(ratio**2 + 8.0 * ratio)) / 2.0
+    for _ in range(NEWTON_STEPS):
+        depth -= (depth + np.expm1(-depth) - ratio) / -np.expm1(-depth)
+    return np.asarray(np.exp(-depth), dtype=np.float64)
+
+
+def _largest_step(sums: FloatArray, log: FloatArray) -> FloatArray:
+    """d >= 0 with d - s ln(1 + d / s) = log, by Newton's method from above."""
+    step = log + np.sqrt(log**2 + 2.0 * log * sums)
+    for _ in range(NEWTON_STEPS):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            gone = np.where(sums > 0.0, sums * np.log1p(step / sums), 0.0)
+        step = step - (step - gone - log) * (sums + step) / step
+    return np.asarray(step, dtype=np.float64)
+
+
+def _poisson_scales(probability: FloatArray, noisy: bool) -> tuple[FloatArray, FloatArray]:
+    """What multiplies (M w)^2 in the variance and M w in the deviation of one pair's term."""
+    reached = probability > 0.0
+    pi = np.where(reached, probability, 1.0)
+    variance, deviation = (1.0 - pi) / pi, np.maximum(pi, 1.0 - pi) / pi
+    if noisy:
+        variance = np.where(pi > 0.5, 0.25 / pi**2, variance)
+        deviation = 1.0 / pi
+    moves = reached if noisy else reached & (pi < 1.0)
+    return np.where(moves, variance, 0.0), np.where(moves, deviation, 0.0)

@@ -1,0 +1,190 @@
+"""What to expect of pairs that were not judged, from where they stand: products, fitted by raking.
+
+What is known of a pair before it is judged is its topic, the probability that the design gave it,
+the best rank that any run gives it, how many and which runs return it, and what the prior believed
+of it, or what was predicted. Something that judgments tell of a pair, between 0 and 1, is modeled
+as
+
+    share_i = base * belief_i * topic factor * class factors * run factors_i,
+
+capped at 1. Classes are by tenths of those numbers among the sampled pairs (of predictions, their
+bins); a run factor is the geometric mean over the runs that return the pair, and pairs that few
+runs return have a second one: a run made by hand, or by another method than all others, often
+differs in what it alone returns, and there its uncertainty lies. Every factor is the ratio of what
+was found to what the other factors expect among its sampled pairs, both with a number of pairs
+added that draws it towards 1: it is the posterior mean if the prior is a gamma distribution and
+counts are Poisson's. Factors are updated in turn (raking, or iterative proportional fitting: Deming
+and Stephan 1940). So a run whose documents are found relevant twice as often as others of their
+kind gets twice the expectation.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..arrays import FloatArray, IntArray, SparseMatrix, spread_rows
+from ..data.pool import Pool
+from ..data.pool_ranks import best_rank
+from ..estimates.drawn import Drawn
+
+CLASSES = 10  # of probabilities and of beliefs, each with as many sampled pairs
+# Found and expected pairs that are added to each factor of a class, and of a run, which has a share
+# of each of its pairs only.
+ADDED, ADDED_TO_RUNS = 1.0, 0.1
+SWEEPS = 4
+LEAST_BELIEF = 1e-3  # as a share of what it is in the sample
+MOST_FITTED = 4096  # sampled pairs that a model is fitted to
+
+
+def fitted_places(drawn: Drawn) -> IntArray:
+    """Return positions of the sampled pairs that a model is fitted to: all, or evenly many."""
+    every = max(1, -(-len(drawn.pair) // MOST_FITTED))
+    return np.arange(0, len(drawn.pair), every)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of n pairs apart from their grade.
+
+    Attributes
+    ----------
+    start : ndarray of float64, shape (n,)
+        Logarithm of what the prior says of each before anything is found, up to a constant.
+    kinds : list of csr_arrays, shape (n, classes of the kind)
+        How much a pair belongs to each class: of topics, of probability, best rank, number of runs,
+        belief and prediction one class each, and all runs that return the pair, in equal parts; the
+        last kind are the runs of pairs that at most sqrt(k) runs return.
+    """
+
+    start: FloatArray
+    kinds: list[SparseMatrix]
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Puts pairs of a pool into classes, with edges such that each has as many sampled pairs.
+
+    Attributes
+    ----------
+    pool : Pool
+    drawn : Drawn
+    sampled : ndarray of int64
+        The sampled pairs that the model is fitted to.
+    bins : ndarray of int64, shape (N,), or None
+        Of predictions, from `calibration.order_bins`. The belief is then one of the classes, but
+        not where the fit begins.
+    """
+
+    pool: Pool
+    drawn: Drawn
+    sampled: IntArray
+    bins: IntArray | None = None
+
+    def of_pairs(self, pairs: IntArray) -> Known:
+        rows = self.pool.by_pair(self.pool.rank)
+        if len(pairs) < len(self.pool):
+            rows = rows[pairs]
+        graded = zip(self._graded(pairs, rows), self._edges, strict=True)
+        classes = [_one_each(_classes(each, edges), CLASSES) for each, edges in graded]
+        topics = _one_each(self.pool.topic[pairs], len(self.pool.topics))
+        if self.bins is not None:
+            bins = self.bins + 1
+            classes.append(_one_each(bins[pairs], int(bins.max(initial=0)) + 1))
+        return Known(self._start(pairs), [topics, *classes, *_runs(rows)])
+
+    def _start(self, pairs: IntArray) -> FloatArray:
+        """The logarithm of the belief, as a share of what it is among sampled pairs."""
+        belief = self.drawn.belief if self.bins is None else None
+        if belief is None or not len(self.sampled):
+            return np.zeros(len(pairs))
+        usual = max(float(belief[self.sampled].mean()), 1e-300)
+        return np.asarray(np.log(np.maximum(belief[pairs] / usual, LEAST_BELIEF)))
+
+    def _graded(self, pairs: IntArray, rows: SparseMatrix) -> list[NDArray[Any]]:
+        """Numbers by which pairs are put into classes, (n,) each; rows hold their runs."""
+        best, counts = best_rank(self.pool)[pairs], np.diff(rows.indptr)
+        graded: list[NDArray[Any]] = [self.drawn.inclusion[pairs], best, counts]
+        return graded if self.drawn.belief is None else [*graded, self.drawn.belief[pairs]]
+
+    @cached_property
+    def _edges(self) -> list[FloatArray]:
+        """Where classes end."""
+        rows = self.pool.by_pair(self.pool.rank)[self.sampled]
+        return [_edges(each) for each in self._graded(self.sampled, rows)]
+
+
+def _runs(rows: SparseMatrix) -> list[SparseMatrix]:
+    """All runs of each row, in equal parts; those of rows with few runs, and other rows empty."""
+    counts = np.diff(rows.indptr)
+    shares = np.repeat(1.0 / np.maximum(counts, 1), counts)
+    runs = sparse.csr_array((shares, rows.indices, rows.indptr), shape=rows.shape)
+    few = counts**2 <= rows.shape[1]
+    return [runs, spread_rows(runs[np.flatnonzero(few)], few)]
+
+
+def _classes(values: NDArray[Any], edges: FloatArray) -> NDArray[Any]:
+    """How many edges lie below each value; a search for each would take longer."""
+    found = np.zeros(len(values), dtype=np.int32)
+    for edge in edges.tolist():
+        found += values > edge
+    return found
+
+
+def _edges(values: NDArray[Any]) -> FloatArray:
+    """Where classes with as many values each end."""
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    at = (np.arange(1, CLASSES) * len(ordered)) // CLASSES
+    return np.unique(ordered[at]) if len(ordered) else ordered
+
+
+def _one_each(of_pair: NDArray[Any], number: int) -> SparseMatrix:
+    ends = np.arange(len(of_pair) + 1, dtype=np.int32)
+    return sparse.csr_array((np.ones(len(of_pair)), of_pair, ends), shape=(len(of_pair), number))
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Logarithms of the base, shape (L,), and of factors of each kind, (classes, L), in place."""
+
+    base: FloatArray
+    factors: list[FloatArray]
+
+    @classmethod
+    def of(cls, known: Known, found: FloatArray) -> "Model":
+        """Fit it by raking to the shares found of n pairs, shape (n, L)."""
+        sums = found.sum(axis=0)
+        base = np.log((sums + 0.5) / (len(found) + 1.0))
+        factors = [np.zeros((kind.shape[1], len(base))) for kind in known.kinds]
+        model = cls(base, factors)
+        some = np.flatnonzero(sums)  # without finds nothing tells one pair from another
+        model._rake(known, found[:, some], some)
+        return model
+
+    def _rake(self, known: Known, found: FloatArray, some: IntArray) -> None:
+        logs = self.base[some] + known.start[:, None]
+        added = [ADDED] * (len(known.kinds) - 2) + [ADDED_TO_RUNS] * 2
+        back = [kind.T.tocsr() for kind in known.kinds]
+        sums = [each @ found for each in back]
+        for _ in range(SWEEPS):
+            for number, (kind, factor) in enumerate(zip(known.kinds, self.factors, strict=True)):
+                old = factor[:, some]
+                without = (back[number] @ _shares(logs)) * np.exp(-old)
+                more = added[number]
+                new = np.log((sums[number] + more) / (without + more))
+                factor[:, some] = new
+                logs += kind @ (new - old)
+
+    def shares(self, known: Known) -> FloatArray:
+        """The modeled shares of n pairs, shape (n, L)."""
+        logs = self.base + known.start[:, None]
+        for kind, factor in zip(known.kinds, self.factors, strict=True):
+            logs += kind @ factor
+        return _shares(logs)
+
+
+def _shares(logs: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(np.minimum(logs, 0.0)), dtype=np.float64)

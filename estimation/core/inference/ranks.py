@@ -1,0 +1,216 @@
+"""Which run is better, and which ranks are possible."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from ..arrays import FloatArray, IntArray, check_confidence, refuse
+from .intervals import ROUNDING, Bound, student_quantile
+from .multiplicity import holm, largest_deviates
+from .uncertainty import AS_NORMAL, variances_of_differences
+from .unknown import Reason, Reasons, all_known
+
+# Guaranteed p-values: the smallest one, and halvings of its logarithm on the way to each.
+LEAST_P = 1e-12
+HALVINGS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The runs in order, and what is certain about it.
+
+    Attributes
+    ----------
+    order : ndarray of int64, shape (k,)
+        Positions of the runs, best first: value descending, equal values by tag.
+    rank : ndarray of int64, shape (k,)
+        1-based place of each run in `order`.
+    rank_low, rank_high : ndarray of int64, shape (k,)
+        Best and worst possible rank of each run. At the ranking's confidence all true ranks lie
+        within these limits at once.
+    verdicts : ndarray of int8, shape (k, k)
+        1 where the row's run is surely better than the column's, -1 where it is surely worse.
+    difference, difference_se, difference_df : ndarray of float64, shape (k, k)
+        Row's value less column's value, its standard error and degrees of freedom.
+    margin : ndarray of float64, shape (k, k)
+        Half width of the interval of each difference taken alone, at the confidence; of a
+        guaranteed one that is not symmetric, the wider half.
+    adjusted_p : ndarray of float64, shape (k, k)
+        Two-sided p-values of "no difference", adjusted over all pairs of runs; 1 on the diagonal.
+    unknown : ndarray of int8, shape (k, k)
+        Why a difference is not known, a `Reason`; 0 where it is known, and on the diagonal. No
+        verdict is about a difference that is not known.
+    """
+
+    order: IntArray
+    rank: IntArray
+    rank_low: IntArray
+    rank_high: IntArray
+    verdicts: NDArray[np.int8]
+    difference: FloatArray
+    difference_se: FloatArray
+    difference_df: FloatArray
+    margin: FloatArray
+    adjusted_p: FloatArray
+    unknown: Reasons
+
+
+def rank_runs(
+    value: FloatArray,
+    *,
+    covariance: FloatArray,
+    df: FloatArray,
+    tags: tuple[str, ...],
+    confidence: float = 0.95,
+    expected: FloatArray | None = None,
+    finds: FloatArray | None = None,
+    unknown: Reasons | None = None,
+    slack: FloatArray | None = None,
+    bound: Bound | None = None,
+) -> Ranking:
+    """Compare every two runs and rank them all.
+
+    A run is surely better than another if their difference is significant in a two-sided t test
+    by the step-down procedure of `largest_deviates`, or by a guaranteed bound and Holm's
+    procedure, over all k (k - 1) / 2 pairs: the probability of any false verdict is at most
+    1 - confidence. Run j's rank is then at least 1 + #(surely better than j) and at most
+    k - #(surely worse than j).
+
+    Parameters
+    ----------
+    value : ndarray of float64, shape (k,)
+    covariance : ndarray of float64, shape (k, k)
+        Of the values, by the sample.
+    df : ndarray of float64, shape (k, k)
+        Degrees of freedom of each difference, >= 1; symmetric.
+    tags : tuple of str
+        Run tags: equal values are ordered by them.
+    confidence : float
+        Strictly between 0 and 1.
+    expected, finds : ndarray of float64, shape (k, k), optional
+        The covariance that is expected of the values, and from how many finds they come; see
+        `uncertainty.variances`.
+    unknown : ndarray of int8, shape (k, k), optional
+        Which differences are not known, symmetric: they give no verdict. By default none.
+    slack : ndarray of float64, shape (k, k), optional
+        By how much the true difference, row less column, may be smaller than what is estimated,
+        because part of a run was out of the sample's reach; >= 0, by default 0. Only what a
+        difference has beyond it counts as evidence, so that verdicts hold whatever the rest is.
+    bound : Bound, optional
+        A guarantee for the differences: p-values and margins are then by it, not by t.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a value is not finite, a slack is negative, or the confidence is out of
+        range.
+    """
+    _check_ranking(value, covariance, df, tags, confidence)
+    order = np.array(sorted(range(len(tags)), key=lambda j: (-value[j], tags[j])), dtype=np.int64)
+    difference = np.subtract.outer(value, value)
+    unknown = all_known(len(tags), len(tags)) if unknown is None else unknown
+    se = np.sqrt(variances_of_differences(covariance, expected, finds))
+    certain = _without_rounding(difference if slack is None else _beyond(difference, slack), value)
+    certain[unknown != Reason.KNOWN] = 0.0
+    if bound is None:
+        single, margin = _by_student(certain, se, df, confidence)
+        adjusted = largest_deviates(
+            single, covariance if expected is None else covariance + expected
+        )
+    else:
+        adjusted = holm(guaranteed_p_values(certain, bound))
+        margin = np.maximum(bound.below(confidence), bound.above(confidence))
+    verdicts = np.where(adjusted <= 1.0 - confidence, np.sign(difference), 0.0).astype(np.int8)
+    rank = np.empty(len(tags), dtype=np.int64)
+    rank[order] = np.arange(1, len(tags) + 1)
+    return Ranking(
+        order=order,
+        rank=rank,
+        rank_low=1 + np.count_nonzero(verdicts == -1, axis=1),
+        rank_high=len(tags) - np.count_nonzero(verdicts == 1, axis=1),
+        verdicts=verdicts,
+        difference=difference,
+        difference_se=se,
+        difference_df=df,
+        margin=margin,
+        adjusted_p=adjusted,
+        unknown=unknown,
+    )
+
+
+def guaranteed_p_values(difference: FloatArray, bound: Bound) -> FloatArray:
+    """Return the smallest errors at which a guarantee excludes that there is no difference.
+
+    Parameters
+    ----------
+    difference : ndarray of float64, shape (k, k)
+        Antisymmetric.
+    bound : Bound
+        For the differences.
+
+    Returns
+    -------
+    ndarray of float64, shape (k, k)
+        Symmetric, from `LEAST_P` to 1; never below the exact p-value.
+    """
+    excluded, open_ = np.zeros_like(difference), np.full(difference.shape, math.log(LEAST_P))
+    for _ in range(HALVINGS):
+        middle = (excluded + open_) / 2.0
+        holds = bound.below(-np.expm1(middle)) < difference
+        excluded, open_ = np.where(holds, middle, excluded), np.where(holds, open_, middle)
+    single = np.exp(excluded)
+    return np.minimum(single, single.T)
+
+
+def _check_ranking(
+    value: FloatArray,
+    covariance: FloatArray,
+    df: FloatArray,
+    tags: tuple[str, ...],
+    confidence: float,
+) -> None:
+    check_confidence(confidence)
+    square = (len(tags), len(tags))
+    if value.shape != square[:1] or covariance.shape != square or df.shape != square:
+        shapes = f"{value.shape}, {covariance.shape} and {df.shape} for {len(tags)} runs"
+        raise ValueError(f"value, covariance and df must be those of the runs, not {shapes}")
+    refuse(~np.isfinite(value), value, name="value", rule="be finite")
+    refuse(np.isnan(covariance), covariance, name="covariance", rule="be a number")
+
+
+def _beyond(difference: FloatArray, slack: FloatArray) -> FloatArray:
+    """What is left of the differences, an antisymmetric matrix, when slack is taken off."""
+    if slack.shape != difference.shape or not np.all(slack >= 0.0):
+        raise ValueError(f"slack must be a matrix of the runs, nowhere below 0, not {slack}")
+    ahead = np.where(difference > 0.0, np.maximum(difference - slack, 0.0), 0.0)
+    return np.asarray(ahead - ahead.T, dtype=np.float64)
+
+
+def _without_rounding(difference: FloatArray, value: FloatArray) -> FloatArray:
+    size = np.abs(value)
+    return np.where(np.abs(difference) > ROUNDING * np.add.outer(size, size), difference, 0.0)
+
+
+def _by_student(
+    difference: FloatArray, se: FloatArray, df: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """P-values and margins. Both are symmetric and Student's distribution takes its time."""
+    above = np.triu_indices(len(df), k=1)
+    difference, se, df = np.abs(difference[above]), se[above], df[above]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(difference != 0.0, difference / se, 0.0)
+    margin = student_quantile(df, confidence=confidence) * se
+    tail = special.ndtr(-ratio) if np.all(df >= AS_NORMAL) else special.stdtr(df, -ratio)
+    return _mirrored(2.0 * tail, above, 1.0), _mirrored(margin, above, 0.0)
+
+
+def _mirrored(numbers: FloatArray, above: tuple[IntArray, IntArray], diagonal: float) -> FloatArray:
+    """The symmetric matrix of numbers above the diagonal."""
+    runs = above[1].max(initial=0) + 1
+    matrix = np.full((runs, runs), diagonal)
+    matrix[above] = numbers
+    matrix.T[above] = numbers
+    return matrix

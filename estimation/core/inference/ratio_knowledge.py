@@ -1,0 +1,234 @@
+"""How far ratio measures may be off, and where a sample says too little about them to show them.
+
+The delta method sees the relevant documents that were found. What may have been missed follows, as
+for sums of gains (`unseen`), from an `Outlook` of all pairs: ratios are linearized where every pair
+has its expected utility, and the variance of the sum of z_i, with z as in `ratios`, is
+
+    E_jl = sum_i (1 - pi_i) / pi_i E[z_ij z_il] (1 + v_x)^p,    v_x = Var(D^_x) / D_x^2,
+
+D_x the denominator of the topic. The last factor is for what a linearization leaves out. A ratio of
+estimates errs by about the relative variance v of the denominator more than its tangent does, and
+p = 1; the numerator of AP is a sum of products of two estimates, whose relative variance is
+(1 + v)^2 - 1, and p = 2. On TREC-8 and DL 2019 differences of AP had 1.2 to 2 times the variance of
+the tangent where v was 0.1 to 0.2, 1.7 to 2.1 times at 0.5, and 2 to 3.4 times above 1.4.
+
+Bias. What is taken off a ratio (`RatioEstimate.bias`) rests on the documents found, of which the
+unlikely ones are too few as a rule, so that it is too small. The expected second-order bias of a
+topic, -Cov(z, D) / D at the outlook, is too large where v is not small, because the series does not
+converge there; divided by 1 + 2 v it was 0.9 to 1.8 times the bias before correction for AP and 0.7
+to 2.0 times for Rprec (the same collections, 1 to 20 % of the pool). No series sees topics of which
+nothing relevant is found at all, whose ratio is estimated as 0: of an expected share n of the
+topics, a value loses n / (1 - n) of what is left of it. What all that leaves over after the
+correction, l_j for run j, is added to the variances as l_j l_l: the errors of a value then have the
+root mean square sqrt(E_jj + l_j^2), and the difference of two runs gets the difference of their
+biases. Unless every pair is certain, a value is moreover never taken for more exact than `INEXACT`
+of itself: a relevant document that nobody expects can change the ideal list of a topic.
+
+Withheld is (`Reason.FEW_RELEVANT`)
+
+* a value whose left bias is larger than `MOST_BIAS` standard errors, and every difference that it
+  has a part in: intervals allow for an error that is as likely either way, not for this one;
+* a value whose standard error is more than `MOST_ERROR` of it;
+* a difference whose left bias is larger than `MOST_BIAS_OF_DIFFERENCE` standard errors, or whose
+  standard error is a large share of the mean of the two values.
+
+No estimated value depends on any of this, so that it biases none; what is withheld does
+depend on the judgments, through the outlook and the values.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from ..arrays import BoolArray, FloatArray, SparseMatrix, column_sums
+from ..data.pool import Pool
+from ..estimates.drawn import Drawn
+from ..estimates.estimators import cross_product
+from ..estimates.ratio_lines import Frame, Gains, Line
+from ..estimates.ratios import RatioEstimate
+from ..measures.table import Measure
+from .intervals import difference_variances
+from .outlook import Outlook
+from .uncertainty import MOST_DOUBT, variances, variances_of_differences
+from .unknown import Reason, Reasons, all_known
+
+FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
+DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
+MOST_BIAS, MOST_BIAS_OF_DIFFERENCE = 2.0, 1.0  # standard errors
+MOST_ERROR = 0.5  # a standard error, as a share of the value
+ALMOST_CERTAIN = 1.0 - 1e-9
+INEXACT = 0.001  # a standard error that is always possible, as a share of the value
+
+
+@dataclass(frozen=True, eq=False)
+class RatioKnowledge:
+    """What is expected of the errors of k ratios, and what is not known.
+
+    Attributes
+    ----------
+    expected : ndarray of float64, shape (k, k)
+        Covariance of the values, with the bias that may be left, without disagreement between
+        assessors.
+    unknown, difference_unknown : ndarray of int8, shapes (k,) and (k, k)
+        A `Reason` each.
+    finds : ndarray of float64, shape (k, k)
+        Finds that carry each value and difference, at least 1: without any, a variance is the
+        expected one, and no noisier for that.
+    """
+
+    expected: FloatArray
+    unknown: Reasons
+    difference_unknown: Reasons
+    finds: FloatArray
+
+    @property
+    def freedom(self) -> FloatArray:
+        """Degrees of freedom: half of a variance varies by one over the number of finds."""
+        return FREEDOM_OF_FINDS * self.finds
+
+
+def ratio_knowledge(
+    pool: Pool, measure: Measure, *, drawn: Drawn, outlook: Outlook, found: RatioEstimate
+) -> RatioKnowledge:
+    """Work out how far estimated ratios may be off, and which of them to withhold.
+
+    Parameters
+    ----------
+    pool, drawn : Pool, Drawn
+    measure : Measure
+        Of the family ratio.
+    outlook : Outlook
+        Of the pairs of the pool.
+    found : RatioEstimate
+        What the sample says.
+    """
+    at = _AtOutlook.of(pool, measure, drawn, outlook)
+    spread, left = at.covariance(measure), at.bias() - found.bias
+    left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
+    if at.factor.any():
+        spread = spread + np.diag((INEXACT * found.estimate.value) ** 2)
+    expected = spread + np.multiply.outer(left, left)
+    biased = np.abs(left) > MOST_BIAS * np.sqrt(np.maximum(np.diag(spread), 0.0))
+    apart = np.abs(np.subtract.outer(left, left))
+    unclear = apart > MOST_BIAS_OF_DIFFERENCE * np.sqrt(difference_variances(spread))
+    unclear |= np.logical_or.outer(biased, biased) | _vague_differences(found, expected)
+    np.fill_diagonal(unclear, False)
+    return RatioKnowledge(
+        expected=expected,
+        unknown=_reasons(biased | _vague_values(found, expected)),
+        difference_unknown=_reasons(unclear),
+        finds=np.maximum(found.estimate.contributions, 1.0),
+    )
+
+
+def _reasons(withheld: BoolArray) -> Reasons:
+    return np.where(withheld, np.int8(Reason.FEW_RELEVANT), all_known(*withheld.shape))
+
+
+def _vague_values(found: RatioEstimate, expected: FloatArray) -> BoolArray:
+    estimate = found.estimate
+    error = np.sqrt(variances(estimate.covariance, expected + estimate.noise))
+    return np.asarray(error > MOST_ERROR * estimate.value)
+
+
+def _vague_differences(found: RatioEstimate, expected: FloatArray) -> BoolArray:
+    estimate = found.estimate
+    mean = np.add.outer(estimate.value, estimate.value) / 2.0
+    variance = variances_of_differences(estimate.covariance, expected + estimate.noise)
+    return np.asarray(np.sqrt(variance) > MOST_DOUBT * mean)
+
+
+@dataclass(frozen=True, eq=False)
+class _AtOutlook:
+    """Ratios linearized where every pair has its expected utility, with moments of the sample.
+
+    With F_i = (1 - pi_i) / pi_i, a_ij and b_xj the slopes by numerator and denominator, u_i the
+    utility and h_i what the pair moves the denominator by.
+    """
+
+    line: Line
+    slope: SparseMatrix  # (N, k) a_ij
+    chance: FloatArray  # (N,) to be relevant
+    inclusion: FloatArray  # (N,) pi_i
+    factor: FloatArray  # (N,) F_i
+    squares: FloatArray  # (N,) E[u_i^2]
+    crossed: FloatArray  # (N,) E[u_i h_i]
+    falling: FloatArray  # (N,) E[h_i^2]
+
+    @classmethod
+    def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> "_AtOutlook":
+        gain = np.diff(measure.utilities(outlook.grades))
+        reach = outlook.reach(np.arange(len(pool))) * (drawn.inclusion > 0.0)
+        if gain.any():  # else the scale ends below what counts as relevant: one level without gain
+            reach, gain = reach[gain > 0.0], gain[gain > 0.0]
+        else:
+            reach, gain = 0.0 * reach[:1], gain[:1]
+        gains = Gains(gain, reach, np.arange(len(pool)), np.ones(len(pool)))
+        line = Line.of(Frame.of(pool, measure, gains, None), measure)
+        place = line.frame.place, line.frame.cell % line.frame.runs
+        shares = -np.diff(reach, axis=0, append=0.0)  # of judgments that reach just this level
+        utility = np.cumsum(gain)[:, None]
+        falling = np.cumsum(gain[:, None] * line.level_slope, axis=0)[:, line.frame.topic]
+        return cls(
+            line=line,
+            slope=sparse.csr_array((line.slope, place), shape=(len(pool), line.frame.runs)),
+            chance=reach[0],
+            inclusion=drawn.inclusion,
+            factor=_uncertainty(drawn.inclusion),
+            squares=np.add.reduce(shares * utility**2),
+            crossed=np.add.reduce(shares * utility * falling),
+            falling=np.add.reduce(shares * falling**2),
+        )
+
+    @property
+    def relative_variance(self) -> FloatArray:
+        """v of every topic's denominator, shape (T,)."""
+        variance = self.line.frame.per_topic(self.factor * self.falling)
+        return np.asarray(variance * self.line.reciprocal**2, dtype=np.float64)
+
+    @property
+    def overlooked(self) -> float:
+        """Expected share of topics that have something relevant, of which nothing is found."""
+        logs = np.log1p(-np.minimum(self.chance * self.inclusion, ALMOST_CERTAIN))
+        nothing_found = np.exp(self.line.frame.per_topic(logs))
+        logs = np.log1p(-np.minimum(self.chance, ALMOST_CERTAIN))
+        overlooked = np.mean(nothing_found - np.exp(self.line.frame.per_topic(logs)))
+        return min(float(overlooked), ALMOST_CERTAIN)
+
+    def covariance(self, measure: Measure) -> FloatArray:
+        """E, shape (k, k)."""
+        power = 2.0 if measure.name == "AP" else 1.0
+        more = ((1.0 + self.relative_variance) ** power)[self.line.frame.topic] * self.factor
+        own = cross_product(self.slope, more * self.squares)
+        below = self.line.topic_slope
+        mixed = _cross_sums(self._by_topic(more * self.crossed), below)
+        variance = self.line.frame.per_topic(more * self.falling)
+        return own - mixed - mixed.T + _cross_sums(below * variance[:, None], below)
+
+    def bias(self) -> FloatArray:
+        """The expected bias of every run before correction, damped, shape (k,)."""
+        line = self.line
+        variance = line.frame.per_topic(self.factor * self.falling)
+        together = self._by_topic(self.factor * self.crossed)
+        together = together - line.topic_slope * variance[:, None]
+        scale = line.reciprocal / (1.0 + DAMPING * self.relative_variance)
+        return np.asarray(-(together * scale[:, None]).sum(axis=0), dtype=np.float64)
+
+    def _by_topic(self, factors: FloatArray) -> FloatArray:
+        """sum_i factor_i a_ij over the pairs of each topic, shape (T, k)."""
+        frame = self.line.frame
+        values = self.line.slope * factors[frame.place]
+        sums = column_sums(frame.cell, values, number=len(frame.sizes) * frame.runs)
+        return sums.reshape(-1, frame.runs)
+
+
+def _uncertainty(inclusion: FloatArray) -> FloatArray:
+    """(1 - pi) / pi; 0 of pairs out of reach."""
+    reached = inclusion > 0.0
+    return np.divide(1.0 - inclusion, inclusion, out=np.zeros_like(inclusion), where=reached)
+
+
+def _cross_sums(first: FloatArray, second: FloatArray) -> FloatArray:
+    """first' second, (k, k), added up in a fixed order on every machine."""
+    return np.asarray(sparse.csr_array(first.T) @ second, dtype=np.float64)

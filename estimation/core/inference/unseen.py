@@ -1,0 +1,174 @@
+"""The variance to be expected of a sample, over all pairs that it could have missed.
+
+The squares of the pairs that happened to be found estimate the variance of a value without bias,
+and say next to nothing where little was found: they are 0 if nothing was. What a sample may have
+missed follows from its design, if the grades are those of an `Outlook`: for ``poisson`` and
+``priority``
+
+    Cov(U^_j, U^_l) = sum_i (1 - pi_i) / pi_i E[y_ij y_il],
+
+y_ij = w_ij u_ij what pair i adds to run j, and for draws with replacement, e_i being how often a
+pair is expected,
+
+    Cov(U^_j, U^_l) = sum_i E[y_ij y_il] / e_i - U_j U_l / n,
+
+with U the expected values; under ``per-query``, topic by topic. All pairs of the pool count, not
+only sampled ones, which makes this stable where the squares are not.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from ..arrays import FloatArray
+from ..data.pool import Pool
+from ..data.pool_ranks import total_weights
+from ..estimates.drawn import Drawn
+from ..estimates.estimators import cross_product
+from ..measures.table import Measure
+from .looked_at import Rows, looked_at
+from .outlook import Outlook
+from .reach import Reach
+from .residuals import Residuals, ResidualsOver
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """What is expected of pairs that lower a value: less relevant than was predicted.
+
+    Attributes
+    ----------
+    find : ndarray of float64, shape (k,)
+        As that of `Unseen`, of what such pairs take away.
+    share : ndarray of float64, shape (k,)
+        Their share of the variance, from 0 to 1.
+    """
+
+    find: FloatArray
+    share: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """What is expected of the pairs that were not certain to be sampled.
+
+    Attributes
+    ----------
+    covariance : ndarray of float64, shape (k, k)
+        Of the estimated values, without disagreement between assessors.
+    find : ndarray of float64, shape (k,)
+        What a find adds to each value, y_ij over its probability: its root mean square, each find
+        counted as much as it adds.
+    doubt : ndarray of float64, shape (k,)
+        Standard error of each value as the prior alone has it, as a share of the value that the run
+        would have if the belief in all its documents were that in the pairs of a sample, on
+        average. It depends neither on judgments, so that whether a value counts as known does not
+        (the values for which much was found would be the lucky ones), nor on other runs.
+    losses : Losses or None
+        Where pairs can lower a value as well as raise it: with predictions.
+    """
+
+    covariance: FloatArray
+    find: FloatArray
+    doubt: FloatArray
+    losses: Losses | None = None
+
+
+def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) -> Unseen:
+    """Work out what is expected of the pairs that were not certain to be sampled.
+
+    Parameters
+    ----------
+    reach, drawn : Reach, Drawn
+        Of one pool.
+    outlook : Outlook
+        Of the pairs of the pool.
+    measure : Measure
+        Of the family gain, prediction or preference.
+
+    Raises
+    ------
+    MeasureError
+        If the pool lacks what the measure is about.
+    """
+    runs = len(reach.pool.runs)
+    rows = looked_at(reach.pool, drawn, measure)
+    covariance, (total, cubes) = np.zeros((runs, runs)), np.zeros((2, runs))
+    by_topic = np.zeros((len(reach.pool.topics), runs)) if drawn.per_topic else None
+    size = 1.0 / (drawn.inclusion if drawn.counts is None else drawn.expected)[rows.pair]
+    for each, (first, second, third) in _terms(rows, measure, outlook):
+        covariance += each.gram(second)
+        total += each.total(first)
+        cubes += each.cubes(size * third)
+        if by_topic is not None:
+            by_topic += each.by_topic(first)
+    if drawn.counts is not None:
+        covariance = covariance - _of_means(drawn, reach.pool, total, by_topic)
+    doubt = _doubt(rows, drawn, total=total_weights(reach.pool, measure))
+    return Unseen(covariance, np.sqrt(_share(cubes, of=total)), doubt)
+
+
+def unseen_residuals(
+    reach: Reach, drawn: Drawn, residuals: Residuals | ResidualsOver, *, measure: Measure
+) -> Unseen:
+    """Work out the same of what predictions leave over, for the difference estimator.
+
+    Parameters
+    ----------
+    reach, drawn, residuals : Reach, Drawn, Residuals
+        Of one pool, by the method ``poisson``.
+    measure : Measure
+        Of the family gain.
+    """
+    rows = looked_at(reach.pool, drawn, measure)
+    squares, size = rows.powers(2), 1.0 / drawn.inclusion[rows.pair]
+    (gain, gain2, gain3), (loss, loss2, loss3) = residuals.moments(rows.pair)
+    gains, losses = squares.T @ (rows.factor * gain2), squares.T @ (rows.factor * loss2)
+    return Unseen(
+        rows.gram(gain2 + loss2),
+        np.sqrt(_share(rows.cubes(size * gain3), of=rows.total(gain))),
+        _doubt(rows, drawn, total=total_weights(reach.pool, measure)),
+        Losses(
+            np.sqrt(_share(rows.cubes(size * loss3), of=rows.total(loss))),
+            _share(losses, of=gains + losses),
+        ),
+    )
+
+
+def _share(part: FloatArray, *, of: FloatArray) -> FloatArray:
+    return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)
+
+
+def _of_means(
+    drawn: Drawn, pool: Pool, total: FloatArray, by_topic: FloatArray | None
+) -> FloatArray:
+    """What draws do not vary by: their mean, or those of the topics that they are drawn in."""
+    draws = float(drawn.draws or 1)
+    if by_topic is not None:
+        topics = len(np.unique(pool.topic[drawn.uncertain]))
+        return cross_product(sparse.csr_array(by_topic), np.full(len(by_topic), topics / draws))
+    return np.asarray(np.multiply.outer(total, total) / draws, dtype=np.float64)
+
+
+def _terms(rows: Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[Rows, FloatArray]]:
+    """Rows y_ij, and by how much a pair counts in sums of y, of y^2 and of y^3, shape (3, m).
+
+    Where the utility depends on the run, there is a set of rows for every grade.
+    """
+    if measure.family == "gain":
+        yield rows, outlook.moments(measure, rows.pair)
+        return
+    pool, shares = rows.pool, outlook.shares(rows.pair)
+    for grade, share in zip(outlook.grades.tolist(), shares, strict=True):
+        counted = np.broadcast_to(share, (3, len(share)))
+        yield rows.times(pool.entry_utilities(measure, grade)[rows.entry]), counted
+
+
+def _doubt(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
+    """sqrt(sum_i factor_i b_i w_ij^2) over b sum_i w_ij, b_i the belief and b that of a sample."""
+    belief = np.ones(len(rows.pool)) if drawn.belief is None else drawn.belief
+    usual = float((drawn.inclusion * belief).sum() / max(drawn.inclusion.sum(), 1e-300))
+    squares: FloatArray = rows.powers(2).T @ (rows.factor * belief[rows.pair])
+    return _share(np.sqrt(squares), of=usual * total)

@@ -1,0 +1,459 @@
+"""Measures of a ranking, named as ir-measures names them.
+
+A linear measure is a weight for every rank and a utility for every judged part: run j scores
+U_j = mean over topics of sum over returned parts of weight(rank) * utility. Five families:
+
+gain
+    Linear; the utility is a gain of the grade alone: P, DCG, Gain, RBP, Mean.
+prediction
+    Linear; the utility compares the grade with what the run predicted, its score: MAE, MSE,
+    Accuracy.
+preference
+    Linear over pairs of documents; the utility says whether the assessor prefers the document
+    that the run ranks lower: #ofSwaps, wSwaps.
+ratio
+    The value of a topic is a ratio of two unknowns: AP, nDCG, Rprec (`estimates.ratios`).
+query
+    Known only for topics whose returned documents are all judged: ERR
+    (`estimation.core.rounds.topics.designs`).
+
+To add a measure, add one entry to `KINDS`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import FloatArray, check_whole, refuse, shown
+from . import functions
+
+Value: TypeAlias = int | float | str
+Family: TypeAlias = Literal["gain", "prediction", "preference", "ratio", "query"]
+MAX_CUTOFF = 1_000_000
+MAX_GRADE = 50  # 2**50 is still exact as a float
+PREFERENCE_MAX_GRADE = 2  # 0: the second document is better, 1: equally good, 2: the first is
+
+
+class MeasureError(ValueError):
+    """A text that names no measure; the message says what is allowed."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure, for example ``DCG(dcg='ln')@100``; equal measures hash alike.
+
+    Build one with `parse_measure`.
+
+    Attributes
+    ----------
+    name : str
+        Canonical name: a key of `KINDS`.
+    cutoff : int or None
+        Ranks beyond it have weight 0. None means the whole list.
+    params : tuple of (str, value)
+        Every parameter of the measure, defaults included, in the order of `KINDS`.
+
+    Raises
+    ------
+    MeasureError
+        If the measure is unknown, lacks its cutoff, or a parameter is out of range.
+    """
+
+    name: str
+    cutoff: int | None
+    params: tuple[tuple[str, Value], ...]
+
+    def __post_init__(self) -> None:
+        if self.name not in KINDS:
+            raise MeasureError(f"{self.name!r} is not a known measure; known are {_examples()}")
+        kind = KINDS[self.name]
+        if self.cutoff is None and kind.needs_cutoff:
+            raise MeasureError(f"{self.name} needs a cutoff, for example {kind.example}")
+        if self.cutoff is not None and not kind.takes_cutoff:
+            raise MeasureError(f"{self.name} takes no cutoff: it is about the whole list")
+        if self.cutoff is not None and not 1 <= self.cutoff <= MAX_CUTOFF:
+            allowed = f"between 1 and {MAX_CUTOFF}"
+            raise MeasureError(f"The cutoff of {self.name} must be {allowed}, not {self.cutoff}")
+        if tuple(key for key, _ in self.params) != tuple(kind.parameters):
+            raise MeasureError(f"{self.name} takes {_listed(kind.parameters)}")
+        for key, value in self.params:
+            kind.parameters[key].check(self.name, key, value)
+
+    def __str__(self) -> str:
+        """Return the canonical name; `parse_measure` reads it back to an equal measure."""
+        parameters = KINDS[self.name].parameters
+        shown = [
+            f"{key}={value!r}"
+            for key, value in self.params
+            if parameters[key].always_shown or value != parameters[key].default
+        ]
+        inside = f"({','.join(shown)})" if shown else ""
+        return f"{self.name}{inside}" + (f"@{self.cutoff}" if self.cutoff is not None else "")
+
+    def __getitem__(self, parameter: str) -> Value:
+        """Return the value of a parameter."""
+        return dict(self.params)[parameter]
+
+    @property
+    def family(self) -> Family:
+        """What kind of estimator the measure needs; see the module's text."""
+        return KINDS[self.name].family
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether the best run is the one with the smallest value: errors and swaps."""
+        return KINDS[self.name].lower_is_better
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the value is a weighted sum of utilities of judged parts."""
+        return self.family in ("gain", "prediction", "preference")
+
+    def weights(
+        self, ranks: ArrayLike, *, lengths: ArrayLike = 1, other_ranks: ArrayLike = 1
+    ) -> FloatArray:
+        """Return the weight lambda of each rank.
+
+        For a ratio or query measure, whose value is no weighted sum, it is the weight that a
+        design gives to the rank: how much a relevant document there moves the value, on average.
+
+        Parameters
+        ----------
+        ranks : array_like of int
+            Ranks, the first being 1. Of a pair of documents: of the pair's first document.
+        lengths : array_like of int
+            Number of parts in the list that holds the rank: documents, or pairs of documents.
+            Only measures of whole lists look at it (1/L), and AP.
+        other_ranks : array_like of int
+            Preference measures: ranks of the pair's second document.
+
+        Returns
+        -------
+        ndarray of float64
+            Weights >= 0; 0 past the cutoff.
+
+        Raises
+        ------
+        ValueError
+            If a rank or a length is below 1.
+        """
+        named = (("ranks", ranks), ("lengths", lengths), ("other_ranks", other_ranks))
+        place = functions.Place(
+            *np.broadcast_arrays(*(_counting(name, given) for name, given in named))
+        )
+        weights = KINDS[self.name].discount(place, self)
+        return weights if self.cutoff is None else np.where(place.rank <= self.cutoff, weights, 0.0)
+
+    def utilities(self, grades: ArrayLike) -> FloatArray:
+        """Return the utility (gain) of each grade.
+
+        Parameters
+        ----------
+        grades : array_like of int
+            Grades between 0 and `MAX_GRADE`.
+
+        Returns
+        -------
+        ndarray of float64, same shape
+            Utilities >= 0, nondecreasing in the grade, 0 for grade 0.
+
+        Raises
+        ------
+        MeasureError
+            If the utility depends on the run too; see `entry_utilities`.
+        ValueError
+            If a grade is no integer or out of range.
+        """
+        gain = KINDS[self.name].gain
+        if gain is None:
+            raise MeasureError(f"the utility of a grade under {self} depends on the run")
+        return gain(_checked_grades(grades), self)
+
+    def entry_utilities(self, grades: ArrayLike, predictions: ArrayLike) -> FloatArray:
+        """Return the utility of grades for runs that predicted something about them.
+
+        Parameters
+        ----------
+        grades : array_like of int
+            Grades between 0 and `MAX_GRADE`; of a preference, 2 if the pair's first document is
+            better, 0 if the second is, 1 if they are equally good.
+        predictions : array_like of float
+            Same shape. The run's score of the document; for a pair of documents 1 if the run
+            ranks the first above the second, else -1. Measures of the gain family ignore it.
+
+        Returns
+        -------
+        ndarray of float64, same shape
+            Utilities >= 0.
+        """
+        grade, prediction = _checked_grades(grades), np.asarray(predictions, dtype=np.float64)
+        return KINDS[self.name].utility(grade, prediction, self)
+
+    def max_utility(self, max_grade: int) -> float:
+        """Return the utility of the best grade of a scale 0..max_grade.
+
+        Raises
+        ------
+        MeasureError
+            If no grade of the scale has any utility, as for ``P(rel=2)@10`` on a 0/1 scale, or
+            `max_grade` is out of range.
+        """
+        check_whole(max_grade, name="max_grade", least=0, most=MAX_GRADE, error=MeasureError)
+        best = float(self.utilities(np.array([max_grade]))[0])
+        if best <= 0.0:
+            raise MeasureError(f"No grade from 0 to {max_grade} counts under {self}")
+        return best
+
+    def largest_value(self, *, max_grade: int, depth: int) -> float:
+        """Return a limit above which no value lies on a scale 0..max_grade, lists cut at `depth`.
+
+        For sums of gains it is the value of a full list of the best grades; infinity for errors,
+        which predictions can make as large as they like.
+
+        Raises
+        ------
+        MeasureError
+            As `max_utility`.
+        """
+        if self.family == "gain":
+            weights = self.weights(np.arange(1, depth + 1), lengths=depth)
+            return float(weights.sum()) * self.max_utility(max_grade)
+        return np.inf if KINDS[self.name].loss in functions.UNBOUNDED else 1.0
+
+
+def parse_measure(text: str) -> Measure:
+    """Read a measure in ir-measures' notation, without regard to case.
+
+    ``P@10``, ``P(rel=2)@10``, ``DCG``, ``DCG@100``, ``DCG(dcg='exp-log2')@10``, ``Gain@5``,
+    ``Gain(gain='exp')@5``, ``RBP(p=0.8)``, ``RBP(p=0.8,rel=2)@20``, ``AP``, ``nDCG@10``,
+    ``Rprec``, ``ERR@20``, ``MAE``, ``MSE``, ``Accuracy``, ``Mean``, ``#ofSwaps``, ``wSwaps``.
+
+    Raises
+    ------
+    MeasureError
+        If the text is no measure; the message says what is allowed.
+    """
+    match = _NOTATION.fullmatch(text) if len(text) <= MAX_LENGTH else None
+    if match is None:
+        raise MeasureError(f"A measure is written like {_examples()}, not {text[:MAX_LENGTH]!r}")
+    kind = _kind(match["name"])
+    cutoff = int(match["cutoff"]) if match["cutoff"] else None
+    return Measure(kind.name, cutoff, _read_parameters(kind, match["inside"] or ""))
+
+
+# ---------------------------------------------------------------------- the table of measures
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A named parameter: its default, how its text is read, which values are allowed."""
+
+    default: Value
+    read: Callable[[str], Value]
+    is_allowed: Callable[[Value], bool]
+    allowed: str
+    always_shown: bool = False
+
+    def check(self, measure: str, key: str, value: Value) -> None:
+        """Raise MeasureError unless the value is allowed."""
+        if type(value) is not type(self.default) or not self.is_allowed(value):
+            raise MeasureError(f"{key} of {measure} must be {self.allowed}, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of measure: weight of a rank, utility of a grade, parameters.
+
+    `gain` gives the utility of a grade; `loss` that of a grade for a prediction, where the
+    utility depends on the run. One of the two is there.
+    """
+
+    name: str
+    family: Family
+    example: str
+    parameters: Mapping[str, Parameter]
+    discount: Callable[[functions.Place, Measure], FloatArray]
+    gain: Callable[[FloatArray, Measure], FloatArray] | None = None
+    loss: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    needs_cutoff: bool = False
+    takes_cutoff: bool = True
+    by_rank: bool = True  # the weight depends on nothing but the rank
+    lower_is_better: bool = False
+
+    def utility(self, grade: FloatArray, prediction: FloatArray, measure: Measure) -> FloatArray:
+        """Utilities of grades, by whichever function the kind has."""
+        if self.loss is not None:
+            return self.loss(grade, prediction)
+        assert self.gain is not None  # noqa: S101 - every kind has one of the two
+        return self.gain(grade, measure)
+
+
+def _choice(default: str, *others: str) -> Parameter:
+    options = (default, *others)
+    return Parameter(
+        default=default,
+        read=lambda text: text.strip("'\"").lower(),
+        is_allowed=lambda value: value in options,
+        allowed="one of " + ", ".join(map(repr, options)),
+    )
+
+
+_REL = Parameter(
+    default=1,
+    read=int,
+    is_allowed=lambda value: isinstance(value, int) and 1 <= value <= MAX_GRADE,
+    allowed=f"a grade between 1 and {MAX_GRADE}",
+)
+_PERSISTENCE = Parameter(
+    default=0.8,
+    read=float,
+    is_allowed=lambda value: isinstance(value, float) and 0.0 < value < 1.0,
+    allowed="a number strictly between 0 and 1",
+    always_shown=True,
+)
+
+
+_BASE = _choice("log2", "exp-log2", "ln", "exp-ln")
+_LARGEST = Parameter(
+    default=1,
+    read=int,
+    is_allowed=lambda value: isinstance(value, int) and 1 <= value <= MAX_GRADE,
+    allowed=f"the best grade, between 1 and {MAX_GRADE}",
+)
+
+
+def _whole_list(
+    name: str, family: Family, loss: Callable[[FloatArray, FloatArray], FloatArray]
+) -> Kind:
+    share = functions.top_heavy_share if name == "wSwaps" else functions.list_share
+    errs = loss is not functions.correct
+    return Kind(
+        name, family, name, {}, share,
+        loss=loss, takes_cutoff=False, by_rank=False, lower_is_better=errs,
+    )  # fmt: skip
+
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "P", "gain", "P@10", {"rel": _REL},
+            functions.uniform_discount, functions.binary_gain, needs_cutoff=True,
+        ),
+        Kind(
+            "DCG", "gain", "DCG@100", {"dcg": _BASE},
+            functions.logarithmic_discount, functions.dcg_gain,
+        ),
+        Kind(
+            "Gain", "gain", "Gain@10", {"gain": _choice("linear", "exp")},
+            functions.uniform_discount, functions.named_gain, needs_cutoff=True,
+        ),
+        Kind(
+            "RBP", "gain", "RBP(p=0.8)", {"p": _PERSISTENCE, "rel": _REL},
+            functions.geometric_discount, functions.binary_gain,
+        ),
+        Kind(
+            "Mean", "gain", "Mean(max=3)", {"max": _LARGEST},
+            functions.list_share, functions.share_of_largest, takes_cutoff=False, by_rank=False,
+        ),
+        _whole_list("MAE", "prediction", functions.absolute_error),
+        _whole_list("MSE", "prediction", functions.squared_error),
+        _whole_list("Accuracy", "prediction", functions.correct),
+        _whole_list("#ofSwaps", "preference", functions.swapped),
+        _whole_list("wSwaps", "preference", functions.swapped),
+        Kind(
+            "AP", "ratio", "AP", {"rel": _REL},
+            functions.precision_sums, functions.binary_gain, by_rank=False,
+        ),
+        Kind(
+            "nDCG", "ratio", "nDCG@10", {"dcg": _BASE},
+            functions.logarithmic_discount, functions.dcg_gain,
+        ),
+        Kind(
+            "Rprec", "ratio", "Rprec", {"rel": _REL},
+            functions.reciprocal_rank, functions.binary_gain, takes_cutoff=False,
+        ),
+        Kind(
+            "ERR", "query", "ERR@20", {}, functions.reciprocal_rank, functions.exponential_gain
+        ),
+    )
+}  # fmt: skip
+
+# ------------------------------------------------------------------------------- the notation
+
+MAX_LENGTH = 100
+_NOTATION = re.compile(
+    r"\s*(?P<name>#?[A-Za-z]+)\s*(?:\((?P<inside>[^()]*)\))?\s*(?:@\s*(?P<cutoff>[0-9]{1,7}))?\s*"
+)
+
+
+def _kind(name: str) -> Kind:
+    for known, kind in KINDS.items():
+        if known.lower() == name.lower():
+            return kind
+    raise MeasureError(f"{name!r} is not a known measure; known are {_examples()}")
+
+
+def _read_parameters(kind: Kind, inside: str) -> tuple[tuple[str, Value], ...]:
+    given: dict[str, Value] = {}
+    for assignment in filter(None, map(str.strip, inside.split(","))):
+        key, separator, text = (part.strip() for part in assignment.partition("="))
+        key = key.lower()
+        if not separator or key not in kind.parameters or key in given:
+            takes = f"{kind.name} takes {_listed(kind.parameters)}, each once"
+            raise MeasureError(f"{takes}, not {assignment.strip()!r}")
+        given[key] = _read_value(kind, key, text)
+    return tuple((key, given.get(key, spec.default)) for key, spec in kind.parameters.items())
+
+
+def _read_value(kind: Kind, key: str, text: str) -> Value:
+    parameter = kind.parameters[key]
+    try:
+        return parameter.read(text)
+    except ValueError:
+        allowed = f"must be {parameter.allowed}, not {text!r}"
+        raise MeasureError(f"{key} of {kind.name} {allowed}") from None
+
+
+def _listed(parameters: Mapping[str, Parameter]) -> str:
+    described = (f"{key} ({spec.allowed})" for key, spec in parameters.items())
+    return "the parameters " + ", ".join(described)
+
+
+def _examples() -> str:
+    return ", ".join(kind.example for kind in KINDS.values())
+
+
+# ----------------------------------------------------------------------------- what is checked
+
+
+def check_measures(measures: Iterable[object], *, name: str) -> None:
+    """Raise MeasureError unless all are measures, as `parse_measure` returns them."""
+    for place, each in enumerate(measures):
+        check_is_measure(each, name=f"{name}[{place}]")
+
+
+def check_is_measure(measure: object, *, name: str = "measure") -> None:
+    """Raise MeasureError unless it is a measure, as `parse_measure` returns it."""
+    if not isinstance(measure, Measure):
+        raise MeasureError(f"{name} must be a Measure (see parse_measure), not {measure!r}")
+
+
+def _counting(name: str, values: ArrayLike) -> FloatArray:
+    numbers = np.asarray(values, dtype=np.float64)
+    refuse(~(numbers >= 1), numbers, name=name, rule="start at 1")
+    return numbers
+
+
+def _checked_grades(grades: ArrayLike) -> FloatArray:
+    grade = np.asarray(grades)
+    if grade.size and not np.issubdtype(grade.dtype, np.integer):
+        raise ValueError(f"grades must be integers, not {shown(grade.ravel()[0])} (item 0)")
+    if grade.size and (grade.min() < 0 or grade.max() > MAX_GRADE):
+        wrong = (grade < 0) | (grade > MAX_GRADE)
+        refuse(wrong, grade, name="grades", rule=f"lie between 0 and {MAX_GRADE}")
+    return grade.astype(np.float64)

@@ -1,0 +1,134 @@
+"""How wide guaranteed intervals will be, before anything is judged."""
+
+import numpy as np
+
+from ..arrays import FloatArray, SparseMatrix, check_confidence
+from ..data.pool import Pool
+from ..inference.bounds import (
+    draw_ranges,
+    empirical_bernstein_half_widths,
+    hoeffding_half_widths,
+    label_noise_half_widths,
+)
+from ..inference.guarantees import DRAWS_SHARE
+from ..inference.out_of_reach import OutOfReach
+from ..inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
+from ..measures.table import Measure
+from ..sampling.designs import Design
+from ..sampling.interval_kinds import IntervalKind
+from ..sampling.methods import check_interval
+from ..sampling.priors import Prior
+
+
+def guaranteed_half_widths(
+    pool: Pool,
+    design: Design,
+    *,
+    kind: IntervalKind,
+    measure: Measure,
+    prior: Prior,
+    max_grade: int,
+    confidence: float = 0.95,
+) -> FloatArray:
+    """Predict half widths of a kind of guaranteed intervals, for all batches.
+
+    Those of ``hoeffding``, ``hoeffding-paper`` and ``bernstein`` are known, but for where they are
+    cut: they follow from the design. ``empirical-bernstein`` and ``chernoff`` depend on what will
+    be found, and are given for the spread of the draws, and the values, that the prior expects.
+
+    Parameters
+    ----------
+    pool, design : Pool, Design
+    kind : IntervalKind
+        One that the design's method allows, but ``student``.
+    measure : Measure
+        Of the family gain.
+    prior : Prior
+    max_grade : int
+        The best grade of the scale.
+    confidence : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    ndarray of float64, shape (k,)
+        Half the length of each run's interval around the value that the prior expects, as far as
+        values can lie; infinite for a run with weight on pairs that the design cannot sample.
+
+    Raises
+    ------
+    ValueError
+        If the design belongs to another pool, or kind, measure or confidence do not fit.
+    """
+    _check(pool, design, kind, measure, confidence)
+    reached = np.flatnonzero(design.eligible)
+    weights, best = pool.weights(measure, reached), measure.max_utility(max_grade)
+    second, value = prior.second_moment[reached], weights.T @ prior.expected[reached]
+    if design.with_replacement:
+        chance = design.size[reached]
+        spread = weights.power(2).T @ (second / chance) - value**2
+        width = _of_draws(kind, weights, chance, best, spread, design.draws() or 0, confidence)
+        low, high = value - width, value + width
+    else:
+        chance = design.inclusion()[reached]
+        low, high = _of_poisson(kind, weights, chance, best, value, confidence)
+    most = np.asarray(weights.sum(axis=0)) * best
+    widths = (np.minimum(high, most) - np.maximum(low, 0.0)) / 2.0
+    return np.where(OutOfReach.of(pool, design.eligible).support(measure) < 1.0, np.inf, widths)
+
+
+def _check(
+    pool: Pool, design: Design, kind: IntervalKind, measure: Measure, confidence: float
+) -> None:
+    if design.pool_digest != pool.digest:
+        raise ValueError("the design belongs to another pool")
+    check_interval(kind, method=design.method)
+    if kind == "student":
+        raise ValueError("kind must be one of guaranteed intervals, not 'student'")
+    if measure.family != "gain":
+        raise ValueError(f"measure must be a sum of gains, not {measure}")
+    check_confidence(confidence)
+
+
+def _of_draws(
+    kind: IntervalKind,
+    weights: SparseMatrix,
+    chance: FloatArray,
+    best: float,
+    spread: FloatArray,
+    draws: int,
+    confidence: float,
+) -> FloatArray:
+    """As `guarantees` puts them together: part of the error is for the assessors."""
+    ranges = draw_ranges(weights, probability=chance, max_utility=best)
+    error = 1.0 - confidence
+    share = DRAWS_SHARE if kind == "empirical-bernstein" else 0.5
+    of_draws, of_assessors = 1.0 - share * error, 1.0 - (1.0 - share) * error
+    noise = label_noise_half_widths(weights, max_utility=best, confidence=of_assessors)
+    if kind == "empirical-bernstein":
+        found = empirical_bernstein_half_widths(
+            ranges, variance=np.maximum(spread, 0.0), draws=draws, confidence=of_draws
+        )
+        return np.asarray(found + noise)
+    width = hoeffding_half_widths(ranges, draws=draws, confidence=of_draws) + noise
+    if kind == "hoeffding":
+        return np.asarray(width)
+    printed = hoeffding_half_widths(ranges, draws=draws, confidence=confidence, form="paper")
+    return np.maximum(width, printed)
+
+
+def _of_poisson(
+    kind: IntervalKind,
+    weights: SparseMatrix,
+    chance: FloatArray,
+    best: float,
+    value: FloatArray,
+    confidence: float,
+) -> tuple[FloatArray, FloatArray]:
+    if kind == "bernstein":
+        width = poisson_bernstein_half_widths(
+            weights, probability=chance, max_utility=best, confidence=confidence
+        )
+        return value - width, value + width
+    scale = draw_ranges(weights, probability=chance, max_utility=best)
+    return chernoff_limits(np.asarray(value), scale=scale, confidence=confidence)

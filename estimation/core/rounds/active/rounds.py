@@ -1,0 +1,329 @@
+"""A round of active sampling: its plan, and the batches that were planned so far.
+
+Unlike every other round it is not drawn at once. Each batch is planned from the judgments of the
+batches before it (Li and Kanoulas 2017), until the budget of every topic is spent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from ...archives import ArchiveFile, read_archive, write_archive
+from ...arrays import FloatArray, IntArray, check_whole, column_sums, frozen, in_proportion
+from ...data.labels import LabelRows
+from ...data.pool import Pool
+from ...data.scope import Scope
+from ...estimates.estimators import effective_sample_size
+from ...inference.intervals import student_intervals
+from ...inference.unknown import all_known
+from ...measures.table import Measure, check_measures
+from ...sampling.draws import Served
+from ...sampling.interval_kinds import IntervalKind
+from ...sampling.methods import interval_kinds
+from ..results import Answer, Asked, EstimatorResult, RunEstimates
+from .estimates import ActiveEstimate, estimate
+from .lists import ActiveError, Valued, make_frame
+from .sampling import ActiveState, plan_batch, start
+from .values import Form
+
+PLAN_FORMAT = "evalsite-active-plan-1"
+UNIFORM_SHARE = 0.1
+FORMS: dict[str, Form] = {"sq": "sequential", "co": "corrected", "pa": "paper"}
+"""Short names of the estimators; the first is unbiased and the one to show."""
+
+
+@dataclass(frozen=True, eq=False)
+class ActivePlan:
+    """What is fixed before anything is judged.
+
+    Build one with `make_plan`.
+
+    Attributes
+    ----------
+    limits : ndarray of int64, shape (T,)
+        Documents of each topic that will be judged in all.
+    per_batch : int
+        New documents of each topic per batch.
+    relevant_from : int
+        Grades from this one on count as relevant.
+    pool_digest : str
+    """
+
+    limits: IntArray
+    per_batch: int
+    relevant_from: int
+    pool_digest: str
+
+    @property
+    def batches(self) -> int:
+        """Number of batches that will be planned."""
+        return int(-(-self.limits.max(initial=0) // self.per_batch))
+
+    @property
+    def budget(self) -> int:
+        """Number of pairs that will be judged."""
+        return int(self.limits.sum())
+
+    def save(self, file: ArchiveFile) -> None:
+        """Write the plan to a path or a binary file."""
+        facts = {name: value for name, value in asdict(self).items() if name != "limits"}
+        write_archive(file, PLAN_FORMAT, facts, {"limits": self.limits})
+
+    @classmethod
+    def load(cls, file: ArchiveFile) -> "ActivePlan":
+        """Read what `save` wrote; raise ValueError if it is damaged or something else."""
+        facts, arrays = read_archive(file, PLAN_FORMAT, ["limits"])
+        return cls(limits=frozen(arrays["limits"]), **facts)
+
+
+def make_plan(
+    pool: Pool, *, measures: Sequence[Measure], budget: int, batch_size: int
+) -> ActivePlan:
+    """Share a budget out over the topics, in proportion to their pools.
+
+    Parameters
+    ----------
+    pool : Pool
+        Of documents.
+    measures : sequence of Measure
+        The first says from which grade on a document is relevant (1, unless it has `rel`).
+    budget : int
+        Pairs to judge in all; at most the pool.
+    batch_size : int
+        Pairs per batch, of all topics together; every topic gets at least one.
+
+    Raises
+    ------
+    ActiveError
+        If a measure has no estimator, or a number is out of range: the budget must allow for a
+        pair of every topic. A topic without any would count as if nothing in it were relevant.
+    """
+    if not measures:
+        raise ActiveError("there must be a measure to estimate; measures holds none")
+    check_measures(measures, name="measures")
+    for measure in measures:
+        whole = measure.name in ("AP", "Rprec") and measure.cutoff is None
+        if not whole and measure.family != "gain":
+            raise ActiveError(
+                f"Active sampling estimates AP, Rprec, P, DCG, Gain and RBP, not {measure}."
+            )
+    limits = _limits(pool, budget)
+    check_whole(batch_size, name="batch_size", error=ActiveError)
+    relevant = dict(measures[0].params).get("rel", 1)
+    return ActivePlan(
+        limits=frozen(limits),
+        per_batch=max(1, round(batch_size / len(pool.topics))),
+        relevant_from=int(relevant),
+        pool_digest=pool.digest,
+    )
+
+
+def _limits(pool: Pool, budget: int) -> IntArray:
+    """One pair of every topic, and the rest in proportion to what is left of the pools."""
+    sizes = np.bincount(pool.topic, minlength=len(pool.topics)).astype(np.int64)
+    one = np.minimum(sizes, 1)
+    check_whole(budget, name="budget", most=len(pool), of="pairs of the pool", error=ActiveError)
+    rest = budget - int(one.sum())
+    if rest < 0:
+        raise ActiveError(f"budget must be at least {one.sum()}, a pair a topic, not {budget}")
+    return one + in_proportion(sizes - one, rest) if rest else one
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveRound:
+    """A plan, and the batches planned from the judgments so far."""
+
+    design: ActivePlan
+    sample: ActiveState
+
+    @classmethod
+    def begin(cls, pool: Pool, plan: ActivePlan, *, seed: str) -> "ActiveRound":
+        """Plan the first batch, for which all runs are alike."""
+        if plan.pool_digest != pool.digest:
+            raise ActiveError("the plan belongs to another pool")
+        state = start(
+            make_frame(pool),
+            seed=seed,
+            batch_size=plan.per_batch,
+            relevant_from=plan.relevant_from,
+            uniform_share=UNIFORM_SHARE,
+        )
+        nothing = LabelRows(np.array([], dtype=np.int64), np.array([], dtype=np.int64))
+        return cls(plan, state).extended(pool, labels=nothing)
+
+    @property
+    def batches(self) -> int:
+        """Number of batches, the ones that are not planned yet included."""
+        return max(self.design.batches, self.sample.batches)
+
+    def extended(self, pool: Pool, *, labels: LabelRows) -> "ActiveRound":
+        """Plan one more batch from the judgments of all pairs so far.
+
+        The same labels give the same batch. Returns the round itself when the budget is spent.
+
+        Raises
+        ------
+        LabelError
+            If a sampled pair has no label.
+        """
+        state = plan_batch(make_frame(pool), self.sample, labels=labels, limits=self.design.limits)
+        return self if state is self.sample else replace(self, sample=state)
+
+    def served(self, pool: Pool) -> Served:
+        """Return what is to be judged in the batches that are planned.
+
+        `Served.probability` is the product formula of `active.sampling` over the rounds so far: it
+        grows with every batch and depends on the judgments. The estimators ``co`` and ``pa`` use
+        it; ``sq`` does not. For the state before a later batch, take `prefix`.
+        """
+        order = np.argsort(self.sample.pair)
+        pair = self.sample.pair[order]
+        batch = self.sample.round_batch[self.sample.pair_round][order]
+        once = np.ones(len(pair), dtype=np.int64)
+        return Served(pair, batch, self.sample.inclusion(pair), once)
+
+    def prefix(self, pool: Pool, batches: int) -> "ActiveRound":
+        """Return the round as it was when so many batches were planned."""
+        if batches >= self.sample.batches:
+            return self
+        state, frame = self.sample, make_frame(pool)
+        rounds = int(np.searchsorted(state.round_batch, batches, side="right"))
+        pairs = state.pair_round < rounds
+        log_absent = np.zeros(len(pool))
+        for row in range(rounds):
+            lists = frame.lists(int(state.round_topic[row]))
+            chance = lists.document_probability(state.run_probability[row])
+            with np.errstate(divide="ignore"):
+                added = state.round_draws[row] * np.log1p(-chance)
+            log_absent[lists.start : lists.start + len(added)] += added
+        shorter = replace(
+            state,
+            pair=frozen(state.pair[pairs]),
+            pair_round=frozen(state.pair_round[pairs]),
+            round_topic=frozen(state.round_topic[:rounds]),
+            round_batch=frozen(state.round_batch[:rounds]),
+            round_draws=frozen(state.round_draws[:rounds]),
+            run_probability=frozen(state.run_probability[:rounds]),
+            log_absent=frozen(log_absent),
+        )
+        return replace(self, sample=shorter)
+
+    @property
+    def method(self) -> str:
+        """The way of sampling."""
+        return "active"
+
+    @property
+    def intervals(self) -> tuple[IntervalKind, ...]:
+        """The kinds of intervals that there are."""
+        return interval_kinds(self.method)
+
+    def answer(self, scope: Scope, asked: Asked) -> Answer:
+        """Estimate the runs of a scope from the first batches; see `evaluation.evaluate`.
+
+        The form ``sq`` (`active.estimates`, sequential) is unbiased and ranks the runs; ``co`` and
+        ``pa`` are the published ones. Disagreement between assessors is in the errors as soon as
+        some pairs have two judgments.
+
+        Every document of the sampled pool is within reach. What was planned, and how likely every
+        document was, is a matter of its runs alone. The weights of judged documents are right for
+        the total of any numbers that do not depend on the sample, however it was steered
+        (`active.weights.sequential_weights`): for the ranks of other runs as for those of its own.
+        Under AP and Rprec, R is the number of relevant documents of the sampled pool.
+        """
+        if scope.sampled is None:
+            raise ActiveError("active rounds can only be estimated from with their pool")
+        used = self.sample.batches if asked.batches is None else asked.batches
+        part = self.prefix(scope.sampled, used)
+        kept = np.isin(asked.labels.pair, part.sample.pair)
+        rows = LabelRows(asked.labels.pair[kept], asked.labels.grade[kept])
+        frame = make_frame(scope.sampled)
+        valued = Valued.sampled(frame)
+        if not scope.is_sampled:
+            valued = Valued(make_frame(scope.pool), scope.place)
+        names = [str(measure) for measure in asked.measures]
+        found = {
+            code: estimate(
+                frame, part.sample, labels=rows, measures=names, form=form, valued=valued
+            )
+            for code, form in FORMS.items()
+        }
+        results = (
+            _result(valued, part, measure, asked, {code: found[code][at] for code in FORMS})
+            for at, measure in enumerate(asked.measures)
+        )
+        return Answer(
+            batches=used,
+            judged_pairs=len(part.sample.pair),
+            judgments=len(rows.pair),
+            draws=None,
+            eligible=valued.could_be_drawn,
+            results=tuple(results),
+        )
+
+
+def _result(
+    valued: Valued,
+    part: ActiveRound,
+    measure: Measure,
+    asked: Asked,
+    found: dict[str, ActiveEstimate],
+) -> RunEstimates:
+    pool = valued.frame.pool
+    largest = _largest_values(pool, measure, asked.max_grade)
+    pairs = np.sort(part.sample.pair)
+    is_census = len(pairs) == len(valued.place)
+    estimators = {
+        code: _with_intervals(each, largest, asked.confidence, is_census=is_census)
+        for code, each in found.items()
+    }
+    primary = next(iter(FORMS))
+    return RunEstimates(
+        measure=measure,
+        runs=pool.runs,
+        estimators=estimators,
+        primary=primary,
+        effective_sample_size=effective_sample_size(
+            pool.weights(measure, valued.place[pairs]), probability=part.sample.inclusion(pairs)
+        ),
+        label_noise_measured=found[primary].noise_measured,
+        by_topic=found[primary].topic_value / len(pool.topics),
+        relevant_found=None if measure.is_linear else found[primary].found,
+    )
+
+
+def _with_intervals(
+    found: ActiveEstimate, largest: FloatArray, confidence: float, *, is_census: bool
+) -> EstimatorResult:
+    """Student intervals; what is known of the variance comes from the relevant documents.
+
+    They end at the largest value, unless the estimate itself lies above.
+    """
+    runs = len(found.value)
+    degrees = max(1.0, float(found.found.sum()) - 1.0)
+    variance = np.diag(found.covariance)
+    student = student_intervals(
+        found.value, variance=variance, df=np.full(runs, degrees), confidence=confidence
+    )
+    unseen = ((found.value <= 0.0) | (student.se == 0.0)) & (not is_census)
+    highest = np.maximum(largest, found.value)
+    return EstimatorResult(
+        value=found.value,
+        se=student.se,
+        df=student.df,
+        low=np.maximum(np.where(unseen, 0.0, student.low), 0.0),
+        high=np.where(unseen, highest, np.minimum(student.high, highest)),
+        covariance=found.covariance,
+        difference_df=np.full((runs, runs), degrees),
+        unknown=all_known(runs),
+        difference_unknown=all_known(runs, runs),
+    )
+
+
+def _largest_values(pool: Pool, measure: Measure, max_grade: int) -> FloatArray:
+    """The value of each run if everything were perfect."""
+    if not measure.is_linear:
+        return np.ones(len(pool.runs))
+    weights = column_sums(pool.run, pool.entry_weights(measure), number=len(pool.runs))
+    return weights * measure.max_utility(max_grade)

@@ -1,0 +1,231 @@
+"""One estimate from several rounds over the same pool.
+
+Draws with replacement
+    The balance heuristic (Schnabel et al. 2016, eq. 5): every draw is weighted by the mean
+    probability of all rounds, Qbar_i = sum_b n_b Q_b(i) / n, whichever round it came from. A pair
+    that one round hardly ever draws and another often then has no huge weight.
+Poisson
+    The union of the samples is one Poisson sample. With the same permanent random numbers a pair
+    is in it when it is in the most generous round, pi_i = max_b pi_b,i; with numbers of their own
+    pi_i = 1 - prod_b (1 - pi_b,i).
+
+Both are unbiased if no round's design depends on the labels of another. A round that is designed
+after a look at earlier labels, or made because an interval was still too wide, is not covered.
+Priority samples are left out: the threshold of each depends on its own pairs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..arrays import FloatArray, Int32Array, frozen
+from ..data.pool import Pool
+from ..data.scope import Scope
+from ..estimates.drawn import Drawn
+from ..measures.table import MeasureError
+from ..sampling.designs import Design
+from ..sampling.draws import Sample
+from ..sampling.interval_kinds import IntervalKind
+from ..sampling.methods import SAMPLING_METHODS, draws_again, with_option
+from .pair_estimates import estimates_of_pairs
+from .results import Answer, Asked
+
+
+class CombiningError(ValueError):
+    """Rounds that cannot be estimated from together; the message names the round."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A round, or its first batches.
+
+    Attributes
+    ----------
+    design, sample : Design, Sample
+    batches : int or None
+        Complete batches from the first; None: all.
+    numbers : str
+        The seed that it was drawn with, or any other name of its random numbers: parts with the
+        same name share them. Empty: no other part has them.
+    """
+
+    design: Design
+    sample: Sample
+    batches: int | None = None
+    numbers: str = ""
+
+    @property
+    def used(self) -> int:
+        """The number of batches."""
+        return self.design.batches if self.batches is None else self.batches
+
+
+@dataclass(frozen=True, eq=False)
+class RoundsTogether:
+    """Several rounds over one pool that are estimated together.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        All with the method ``iid``, or all with ``poisson``. A pair that several of them drew has
+        the same judgments in all.
+
+    Raises
+    ------
+    CombiningError
+        If there is no part, the methods differ or allow no combination, parts are of different
+        pools, or parts by ``iid`` share their random numbers: their draws are then the same.
+    """
+
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts(self.parts)
+
+    @property
+    def method(self) -> str:
+        """The way of sampling of all of them."""
+        return self.parts[0].design.method
+
+    @property
+    def intervals(self) -> tuple[IntervalKind, ...]:
+        """Kinds of intervals; not ``empirical-bernstein``: draws of different rounds differ."""
+        return SAMPLING_METHODS[self.method].intervals_together
+
+    def drawn(self, topic: Int32Array) -> Drawn:
+        """Return what the rounds drew, with the probabilities of all of them together.
+
+        `topic` is that of each of the N pairs.
+        """
+        return _drawn(self.parts, topic)
+
+    def answer(self, scope: Scope, asked: Asked) -> Answer:
+        """Estimate the runs of a scope; see `evaluation.evaluate`.
+
+        Raises
+        ------
+        CombiningError
+            If the rounds belong to another pool.
+        MeasureError
+            If a measure cannot be estimated from several rounds: ratios from draws.
+        LabelError
+            If a drawn pair has no judgment.
+        """
+        if scope.sampled is not None and scope.sampled.digest != self.parts[0].design.pool_digest:
+            raise CombiningError("parts[0] belongs to another pool")
+        refused = SAMPLING_METHODS[self.method].refused_together(asked.measures)
+        if refused:
+            several = "cannot be estimated from several rounds of draws"
+            raise MeasureError(f"ratio measures {several}: {refused[0]}")
+        drawn = self.drawn(scope.pool.topic[scope.place])
+        batches = sum(part.used for part in self.parts)
+        return estimates_of_pairs(scope, drawn, asked, sampled=drawn.pair, batches=batches)
+
+
+def _drawn(parts: Sequence[Part], topic: Int32Array) -> Drawn:
+    singles = [Drawn.of(part.design, part.sample, part.used, topic=topic) for part in parts]
+    pair = np.unique(np.concatenate([each.pair for each in singles]))
+    inclusion = _inclusion(parts, singles)
+    belief = _belief(singles)
+    if singles[0].counts is None:
+        return Drawn(pair, inclusion, inclusion, inclusion[pair], belief=belief)
+    expected = np.sum([each.expected for each in singles], axis=0)
+    mean = expected / sum(each.draws or 0 for each in singles)
+    row = np.concatenate([np.searchsorted(pair, each.pair) for each in singles])
+    return Drawn(
+        pair=pair,
+        inclusion=inclusion,
+        expected=expected,
+        probability=mean[pair][row],
+        counts=np.concatenate([each.counts for each in singles if each.counts is not None]),
+        stratum=np.repeat(np.arange(len(singles)), [len(each.pair) for each in singles]),
+        row=row,
+        belief=belief,
+    )
+
+
+def _belief(singles: Sequence[Drawn]) -> FloatArray | None:
+    """The mean of what the parts believed of every pair; None unless all of them tell."""
+    told = [each.belief for each in singles if each.belief is not None]
+    return np.asarray(np.mean(told, axis=0)) if len(told) == len(singles) else None
+
+
+def _inclusion(parts: Sequence[Part], singles: Sequence[Drawn]) -> FloatArray:
+    """Of the union: the most generous of the parts that share their numbers, the others apart.
+
+    Exactly 0 where no part can draw a pair, and exactly what it is where only one can.
+    """
+    by_numbers: dict[str, FloatArray] = {}
+    for place, (part, single) in enumerate(zip(parts, singles, strict=True)):
+        name = f"seed {part.numbers}" if part.numbers else f"part {place}"
+        before = by_numbers.get(name, single.inclusion)
+        by_numbers[name] = np.maximum(before, single.inclusion)
+    first, *others = by_numbers.values()
+    inclusion = first
+    for other in others:
+        inclusion = inclusion + (1.0 - inclusion) * other
+    return inclusion
+
+
+def part_over(part: Part, *, pool: Pool, joined: Pool, like: Design) -> Part:
+    """Say an earlier round over the larger pool that a later round was drawn from.
+
+    Pairs keep their probabilities. The others were out of its reach: their probability was 0, so
+    that estimates from both rounds give them that of the later one.
+
+    Parameters
+    ----------
+    part : Part
+    pool : Pool
+        What the part was drawn from.
+    joined : Pool
+        Of the same topics and depth, with all runs of `pool` and later ones.
+    like : Design
+        Of a round over `joined`. The part has no belief about pairs out of its reach; theirs is
+        taken from here, so that it is what the mean of the rounds says of them.
+
+    Raises
+    ------
+    ValueError
+        If `joined` does not go with `pool`.
+    """
+    scope, design, sample = Scope.of(pool, joined), part.design, part.sample
+    belief = None if design.belief is None else scope.spread(design.belief)
+    if belief is not None and like.belief is not None:
+        belief = np.where(scope.added, like.belief, belief)
+    return replace(
+        part,
+        design=replace(
+            design,
+            size=frozen(scope.spread(design.size)),
+            belief=None if belief is None else frozen(belief),
+            pool_digest=joined.digest,
+        ),
+        sample=replace(
+            sample,
+            pair=scope.place[sample.pair],
+            draws=scope.place[sample.draws],
+            pool_digest=joined.digest,
+        ),
+    )
+
+
+def _check_parts(parts: Sequence[Part]) -> None:
+    if not parts:
+        raise CombiningError("parts must hold at least one round")
+    methods = [part.design.method for part in parts]
+    for number, (part, method) in enumerate(zip(parts, methods, strict=True)):
+        if method not in with_option("with_earlier"):
+            allowed = " or ".join(with_option("with_earlier"))
+            raise CombiningError(f"parts[{number}] is drawn by {method!r}, not by {allowed}")
+        if method != methods[0]:
+            raise CombiningError(
+                f"parts[{number}] is drawn by {method!r}, parts[0] by {methods[0]!r}"
+            )
+        digests = {part.design.pool_digest, part.sample.pool_digest}
+        if digests != {parts[0].design.pool_digest}:
+            raise CombiningError(f"parts[{number}] belongs to another pool")
+        shared = part.numbers and part.numbers in [each.numbers for each in parts[:number]]
+        if shared and draws_again(method):
+            raise CombiningError(f"parts[{number}] has the same draws as another part: one seed")

@@ -1,0 +1,192 @@
+"""From a sample and its judgments to estimates, intervals and a ranking: the one entry point.
+
+A round draws; what was drawn estimates totals over any runs; runs are then compared by one rule,
+whatever was drawn: `rank_runs`, with the slack of what could not be.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..arrays import FloatArray, check_confidence, check_whole
+from ..data.labels import LabelRows
+from ..data.pool import Pool
+from ..data.scope import Scope
+from ..estimates.difference import check_predictions
+from ..inference.out_of_reach import OutOfReach
+from ..inference.outlook import Outlook
+from ..inference.ranks import Ranking, rank_runs
+from ..inference.slack import slack
+from ..measures.table import (
+    MAX_GRADE,
+    PREFERENCE_MAX_GRADE,
+    Measure,
+    check_measures,
+)
+from ..sampling.interval_kinds import IntervalKind
+from ..sampling.methods import check_interval, with_option
+from .results import Answer, Asked, Evaluation, MeasureResult, RunEstimates
+
+
+class Judged(Protocol):
+    """What was drawn in a round, or in several rounds that are estimated together."""
+
+    @property
+    def method(self) -> str:
+        """The way of sampling, a name of `methods.SAMPLING_METHODS`."""
+
+    @property
+    def intervals(self) -> tuple[IntervalKind, ...]:
+        """The kinds of intervals that there are, the usual one first."""
+
+    def answer(self, scope: Scope, asked: Asked) -> Answer:
+        """Estimate the runs of a scope from the first batches."""
+
+
+def evaluate(
+    pool: Pool,
+    drawn: Judged,
+    *,
+    labels: LabelRows,
+    measures: Sequence[Measure],
+    max_grade: int,
+    joined: Pool | None = None,
+    batches: int | None = None,
+    confidence: float = 0.95,
+    interval: IntervalKind = "student",
+    predictions: FloatArray | None = None,
+    outlook: Outlook | None = None,
+) -> Evaluation:
+    """Estimate every measure for every run from the first batches that were drawn.
+
+    The result is a function of its arguments to the last bit: the order of the label rows,
+    the number of threads and the process have no influence.
+
+    Parameters
+    ----------
+    pool : Pool
+        As it was when the sample was drawn.
+    drawn : Judged
+        A round (`rounds`), or several of pairs together.
+    labels : LabelRows
+        One row per judgment of a sampled pair of `pool`; an organizer's decision is a row like
+        others. Rows of pairs that enter in later batches are not used.
+    measures : sequence of Measure
+        At least one.
+    max_grade : int
+        The best grade of the scale.
+    joined : Pool, optional
+        Of the same topics and depth, with all runs of `pool` and later ones: all of them are
+        estimated and ranked together, see `scope`. Values, intervals and supports of the runs of
+        `pool` are what they are without; verdicts and possible ranks are not, as with more runs
+        there are more comparisons.
+    batches : int, optional
+        Use the first so many batches; by default all. Every prefix is an exact sample of the
+        same design with a smaller budget.
+    confidence : float
+        Of the intervals, and of all verdicts of a measure together.
+    interval : IntervalKind
+        One of the intervals of `drawn`; see `guarantees`. Measures without such a bound, ratios
+        for one, keep ``student``: `MeasureResult.interval` says which it is. Estimators that are
+        not the primary one always have ``student``.
+    predictions : ndarray of float64, shape (N,), optional
+        Rounds by ``poisson``: the predicted (expected) grade of every pair of `pool`, fixed
+        before the sample was drawn, NaN where nothing is predicted. Measures of gains then have
+        the estimator ``di`` as well, which is the primary one: see `difference`. It is unbiased
+        whatever is predicted. Other measures are estimated as without.
+    outlook : Outlook, optional
+        What to expect of the pairs of the pool; by default fitted to these labels.
+
+    Raises
+    ------
+    ValueError
+        If pool, design and sample do not belong together, a sampled pair has the probability 0,
+        a number is out of range, the method does not allow the interval or predictions,
+        predictions come with a guaranteed interval, or `joined` does not go with `pool`: only one
+        is of preferences, topics or depth differ, or it lacks a run or a pair.
+    MeasureError
+        (A ValueError.) If one of `measures` is no `Measure`, or cannot be estimated.
+    LabelError
+        (A ValueError.) If a sampled pair of these batches has no row, a row belongs to no
+        sampled pair, or a grade is off the scale; the message names topic and docno.
+    """
+    asked = Asked(
+        labels, tuple(measures), max_grade, batches, confidence, interval, predictions, outlook
+    )
+    return evaluate_scope(Scope.of(pool, joined), drawn, asked)
+
+
+def evaluate_scope(scope: Scope, drawn: Judged, asked: Asked) -> Evaluation:
+    """Do the same for the runs of a scope; see `evaluate`."""
+    check_whole(asked.max_grade, name="max_grade", most=MAX_GRADE)
+    if scope.pool.is_of_preferences:  # they have a scale of their own
+        asked = replace(asked, max_grade=PREFERENCE_MAX_GRADE)
+    _check(scope, drawn, asked)
+    answer = drawn.answer(scope, asked)
+    out = OutOfReach.of(scope.pool, answer.eligible)
+    return Evaluation(
+        batches=answer.batches,
+        judged_pairs=answer.judged_pairs,
+        judgments=answer.judgments,
+        draws=answer.draws,
+        confidence=asked.confidence,
+        results=tuple(_ranked(each, scope, out, asked) for each in answer.results),
+    )
+
+
+def _check(scope: Scope, drawn: Judged, asked: Asked) -> None:
+    if not asked.measures:
+        raise ValueError("there must be a measure to estimate; measures holds none")
+    check_measures(asked.measures, name="measures")
+    check_confidence(asked.confidence)
+    check_interval(asked.interval, method=drawn.method)
+    if asked.interval not in drawn.intervals:
+        others = ", ".join(drawn.intervals)
+        raise ValueError(
+            f"interval must be one of {others} for several rounds, whose draws are not alike, "
+            f"not {asked.interval!r}"
+        )
+    if asked.predictions is not None:
+        _check_help(scope, drawn, asked, asked.predictions)
+
+
+def _check_help(scope: Scope, drawn: Judged, asked: Asked, predictions: FloatArray) -> None:
+    if drawn.method not in (able := with_option("predictions")):
+        allowed = " or ".join(able)
+        raise ValueError(f"predictions are for designs of the method {allowed}, not {drawn.method}")
+    if asked.interval != "student":
+        given = f"interval {asked.interval!r}"
+        raise ValueError(f"predictions do not go with the guaranteed {given}, only with 'student'")
+    check_predictions(predictions, pairs=len(scope.place), max_grade=asked.max_grade)
+
+
+def _ranked(found: RunEstimates, scope: Scope, out: OutOfReach, asked: Asked) -> MeasureResult:
+    """The runs compared by the primary estimator, with what could not be sampled of them."""
+    at = scope.positions(found.runs)
+    of_all = slack(out, found.measure, max_grade=asked.max_grade, added=scope.added)
+    numbers: dict[str, Any] = {each.name: getattr(found, each.name) for each in fields(found)}
+    return MeasureResult(
+        **numbers,
+        ranking=_ranking_of(found, asked.confidence, of_all[np.ix_(at, at)]),
+        support=out.support(found.measure, scope.added)[at],
+    )
+
+
+def _ranking_of(found: RunEstimates, confidence: float, stand_back: FloatArray) -> Ranking:
+    """Rank runs by one estimator, the best first whether large or small values are good."""
+    sign, shown = -1.0 if found.measure.lower_is_better else 1.0, found.estimate
+    ranking = rank_runs(
+        sign * shown.value,
+        covariance=shown.covariance,
+        expected=shown.expected,
+        finds=shown.finds,
+        df=shown.difference_df,
+        unknown=shown.difference_unknown,
+        tags=found.runs,
+        confidence=confidence,
+        slack=stand_back,
+        bound=shown.difference_bound,
+    )
+    return replace(ranking, difference=sign * ranking.difference)

@@ -1,0 +1,274 @@
+"""What drawn pairs say of every run: estimates by all estimators, with their intervals."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..data.labels import LabelRows, select_rows
+from ..data.scope import Scope
+from ..estimates.difference import DifferenceEstimate, difference_estimate
+from ..estimates.drawn import Drawn
+from ..estimates.estimators import Estimate, topic_contributions
+from ..estimates.ratios import estimate_ratios
+from ..estimates.terms import Terms, linear_terms
+from ..inference.guarantees import Guarantee, guarantee
+from ..inference.intervals import student_intervals
+from ..inference.outlook import Outlook, fit_outlook
+from ..inference.ratio_knowledge import RatioKnowledge, ratio_knowledge
+from ..inference.reach import Reach
+from ..inference.residuals import fit_residuals
+from ..inference.uncertainty import (
+    freedom,
+    unknown_differences,
+    unknown_values,
+    value_limits,
+    variances,
+)
+from ..inference.unknown import all_known
+from ..inference.unseen import Unseen, unseen, unseen_residuals
+from ..measures.table import Measure, MeasureError
+from .results import Answer, Asked, EstimatorResult, RunEstimates
+
+
+def estimates_of_pairs(
+    scope: Scope, drawn: Drawn, asked: Asked, *, sampled: IntArray, batches: int
+) -> Answer:
+    """Estimate every measure for every run of a scope from drawn pairs and their judgments.
+
+    What the judgments let one expect, of pairs and of what predictions leave over, is fitted where
+    the sample was drawn: to the runs of the sampled pool, as far as they are known.
+
+    Parameters
+    ----------
+    scope : Scope
+    drawn : Drawn
+        Of the N sampled pairs.
+    asked : Asked
+        `Asked.max_grade` is the best grade of the judgments.
+    sampled : ndarray of int64
+        The pairs that judgments may be of, ascending: also those of later batches.
+    batches : int
+        Number of batches that were drawn, as a fact for the result.
+    """
+    rows = select_rows(
+        asked.labels,
+        sampled=sampled,
+        prefix=drawn.pair,
+        max_grade=asked.max_grade,
+        pool=scope.sampled,
+    )
+    question = _Question.of(scope, drawn, rows, asked)
+    return Answer(
+        batches=batches,
+        judged_pairs=len(drawn.pair),
+        judgments=len(rows.pair),
+        draws=drawn.draws,
+        eligible=question.over.inclusion > 0.0,
+        results=tuple(question.answer(measure) for measure in asked.measures),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Estimates by estimator, what is expected beside some, and what else `RunEstimates` holds."""
+
+    estimates: dict[str, Estimate]
+    unseen: dict[str, Unseen]
+    primary: str
+    by_topic: FloatArray
+    noise_measured: bool
+    ratio_bias: FloatArray | None = None
+    relevant_found: IntArray | None = None
+    guarantee: Guarantee | None = None
+    ratio_knowledge: RatioKnowledge | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """What is asked of every measure; `over`, `outlook` and `reach` are of the scope's pairs."""
+
+    scope: Scope
+    drawn: Drawn
+    over: Drawn
+    rows: LabelRows
+    asked: Asked
+    outlook: Outlook
+    reach: Reach
+
+    @classmethod
+    def of(cls, scope: Scope, drawn: Drawn, rows: LabelRows, asked: Asked) -> "_Question":
+        over = drawn.over(scope)
+        if asked.outlook is not None:
+            outlook = asked.outlook.over(scope)
+        elif scope.sampled is not None:
+            fitted = fit_outlook(scope.sampled, drawn, rows, max_grade=asked.max_grade)
+            outlook = fitted.over(scope)
+        else:
+            outlook = fit_outlook(scope.pool, over, rows, max_grade=asked.max_grade)
+        reach = Reach(scope.pool, over.pair, over.inclusion)
+        return cls(scope, drawn, over, rows, asked, outlook, reach)
+
+    def answer(self, measure: Measure) -> RunEstimates:
+        asked, pool = self.asked, self.scope.pool
+        found = self._found(measure)
+        highest = measure.largest_value(max_grade=asked.max_grade, depth=pool.depth)
+        estimators = {
+            name: _with_intervals(
+                estimate,
+                found.unseen.get(name),
+                asked.confidence,
+                highest,
+                ratios=found.ratio_knowledge,
+            )
+            for name, estimate in found.estimates.items()
+        }
+        if found.guarantee is not None:
+            most = self.reach.largest_values(measure, asked.max_grade)
+            estimators[found.primary] = _guaranteed(
+                estimators[found.primary], found.guarantee, asked.confidence, most
+            )
+        return RunEstimates(
+            measure=measure,
+            runs=pool.runs,
+            estimators=estimators,
+            primary=found.primary,
+            effective_sample_size=self.reach.effective_sample_size(measure),
+            label_noise_measured=found.noise_measured,
+            by_topic=found.by_topic,
+            ratio_bias=found.ratio_bias,
+            relevant_found=found.relevant_found,
+            interval="student" if found.guarantee is None else asked.interval,
+        )
+
+    def _found(self, measure: Measure) -> _Found:
+        if measure.family == "query":
+            raise MeasureError(f"{measure} is estimated from rounds of whole topics only")
+        return self._ratio(measure) if measure.family == "ratio" else self._linear(measure)
+
+    def _linear(self, measure: Measure) -> _Found:
+        pool, drawn = self.scope.pool, self.over
+        terms = linear_terms(pool, measure, pairs=drawn.pair, rows=self.rows)
+        by_topic = topic_contributions(
+            terms.weights,
+            terms.labels.mean * drawn.multiplier,
+            topic=pool.topic[drawn.pair].astype(np.int64),
+            topics=len(pool.topics),
+        )
+        estimates, primary = drawn.estimates(terms), drawn.primary
+        missed = {primary: unseen(self.reach, drawn, self.outlook, measure=measure)}
+        if self.asked.predictions is not None and measure.family == "gain":
+            helped = self._difference(terms, measure, self.asked.predictions)
+            missed["di"] = self._left_over(terms, helped, measure, self.asked.predictions)
+            estimates, primary, by_topic = {**estimates, "di": helped}, "di", helped.by_topic
+        bound = guarantee(
+            self.asked.interval,
+            pool=pool,
+            drawn=drawn,
+            terms=terms,
+            value=estimates[primary].value,
+            measure=measure,
+            max_grade=self.asked.max_grade,
+        )
+        return _Found(estimates, missed, primary, by_topic, terms.noise_measured, guarantee=bound)
+
+    def _difference(
+        self, terms: Terms, measure: Measure, predictions: FloatArray
+    ) -> DifferenceEstimate:
+        sampled = self.scope.sampled
+        return difference_estimate(
+            self.scope.pool,
+            measure=measure,
+            pairs=self.over.pair,
+            labels=terms.labels,
+            inclusion=self.over.inclusion,
+            predictions=self.scope.spread(predictions, np.nan),
+            fitted_runs=None if sampled is None else self.scope.positions(sampled.runs),
+        )
+
+    def _left_over(
+        self, terms: Terms, helped: DifferenceEstimate, measure: Measure, predictions: FloatArray
+    ) -> Unseen:
+        scope, left = self.scope, terms.labels.mean - helped.expected[self.over.pair]
+        if scope.sampled is None:
+            every = scope.spread(predictions, np.nan)
+            fitted = fit_residuals(scope.pool, self.over, left, predictions=every)
+            return unseen_residuals(self.reach, self.over, fitted, measure=measure)
+        fitted = fit_residuals(scope.sampled, self.drawn, left, predictions=predictions)
+        return unseen_residuals(self.reach, self.over, fitted.over(scope), measure=measure)
+
+    def _ratio(self, measure: Measure) -> _Found:
+        pool, drawn = self.scope.pool, self.over
+        found = estimate_ratios(pool, measure, drawn=drawn, rows=self.rows)
+        return _Found(
+            estimates={"ht": found.estimate},
+            unseen={},
+            primary="ht",
+            by_topic=found.by_topic,
+            noise_measured=found.noise_measured,
+            ratio_bias=found.bias,
+            relevant_found=found.found,
+            ratio_knowledge=ratio_knowledge(
+                pool, measure, drawn=drawn, outlook=self.outlook, found=found
+            ),
+        )
+
+
+def _with_intervals(
+    estimate: Estimate,
+    unseen: Unseen | None,
+    confidence: float,
+    highest: float,
+    *,
+    ratios: RatioKnowledge | None = None,
+) -> EstimatorResult:
+    runs, value = len(estimate.value), estimate.value
+    expected = None if unseen is None else unseen.covariance + estimate.noise
+    difference_df = freedom(estimate.contributions, expected)
+    finds = None if ratios is not None or expected is None else estimate.contributions
+    if ratios is not None:
+        expected, difference_df = ratios.expected + estimate.noise, ratios.freedom
+    variance = variances(estimate.covariance, expected, finds)
+    student = student_intervals(
+        value, variance=variance, df=np.diag(difference_df), confidence=confidence
+    )
+    low, high = student.low, student.high
+    unknown, difference_unknown = all_known(runs), all_known(runs, runs)
+    if ratios is not None:
+        unknown, difference_unknown = ratios.unknown, ratios.difference_unknown
+    elif unseen is not None and expected is not None:
+        unknown = unknown_values(unseen.doubt)
+        difference_unknown = unknown_differences(
+            value, estimate.covariance, expected, estimate.contributions
+        )
+        low, high = value_limits(estimate, unseen, variance, confidence=confidence)
+    low = np.maximum(low, 0.0)
+    return EstimatorResult(
+        value=value,
+        se=student.se,
+        df=student.df,
+        low=low,
+        high=np.maximum(np.minimum(high, np.maximum(value, highest)), low),
+        covariance=estimate.covariance,
+        difference_df=difference_df,
+        unknown=unknown,
+        difference_unknown=difference_unknown,
+        expected=expected,
+        finds=finds,
+    )
+
+
+def _guaranteed(
+    student: EstimatorResult, guarantee: Guarantee, confidence: float, most: FloatArray
+) -> EstimatorResult:
+    """The same with the guarantee's intervals, as far as values can lie: between 0 and `most`.
+
+    An estimate can come out above `most`; its interval then ends at the estimate.
+    """
+    values = guarantee.values
+    return replace(
+        student,
+        low=np.maximum(student.value - values.below(confidence), 0.0),
+        high=np.minimum(student.value + values.above(confidence), np.maximum(student.value, most)),
+        difference_bound=guarantee.differences,
+    )

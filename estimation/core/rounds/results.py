@@ -1,0 +1,201 @@
+"""What is asked of a round, and what it answers: estimates of every run, measure by measure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..data.labels import LabelRows
+from ..inference.intervals import Bound
+from ..inference.outlook import Outlook
+from ..inference.ranks import Ranking
+from ..inference.unknown import Reasons
+from ..measures.table import Measure
+from ..sampling.interval_kinds import IntervalKind
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is asked of a round of a pool of N pairs; see `evaluation.evaluate`.
+
+    Attributes
+    ----------
+    labels : LabelRows
+        `pair` counts the N pairs.
+    measures : tuple of Measure
+    max_grade : int
+        The best grade of the scale that the judgments are on.
+    batches : int or None
+    confidence : float
+    interval : IntervalKind
+    predictions : ndarray of float64, shape (N,), or None
+    outlook : Outlook or None
+        Of the N pairs.
+    """
+
+    labels: LabelRows
+    measures: tuple[Measure, ...]
+    max_grade: int
+    batches: int | None = None
+    confidence: float = 0.95
+    interval: IntervalKind = "student"
+    predictions: FloatArray | None = None
+    outlook: Outlook | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatorResult:
+    """Estimates of the k runs' values by one estimator.
+
+    Attributes
+    ----------
+    value, se, df, low, high : ndarray of float64, shape (k,)
+        Estimate, standard error (`uncertainty.variances`), degrees of freedom, ends of the
+        confidence interval (`uncertainty.value_limits`; Student's for ratios). No
+        value can be negative or above `Measure.largest_value`, and intervals are cut there, unless
+        the estimate itself lies above, where they end. With a guaranteed kind of interval `se`
+        and `df` have no part in the ends.
+    covariance : ndarray of float64, shape (k, k)
+        Covariance of the values as the sample estimates it, without bias.
+    difference_df : ndarray of float64, shape (k, k)
+        Degrees of freedom of each difference. Of ``ht`` beside ``is``, by which runs are not
+        compared, they are not worked out: they are 1, the least there can be.
+    unknown : ndarray of int8, shape (k,)
+        Why a value is not known, a `Reason`; 0 where it is known. What is not known has numbers
+        all the same, unbiased ones, but nobody should read anything into them.
+    difference_unknown : ndarray of int8, shape (k, k)
+        The same of the differences.
+    expected : ndarray of float64, shape (k, k), or None
+        Covariance that is expected of what the sample may have missed; see `uncertainty`. None
+        where there is no such model: variances are then by the sample alone.
+    finds : ndarray of float64, shape (k, k), or None
+        From how many finds values and differences come; see `uncertainty.variances`.
+    difference_bound : Bound or None
+        With a guaranteed kind of interval: the guarantee for the differences.
+    """
+
+    value: FloatArray
+    se: FloatArray
+    df: FloatArray
+    low: FloatArray
+    high: FloatArray
+    covariance: FloatArray
+    difference_df: FloatArray
+    unknown: Reasons
+    difference_unknown: Reasons
+    expected: FloatArray | None = None
+    finds: FloatArray | None = None
+    difference_bound: Bound | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunEstimates:
+    """Estimates of runs under one measure, each by itself: not ranked.
+
+    Attributes
+    ----------
+    measure : Measure
+    runs : tuple of str
+        The k run tags: the order of every vector and matrix.
+    estimators : mapping of str to EstimatorResult
+        ``is`` (importance sampling) for designs with replacement, ``ht`` (Horvitz-Thompson) for
+        the others and for ``iid``; with predictions also ``di`` (difference).
+    primary : str
+        The estimator that is shown and ranked by: ``is`` or ``di`` where there is one, else
+        ``ht``. Ratio measures have ``ht`` only, for every design.
+    effective_sample_size : ndarray of float64, shape (k,)
+        Number of equally weighted pairs that the sample is worth for the run.
+    label_noise_measured : bool
+        Whether any pair has two judgments, so that disagreement is part of the standard errors.
+    by_topic : ndarray of float64, shape (T, k)
+        What each topic of the pool contributes to the primary estimate of each run.
+    ratio_bias : ndarray of float64, shape (k,), or None
+        Ratio measures: what was taken off the value for the bias of a ratio, in the measure's
+        unit. It is known to second order only: where it is not small against the standard error,
+        as much again may be left.
+    relevant_found : ndarray of int64, shape (T,), or None
+        Ratio measures: sampled pairs of each topic with any utility. Where they are few, neither
+        the bias is known nor the interval reliable.
+    interval : IntervalKind
+        The kind of the primary estimator's intervals, verdicts and possible ranks: the one that
+        was asked for, or ``student`` for a measure that has no other.
+    """
+
+    measure: Measure
+    runs: tuple[str, ...]
+    estimators: Mapping[str, EstimatorResult]
+    primary: str
+    effective_sample_size: FloatArray
+    label_noise_measured: bool
+    by_topic: FloatArray
+    ratio_bias: FloatArray | None = None
+    relevant_found: IntArray | None = None
+    interval: IntervalKind = "student"
+
+    @property
+    def estimate(self) -> EstimatorResult:
+        """The result of the primary estimator."""
+        return self.estimators[self.primary]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a number of batches says of the runs of a scope, which has M pairs.
+
+    Attributes
+    ----------
+    batches, judged_pairs, judgments, draws
+        As those of `Evaluation`.
+    eligible : ndarray of bool, shape (M,)
+        Which pairs could be judged.
+    results : tuple of RunEstimates
+        In the order in which the measures were asked for.
+    """
+
+    batches: int
+    judged_pairs: int
+    judgments: int
+    draws: int | None
+    eligible: BoolArray
+    results: tuple[RunEstimates, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MeasureResult(RunEstimates):
+    """Everything about one measure: `RunEstimates`, and how the runs compare.
+
+    Attributes
+    ----------
+    ranking : Ranking
+        By the primary estimator.
+    support : ndarray of float64, shape (k,)
+        Share of the run's weight on pairs that could be sampled. Below 1 the estimate is of a
+        lower bound only, and so is its interval; verdicts hold whatever the rest is (`slack`).
+    """
+
+    ranking: Ranking
+    support: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a prefix of batches says.
+
+    Attributes
+    ----------
+    batches : int
+        Number of batches used.
+    judged_pairs, judgments : int
+        Distinct sampled pairs of these batches, and their label rows.
+    draws : int or None
+        With replacement: number of draws in these batches, repetitions included.
+    confidence : float
+    results : tuple of MeasureResult
+        In the order in which the measures were asked for.
+    """
+
+    batches: int
+    judged_pairs: int
+    judgments: int
+    draws: int | None
+    confidence: float
+    results: tuple[MeasureResult, ...]

@@ -1,0 +1,244 @@
+"""Estimates of all runs from topics that were drawn and judged whole (Sawade et al. 2013, eq. 6).
+
+The m topics that have documents to judge are a known share m/T of the campaign's T; the other
+topics have the value 0 for every run, so that every estimate is the estimate over the m topics
+(`queries.estimators`) times m/T. Intervals are for the campaign's own topics.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...arrays import BoolArray, FloatArray, IntArray
+from ...data.pool import Pool
+from ...data.scope import Scope
+from ...inference.intervals import (
+    degrees_of_freedom,
+    student_intervals,
+    zero_limit,
+)
+from ...inference.unknown import all_known
+from ...measures.table import Measure
+from ..results import Answer, Asked, EstimatorResult, RunEstimates
+from .designs import (
+    ESTIMATORS,
+    QueryDesign,
+    QueryError,
+    QuerySample,
+    judged_depth,
+    labeled_pairs,
+)
+from .estimators import (
+    Disagreement,
+    QueryEstimate,
+    census_estimate,
+    ratio_estimate,
+    unbiased_estimate,
+)
+from .grade_models import document_gains
+from .moments import Estimator
+from .values import JudgedTopics, judged_topics
+
+CODES = {"ratio": "sn", "unbiased": "is"}
+"""Short names of the estimators: self-normalized, importance sampling."""
+
+
+def estimates_of_topics(
+    scope: Scope, design: QueryDesign, sample: QuerySample, asked: Asked
+) -> Answer:
+    """Estimate the runs of a scope from the topics of the first batches.
+
+    Those are the runs of the design, and all that the sampled pool does not have. Within reach are
+    the documents that are judged where their topic is drawn; which these are was known before the
+    draw. The others count as useless: the value of a run that returns them is a lower bound for
+    sums of gains and for ERR.
+
+    `low` is cut at 0. For a run that has the value 0 on every drawn topic `se` says nothing, and
+    `high` is `zero_limit`.
+
+    Parameters
+    ----------
+    scope : Scope
+        With the sampled pool.
+    design, sample : QueryDesign, QuerySample
+    asked : Asked
+        No measure may look deeper than the design's depth; for a ratio measure the design must
+        have every pair of the pool judged.
+
+    Raises
+    ------
+    QueryError
+        If design or sample belong to another pool, a measure looks too deep, or as
+        `judged_topics`.
+    MeasureError
+        If topics that are judged whole do not tell a measure.
+    """
+    pool, sampled = scope.pool, scope.sampled
+    if sampled is None:
+        raise QueryError("topics can only be estimated from with the pool that they are of")
+    within = labeled_pairs(sampled, runs=design.runs, depth=design.depth)
+    for measure in asked.measures:
+        document_gains(measure, max_grade=asked.max_grade)
+    _check_evaluation(sampled, design, sample, asked.measures, within)
+    used = design.batches if asked.batches is None else asked.batches
+    design.step(used)
+    drawn = _Drawn.of(design, sample, used)
+    outside = set(sampled.runs) - set(design.runs) if scope.joins else set()
+    runs = tuple(tag for tag in pool.runs if tag not in outside)
+    judged, labels = scope.marked(within), scope.labels(asked.labels)
+    results = []
+    for measure in asked.measures:
+        values = judged_topics(
+            pool,
+            labels=labels,
+            measure=measure,
+            max_grade=asked.max_grade,
+            topics=drawn.topic,
+            runs=runs,
+            judged=judged,
+            shared=scope.marked(_needed(sampled, design, measure)),
+        )
+        largest = measure.largest_value(max_grade=asked.max_grade, depth=design.depth or pool.depth)
+        results.append(
+            _result(measure, runs, design.estimator, values, drawn, largest, asked.confidence)
+        )
+    counted = np.flatnonzero(within & np.isin(sampled.topic, drawn.topic))
+    return Answer(
+        batches=used,
+        judged_pairs=len(counted),
+        judgments=int(np.isin(asked.labels.pair, counted).sum()),
+        draws=drawn.draws,
+        eligible=judged,
+        results=tuple(results),
+    )
+
+
+def _needed(pool: Pool, design: QueryDesign, measure: Measure) -> BoolArray:
+    """The pairs that the design's own runs need for a measure."""
+    return labeled_pairs(pool, runs=design.runs, depth=judged_depth(pool, [measure]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """The distinct topics of some batches: weight p/q, number of draws, share of the topics."""
+
+    topic: IntArray
+    weight: FloatArray
+    counts: IntArray
+    draws: int | None
+    share: float
+    eligible: int
+    topics: int
+    rarest: float  # the largest p/q of all topics, drawn or not
+
+    @classmethod
+    def of(cls, design: QueryDesign, sample: QuerySample, used: int) -> "_Drawn":
+        eligible, topics = int(np.count_nonzero(design.eligible)), len(design.probability)
+        share = eligible / topics
+        if design.is_census and used == design.batches:
+            topic, ones = sample.prefix(used), np.ones(eligible, dtype=np.int64)
+            return cls(topic, ones.astype(np.float64), ones, None, share, eligible, topics, 0.0)
+        topic, counts = np.unique(sample.drawn(used), return_counts=True)
+        ratio = 1.0 / (eligible * design.probability[design.eligible].min())
+        weight = 1.0 / (eligible * design.probability[topic])
+        counts = counts.astype(np.int64)
+        return cls(topic, weight, counts, int(counts.sum()), share, eligible, topics, ratio)
+
+    @property
+    def effective_sample_size(self) -> float:
+        total = np.sum(self.counts * self.weight)
+        return float(total**2 / np.sum(self.counts * self.weight**2))
+
+    def shares(self, method: Estimator) -> FloatArray:
+        """What the estimator multiplies the values of each drawn topic by, before it adds them."""
+        weighted = self.counts * self.weight
+        number = weighted.sum() if method == "ratio" or self.draws is None else self.draws
+        return np.asarray(self.share * weighted / number, dtype=np.float64)
+
+    def limit(self, largest: float, confidence: float) -> float:
+        """Upper limit for a run that has the value 0 on every drawn topic."""
+        if self.draws is None:
+            return 0.0
+        ratio = np.array([self.rarest / self.draws])
+        limit = zero_limit(ratio, max_utility=largest, confidence=confidence)[0]
+        return self.share * min(float(limit), largest)
+
+    def estimate(self, judged: JudgedTopics, method: Estimator) -> QueryEstimate:
+        noise = Disagreement(judged.deviation, judged.topic, 1.0 / self.eligible)
+        if self.draws is None:
+            found = census_estimate(judged.value, disagreement=noise)
+        else:
+            function = ratio_estimate if method == "ratio" else unbiased_estimate
+            found = function(
+                judged.value, weight=self.weight, counts=self.counts, disagreement=noise
+            )
+        covariance = found.covariance * self.share**2
+        return QueryEstimate(found.value * self.share, covariance, found.contributions)
+
+
+def _result(
+    measure: Measure,
+    runs: tuple[str, ...],
+    method: Estimator,
+    judged: JudgedTopics,
+    drawn: _Drawn,
+    largest: float,
+    confidence: float,
+) -> RunEstimates:
+    estimate = drawn.estimate(judged, method)
+    limit = drawn.limit(largest, confidence)
+    difference_df = degrees_of_freedom(estimate.contributions, draws=drawn.draws)
+    variance = np.diag(estimate.covariance)
+    student = student_intervals(
+        estimate.value,
+        variance=variance,
+        df=np.diag(difference_df).copy(),
+        confidence=confidence,
+    )
+    high = np.where(estimate.value > 0.0, student.high, limit)
+    by_topic = np.zeros((drawn.topics, len(runs)))
+    by_topic[drawn.topic] = drawn.shares(method)[:, None] * judged.value
+    code = CODES[method]
+    result = EstimatorResult(
+        value=estimate.value,
+        se=student.se,
+        df=student.df,
+        low=np.maximum(student.low, 0.0),
+        high=np.minimum(high, np.maximum(estimate.value, drawn.share * largest)),
+        covariance=estimate.covariance,
+        difference_df=difference_df,
+        unknown=all_known(len(runs)),
+        difference_unknown=all_known(len(runs), len(runs)),
+    )
+    return RunEstimates(
+        measure=measure,
+        runs=runs,
+        estimators={code: result},
+        primary=code,
+        effective_sample_size=np.full(len(runs), drawn.effective_sample_size),
+        label_noise_measured=judged.noise_measured,
+        by_topic=by_topic,
+    )
+
+
+def _check_evaluation(
+    pool: Pool,
+    design: QueryDesign,
+    sample: QuerySample,
+    measures: Sequence[Measure],
+    within: BoolArray,
+) -> None:
+    if not design.pool_digest == sample.pool_digest == pool.digest:
+        raise QueryError("the design or the sample belongs to another pool")
+    if design.estimator not in ESTIMATORS:
+        listed = ", ".join(ESTIMATORS)
+        raise QueryError(f"the estimator is one of {listed}, not {design.estimator!r}")
+    unknown = np.count_nonzero(~within)
+    for measure in measures:
+        deepest = judged_depth(pool, [measure])
+        if deepest is None and unknown:
+            rest = f"{unknown} documents of the pool are not"
+            raise QueryError(f"{measure} needs every document of a topic judged; here {rest}")
+        if deepest is not None and design.depth is not None and deepest > design.depth:
+            raise QueryError(f"{measure} looks deeper than the {design.depth} judged ranks")

@@ -1,0 +1,429 @@
+"""Moments of a topic's value under a grade model (Sawade et al. 2013, Theorem 3).
+
+For every topic of a campaign: the expectation and the variance of a linear measure or of ERR, for
+one run, for the difference between two, and summed over what a goal compares. No function runs
+through the exponentially many label vectors of a topic. Ratio measures have no closed form; theirs
+are to first order (`queries.ratio_moments`), which costs precision of the design, never
+correctness of an estimate.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ...arrays import BoolArray, FloatArray, IntArray, column_sums
+from ...data.pool import Pool
+from ...measures.table import Measure
+from ...sampling.goals import Goal, effective_weights
+from .grade_models import GradeModel, check_grade_model, document_gains
+from .ratio_moments import GradeLine
+
+Estimator = Literal["ratio", "unbiased"]
+NEGLIGIBLE = 1e-12  # variances below this share of the second moments are rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Moments of a topic's value under a grade model, one entry per topic of the campaign.
+
+    Attributes
+    ----------
+    mean : ndarray of float64, shape (T,)
+        E[L | x].
+    second : ndarray of float64, shape (T,)
+        E[L^2 | x].
+    variance : ndarray of float64, shape (T,)
+        Var[L | x] >= 0.
+    """
+
+    mean: FloatArray
+    second: FloatArray
+    variance: FloatArray
+
+
+def value_moments(pool: Pool, *, run: str, measure: Measure, model: GradeModel) -> Moments:
+    """Return the moments of one run's value of every topic.
+
+    Linear measures: E L = sum lambda E u, Var L = sum lambda^2 Var u, in time O(length). ERR: in
+    time O(length) as well (Sawade et al. 2013, eq. 31-34), with A_i = prod_{l<i} E(1 - g_l)^2 and
+    T_i = sum_{l>i} E[g_l]/l prod_{i<m<l} E(1 - g_m):
+    E L^2 = sum_i A_i (E[g_i^2]/i^2 + 2 E[g_i (1 - g_i)] T_i / i).
+
+    Raises
+    ------
+    PoolError
+        If the pool has no such run.
+    GradeModelError
+        If the model does not fit the pool.
+    MeasureError
+        If no grade of the model's scale counts under the measure.
+    """
+    if measure.family == "ratio":
+        return moments_of_runs(pool, runs=[run], measure=measure, model=model)[0]
+    gain = GainMoments.of(pool, measure, model)
+    if measure.is_linear:
+        weight = _topic_weights(pool, run, measure)
+        mean = per_topic(pool, weight * gain.first[:-1])
+        variance = per_topic(pool, weight**2 * gain.variance[:-1])
+        return Moments(mean, variance + mean**2, variance)
+    mean, second = err_moments(ranked_pairs(pool, run, depth=measure.cutoff), gain)
+    return Moments(mean, second, np.maximum(second - mean**2, 0.0))
+
+
+def moments_of_runs(
+    pool: Pool, *, runs: Sequence[str], measure: Measure, model: GradeModel
+) -> tuple[Moments, ...]:
+    """Return `value_moments` of several runs; what ratio measures have in common is done once."""
+    if measure.family != "ratio":
+        return tuple(value_moments(pool, run=run, measure=measure, model=model) for run in runs)
+    columns = [pool.run_index(run) for run in runs]
+    line = GradeLine.of(pool, measure, model)
+    mean, variance = line.mean[:, columns], line.variance(lambda values: values[:, columns])
+    second = variance + mean**2
+    return tuple(map(Moments, mean.T, second.T, variance.T))
+
+
+def product_moments(
+    pool: Pool, *, runs: tuple[str, str], measure: Measure, model: GradeModel
+) -> FloatArray:
+    """Return E[L_a L_b | x] of two runs for every topic.
+
+    ERR takes time proportional to the product of the two lengths: the sum over ranks (a, b) of
+    1/(ab) times a product over the documents of the two prefixes (Sawade et al. 2013, eq. 39-46).
+
+    Returns
+    -------
+    ndarray of float64, shape (T,)
+
+    Raises
+    ------
+    ValueError
+        As `value_moments`.
+    """
+    if measure.family == "ratio":  # E (a + b)^2 - E (a - b)^2 = 4 E ab
+        halves = [[(runs[0], 0.5), (runs[1], sign)] for sign in (0.5, -0.5)]
+        squares = [_ratio_moments(pool, each, measure, model).second for each in halves]
+        return squares[0] - squares[1]
+    gain = GainMoments.of(pool, measure, model)
+    if measure.is_linear:
+        weights = [_topic_weights(pool, run, measure) for run in runs]
+        means = [per_topic(pool, weight * gain.first[:-1]) for weight in weights]
+        both = per_topic(pool, weights[0] * weights[1] * gain.variance[:-1])
+        return np.asarray(both + means[0] * means[1])
+    first, second = (ranked_pairs(pool, run, depth=measure.cutoff) for run in runs)
+    return err_product(first, second, gain)
+
+
+def difference_moments(
+    pool: Pool, *, runs: tuple[str, str], measure: Measure, model: GradeModel
+) -> Moments:
+    """Return the moments of L_a - L_b, the difference between two runs, for every topic.
+
+    Linear measures: with d_z the difference of the two weights of document z,
+    mean sum d_z E u_z and variance sum d_z^2 Var u_z (Sawade et al. 2013, eq. 36-37).
+
+    Raises
+    ------
+    ValueError
+        As `value_moments`.
+    """
+    if measure.family == "ratio":
+        return _ratio_moments(pool, [(runs[0], 1.0), (runs[1], -1.0)], measure, model)
+    if measure.is_linear:
+        gain = GainMoments.of(pool, measure, model)
+        weight = _topic_weights(pool, runs[0], measure) - _topic_weights(pool, runs[1], measure)
+        mean = per_topic(pool, weight * gain.first[:-1])
+        variance = per_topic(pool, weight**2 * gain.variance[:-1])
+        return Moments(mean, variance + mean**2, variance)
+    one, other = (value_moments(pool, run=run, measure=measure, model=model) for run in runs)
+    product = product_moments(pool, runs=runs, measure=measure, model=model)
+    mean, second = one.mean - other.mean, one.second + other.second - 2.0 * product
+    return Moments(mean, np.maximum(second, 0.0), np.maximum(second - mean**2, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class GainMoments:
+    """Moments of the gain g of every pair; the last entry is "no document", with g = 0.
+
+    Attributes
+    ----------
+    first, second, variance, missed, missed_twice, mixed : ndarray of float64, shape (N + 1,)
+        E g, E g^2, Var g, E(1 - g), E(1 - g)^2, E[g (1 - g)].
+    """
+
+    first: FloatArray
+    second: FloatArray
+    variance: FloatArray
+    missed: FloatArray
+    missed_twice: FloatArray
+    mixed: FloatArray
+
+    @classmethod
+    def of(cls, pool: Pool, measure: Measure, model: GradeModel) -> "GainMoments":
+        """Compute the moments; raise GradeModelError if the model does not fit the pool."""
+        check_grade_model(pool, model)
+        gains = document_gains(measure, max_grade=model.max_grade)
+        none = np.zeros((1, len(gains)))
+        none[0, 0] = 1.0
+        chance = np.concatenate([model.probability, none])
+
+        def expected(values: FloatArray) -> FloatArray:
+            return np.asarray((chance * values).sum(axis=1))
+
+        first = expected(gains)
+        spread = (chance * (gains - first[:, None]) ** 2).sum(axis=1)
+        misses = 1.0 - gains
+        moments = map(expected, (misses, misses**2, gains * misses))
+        return cls(first, expected(gains**2), spread, *moments)
+
+
+@dataclass(frozen=True, eq=False)
+class GoalMoments:
+    """What the topics tell about a goal, under the model.
+
+    The goal compares c things: values of runs, or differences D of them.
+
+    ======== ==================================
+    goal     compared
+    ======== ==================================
+    single   L
+    absolute L_j of every run
+    pair     L_1 - L_2
+    baseline L_j - L_0 of every run
+    ranking  L_j - mean_j L_j of every run
+    ======== ==================================
+
+    Attributes
+    ----------
+    mean : ndarray of float64, shape (T, c)
+        E D.
+    variance : ndarray of float64, shape (T,)
+        sum Var D.
+    """
+
+    mean: FloatArray
+    variance: FloatArray
+
+    def squares(self, estimator: Estimator, topics: BoolArray | None = None) -> FloatArray:
+        """Return `expected_squares`."""
+        mean = self.mean
+        if estimator == "ratio":
+            mean = mean - mean[... if topics is None else topics].mean(axis=0)
+        return np.asarray(self.variance + np.sum(mean**2, axis=1), dtype=np.float64)
+
+    def level(self, topics: BoolArray) -> float:
+        """Return the sum of the squared means of D over some topics."""
+        return float(np.sum(self.mean[topics].mean(axis=0) ** 2))
+
+
+def goal_moments(pool: Pool, *, goal: Goal, measure: Measure, model: GradeModel) -> GoalMoments:
+    """Return the moments of what a goal compares, topic by topic.
+
+    ERR needs E[L_j L_l] for every two runs of the goal "ranking", in time quadratic in them.
+    """
+    if measure.family == "ratio":
+        mean, variance = _ratio_goal_moments(pool, goal, measure, model)
+    elif measure.is_linear:
+        mean, variance = _linear_moments(pool, goal, measure, GainMoments.of(pool, measure, model))
+    else:
+        gain = GainMoments.of(pool, measure, model)
+        mean, variance = _err_goal_moments(pool, goal, measure, gain)
+    return GoalMoments(_contrasts(goal, mean), variance)
+
+
+def expected_squares(
+    pool: Pool,
+    *,
+    goal: Goal,
+    measure: Measure,
+    model: GradeModel,
+    estimator: Estimator = "ratio",
+    topics: BoolArray | None = None,
+) -> FloatArray:
+    """Return what a topic contributes to the variance, under the model, shape (T,).
+
+    sum E (D - E D)^2 for "ratio", the asymptotic variance of Lemma 1 (E D: the model's mean over
+    `topics`, a mask of those that can be drawn, by default all), sum E D^2 for "unbiased"; D what
+    the goal compares, see `GoalMoments`.
+    """
+    told = goal_moments(pool, goal=goal, measure=measure, model=model)
+    return told.squares(estimator, topics)
+
+
+def _contrasts(goal: Goal, values: FloatArray) -> FloatArray:
+    """What the goal compares, from the values (rows, runs) of all its runs."""
+    if goal.kind in ("single", "absolute"):
+        return values
+    if goal.kind == "ranking":
+        return np.asarray(values - values.mean(axis=1, keepdims=True))
+    return values[:, :-1] - values[:, -1:]
+
+
+def _linear_moments(
+    pool: Pool, goal: Goal, measure: Measure, gain: GainMoments
+) -> tuple[FloatArray, FloatArray]:
+    """Means (T, runs) of the goal's runs, and the summed variance of what it compares."""
+    expected = pool.entry_weights(measure) * gain.first[pool.entry_pair]
+    cells = pool.topic[pool.entry_pair].astype(np.int64) * len(pool.runs) + pool.run
+    shape = len(pool.topics), len(pool.runs)
+    means = column_sums(cells, expected, number=shape[0] * shape[1]).reshape(shape) * shape[0]
+    lambdas = effective_weights(pool, goal, measure) * len(pool.topics)
+    variance = per_topic(pool, lambdas**2 * gain.variance[:-1])
+    return means[:, [pool.run_index(tag) for tag in goal.all_runs]], variance
+
+
+def _err_goal_moments(
+    pool: Pool, goal: Goal, measure: Measure, gain: GainMoments
+) -> tuple[FloatArray, FloatArray]:
+    slots = [ranked_pairs(pool, tag, depth=measure.cutoff) for tag in goal.all_runs]
+    moments = [err_moments(each, gain) for each in slots]
+    mean = np.stack([first for first, _ in moments], axis=1)
+    contrasts = _contrasts(goal, np.eye(len(slots)))
+    gram = np.einsum("jc,lc->jl", contrasts, contrasts)
+    variance, scale = np.zeros(len(mean)), np.zeros(len(mean))
+    for j, (_, second) in enumerate(moments):
+        variance += gram[j, j] * (second - mean[:, j] ** 2)
+        scale += gram[j, j] * second
+        for other in np.flatnonzero(gram[j, :j]):
+            product = err_product(slots[j], slots[other], gain)
+            variance += 2.0 * gram[j, other] * (product - mean[:, j] * mean[:, other])
+    return mean, np.where(variance > NEGLIGIBLE * scale, variance, 0.0)
+
+
+def _ratio_goal_moments(
+    pool: Pool, goal: Goal, measure: Measure, model: GradeModel
+) -> tuple[FloatArray, FloatArray]:
+    columns = [pool.run_index(tag) for tag in goal.all_runs]
+    line = GradeLine.of(pool, measure, model)
+    variance = line.variance(lambda values: _contrasts(goal, values[:, columns]))
+    return line.mean[:, columns], variance.sum(axis=1)
+
+
+def _ratio_moments(
+    pool: Pool, runs: Sequence[tuple[str, float]], measure: Measure, model: GradeModel
+) -> Moments:
+    """Moments of a weighted sum of runs."""
+    terms = [(pool.run_index(tag), weight) for tag, weight in runs]
+
+    def combined(values: FloatArray) -> FloatArray:
+        columns = [weight * values[:, [run]] for run, weight in terms]
+        return np.asarray(sum(columns), dtype=np.float64)
+
+    line = GradeLine.of(pool, measure, model)
+    mean, variance = combined(line.mean)[:, 0], line.variance(combined)[:, 0]
+    return Moments(mean, variance + mean**2, variance)
+
+
+# --------------------------------------------------------------- ranked lists and their moments
+
+
+def ranked_pairs(pool: Pool, run: str, *, depth: int | None) -> IntArray:
+    """Return the pairs of a run in rank order, shape (T, longest list); -1 for no document."""
+    entries = np.flatnonzero(pool.run == pool.run_index(run))
+    entries = entries[pool.rank[entries] <= (depth or pool.depth)]
+    pairs, rank = pool.entry_pair[entries], pool.rank[entries]
+    slots = np.full((len(pool.topics), int(rank.max(initial=0))), -1, dtype=np.int64)
+    slots[pool.topic[pairs], rank - 1] = pairs
+    return slots
+
+
+def err_values(slots: IntArray, gain: FloatArray) -> FloatArray:
+    """Return ERR of ranked lists from the gain g of their documents, shape (T,).
+
+    Parameters
+    ----------
+    slots : ndarray of int64, shape (T, L)
+        From `ranked_pairs`.
+    gain : ndarray of float64, shape (N + 1,)
+        g of every pair, and 0 as the last entry.
+    """
+    gains = gain[slots]
+    ranks = np.arange(1, slots.shape[1] + 1)
+    return np.asarray((_before(1.0 - gains) * gains / ranks).sum(axis=1))
+
+
+def err_slopes(slots: IntArray, gain: FloatArray) -> FloatArray:
+    """Return the derivative of ERR by the gain of each document, shape (T, L).
+
+    prod_{l<i} (1 - g_l) (1/i - sum_{l>i} g_l/l prod_{i<m<l} (1 - g_m)); `slots` and `gain` as for
+    `err_values`.
+    """
+    gains = gain[slots]
+    ranks = np.arange(1, slots.shape[1] + 1)
+    later = _later(gains / ranks, 1.0 - gains)
+    return np.asarray(_before(1.0 - gains) * (1.0 / ranks - later))
+
+
+def _topic_weights(pool: Pool, run: str, measure: Measure) -> FloatArray:
+    """lambda of every pair in one run, shape (N,)."""
+    kept = pool.run == pool.run_index(run)
+    weights = np.zeros(len(pool))
+    weights[pool.entry_pair[kept]] = pool.entry_weights(measure)[kept] * len(pool.topics)
+    return weights
+
+
+def per_topic(pool: Pool, values: FloatArray) -> FloatArray:
+    """Add up values of pairs by topic, shape (T,)."""
+    return column_sums(pool.topic, values, number=len(pool.topics))
+
+
+def _before(factors: FloatArray) -> FloatArray:
+    """Products of the factors of all earlier ranks."""
+    products = np.ones_like(factors)
+    np.cumprod(factors[:, :-1], axis=1, out=products[:, 1:])
+    return products
+
+
+def _later(stopped: FloatArray, missed: FloatArray) -> FloatArray:
+    """T_i = sum_{l>i} stopped_l prod_{i<m<l} missed_m of every rank i."""
+    later = np.zeros_like(stopped)
+    for place in range(stopped.shape[1] - 2, -1, -1):
+        following = missed[:, place + 1] * later[:, place + 1]
+        later[:, place] = stopped[:, place + 1] + following
+    return later
+
+
+def err_moments(slots: IntArray, gain: GainMoments) -> tuple[FloatArray, FloatArray]:
+    """Return E ERR and E ERR^2 of ranked lists, each of shape (T,); see `value_moments`."""
+    ranks = np.arange(1, slots.shape[1] + 1)
+    stopped, missed = gain.first[slots] / ranks, gain.missed[slots]
+    mean = (_before(missed) * stopped).sum(axis=1)
+    later = _later(stopped, missed)
+    terms = gain.second[slots] / ranks**2 + 2.0 * gain.mixed[slots] / ranks * later
+    return mean, (_before(gain.missed_twice[slots]) * terms).sum(axis=1)
+
+
+def err_product(first: IntArray, second: IntArray, gain: GainMoments) -> FloatArray:
+    """Return E[ERR_1 ERR_2] of two runs' ranked lists, shape (T,); see `product_moments`.
+
+    Goes through the ranks of the first run, with all topics and ranks of the second at once.
+    E(1 - g) is at least 2^-G, so that a document may be taken out of a product by division.
+    """
+    place = _places(second, first)  # where the documents of the second run stand in the first
+    back = _places(first, second)
+    missed, mixed, mean = (each[second] for each in (gain.missed, gain.mixed, gain.first))
+    shared = gain.missed_twice[second] / missed
+    ranks = np.arange(1, second.shape[1] + 1)
+    before = _before(gain.missed[first])
+    total = np.zeros(len(first))
+    for at in range(first.shape[1]):
+        z = first[:, at]
+        prefix = _before(np.where(place == at, 1.0, np.where(place < at, shared, missed)))
+        seen = back[:, at, None] < ranks - 1
+        own = np.where(seen, gain.mixed[z][:, None], gain.first[z][:, None])
+        stops = own * np.where(place < at, mixed / missed, mean)
+        stops = np.where(place == at, gain.second[z][:, None], stops)
+        total += before[:, at] / (at + 1) * (prefix * stops / ranks).sum(axis=1)
+    return total
+
+
+def _places(slots: IntArray, other: IntArray) -> IntArray:
+    """0-based rank in the other lists of each document; past every rank if it is not there."""
+    absent = np.iinfo(np.int64).max
+    size = 1 + max(int(slots.max(initial=-1)), int(other.max(initial=-1)))
+    rank_of = np.full(size + 1, absent, dtype=np.int64)
+    held = other >= 0
+    rank_of[other[held]] = np.nonzero(held)[1]
+    return np.where(slots >= 0, rank_of[slots], absent)

@@ -1,0 +1,273 @@
+"""Exact values of topics whose documents are all judged, and how far assessors disagree on them.
+
+A topic's value is a function of the mean utilities of its documents. What disagreement between
+assessors does to it, with d_ij the derivative of run j's value by the mean of document i, s2_i the
+variance of its r_i judgments:
+
+gain
+    L_j = sum lambda_ij v_i, so that Cov(L_j, L_l) = sum lambda_ij lambda_il Var(v_i) exactly, and
+    s2_i / r_i estimates Var(v_i) without bias.
+ERR
+    L is linear in every single document, with the derivative
+    d_i = prod_{l<i} (1 - g_l) (1/i - sum_{l>i} g_l/l prod_{i<m<l} (1 - g_m)). So L has no bias,
+    and sum d_i^2 s2_i / r_i does not underestimate its variance: d_i does not depend on document
+    i's own judgments, and the inequality of Efron and Stein (1981) holds.
+ratio
+    By the delta method, with the derivatives that `estimation.core.estimates.ratios` takes.
+
+A document with one judgment has no s2; its part is estimated from those with more (`labels`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...arrays import BoolArray, FloatArray, IntArray, column_sums, index_array
+from ...data.labels import LabelRows, pair_labels, singles_per_repeated
+from ...data.pool import Pool
+from ...estimates.ratios import judged_ratios
+from ...measures.table import Measure
+from .designs import QueryError, judged_depth, labeled_pairs
+from .grade_models import document_gains
+from .moments import err_slopes, err_values, ranked_pairs
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedTopics:
+    """Values of k runs on u topics whose documents are all judged.
+
+    Attributes
+    ----------
+    value : ndarray of float64, shape (u, k)
+    deviation : ndarray of float64, shape (m, k)
+        Disagreement between assessors: sum over a topic's rows of d_j d_l estimates the
+        covariance that it gives the topic's values of runs j and l.
+    topic : ndarray of int64, shape (m,)
+        The topic of each row, as a position among the u.
+    noise_measured : bool
+        Whether any document has two judgments or more; without, there are no rows.
+    """
+
+    value: FloatArray
+    deviation: FloatArray
+    topic: IntArray
+    noise_measured: bool
+
+
+def topic_values(
+    pool: Pool,
+    *,
+    labels: LabelRows,
+    measure: Measure,
+    max_grade: int,
+    topics: IntArray | None = None,
+    runs: Sequence[str] | None = None,
+) -> FloatArray:
+    """Return the value of every run on topics whose documents are all judged.
+
+    Parameters, errors and meaning are those of `judged_topics`.
+
+    Returns
+    -------
+    ndarray of float64, shape (u, k)
+    """
+    found = judged_topics(
+        pool, labels=labels, measure=measure, max_grade=max_grade, topics=topics, runs=runs
+    )
+    return found.value
+
+
+def judged_topics(
+    pool: Pool,
+    *,
+    labels: LabelRows,
+    measure: Measure,
+    max_grade: int,
+    topics: IntArray | None = None,
+    runs: Sequence[str] | None = None,
+    judged: BoolArray | None = None,
+    shared: BoolArray | None = None,
+) -> JudgedTopics:
+    """Return the value of every run on topics whose documents are all judged.
+
+    The gain of a pair with several judgments is the mean of its gains, never of its grades. ERR
+    is then the expectation over assessors who judge documents independently. The ratios AP, nDCG
+    and Rprec count relevant documents, and rank the best ones, over the whole pool of a topic.
+
+    Parameters
+    ----------
+    pool : Pool
+    labels : LabelRows
+        Rows of any pairs in any order; those that no value depends on are left out.
+    measure : Measure
+        Of the family gain, ratio or query.
+    max_grade : int
+        The best grade of the scale.
+    topics : ndarray of int64, shape (u,), optional
+        Positions in the pool's topics, each once; by default all.
+    runs : sequence of str, optional
+        By default all runs of the pool.
+    judged : ndarray of bool, shape (N,), optional
+        Which pairs are judged where their topic is; the others count as useless. By default all
+        that the measure depends on.
+    shared : ndarray of bool, shape (N,), optional
+        Pairs among which disagreement is shared out (`labels.PairLabels.noise`): the same ones
+        whichever runs are estimated, so that a run's numbers do not hang on others. By default
+        all that these runs need.
+
+    Raises
+    ------
+    QueryError
+        If a grade is off the scale, a pair is not in the pool, a document that the measure
+        depends on has no judgment, the message naming the first, or `judged` is not of the pool.
+    MeasureError
+        If topics that are judged whole do not tell the measure.
+    """
+    chosen = np.arange(len(pool.topics)) if topics is None else _checked_topics(pool, topics)
+    tags = pool.runs if runs is None else tuple(runs)
+    gains = document_gains(measure, max_grade=max_grade)
+    rows = _checked_rows(pool, labels, max_grade)
+    needed = needed_pairs(pool, runs=tags, depth=judged_depth(pool, [measure]), judged=judged)
+    inside = np.isin(pool.topic, chosen)
+    needed &= inside
+    sharing = np.bincount(rows.pair, minlength=len(pool))[
+        (needed if shared is None else shared) & inside
+    ]
+    singles = singles_per_repeated(sharing[sharing > 0])
+    rows = _rows_of(rows, needed)
+    number = np.bincount(rows.pair, minlength=len(pool))
+    _check_complete(pool, needed & (number == 0))
+    place = np.full(len(pool.topics), -1)
+    place[chosen] = np.arange(len(chosen))
+    if measure.family == "ratio":
+        value, deviation, topic = _ratio_values(pool, tags, measure, rows)
+    else:
+        compute = _err_values if measure.family == "query" else _linear_values
+        value, deviation, topic = compute(
+            pool, tags, measure, _Gains.of(pool, rows, measure, gains, singles)
+        )
+    repeated = bool(np.any(sharing >= 2))
+    return JudgedTopics(value[chosen], deviation, place[topic], repeated)
+
+
+def needed_pairs(
+    pool: Pool, *, runs: Sequence[str], depth: int | None, judged: BoolArray | None
+) -> BoolArray:
+    """Return `labeled_pairs`, of `judged` ones alone if there is such a limit, shape (N,).
+
+    Raises
+    ------
+    QueryError
+        If `judged` is not one truth value per pair of the pool.
+    """
+    needed = labeled_pairs(pool, runs=runs, depth=depth)
+    if judged is None:
+        return needed
+    if judged.shape != needed.shape or judged.dtype != np.bool_:
+        given = f"{judged.dtype} of the shape {judged.shape}"
+        raise QueryError(f"judged must be {len(needed)} truth values, one per pair, not {given}")
+    return np.asarray(needed & judged)
+
+
+# ------------------------------------------------------------------------------------ families
+
+Found = tuple[FloatArray, FloatArray, IntArray]  # values (T, k); deviations (m, k), their topics
+
+
+@dataclass(frozen=True, eq=False)
+class _Gains:
+    """Mean gain of every pair, and 0 as the last entry for no document; documents in dispute.
+
+    ``deviation``: root of the estimated variance of the mean gain of each pair of ``disputed``.
+    """
+
+    gain: FloatArray  # (N + 1,)
+    disputed: IntArray  # (m,)
+    deviation: FloatArray  # (m,)
+
+    @classmethod
+    def of(
+        cls,
+        pool: Pool,
+        rows: LabelRows,
+        measure: Measure,
+        gains: FloatArray,
+        singles: float,
+    ) -> "_Gains":
+        judged, place = np.unique(rows.pair, return_inverse=True)
+        found = pair_labels(LabelRows(place, rows.grade), pairs=len(judged), measure=measure)
+        found = replace(found, singles=singles)
+        unit = gains[-1] / measure.utilities(np.array([len(gains) - 1]))[0]
+        gain = np.zeros(len(pool) + 1)
+        gain[judged] = found.mean * unit
+        disputed = np.flatnonzero(found.noise > 0.0)
+        return cls(gain, judged[disputed], unit * np.sqrt(found.noise[disputed]))
+
+
+def _linear_values(pool: Pool, tags: Sequence[str], measure: Measure, gains: _Gains) -> Found:
+    columns, topics = [pool.run_index(tag) for tag in tags], len(pool.topics)
+    gained = pool.entry_weights(measure) * topics * gains.gain[pool.entry_pair]
+    cells = pool.topic[pool.entry_pair].astype(np.int64) * len(pool.runs) + pool.run
+    sums = column_sums(cells, gained, number=topics * len(pool.runs))
+    slopes = pool.weights(measure, gains.disputed).toarray()[:, columns] * topics
+    deviation = slopes * gains.deviation[:, None]
+    return sums.reshape(topics, -1)[:, columns], deviation, _topics_of(pool, gains.disputed)
+
+
+def _err_values(pool: Pool, tags: Sequence[str], measure: Measure, gains: _Gains) -> Found:
+    slots = [ranked_pairs(pool, tag, depth=measure.cutoff) for tag in tags]
+    values = np.stack([err_values(each, gains.gain) for each in slots], axis=1)
+    slopes = np.zeros((len(gains.disputed), len(tags)))
+    if len(gains.disputed):
+        for column, each in enumerate(slots):
+            by_pair = np.zeros(len(pool) + 1)
+            by_pair[each] = err_slopes(each, gains.gain)
+            slopes[:, column] = by_pair[gains.disputed]
+    return values, slopes * gains.deviation[:, None], _topics_of(pool, gains.disputed)
+
+
+def _ratio_values(pool: Pool, tags: Sequence[str], measure: Measure, rows: LabelRows) -> Found:
+    columns = [pool.run_index(tag) for tag in tags]
+    found = judged_ratios(pool, measure, rows=rows)
+    return found.value[:, columns], found.deviation[:, columns], found.topic
+
+
+def _topics_of(pool: Pool, pairs: IntArray) -> IntArray:
+    return pool.topic[pairs].astype(np.int64)
+
+
+# ------------------------------------------------------------------------------ what is checked
+
+
+def _checked_rows(pool: Pool, labels: LabelRows, max_grade: int) -> LabelRows:
+    """The rows by (pair, grade)."""
+    try:
+        pair = index_array(labels.pair, below=len(pool), name="pair")
+        grade = index_array(labels.grade, below=max_grade + 1, name="grade")
+    except ValueError as error:
+        raise QueryError(f"labels: {error}") from error
+    order = np.lexsort((grade, pair))
+    return LabelRows(pair[order], grade[order])
+
+
+def _rows_of(rows: LabelRows, needed: BoolArray) -> LabelRows:
+    kept = needed[rows.pair]
+    return LabelRows(rows.pair[kept], rows.grade[kept])
+
+
+def _checked_topics(pool: Pool, topics: IntArray) -> IntArray:
+    try:
+        return index_array(topics, below=len(pool.topics), name="topics")
+    except ValueError as error:
+        raise QueryError(str(error)) from error
+
+
+def _check_complete(pool: Pool, missing: BoolArray) -> None:
+    if missing.any():
+        pair = int(np.argmax(missing))
+        topic, docno = pool.topics[pool.topic[pair]], pool.docno[pair].decode()
+        raise QueryError(
+            f"topic {topic!r}, docno {docno!r} has no judgment"
+            f" ({np.count_nonzero(missing)} are missing)"
+        )
