@@ -60,7 +60,7 @@ class DocumentedField:
 
 
 @dataclass(frozen=True)
-class Answer:
+class DocumentedAnswer:
     status: str
     description: str
     fields: list[DocumentedField]
@@ -79,8 +79,8 @@ class Operation:
     parameters: list[DocumentedField]
     body_type: str
     body: list[DocumentedField]
-    answers: list[Answer]
-    errors: list[Answer]
+    answers: list[DocumentedAnswer]
+    errors: list[DocumentedAnswer]
     example: str
 
 
@@ -111,15 +111,15 @@ def _operation(schema: dict[str, Any], path: str, method: str, found: dict[str, 
     )
 
 
-def _answer(schema: dict[str, Any], status: str, found: dict[str, Any]) -> Answer:
+def _answer(schema: dict[str, Any], status: str, found: dict[str, Any]) -> DocumentedAnswer:
     content: dict[str, Any] = next(iter(found.get("content", {}).values()), {})
     fields = list(_fields(schema, content.get("schema", {}))) if status < "400" else []
-    return Answer(status, found.get("description", ""), fields)
+    return DocumentedAnswer(status, found.get("description", ""), fields)
 
 
-def _merged(answers: Iterable[Answer]) -> list[Answer]:
+def _merged(answers: Iterable[DocumentedAnswer]) -> list[DocumentedAnswer]:
     """Answers that look the same are shown once, with all their statuses."""
-    merged: list[Answer] = []
+    merged: list[DocumentedAnswer] = []
     for answer in answers:
         if merged and merged[-1].fields == answer.fields:
             merged[-1] = replace(merged[-1], status=f"{merged[-1].status}, {answer.status}")
