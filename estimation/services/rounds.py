@@ -6,55 +6,21 @@ This module is what pages and the REST interface call; the arithmetic is done by
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 
 from estimation.core.measures.table import KINDS, Measure, MeasureError, parse_measure
-from estimation.core.sampling.methods import SAMPLING_METHODS, estimating, with_option
+from estimation.core.sampling.methods import SAMPLING_METHODS, estimating
 from estimation.models import Prediction, Round, Run
+from estimation.options import label_of, labels_of, one_of
+from estimation.plans import GRADES, MAX_MEASURES, OPTIONS, TABLES, Plan
 from estimation.services import choices, leftovers, scores
 from judging.errors import UserError
 from judging.models import Campaign, Job, User
 from judging.services import audit, campaigns, jobs
 
-MAX_BUDGET = 10_000_000
-MAX_LABELS = 20
 MAX_BATCHES = 10_000
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a round is made of.
-
-    Runs are named by their tags, predicted grades and tables of costs by their name. Empty means:
-    a fresh seed, the method's own rule and estimator; no depth means that of the campaign. With
-    costs other than equal, budget and batch size are in their unit.
-    """
-
-    measure: str
-    budget: int
-    batch_size: int
-    goal: str = Round.Goal.ABSOLUTE
-    run: str = ""
-    baseline: str = ""
-    reported: list[str] = field(default_factory=list)
-    prior: str = Round.Prior.RANK
-    method: str = Round.Method.POISSON
-    predictions: str = ""
-    depth: int | None = None
-    eps: float = 0.0
-    rule: str = ""
-    floor: float = 0.1
-    costs: str = Round.Costs.EQUAL
-    cost_table: str = ""
-    interval: str = Round.Interval.STUDENT
-    estimator: str = ""
-    with_earlier: bool = False
-    labels: int = 1
-    extra_share: float = 0.0
-    seed: str = ""
 
 
 def draft(*, campaign: Campaign, by: User, plan: Plan) -> Round:
@@ -154,22 +120,18 @@ def _frozen(row: Round) -> UserError:
 
 
 def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
-    _require(plan.goal in Round.Goal.values, "goal", _one_of(Round.Goal.values))
-    _require(plan.method in Round.Method.values, "method", _one_of(Round.Method.values))
-    _require(plan.prior in Round.Prior.values, "prior", _one_of(Round.Prior.values))
-    _require(1 <= plan.budget <= MAX_BUDGET, "budget", f"Expected 1 to {MAX_BUDGET:,}.")
+    """The columns of a round with these choices."""
+    _require(plan.method in Round.Method.values, "method", one_of(Round.Method.values))
+    for name, option in OPTIONS.items():
+        fault = option.fault(getattr(plan, name), method=plan.method)
+        _require(not fault, name, fault)
     least = max(1, -(-plan.budget // MAX_BATCHES))
     sizes = least <= plan.batch_size <= plan.budget
     _require(sizes, "batch_size", f"Expected {least} to {plan.budget:,}, the budget.")
-    _require(1 <= plan.labels <= MAX_LABELS, "labels", f"Expected 1 to {MAX_LABELS}.")
-    _require(0 <= plan.extra_share <= 1, "extra_share", "Expected a share from 0 to 1.")
-    _check_drawing(plan)
     _check_estimating(plan)
     if plan.depth is not None:
         deepest = campaign.depth
         _require(1 <= plan.depth <= deepest, "depth", f"Expected 1 to {deepest:,}.")
-    printable = len(plan.seed) <= 100 and (not plan.seed or plan.seed.isprintable())
-    _require(printable, "seed", "Expected at most 100 printable characters.")
     measure, reported = _measure(plan.measure, "measure"), _reported(plan)
     for text in (measure, *reported):
         _check_measure(plan, parse_measure(text), "measure" if text == measure else "reported")
@@ -177,67 +139,25 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
     _check_of_several_draws(plan, [measure, *reported])
     _check_of_gains(plan, parse_measure(measure))
     _check_scores(campaign, plan, [measure, *reported])
-    cost_table = _cost_table(campaign, plan, measure)
-    return {
-        "goal": plan.goal,
+    return vars(plan) | {
         "measure": measure,
         "reported": reported,
-        "prior": plan.prior,
         "predictions": _predictions(campaign, plan),
-        "depth": plan.depth,
-        "method": plan.method,
-        "eps": plan.eps,
-        "rule": plan.rule,
-        "floor": plan.floor,
-        "costs": plan.costs,
-        "cost_table": cost_table,
-        "interval": plan.interval,
-        "estimator": plan.estimator,
-        "with_earlier": plan.with_earlier,
-        "labels": plan.labels,
-        "extra_share": plan.extra_share,
-        "budget": plan.budget,
-        "batch_size": plan.batch_size,
+        "cost_table": _cost_table(campaign, plan, measure),
         "seed": plan.seed or secrets.token_hex(8),
         **_runs(campaign, plan),
     }
 
 
-def _check_drawing(plan: Plan) -> None:
-    _require(0 <= plan.eps < float("inf"), "eps", "Expected 0 or a small positive number.")
-    _require(0 <= plan.floor <= 1, "floor", "Expected a share from 0 to 1.")
-    rules = f"{_one_of(Round.Rule.values)[:-1]}, or nothing for the method's own."
-    _require(plan.rule in ("", *Round.Rule.values), "rule", rules)
-    able = with_option("rule")
-    message = f"{_named(plan.method)} has no rule of sizes. Methods that do: {_list(able)}."
-    _require(not plan.rule or plan.method in able, "rule", message)
-    _require(plan.costs in Round.Costs.values, "costs", _one_of(Round.Costs.values))
-    message = f"{_named(plan.method)} takes equal costs only. Methods that take others: "
-    able = with_option("costs")
-    costed = plan.costs == Round.Costs.EQUAL or plan.method in able
-    _require(costed, "costs", f"{message}{_list(able)}.")
-
-
 def _check_estimating(plan: Plan) -> None:
-    method = SAMPLING_METHODS[plan.method]
-    kinds = method.intervals
-    message = f"{_one_of(kinds)[:-1]}, with the method {_named(plan.method)}."
-    _require(plan.interval in kinds, "interval", message)
-    estimators = f"{_one_of(Round.Estimator.values)[:-1]}, or nothing for the method's own."
-    _require(plan.estimator in ("", *Round.Estimator.values), "estimator", estimators)
     if plan.estimator:
-        message = f"The difference estimator is one for {_list(with_option('predictions'))}."
-        _require("predictions" in method.options, "estimator", message)
         message = "The difference estimator has Student intervals only."
         _require(plan.interval == Round.Interval.STUDENT, "interval", message)
     if plan.with_earlier:
-        able = _list(with_option("with_earlier"))
-        message = f"Rounds of these methods can be estimated together: {able}."
-        _require("with_earlier" in method.options, "with_earlier", message)
         message = "Rounds are estimated together by the method's own estimator."
         _require(not plan.estimator, "estimator", message)
-        others = method.intervals_together
-        message = f"{_one_of(others)[:-1]}, where rounds are estimated together."
+        others = SAMPLING_METHODS[plan.method].intervals_together
+        message = f"{one_of(others)[:-1]}, where rounds are estimated together."
         _require(plan.interval in others, "interval", message)
 
 
@@ -287,20 +207,12 @@ def _check_scores(campaign: Campaign, plan: Plan, measures: list[str]) -> None:
     _require(fault is None, field_name, f"{of_scores[0]} is impossible: {fault}.")
 
 
-def _named(method: str) -> str:
-    return f"“{Round.Method(method).label}”"
-
-
-def _list(methods: Iterable[str]) -> str:
-    return ", ".join(map(_named, methods))
-
-
 def _check_measure(plan: Plan, measure: Measure, field_name: str) -> None:
     """Whether the method can estimate the measure, and the prior says something about it."""
     names = SAMPLING_METHODS[plan.method].measures
     message = (
-        f"{_named(plan.method)} estimates {', '.join(names)}, not {measure}. Methods that do: "
-        f"{_list(estimating(measure.name))}."
+        f"{label_of(plan.method)} estimates {', '.join(names)}, not {measure}. Methods that do: "
+        f"{labels_of(estimating(measure.name))}."
     )
     _require(measure.name in names, field_name, message)
     by_run = measure.family in ("prediction", "preference")
@@ -323,8 +235,7 @@ def _predictions(campaign: Campaign, plan: Plan) -> Prediction | None:
         message = "The difference estimator needs predicted grades. Upload some."
         _require(not plan.estimator, "predictions", message)
         return None
-    grades = campaign.predictions.exclude(form=Prediction.Form.COSTS)
-    found = grades.filter(name=plan.predictions).first()
+    found = GRADES.rows(campaign).filter(name=plan.predictions).first()
     _require(found is not None, "predictions", "The campaign has no predicted grades of this name.")
     used = plan.prior == Round.Prior.SCORES or plan.method == Round.Method.QUERY
     return found if used or plan.estimator else None
@@ -336,8 +247,7 @@ def _cost_table(campaign: Campaign, plan: Plan, measure: str) -> Prediction | No
     on_pairs = parse_measure(measure).family == "preference"
     message = "Tables hold costs of single documents, and this measure compares two at a time."
     _require(not on_pairs, "costs", message)
-    tables = campaign.predictions.filter(form=Prediction.Form.COSTS)
-    found = tables.filter(name=plan.cost_table).first()
+    found = TABLES.rows(campaign).filter(name=plan.cost_table).first()
     message = "The campaign has no table of costs of this name. Upload one, or choose other costs."
     _require(found is not None, "cost_table", message)
     return found
@@ -362,7 +272,9 @@ def _run(campaign: Campaign, tag: str, field_name: str) -> Run:
 def _reported(plan: Plan) -> list[str]:
     goal = _measure(plan.measure, "measure")
     names = [_measure(text, "reported") for text in plan.reported]
-    _require(len(names) <= 10, "reported", "Expected at most 10 further measures.")
+    _require(
+        len(names) <= MAX_MEASURES, "reported", f"Expected at most {MAX_MEASURES} further measures."
+    )
     return [name for name in dict.fromkeys(names) if name != goal]
 
 
@@ -376,8 +288,3 @@ def _measure(text: str, field_name: str) -> str:
 def _require(condition: bool, field_name: str, message: str) -> None:
     if not condition:
         raise UserError("round_invalid", message, field=field_name)
-
-
-def _one_of(values: Iterable[str]) -> str:
-    named = list(values)
-    return f"Expected {'one of ' if len(named) > 1 else ''}{', '.join(named)}."

@@ -25,7 +25,7 @@ from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
 from judging.models import Batch, Campaign, Document, Job, Pair, Upload, User
 from judging.services import audit, batches, campaigns, jobs
-from judging.services.bounds import Bounds, OutOfBounds, Unwanted, kept
+from judging.services.bounds import OutOfBounds, Unwanted, WorkBounds, kept
 
 CHUNK = 1000
 HEAD_BYTES = 65536
@@ -215,8 +215,8 @@ def _begin_anew() -> None:
         connection.close()
 
 
-def _bounds() -> Bounds:
-    return Bounds(
+def _bounds() -> WorkBounds:
+    return WorkBounds(
         cpu_seconds=settings.UPLOAD_CPU_SECONDS,
         seconds=settings.UPLOAD_SECONDS,
         memory_bytes=settings.UPLOAD_MEMORY_BYTES,

@@ -192,7 +192,7 @@ def _world() -> World:
             "files": upload.pk,
             "documents": made.documents.all()[0].pk,
             "work": Job.objects.get(kind="recompute", target=drawn.pk).pk,
-            "reports": Report.objects.get(name=Report.Name.HTML).pk,
+            "reports": Report.objects.get(name="report.html").pk,
         },
     )
 

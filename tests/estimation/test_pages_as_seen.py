@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from estimation import charts, figures, scales, selectors
+from estimation import figures, scales, selectors
+from estimation.charts import matrices
 from estimation.models import Round
 from estimation.selectors import RankingTable
 from judging.formats.problems import Problems
@@ -95,7 +96,7 @@ def test_an_axis_has_two_labels_at_least() -> None:
 
 
 def test_columns_without_a_rank_are_found_by_their_place() -> None:
-    drawn = charts.verdict_matrix(["a", "b"], [[0, 0], [0, 0]], measure="m", ranked=1)
+    drawn = matrices.verdict_matrix(["a", "b"], [[0, 0], [0, 0]], measure="m", ranked=1)
     assert [tick.label for tick in drawn.columns] == ["1", "(2)"]
     assert [tick.label for tick in drawn.rows] == ["a  1", "b  (2)"]
 
