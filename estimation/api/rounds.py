@@ -1,6 +1,5 @@
 """Runs, rounds and their batches."""
 
-from dataclasses import asdict, replace
 from typing import Any
 
 from django.shortcuts import get_object_or_404
@@ -147,7 +146,7 @@ class RoundDetail(RoundView):
     def patch(self, request: Request, slug: str, number: int) -> Response:
         """Change a drafted round; fields left out stay. Once drawn it is frozen."""
         given = checked(RoundChange, request.data)
-        rounds.change(row=self.row, by=self.user, plan=replace(_plan(self.row), **given))
+        rounds.amend(row=self.row, by=self.user, chosen=given)
         return Response(_shown([self.row], RoundDetailRow)[0])
 
     @extend_schema(request=None, responses={204: None})
@@ -192,13 +191,6 @@ class RoundBatches(RoundView):
 def round_of(campaign: Campaign, number: int) -> Round:
     rows = selectors.rounds_of(campaign).select_related("campaign", "predictions", "cost_table")
     return get_object_or_404(rows, number=number)
-
-
-def _plan(row: Round) -> rounds.Plan:
-    named = ("run", "baseline", "predictions", "cost_table")
-    same = {name: getattr(row, name) for name in asdict(rounds.Plan("", 0, 0))}
-    names = {name: str(same[name]) if same[name] else "" for name in named}
-    return rounds.Plan(**{**same, **names})
 
 
 def _shown(rows: list[Round], kind: type[RoundRow]) -> list[dict[str, Any]]:
