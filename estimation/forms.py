@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from django import forms
@@ -10,6 +11,7 @@ from estimation.core.measures import KINDS
 from estimation.core.methods import SAMPLING_METHODS
 from estimation.models import Prediction, Round
 from estimation.services.rounds import Plan
+from judging.forms_shown import ShownForm
 from judging.models import Campaign
 
 BETWEEN_MEASURES = re.compile(r"[,;\s]+(?![^()]*\))")
@@ -42,7 +44,7 @@ EPS_HELP = (
 )
 
 
-class RoundForm(forms.Form):
+class RoundForm(ShownForm):
     """Every choice with one sentence and a default that is sensible."""
 
     goal = forms.ChoiceField(
@@ -206,6 +208,11 @@ class RoundForm(forms.Form):
         chosen = dict(self.cleaned_data)
         chosen["reported"] = [name for name in BETWEEN_MEASURES.split(chosen["reported"]) if name]
         return Plan(**{name: value for name, value in chosen.items() if value not in (None, "")})
+
+    def chosen(self) -> dict[str, Any]:
+        """What was chosen otherwise than it was shown; call when the form is valid."""
+        plan, touched = asdict(self.plan()), self.touched()
+        return {name: value for name, value in plan.items() if name in touched}
 
 
 def values_of(row: Round, *, same_seed: bool) -> dict[str, Any]:

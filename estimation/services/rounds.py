@@ -115,9 +115,10 @@ def amend(*, row: Round, by: User, chosen: Mapping[str, Any]) -> None:
         row.refresh_from_db()
 
 
-def differs(*, row: Round, plan: Plan) -> bool:
-    """Whether a plan has other choices than the round. Raises UserError ``round_invalid``."""
-    return any(getattr(row, name) != value for name, value in _checked(row.campaign, plan).items())
+def differences(*, row: Round, plan: Plan) -> list[str]:
+    """In which choices a plan is not what the round is. Raises UserError ``round_invalid``."""
+    wanted = _checked(row.campaign, plan)
+    return [name for name, value in wanted.items() if getattr(row, name) != value]
 
 
 def request_draw(*, row: Round, by: User, design: str | None = None) -> None:
