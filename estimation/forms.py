@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from django import forms
@@ -12,6 +13,7 @@ from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.models import Round
 from estimation.options import REQUIRED, Option
 from estimation.plans import OPTIONS, SECTIONS, Plan, Section, plan_of
+from judging.forms_shown import ShownForm
 from judging.models import Campaign
 
 BETWEEN_MEASURES = re.compile(r"[,;\s]+(?![^()]*\))")
@@ -80,7 +82,7 @@ def _by_method(option: Option) -> Iterator[tuple[str, str | list[tuple[str, str]
             yield f"With {method.short}", [(each, labels[each]) for each in more]
 
 
-class RoundForm(forms.Form):
+class RoundForm(ShownForm):
     """Every choice with one sentence and a default that is sensible."""
 
     def __init__(self, campaign: Campaign, *args: Any, **kwargs: Any) -> None:
@@ -114,6 +116,11 @@ class RoundForm(forms.Form):
         chosen = dict(self.cleaned_data)
         chosen["reported"] = [name for name in BETWEEN_MEASURES.split(chosen["reported"]) if name]
         return Plan(**{name: value for name, value in chosen.items() if value not in (None, "")})
+
+    def chosen(self) -> dict[str, Any]:
+        """What was chosen otherwise than it was shown; call when the form is valid."""
+        plan, touched = asdict(self.plan()), self.touched()
+        return {name: value for name, value in plan.items() if name in touched}
 
 
 def values_of(row: Round, *, same_seed: bool) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Runs, rounds and their batches."""
 
-from dataclasses import replace
 from typing import Any
 
 from django.shortcuts import get_object_or_404
@@ -12,7 +11,7 @@ from estimation import selectors
 from estimation.api.options import RoundBody, RoundChange
 from estimation.api.serializers import RoundDetailRow, RoundProgressRow, RoundRow, RunRow
 from estimation.models import Round
-from estimation.plans import NAMED, Plan, plan_of
+from estimation.plans import NAMED, Plan
 from estimation.services import quoting, rounds
 from judging.api.base import ORGANIZER, CampaignView
 from judging.api.fields import Body, Text, checked
@@ -76,7 +75,7 @@ class RoundDetail(RoundView):
     def patch(self, request: Request, slug: str, number: int) -> Response:
         """Change a drafted round; fields left out stay. Once drawn it is frozen."""
         given = checked(RoundChange, request.data)
-        rounds.change(row=self.row, by=self.user, plan=replace(plan_of(self.row), **given))
+        rounds.amend(row=self.row, by=self.user, chosen=given)
         return Response(_shown([self.row], RoundDetailRow)[0])
 
     @extend_schema(request=None, responses={204: None})

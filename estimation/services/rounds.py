@@ -5,20 +5,22 @@ This module is what pages and the REST interface call; the arithmetic is done by
 """
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Max, QuerySet
 
 from estimation.core.measures.table import KINDS, Measure, MeasureError, parse_measure
 from estimation.core.sampling.methods import SAMPLING_METHODS, estimating
 from estimation.models import Prediction, Round, Run
 from estimation.options import label_of, labels_of, one_of
-from estimation.plans import GRADES, MAX_MEASURES, OPTIONS, TABLES, Plan
+from estimation.plans import GRADES, MAX_MEASURES, NAMED, OPTIONS, TABLES, Plan, plan_of
 from estimation.services import choices, leftovers, scores
 from judging.errors import UserError
 from judging.models import Campaign, Job, User
-from judging.services import audit, campaigns, jobs
+from judging.services import audit, campaigns, jobs, present
 
 MAX_BATCHES = 10_000
 
@@ -28,93 +30,111 @@ def draft(*, campaign: Campaign, by: User, plan: Plan) -> Round:
 
     Raises UserError ``round_invalid`` with the field at fault, ``campaign_closed`` (409).
     """
-    if campaign.state == Campaign.State.CLOSED:
-        raise UserError("campaign_closed", "This campaign is closed.", status=409)
-    values = _checked(campaign, plan)
-    _check_seed(plan, campaign.rounds.all(), campaign.rounds.none())
-    while True:
+    with transaction.atomic():
+        campaign = campaigns.lock(campaign.pk)
+        if campaign.state == Campaign.State.CLOSED:
+            raise UserError("campaign_closed", "This campaign is closed.", status=409)
+        values = _checked(campaign, plan)
+        _check_seed(plan, campaign.rounds.all(), campaign.rounds.none())
         last = campaign.rounds.aggregate(last=Max("number"))["last"] or 0
-        try:
-            with transaction.atomic():
-                row = Round.objects.create(
-                    campaign=campaign, number=last + 1, created_by=by, **values
-                )
-                audit.record("draft round", by=by, campaign=campaign, target=row)
-                jobs.request("preview", row.pk, campaign=campaign)
-            return row
-        except IntegrityError:  # somebody took the number at the same moment
-            continue
+        row = Round.objects.create(campaign=campaign, number=last + 1, created_by=by, **values)
+        audit.record("draft round", by=by, campaign=campaign, target=row)
+        jobs.request("preview", row.pk, campaign=campaign)
+    return row
 
 
 def change(*, row: Round, by: User, plan: Plan) -> None:
-    """Changes a drafted round and makes its preview due again.
+    """Changes all choices of a drafted round and makes its preview due again: see ``amend``."""
+    amend(row=row, by=by, chosen=asdict(plan))
 
-    Raises UserError ``being_drawn`` (409) while it is drawn, ``frozen`` (409) from then on.
+
+def amend(*, row: Round, by: User, chosen: Mapping[str, Any]) -> None:
+    """Changes some choices of a drafted round; the others stay what they are by then.
+
+    Of two who change different ones at the same moment, neither undoes what the other has done:
+    the round is read under the lock of its campaign. Makes its preview due again. Raises UserError
+    ``being_drawn`` (409) while it is drawn, ``frozen`` (409) from then on, ``gone`` (404) when it
+    was discarded.
     """
-    values = _checked(row.campaign, plan)
-    others = row.campaign.rounds
-    _check_seed(plan, others.filter(number__lt=row.number), others.filter(number__gt=row.number))
     with transaction.atomic():
+        campaign = campaigns.lock(row.campaign_id)
+        plan = replace(plan_of(_drafted(row)), **chosen)
+        values = _checked(campaign, plan)
+        others = campaign.rounds
+        earlier, later = others.filter(number__lt=row.number), others.filter(number__gt=row.number)
+        _check_seed(plan, earlier, later)
         jobs.request("preview", row.pk, campaign=row.campaign_id)  # a job is locked before its row
-        changed = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).update(
-            preview={}, **values
-        )
-        if not changed:
-            raise _frozen(row)
+        drafted = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED)
+        if not drafted.update(preview={}, **values):
+            raise _frozen()
         failed = Job.objects.filter(kind="draw", target=row.pk, state=Job.State.FAILED)
         failed.delete()  # it was another design
         audit.record("change round", by=by, campaign=row.campaign_id, target=row)
-    row.refresh_from_db()
+        row.refresh_from_db()
 
 
-def differs(*, row: Round, plan: Plan) -> bool:
-    """Whether a plan has other choices than the round. Raises UserError ``round_invalid``."""
-    return any(getattr(row, name) != value for name, value in _checked(row.campaign, plan).items())
+def differences(*, row: Round, plan: Plan) -> list[str]:
+    """In which choices a plan is not what the round is. Raises UserError ``round_invalid``."""
+    wanted = _checked(row.campaign, plan)
+    return [name for name, value in wanted.items() if getattr(row, name) != value]
 
 
 def request_draw(*, row: Round, by: User, design: str | None = None) -> None:
     """Has the worker draw the round; from now on nothing changes that the draw rests on.
 
     With the name of a design (`choices.digest_of`) that one or none: UserError ``design_changed``.
-    Asking again while it is on its way changes nothing. Raises UserError ``frozen`` (409).
+    Asking again while it is on its way changes nothing. Raises UserError ``frozen`` (409), ``gone``
+    (404).
     """
     with transaction.atomic():
         campaigns.lock(row.campaign_id)
-        if design is not None and _is(row, Round.State.DRAFTED):
-            choices.require(Round.objects.select_related("campaign").get(pk=row.pk), design)
+        there = _now(row)
+        is_draft = there.state == Round.State.DRAFTED
+        if is_draft and design is not None:
+            choices.require(there, design)
         drafted = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED)
-        if drafted.update(state=Round.State.DRAWING):
+        if is_draft and drafted.update(state=Round.State.DRAWING):
             audit.record("ask for draw", by=by, campaign=row.campaign_id, target=row)
             named = {"design": design} if design is not None else {}
             jobs.request("draw", row.pk, campaign=row.campaign_id, data=named)
-        elif not _is(row, Round.State.DRAWING):
-            raise _frozen(row)
-    row.refresh_from_db(fields=["state"])
+        elif there.is_drawn:
+            raise _frozen()
+        row.refresh_from_db(fields=["state"])
 
 
 def discard(*, row: Round, by: User) -> None:
     """Removes a drafted round, with what a draw that failed may have left of it.
 
-    Raises UserError ``being_drawn`` (409) while it is drawn, ``frozen`` (409) from then on.
+    Raises UserError ``being_drawn`` (409) while it is drawn, ``frozen`` (409) from then on, and
+    ``gone`` (404) when somebody else has discarded it.
     """
     with transaction.atomic():
         campaigns.lock(row.campaign_id)
-        if not _is(row, Round.State.DRAFTED):
-            raise _frozen(row)
+        _drafted(row)
         Job.objects.filter(kind__in=["preview", "draw"], target=row.pk).delete()
         leftovers.discard(row)
         audit.record("discard round", by=by, campaign=row.campaign_id, target=row)
         Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).delete()
 
 
-def _is(row: Round, state: Round.State) -> bool:
-    return Round.objects.filter(pk=row.pk, state=state).exists()
+def _now(row: Round) -> Round:
+    rows = Round.objects.select_related("campaign", *NAMED).filter(pk=row.pk)
+    return present.now(rows, f"Round {row.number}")
 
 
-def _frozen(row: Round) -> UserError:
-    if _is(row, Round.State.DRAWING):
+def _drafted(row: Round) -> Round:
+    """The round as it is now. Under the campaign's lock it stays a draft: all who ask for a draw or
+    discard one take it."""
+    there = _now(row)
+    if there.is_drawn:
+        raise _frozen()
+    if there.state == Round.State.DRAWING:
         message = "This round is being drawn. Wait until the draw is done."
-        return UserError("being_drawn", message, status=409)
+        raise UserError("being_drawn", message, status=409)
+    return there
+
+
+def _frozen() -> UserError:
     message = "This round has been drawn and is frozen. Draft another one."
     return UserError("frozen", message, status=409)
 

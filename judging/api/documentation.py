@@ -1,6 +1,7 @@
 """The OpenAPI document, and the page that shows it to people."""
 
 import json
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,9 +25,20 @@ MAX_DEPTH = 3
 EXAMPLES = {"integer": 1, "number": 0.5, "boolean": False, "array": [], "object": {}}
 
 
-@cache
 def document() -> dict[str, Any]:
-    """The OpenAPI document. It depends on the code alone, so a process makes it once."""
+    """The OpenAPI document. It depends on the code alone, so a process makes it once.
+
+    One thread at a time: the generator keeps what it is at in variables of its module.
+    """
+    with _making:
+        return _made()
+
+
+_making = threading.Lock()
+
+
+@cache
+def _made() -> dict[str, Any]:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     made = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     plain: dict[str, Any] = json.loads(json.dumps(made, default=str))
