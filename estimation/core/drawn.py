@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from estimation.core.arrays import (
+    BoolArray,
     FloatArray,
     IntArray,
     SparseMatrix,
@@ -102,9 +103,25 @@ class Drawn:
     @cached_property
     def key(self) -> int:
         """What tells apart any two rounds, but not the batches of one, in one process."""
-        rate = self.inclusion if self.rate is None else self.rate
         belief = None if self.belief is None else self.belief.tobytes()
-        return hash((rate.tobytes(), belief))
+        return hash((self._rate.tobytes(), belief))
+
+    @property
+    def _rate(self) -> FloatArray:
+        return self.inclusion if self.rate is None else self.rate
+
+    @property
+    def eligible(self) -> BoolArray:
+        """Which pairs some batches can take, shape (N,)."""
+        return np.asarray(self._rate > 0.0)
+
+    @cached_property
+    def usual_belief(self) -> float:
+        """What is believed of the pairs of a sample, on average; 1 where that is not known."""
+        if self.belief is None:
+            return 1.0
+        total = max(float(self.inclusion.sum()), 1e-300)
+        return float((self.inclusion * self.belief).sum()) / total
 
     @cached_property
     def factor(self) -> FloatArray:

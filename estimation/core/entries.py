@@ -5,6 +5,7 @@ are follows from the pool alone; they are looked for once, and kept as long as t
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -41,12 +42,17 @@ class Entries:
         """Where each entry stands in the pool, shape (e,)."""
         return np.arange(len(self.run)) if self.places is None else self.places
 
+    @cached_property
+    def numbers(self) -> Indices:
+        """How many entries each of the m pairs has."""
+        return np.diff(self.ends).astype(np.int32)
+
     def number(self, pairs: IntArray) -> Indices:
         """Return how many entries each of some pairs has."""
-        return self.ends[pairs + 1] - self.ends[pairs]
+        return self.numbers[pairs]
 
     def of(self, pairs: IntArray) -> "Entries":
-        """Return the entries of some pairs, ascending."""
+        """Return the entries of some pairs, in their order."""
         number = self.number(pairs)
         ends = np.append(0, np.cumsum(number))
         place = np.arange(ends[-1]) + np.repeat(self.ends[pairs] - ends[:-1], number)
@@ -60,12 +66,13 @@ class Entries:
 
 def entries_down_to(pool: Pool, rank: int) -> Entries:
     """Return the entries of all N pairs down to a rank; pairs may be left without any."""
-    if rank >= pool.depth:
-        return Entries(pool.indptr, None, pool.run, pool.rank)
+    rank = min(rank, pool.depth)
     return kept(pool, "entries", rank, lambda: _find(pool, rank), most=MOST_KEPT)
 
 
 def _find(pool: Pool, rank: int) -> Entries:
+    if rank == pool.depth:
+        return Entries(pool.indptr, None, pool.run, pool.rank)
     entry = np.flatnonzero(pool.rank <= rank)
     ends = np.searchsorted(entry, pool.indptr)
     narrow = sparse.get_index_dtype(maxval=len(pool.run))

@@ -307,7 +307,8 @@ class _RootScaled:
 
 def _root_scaled(weights: SparseMatrix, scale: FloatArray) -> _RootScaled:
     pairs = np.flatnonzero((scale > 0.0) & (np.diff(weights.indptr) > 0))
-    rows, roots = weights[pairs], np.sqrt(scale[pairs])
+    every = len(pairs) == weights.shape[0]
+    rows, roots = weights.copy() if every else weights[pairs], np.sqrt(scale[pairs])
     rows.data *= np.repeat(roots, np.diff(rows.indptr))
     leave_out_negligible(rows)
     return _RootScaled(rows, pairs, roots)

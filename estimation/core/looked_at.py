@@ -11,7 +11,9 @@ the few pairs in which they differ, and would be found to be certain if none of 
 These pairs are chosen with higher chances.
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -23,10 +25,13 @@ from estimation.core.estimators import cross_product, topic_contributions
 from estimation.core.kept import kept
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
+from estimation.core.products import Couples
 
 # Where uncertain pairs have more entries that count, pairs with about so many stand for all.
 MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
-MOST_KEPT = 4  # measures and rounds of which the chosen pairs are kept with a pool
+# Where all that can be drawn have fewer, they are kept, for all batches; and how many bytes are.
+MOST_HELD, MOST_KEPT = 700_000, 96_000_000
+MOST_NUMBERS = 64  # rounds and ranks of which it is kept how many these are
 EVENLY = 0.2  # share of them that are chosen whatever they may add
 ROUNDS = 4  # in which pairs that are sure to be looked at are set apart
 # Variance of a difference over those of both values, below which runs are nearly alike; and how
@@ -41,7 +46,7 @@ class Rows:
     Attributes
     ----------
     pair : ndarray of int64, shape (m,)
-        Ascending.
+        In any order.
     weight : ndarray of float64, shape (m,)
         For how many pairs this one stands; 0 of pairs that are certain.
     entry : ndarray of int64 or int32, shape (e,)
@@ -49,6 +54,8 @@ class Rows:
     matrix : csr_array, shape (m, k)
     factor : ndarray of float64, shape (m,)
         What E[y_ij y_il] is multiplied by.
+    couples : Couples or None
+        The products of the last pairs, where they are kept.
     """
 
     pool: Pool
@@ -57,6 +64,7 @@ class Rows:
     entry: Indices
     matrix: SparseMatrix
     factor: FloatArray
+    couples: Couples | None = None
 
     @classmethod
     def of(
@@ -71,6 +79,21 @@ class Rows:
         matrix = sparse.csr_array((data, entries.run, entries.ends.astype(np.int32)), shape=shape)
         return cls(pool, pairs, weight, entries.in_pool, matrix, np.ones(len(pairs)))
 
+    @classmethod
+    def to_keep(
+        cls, pool: Pool, measure: Measure, entries: Entries, pairs: IntArray, weight: FloatArray
+    ) -> "Rows":
+        """The same, pairs of many runs first, with the products of the others."""
+        order = np.argsort(-entries.number(pairs), kind="stable")
+        rows = cls.of(pool, measure, entries, pairs[order], weight[order])
+        return replace(rows, couples=Couples.of(rows.matrix))
+
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory, about."""
+        couples = 0 if self.couples is None else self.couples.nbytes
+        return couples + 16 * len(self.entry) + 24 * len(self.pair)
+
     def drawn(self, drawn: Drawn) -> "Rows":
         """The same with the factors of a sample."""
         factor = drawn.factor[self.pair]
@@ -79,7 +102,7 @@ class Rows:
 
     def times(self, utility: FloatArray) -> "Rows":
         """The same, each entry multiplied by a number."""
-        return replace(self, matrix=self._with(self.matrix.data * utility))
+        return replace(self, matrix=self._with(self.matrix.data * utility), couples=None)
 
     def powers(self, power: int) -> SparseMatrix:
         """The matrix with each entry to a power of 2 or more; NumPy takes ten times as long."""
@@ -102,7 +125,14 @@ class Rows:
 
     def gram(self, numbers: FloatArray) -> FloatArray:
         """sum_i factor_i number_i y_ij y_il, shape (k, k)."""
-        return cross_product(self.matrix, self.factor * numbers)
+        weights = self.factor * numbers
+        if self.couples is None:
+            return cross_product(self.matrix, weights)
+        first, matrix = self.couples.first, self.matrix
+        ends = matrix.indptr[: first + 1]
+        entries = matrix.data[: ends[-1]], matrix.indices[: ends[-1]], ends
+        head = sparse.csr_array(entries, shape=(first, matrix.shape[1]))
+        return cross_product(head, weights[:first]) + self.couples.gram(weights)
 
     def by_topic(self, numbers: FloatArray) -> FloatArray:
         """sum_i number_i y_ij over the pairs of each topic, shape (T, k)."""
@@ -117,21 +147,45 @@ class Rows:
 def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
     """Return the uncertain pairs that have an entry which counts, or some that stand for them."""
     entries = entries_down_to(pool, last_rank(pool, measure))
-    pairs: IntArray = drawn.uncertain
-    number = entries.number(pairs)
-    if number.sum() <= MOST_ENTRIES:
-        pairs = pairs[number > 0]
-        rows = Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
-    else:
+
+    def keep(key: Hashable, work: Callable[[], Rows]) -> Rows:
+        return kept(pool, "rows", (measure, drawn.key, key), work, most=MOST_KEPT, size=_nbytes)
+
+    held = kept(
+        pool,
+        "number of entries",
+        (drawn.key, len(entries.run)),
+        lambda: int(entries.numbers.sum(where=drawn.eligible)),
+        most=MOST_NUMBERS,
+    )
+    if held > MOST_ENTRIES and _uncertain_entries(drawn, entries, held) > MOST_ENTRIES:
         constant = _constant(drawn)
-        rows = kept(
-            pool,
-            "rows",
-            (measure, drawn.key, constant),
-            lambda: _chosen(pool, measure, drawn.belief, _factor(drawn, constant)),
-            most=MOST_KEPT,
-        )
+        work = partial(_chosen, pool, measure, drawn.belief, _factor(drawn, constant))
+        rows = keep(constant, work)
+    elif held <= MOST_HELD:
+        rows = keep("all", lambda: _held(pool, measure, entries, drawn))
+    else:
+        pairs: IntArray = drawn.uncertain
+        pairs = pairs[entries.number(pairs) > 0]
+        rows = Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
     return rows.drawn(drawn)
+
+
+def _uncertain_entries(drawn: Drawn, entries: Entries, held: int) -> int:
+    """How many of the entries are of pairs that are not certain; of draws none is."""
+    if drawn.counts is not None:
+        return held
+    return int((entries.numbers * (drawn.factor > 0.0)).sum())
+
+
+def _nbytes(rows: Rows) -> int:
+    return rows.nbytes
+
+
+def _held(pool: Pool, measure: Measure, entries: Entries, drawn: Drawn) -> Rows:
+    """All pairs that can be drawn and have an entry which counts."""
+    pairs = np.flatnonzero(drawn.eligible & (entries.numbers > 0))
+    return Rows.to_keep(pool, measure, entries, pairs, np.ones(len(pairs)))
 
 
 def _constant(drawn: Drawn) -> float | None:
@@ -168,7 +222,7 @@ def _chosen(pool: Pool, measure: Measure, belief: FloatArray | None, factor: Flo
         more = _of_differences(pool, measure, entries, near, doubt)[pairs]
         chance = np.maximum(chance, np.minimum(1.0, FOR_EACH * more))
     chosen = (mixed_bits(pairs) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < chance
-    return Rows.of(pool, measure, entries, pairs[chosen], 1.0 / chance[chosen])
+    return Rows.to_keep(pool, measure, entries, pairs[chosen], 1.0 / chance[chosen])
 
 
 def _with_sum(share: FloatArray, number: Indices, total: int) -> FloatArray:

@@ -28,6 +28,11 @@ def _best_rank(pool: Pool) -> Int32Array:
     return frozen(best)
 
 
+def number_of_runs(pool: Pool) -> Int32Array:
+    """Return how many runs return each pair, (N,)."""
+    return kept(pool, "number of runs", None, lambda: frozen(np.diff(pool.indptr).astype(np.int32)))
+
+
 def number_by_rank(pool: Pool) -> FloatArray:
     """Return how many topics' lists of each run reach each rank, shape (k, depth + 1).
 

@@ -8,6 +8,7 @@ of the pairs. The bits do not depend on the number of threads, nor, among machin
 multiply-add, on the kernel.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from estimation.core.arrays import FloatArray, Indices, SparseMatrix
 TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
 LEAST_FILLED = 0.15  # share of a tile's numbers that are not 0 from which on tiles are faster
+# Runs of a pair whose products are held one by one, and how many products are: 18 MB.
+MOST_COUPLED, MOST_COUPLES = 21, 1_500_000
 NEGLIGIBLE = 1e-18  # share of a root sum of squares: 1e5 pairs of it are still 3e-16
 
 
@@ -105,6 +108,62 @@ def leave_out_negligible(rows: SparseMatrix) -> None:
     of_runs = sparse.csr_array((squares, *place), rows.shape).T @ np.ones(rows.shape[0])
     least = np.min(of_runs, where=of_runs > 0.0, initial=np.inf)
     rows.data[squares < NEGLIGIBLE**2 * least] = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Couples:
+    """The products of every two runs of some pairs: sums of them for any weights are one pass.
+
+    Attributes
+    ----------
+    first : int
+        The position of the first of the pairs; all behind it are among them.
+    cells : csr_array, shape (pairs, k k)
+        a_ij a_il for j <= l.
+    """
+
+    first: int
+    cells: SparseMatrix
+
+    @classmethod
+    def of(cls, rows: SparseMatrix) -> "Couples":
+        """Multiply out the last pairs, down to where they are many, or a pair has many of them.
+
+        Parameters
+        ----------
+        rows : csr_array, shape (n, k)
+            a_ij, columns ascending; pairs of more runs stand before those of fewer.
+        """
+        number = np.diff(rows.indptr).astype(np.int64)
+        products = number * (number + 1) // 2
+        behind = np.cumsum(products[::-1])[::-1]
+        first = int(np.count_nonzero((number > MOST_COUPLED) | (behind > MOST_COUPLES)))
+        ends = np.append(0, np.cumsum(products[first:]))
+        cells, data = np.empty(ends[-1], dtype=np.int64), np.empty(ends[-1])
+        for runs in np.unique(number[first:]).tolist():
+            pairs = first + np.flatnonzero(number[first:] == runs)
+            place = rows.indptr[pairs, None] + np.arange(runs)
+            one, other = np.triu_indices(runs)
+            here = slice(ends[pairs[0] - first], ends[pairs[-1] - first + 1])
+            columns, values = rows.indices[place], rows.data[place]
+            cells[here] = (columns[:, one] * np.int64(rows.shape[1]) + columns[:, other]).ravel()
+            data[here] = (values[:, one] * values[:, other]).ravel()
+        shape = rows.shape[0] - first, rows.shape[1] ** 2
+        narrow = sparse.get_index_dtype(maxval=max(shape[1], len(cells)))
+        place = cells.astype(narrow), ends.astype(narrow)
+        return cls(first, sparse.csr_array((data, *place), shape=shape))
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Return sum_i weight_i a_ij a_il over these pairs, of weights of all n, shape (k, k)."""
+        total = np.asarray(self.cells.T @ weights[self.first :], dtype=np.float64)
+        runs = math.isqrt(len(total))
+        above = total.reshape(runs, runs)
+        return above + np.triu(above, 1).T
+
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory."""
+        return sum(each.nbytes for each in (self.cells.data, self.cells.indices))
 
 
 @dataclass(frozen=True, eq=False)
