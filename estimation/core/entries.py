@@ -71,12 +71,18 @@ def entries_down_to(pool: Pool, rank: int) -> Entries:
 
 
 def _find(pool: Pool, rank: int) -> Entries:
+    whole = Entries(pool.indptr, None, pool.run, pool.rank)
     if rank == pool.depth:
-        return Entries(pool.indptr, None, pool.run, pool.rank)
-    entry = np.flatnonzero(pool.rank <= rank)
-    ends = np.searchsorted(entry, pool.indptr)
+        return whole
+    found: dict[int, Entries] = pool.kept.get("entries", {})
+    among = found[min(deeper)] if (deeper := [each for each in found if each > rank]) else whole
+    there = among.rank <= rank
+    entry, before = np.flatnonzero(there), np.zeros(len(there) + 1, dtype=np.int32)
+    np.cumsum(there, out=before[1:])
     narrow = sparse.get_index_dtype(maxval=len(pool.run))
-    return Entries(ends.astype(narrow), entry.astype(narrow), pool.run[entry], pool.rank[entry])
+    places = entry if among.places is None else among.places[entry]
+    ends = before[among.ends].astype(narrow)
+    return Entries(ends, places.astype(narrow), among.run[entry], among.rank[entry])
 
 
 def shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:

@@ -29,8 +29,7 @@ from estimation.core.products import Couples
 
 # Where uncertain pairs have more entries that count, pairs with about so many stand for all.
 MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
-# Where all that can be drawn have fewer, they are kept, for all batches; and how many bytes are.
-MOST_HELD, MOST_KEPT = 700_000, 96_000_000
+MOST_KEPT = 96_000_000  # bytes of pairs that are kept with a pool, for all batches of a round
 MOST_NUMBERS = 64  # rounds and ranks of which it is kept how many these are
 EVENLY = 0.2  # share of them that are chosen whatever they may add
 ROUNDS = 4  # in which pairs that are sure to be looked at are set apart
@@ -151,19 +150,19 @@ def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
     def keep(key: Hashable, work: Callable[[], Rows]) -> Rows:
         return kept(pool, "rows", (measure, drawn.key, key), work, most=MOST_KEPT, size=_nbytes)
 
-    held = kept(
+    able = kept(
         pool,
         "number of entries",
         (drawn.key, len(entries.run)),
         lambda: int(entries.numbers.sum(where=drawn.eligible)),
         most=MOST_NUMBERS,
     )
-    if held > MOST_ENTRIES and _uncertain_entries(drawn, entries, held) > MOST_ENTRIES:
+    if able <= MOST_ENTRIES:
+        rows = keep("all", lambda: _held(pool, measure, entries, drawn))
+    elif _uncertain_entries(drawn, entries, able) > MOST_ENTRIES:
         constant = _constant(drawn)
         work = partial(_chosen, pool, measure, drawn.belief, _factor(drawn, constant))
         rows = keep(constant, work)
-    elif held <= MOST_HELD:
-        rows = keep("all", lambda: _held(pool, measure, entries, drawn))
     else:
         pairs: IntArray = drawn.uncertain
         pairs = pairs[entries.number(pairs) > 0]
@@ -171,10 +170,10 @@ def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
     return rows.drawn(drawn)
 
 
-def _uncertain_entries(drawn: Drawn, entries: Entries, held: int) -> int:
-    """How many of the entries are of pairs that are not certain; of draws none is."""
+def _uncertain_entries(drawn: Drawn, entries: Entries, able: int) -> int:
+    """How many of the entries are of pairs that are not certain, which of draws none is."""
     if drawn.counts is not None:
-        return held
+        return able
     return int((entries.numbers * (drawn.factor > 0.0)).sum())
 
 

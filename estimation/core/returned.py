@@ -10,9 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimation.core.arrays import BoolArray, FloatArray, IntArray, SparseMatrix, spread_rows
+from estimation.core.arrays import (
+    BoolArray,
+    FloatArray,
+    Indices,
+    Int32Array,
+    IntArray,
+    SparseMatrix,
+    spread_rows,
+)
 from estimation.core.kept import kept
 from estimation.core.pool import Pool
+from estimation.core.pool_ranks import number_of_runs
 
 MOST_KEPT = 32_000_000  # bytes that are kept with a pool
 AT_ONCE = 1 << 14  # pairs whose runs are turned into bits together
@@ -33,20 +42,18 @@ class Returned:
     bits : ndarray of uint8, shape (ceil(k / 8), m)
     """
 
-    number: IntArray
+    number: Int32Array
     few: SparseMatrix
     many: IntArray
     bits: NDArray[np.uint8]
 
     @classmethod
     def of(cls, pool: Pool, pairs: IntArray) -> "Returned":
-        rows = pool.by_pair(pool.rank)[pairs]
-        number = np.diff(rows.indptr).astype(np.int64)
+        rows, number = pool.by_pair(pool.rank), number_of_runs(pool)[pairs]
         few = is_few(number, len(pool.runs))
-        sparser = rows[np.flatnonzero(few)]
+        sparser, many = rows[pairs[few]], np.flatnonzero(~few)
         ones = type(rows)((np.ones(sparser.nnz), sparser.indices, sparser.indptr), sparser.shape)
-        many = np.flatnonzero(~few)
-        return cls(number, spread_rows(ones, few), many, _bits(rows[many]))
+        return cls(number, spread_rows(ones, few), many, _bits(rows[pairs[many]]))
 
     @property
     def nbytes(self) -> int:
@@ -66,7 +73,7 @@ class Returned:
         return sums / np.maximum(self.number, 1)
 
 
-def is_few(number: IntArray, runs: int) -> BoolArray:
+def is_few(number: Indices, runs: int) -> BoolArray:
     """Whether at most sqrt(k) of k runs return a pair."""
     return np.asarray(number.astype(np.int64) ** 2 <= runs)
 

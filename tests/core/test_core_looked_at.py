@@ -142,8 +142,8 @@ def test_pairs_that_are_held_for_all_batches_add_what_those_of_one_add(
         held = looked_at.looked_at(pool, drawn, P10)
         assert held.couples is not None
         with monkeypatch.context() as patch:
-            patch.setattr(looked_at, "MOST_ENTRIES", 10**6)
-            patch.setattr(looked_at, "MOST_HELD", 0)
+            patch.setattr(looked_at, "MOST_ENTRIES", 0)  # but all that are uncertain
+            patch.setattr(looked_at, "_uncertain_entries", lambda *_: 0)
             alone = looked_at.looked_at(pool, drawn, P10)
         assert alone.couples is None
         order = np.argsort(held.pair[held.factor > 0.0])
