@@ -10,6 +10,7 @@ from estimation.core.arrays import (
     FloatArray,
     IntArray,
     SparseMatrix,
+    array_hash,
     column_sums,
     index_array,
     shown,
@@ -103,8 +104,8 @@ class Drawn:
     @cached_property
     def key(self) -> int:
         """What tells apart any two rounds, but not the batches of one, in one process."""
-        belief = None if self.belief is None else self.belief.tobytes()
-        return hash((self._rate.tobytes(), belief))
+        belief = None if self.belief is None else array_hash(self.belief)
+        return hash((array_hash(self._rate), belief))
 
     @property
     def _rate(self) -> FloatArray:
@@ -125,22 +126,28 @@ class Drawn:
 
     @cached_property
     def factor(self) -> FloatArray:
-        """What products of what a pair adds are multiplied by in variances of sums, shape (N,).
+        """`factors` of all pairs, shape (N,)."""
+        return self.factors(np.arange(len(self.inclusion)))
+
+    def factors(self, pairs: IntArray) -> FloatArray:
+        """What products of what a pair adds are multiplied by in variances of sums, shape (n,).
 
         (1 - pi) / pi; with replacement one over how often the pair is expected, since no pair is
         certain then. 0 of certain pairs and of those out of reach.
         """
         if self.counts is None:
-            chance = self.inclusion
+            chance = self.inclusion[pairs]
             uncertain = (chance > 0.0) & (chance < 1.0)
             return np.divide(1.0 - chance, chance, out=np.zeros_like(chance), where=uncertain)
-        often = self.expected
+        often = self.expected[pairs]
         return np.divide(1.0, often, out=np.zeros_like(often), where=often > 0.0)
 
     @cached_property
     def uncertain(self) -> IntArray:
         """The pairs that may or may not be sampled, ascending."""
-        return np.flatnonzero(self.factor)
+        often = self.inclusion if self.counts is None else self.expected
+        possible = often > 0.0
+        return np.flatnonzero(possible & (often < 1.0) if self.counts is None else possible)
 
     @property
     def per_topic(self) -> bool:

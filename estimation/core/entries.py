@@ -10,12 +10,22 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from estimation.core.arrays import FloatArray, Indices, Int32Array, IntArray, column_sums
+from estimation.core.arrays import (
+    BoolArray,
+    FloatArray,
+    Indices,
+    Int32Array,
+    IntArray,
+    SparseMatrix,
+    column_sums,
+    spread_rows,
+)
 from estimation.core.kept import kept
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
 
-MOST_KEPT = 4  # ranks, and measures, of which something is kept with a pool
+MOST_BYTES = 64_000_000  # of entries that are kept with a pool
+MOST_KEPT = 4  # measures of which shares are
 NEGLIGIBLE = 1e-9  # share of a list's squared weights that its end may have, to be left out
 
 
@@ -47,6 +57,17 @@ class Entries:
         """How many entries each of the m pairs has."""
         return np.diff(self.ends).astype(np.int32)
 
+    @cached_property
+    def counted(self) -> IntArray:
+        """The pairs with an entry, ascending."""
+        return np.flatnonzero(self.numbers)
+
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory beside the pool, about."""
+        entries = 0 if self.places is None else 12 * len(self.run)
+        return entries + 16 * len(self.ends)
+
     def number(self, pairs: IntArray) -> Indices:
         """Return how many entries each of some pairs has."""
         return self.numbers[pairs]
@@ -67,7 +88,14 @@ class Entries:
 def entries_down_to(pool: Pool, rank: int) -> Entries:
     """Return the entries of all N pairs down to a rank; pairs may be left without any."""
     rank = min(rank, pool.depth)
-    return kept(pool, "entries", rank, lambda: _find(pool, rank), most=MOST_KEPT)
+    return kept(
+        pool,
+        "entries",
+        rank,
+        lambda: _find(pool, rank),
+        most=MOST_BYTES,
+        size=lambda each: each.nbytes,
+    )
 
 
 def _find(pool: Pool, rank: int) -> Entries:
@@ -83,6 +111,28 @@ def _find(pool: Pool, rank: int) -> Entries:
     places = entry if among.places is None else among.places[entry]
     ends = before[among.ends].astype(narrow)
     return Entries(ends, places.astype(narrow), among.run[entry], among.rank[entry])
+
+
+def weights_of(pool: Pool, measure: Measure, pairs: IntArray, *, wanted: BoolArray) -> SparseMatrix:
+    """Return `Pool.weights`; where a measure counts few ranks, from the entries down to the last.
+
+    Parameters are those of `Pool.weights`.
+    """
+    pool.check_measure(measure)
+    table = pool.rank_weights(measure)
+    if table is None:
+        return pool.weights(measure, pairs, wanted=wanted)
+    last = int(np.flatnonzero(table).max(initial=0))
+    if not table[1 : last + 1].all():
+        return pool.weights(measure, pairs, wanted=wanted)
+    if last == pool.depth:
+        rows = pool.by_pair(pool.rank)[pairs[wanted]]
+        data, place = table[rows.data], (rows.indices, rows.indptr)
+    else:
+        entries = entries_down_to(pool, last).of(pairs[wanted])
+        data, place = table[entries.rank], (entries.run, entries.ends.astype(np.int32))
+    shape = len(place[1]) - 1, len(pool.runs)
+    return spread_rows(sparse.csr_array((data, *place), shape=shape), wanted)
 
 
 def shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:

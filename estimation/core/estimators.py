@@ -155,12 +155,12 @@ def horvitz_thompson_poisson(
     """
     _check_pairs(weights, labels, probability)
     value = _weighted_total(weights, labels.mean / probability)
-    squares = (labels.mean / probability) ** 2
+    finds = _root_scaled(weights, (labels.mean / probability) ** 2)
     noise = cross_product(weights, _noise(labels, probability))
     return Estimate(
         value=value,
-        covariance=cross_product(weights, (1.0 - probability) * squares) + noise,
-        contributions=_contributions(power_sums(_root_scaled(weights, squares).rows)),
+        covariance=cross_product(finds.rows, 1.0 - probability[finds.pairs]) + noise,
+        contributions=_contributions(power_sums(finds.rows)),
         noise=noise,
         sure=_weighted_total(weights, labels.mean * (probability == 1.0)),
     )

@@ -13,7 +13,6 @@ These pairs are chosen with higher chances.
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -95,7 +94,7 @@ class Rows:
 
     def drawn(self, drawn: Drawn) -> "Rows":
         """The same with the factors of a sample."""
-        factor = drawn.factor[self.pair]
+        factor = drawn.factors(self.pair)
         weight = np.where(factor > 0.0, self.weight, 0.0)
         return replace(self, factor=factor * weight, weight=weight)
 
@@ -161,11 +160,11 @@ def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
         rows = keep("all", lambda: _held(pool, measure, entries, drawn))
     elif _uncertain_entries(drawn, entries, able) > MOST_ENTRIES:
         constant = _constant(drawn)
-        work = partial(_chosen, pool, measure, drawn.belief, _factor(drawn, constant))
-        rows = keep(constant, work)
+        rows = keep(
+            constant, lambda: _chosen(pool, measure, drawn.belief, _factor(drawn, constant))
+        )
     else:
-        pairs: IntArray = drawn.uncertain
-        pairs = pairs[entries.number(pairs) > 0]
+        pairs = entries.counted[drawn.factors(entries.counted) > 0.0]
         rows = Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
     return rows.drawn(drawn)
 
@@ -174,7 +173,8 @@ def _uncertain_entries(drawn: Drawn, entries: Entries, able: int) -> int:
     """How many of the entries are of pairs that are not certain, which of draws none is."""
     if drawn.counts is not None:
         return able
-    return int((entries.numbers * (drawn.factor > 0.0)).sum())
+    certain = np.flatnonzero(drawn.inclusion == 1.0)
+    return able - int(entries.number(certain).sum())
 
 
 def _nbytes(rows: Rows) -> int:
@@ -183,7 +183,7 @@ def _nbytes(rows: Rows) -> int:
 
 def _held(pool: Pool, measure: Measure, entries: Entries, drawn: Drawn) -> Rows:
     """All pairs that can be drawn and have an entry which counts."""
-    pairs = np.flatnonzero(drawn.eligible & (entries.numbers > 0))
+    pairs = entries.counted[drawn.eligible[entries.counted]]
     return Rows.to_keep(pool, measure, entries, pairs, np.ones(len(pairs)))
 
 
@@ -194,7 +194,7 @@ def _constant(drawn: Drawn) -> float | None:
     """
     if drawn.rate is None or drawn.counts is not None:
         return None
-    first = drawn.uncertain[0]
+    first = int(np.argmax((drawn.inclusion > 0.0) & (drawn.inclusion < 1.0)))
     return float(2.0 ** np.floor(np.log2(drawn.inclusion[first] / drawn.rate[first])))
 
 
@@ -211,7 +211,7 @@ def _chosen(pool: Pool, measure: Measure, belief: FloatArray | None, factor: Flo
     """Some of the pairs with a factor, which stand for all of them."""
     entries = entries_down_to(pool, last_rank(pool, measure))
     doubt = factor if belief is None else factor * belief
-    pairs = np.flatnonzero((factor > 0.0) & (np.diff(entries.ends) > 0))
+    pairs = entries.counted[factor[entries.counted] > 0.0]
     number = entries.number(pairs)
     added = doubt[pairs] * shares_of_squares(pool, measure)[pairs] / np.sqrt(number)
     share = (1.0 - EVENLY) * added / max(added.sum(), 1e-300) + EVENLY / len(pairs)

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, frozen
+from estimation.core.arrays import FloatArray, IntArray, array_hash, frozen
 from estimation.core.drawn import Drawn
 from estimation.core.labels import LabelRows, select_rows
 from estimation.core.measures import Measure
@@ -100,7 +100,7 @@ class FittedOutlook(Outlook):
 
     def reach(self, pairs: IntArray) -> FloatArray:
         """Return what the model says of some pairs, worked out when they are asked for first."""
-        name = hash(pairs.tobytes())
+        name = array_hash(pairs)
         if name not in self._reached:
             self._reached[name] = frozen(self._reach(pairs))
         return self._reached[name]

@@ -313,9 +313,13 @@ class Pool:
 
     def by_pair(self, values: NDArray[Any]) -> SparseMatrix:
         """Arrange E values of entries as an array of pairs by runs, without copying them."""
-        # As narrow as `run`, which SciPy would otherwise copy to the width of `indptr`.
-        indptr = self.indptr.astype(sparse.get_index_dtype(maxval=len(self.run)))
-        return sparse.csr_array((values, self.run, indptr), shape=(len(self), len(self.runs)))
+        place = self.run, self._narrow_indptr
+        return sparse.csr_array((values, *place), shape=(len(self), len(self.runs)))
+
+    @cached_property
+    def _narrow_indptr(self) -> NDArray[Any]:
+        """As narrow as `run`, which SciPy would otherwise copy to the width of `indptr`."""
+        return frozen(self.indptr.astype(sparse.get_index_dtype(maxval=len(self.run))))
 
     def weights(
         self, measure: Measure, pairs: IntArray | None = None, *, wanted: BoolArray | None = None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from estimation.core.arrays import FloatArray, Indices, SparseMatrix
+from estimation.core.arrays import FloatArray, Indices, SparseMatrix, column_sums
 
 TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
@@ -104,10 +104,9 @@ def leave_out_negligible(rows: SparseMatrix) -> None:
     squares = np.square(rows.data)
     if not len(squares) or squares.min() >= NEGLIGIBLE**2 * squares.max():
         return
-    place = rows.indices, rows.indptr
-    of_runs = sparse.csr_array((squares, *place), rows.shape).T @ np.ones(rows.shape[0])
+    of_runs = column_sums(rows.indices, squares, number=rows.shape[1])
     least = np.min(of_runs, where=of_runs > 0.0, initial=np.inf)
-    rows.data[squares < NEGLIGIBLE**2 * least] = 0.0
+    rows.data *= squares >= NEGLIGIBLE**2 * least
 
 
 @dataclass(frozen=True, eq=False)

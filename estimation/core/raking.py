@@ -20,13 +20,13 @@ kind gets twice the expectation.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, spread_rows
+from estimation.core.arrays import FloatArray, IntArray, SparseMatrix, column_sums, spread_rows
 from estimation.core.drawn import Drawn
 from estimation.core.pool import Pool
 from estimation.core.pool_ranks import best_rank, number_of_runs
@@ -141,9 +141,54 @@ def _edges(values: NDArray[Any]) -> NDArray[Any]:
     return np.unique(ordered[at]) if len(ordered) else ordered
 
 
-def _one_each(of_pair: NDArray[Any], number: int) -> SparseMatrix:
-    ends = np.arange(len(of_pair) + 1, dtype=np.int32)
-    return sparse.csr_array((np.ones(len(of_pair)), of_pair, ends), shape=(len(of_pair), number))
+class _Kind(Protocol):
+    """A kind of classes, to which pairs belong in parts."""
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Add up numbers of n pairs by class, (n, L) to (classes, L)."""
+        ...
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        """Give n pairs the numbers of their classes, (classes, L) to (n, L)."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """How many classes there are."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _OneEach:
+    """Each pair is in one class."""
+
+    of_pair: NDArray[Any]
+    number: int
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        columns = [column_sums(self.of_pair, each, number=self.number) for each in values.T]
+        return np.stack(columns, axis=1)
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        spread: FloatArray = values[self.of_pair]
+        return spread
+
+
+@dataclass(frozen=True, eq=False)
+class _InParts:
+    """Pairs are in several classes, or in none; csr_array, shape (n, classes)."""
+
+    parts: SparseMatrix
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self.parts.T @ values, dtype=np.float64)
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self.parts @ values, dtype=np.float64)
+
+    @property
+    def number(self) -> int:
+        return int(self.parts.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,28 +204,28 @@ class Model:
         """Fit it by raking to the shares found of n pairs, shape (n, L)."""
         sums = found.sum(axis=0)
         base = np.log((sums + 0.5) / (len(found) + 1.0))
-        kinds = [_one_each(*each) for each in known.classes]
-        kinds += _runs(pool.by_pair(pool.rank)[known.pairs])
-        model = cls(pool, base, [np.zeros((kind.shape[1], len(base))) for kind in kinds])
+        kinds: list[_Kind] = [_OneEach(*each) for each in known.classes]
+        kinds += [_InParts(each) for each in _runs(pool.by_pair(pool.rank)[known.pairs])]
+        model = cls(pool, base, [np.zeros((kind.number, len(base))) for kind in kinds])
         some = np.flatnonzero(sums)  # without finds nothing tells one pair from another
-        model._rake(kinds, known.start, found[:, some], some)
+        if len(some):
+            model._rake(kinds, known.start, found[:, some], some)
         return model
 
     def _rake(
-        self, kinds: list[SparseMatrix], start: FloatArray, found: FloatArray, some: IntArray
+        self, kinds: list[_Kind], start: FloatArray, found: FloatArray, some: IntArray
     ) -> None:
         logs = self.base[some] + start[:, None]
         added = [ADDED] * (len(kinds) - 2) + [ADDED_TO_RUNS] * 2
-        back = [kind.T.tocsr() for kind in kinds]
-        sums = [each @ found for each in back]
+        sums = [kind.sums(found) for kind in kinds]
         for _ in range(SWEEPS):
             for number, (kind, factor) in enumerate(zip(kinds, self.factors, strict=True)):
                 old = factor[:, some]
-                without = (back[number] @ _shares(logs)) * np.exp(-old)
+                without = kind.sums(_shares(logs)) * np.exp(-old)
                 more = added[number]
                 new = np.log((sums[number] + more) / (without + more))
                 factor[:, some] = new
-                logs += kind @ (new - old)
+                logs += kind.spread(new - old)
 
     def shares(self, known: Known, *, often: bool = False) -> FloatArray:
         """The modeled shares of n pairs, shape (L, n).

@@ -17,6 +17,7 @@ from estimation.core.arrays import (
     Int32Array,
     IntArray,
     SparseMatrix,
+    array_hash,
     spread_rows,
 )
 from estimation.core.kept import kept
@@ -85,7 +86,7 @@ def returned_by(pool: Pool, pairs: IntArray, *, keep: bool) -> Returned:
     return kept(
         pool,
         "returned",
-        hash(pairs.tobytes()),
+        array_hash(pairs),
         lambda: Returned.of(pool, pairs),
         most=MOST_KEPT,
         size=lambda each: each.nbytes,

@@ -421,7 +421,15 @@ def test_measures_share_their_passes_over_entries(
     counted(reach)
     counted(out_of_reach)
     deep = [parse_measure(text) for text in ("DCG", "DCG@30", "RBP(p=0.9)")]
+    pool.kept.clear()
     evaluated(pool, design_of(pool), measures=deep)
     assert sorted(passes) == ["out_of_reach", "reach"]
     evaluated(pool, design_of(pool), measures=deep)
-    assert sorted(passes) == ["out_of_reach", "reach", "reach"]  # the first is kept with the pool
+    assert sorted(passes) == ["out_of_reach", "reach"]  # both are kept with the pool
+    design = design_of(pool)
+    sample = draw(pool, design, seed="speed")
+    for batches in (1, 2, 1, 2):  # kept for each, because each has pairs of its own
+        evaluate(
+            pool, design, sample, labels=judged(sample), measures=deep, max_grade=2, batches=batches
+        )
+    assert sorted(passes) == ["out_of_reach", "reach", "reach", "reach"]
