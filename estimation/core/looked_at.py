@@ -28,7 +28,9 @@ from estimation.core.products import Couples
 
 # Where uncertain pairs have more entries that count, pairs with about so many stand for all.
 MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
-MOST_KEPT = 96_000_000  # bytes of pairs that are kept with a pool, for all batches of a round
+# Where they are fewer, those that some batch can draw are kept for all batches, if they have not
+# many times as many; and how many bytes are kept with a pool.
+HELD, MOST_KEPT = 4, 96_000_000
 MOST_NUMBERS = 64  # rounds and ranks of which it is kept how many these are
 EVENLY = 0.2  # share of them that are chosen whatever they may add
 ROUNDS = 4  # in which pairs that are sure to be looked at are set apart
@@ -156,13 +158,14 @@ def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
         lambda: int(entries.numbers.sum(where=drawn.eligible)),
         most=MOST_NUMBERS,
     )
-    if able <= MOST_ENTRIES:
-        rows = keep("all", lambda: _held(pool, measure, entries, drawn))
-    elif _uncertain_entries(drawn, entries, able) > MOST_ENTRIES:
+    uncertain = _uncertain_entries(drawn, entries, able)
+    if uncertain > MOST_ENTRIES:
         constant = _constant(drawn)
         rows = keep(
             constant, lambda: _chosen(pool, measure, drawn.belief, _factor(drawn, constant))
         )
+    elif able <= min(MOST_ENTRIES, HELD * uncertain):
+        rows = keep("all", lambda: _held(pool, measure, entries, drawn))
     else:
         pairs = entries.counted[drawn.factors(entries.counted) > 0.0]
         rows = Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
