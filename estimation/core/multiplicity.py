@@ -41,10 +41,15 @@ def holm(p_values: FloatArray) -> FloatArray:
     rows, columns = np.triu_indices(len(p_values), k=1)
     single = p_values[rows, columns]
     order = np.argsort(single, kind="stable")
+    return _matrix(_holm(single, order), rows, columns, len(p_values))
+
+
+def _holm(single: FloatArray, order: IntArray) -> FloatArray:
+    """The adjusted p-values of some in rising order; which of equal ones is first is all one."""
     steps = np.arange(len(order), 0, -1) * single[order]
     stepped = np.empty_like(single)
     stepped[order] = np.minimum(1.0, np.maximum.accumulate(steps))
-    return _matrix(stepped, rows, columns, len(p_values))
+    return stepped
 
 
 def largest_deviates(p_values: FloatArray, covariance: FloatArray) -> FloatArray:
@@ -76,7 +81,7 @@ def largest_deviates(p_values: FloatArray, covariance: FloatArray) -> FloatArray
     beyond = _beyond(covariance, rows[rising], columns[rising], wanted)
     stepped = np.empty_like(single)
     stepped[rising] = np.maximum.accumulate(beyond[::-1])[::-1]
-    return np.minimum(_matrix(stepped, rows, columns, runs), holm(p_values))
+    return _matrix(np.minimum(stepped, _holm(single, rising[::-1])), rows, columns, runs)
 
 
 def _beyond(
@@ -112,8 +117,9 @@ class _Reached:
     @classmethod
     def of(cls, deviates: FloatArray, wanted: FloatArray, start: int) -> "_Reached":
         """Those of some differences, of which the first is that at `start`."""
-        place, vector = np.nonzero(deviates >= wanted[start : start + len(deviates), None])
-        return cls(vector, start + place, deviates[place, vector])
+        large = np.flatnonzero(deviates >= wanted[start : start + len(deviates), None])
+        place, vector = np.divmod(large, deviates.shape[1])
+        return cls(vector, start + place, deviates.ravel()[large])
 
 
 def _vectors_beyond(reached: list[_Reached], wanted: FloatArray) -> IntArray:
@@ -130,7 +136,7 @@ def _vectors_beyond(reached: list[_Reached], wanted: FloatArray) -> IntArray:
         Rising.
     """
     vector = np.concatenate([each.vector for each in reached])
-    order, apart = np.argsort(vector, kind="stable"), len(wanted) + 1
+    order, apart = np.argsort(vector.astype(np.int16), kind="stable"), len(wanted) + 1
     first = np.concatenate([each.difference for each in reached])[order]
     deviate = np.concatenate([each.deviate for each in reached])[order]
     shift = vector[order] * apart  # vectors one behind the other
