@@ -30,7 +30,7 @@ from estimation.core.products import Couples
 MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
 # Where they are fewer, those that some batch can draw are kept for all batches, if they have not
 # many times as many; and how many bytes are kept with a pool.
-HELD, MOST_KEPT = 4, 96_000_000
+HELD, MOST_KEPT = 4, 72_000_000
 MOST_NUMBERS = 64  # rounds and ranks of which it is kept how many these are
 EVENLY = 0.2  # share of them that are chosen whatever they may add
 ROUNDS = 4  # in which pairs that are sure to be looked at are set apart
