@@ -24,7 +24,7 @@ from estimation.core.estimators import cross_product, topic_contributions
 from estimation.core.kept import kept
 from estimation.core.measures import Measure
 from estimation.core.pool import Pool
-from estimation.core.products import Couples
+from estimation.core.products import Couples, few_runs
 
 # Where uncertain pairs have more entries that count, pairs with about so many stand for all.
 MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
@@ -83,10 +83,16 @@ class Rows:
     def to_keep(
         cls, pool: Pool, measure: Measure, entries: Entries, pairs: IntArray, weight: FloatArray
     ) -> "Rows":
-        """The same, pairs of many runs first, with the products of the others."""
-        order = np.argsort(-entries.number(pairs), kind="stable")
+        """The same, pairs of many runs first, with the products of the others.
+
+        Of few runs all are in their order, so that numbers of two runs have the same bits whatever
+        the others return.
+        """
+        number = entries.number(pairs)
+        many = number > few_runs(number)
+        order = np.concatenate([np.flatnonzero(many), np.flatnonzero(~many)])
         rows = cls.of(pool, measure, entries, pairs[order], weight[order])
-        return replace(rows, couples=Couples.of(rows.matrix))
+        return replace(rows, couples=Couples.of(rows.matrix, int(np.count_nonzero(many))))
 
     @property
     def nbytes(self) -> int:

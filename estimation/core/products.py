@@ -109,6 +109,20 @@ def leave_out_negligible(rows: SparseMatrix) -> None:
     rows.data *= squares >= NEGLIGIBLE**2 * least
 
 
+def few_runs(number: Indices) -> int:
+    """Return the most runs of pairs whose products are held one by one.
+
+    Parameters
+    ----------
+    number : ndarray of int, shape (n,)
+        Of runs that return each pair.
+    """
+    runs = np.arange(MOST_COUPLED + 1)
+    pairs = np.bincount(np.minimum(number, MOST_COUPLED + 1), minlength=MOST_COUPLED + 2)[:-1]
+    held = np.cumsum(pairs * runs * (runs + 1) // 2)
+    return int(np.count_nonzero(held <= MOST_COUPLES)) - 1
+
+
 @dataclass(frozen=True, eq=False)
 class Couples:
     """The products of every two runs of some pairs: sums of them for any weights are one pass.
@@ -125,28 +139,26 @@ class Couples:
     cells: SparseMatrix
 
     @classmethod
-    def of(cls, rows: SparseMatrix) -> "Couples":
-        """Multiply out the last pairs, down to where they are many, or a pair has many of them.
+    def of(cls, rows: SparseMatrix, first: int) -> "Couples":
+        """Multiply out the last pairs.
 
         Parameters
         ----------
         rows : csr_array, shape (n, k)
-            a_ij, columns ascending; pairs of more runs stand before those of fewer.
+            a_ij, columns ascending; of pairs of few runs (`few_runs`) behind the first ones.
+        first : int
         """
-        number = np.diff(rows.indptr).astype(np.int64)
-        products = number * (number + 1) // 2
-        behind = np.cumsum(products[::-1])[::-1]
-        first = int(np.count_nonzero((number > MOST_COUPLED) | (behind > MOST_COUPLES)))
-        ends = np.append(0, np.cumsum(products[first:]))
+        number = np.diff(rows.indptr)[first:].astype(np.int64)
+        ends = np.append(0, np.cumsum(number * (number + 1) // 2))
         cells, data = np.empty(ends[-1], dtype=np.int64), np.empty(ends[-1])
-        for runs in np.unique(number[first:]).tolist():
-            pairs = first + np.flatnonzero(number[first:] == runs)
-            place = rows.indptr[pairs, None] + np.arange(runs)
+        for runs in np.unique(number).tolist():
+            pairs = np.flatnonzero(number == runs)
+            place = rows.indptr[first + pairs, None] + np.arange(runs)
             one, other = np.triu_indices(runs)
-            here = slice(ends[pairs[0] - first], ends[pairs[-1] - first + 1])
+            here = ends[pairs, None] + np.arange(len(one))
             columns, values = rows.indices[place], rows.data[place]
-            cells[here] = (columns[:, one] * np.int64(rows.shape[1]) + columns[:, other]).ravel()
-            data[here] = (values[:, one] * values[:, other]).ravel()
+            cells[here] = columns[:, one] * np.int64(rows.shape[1]) + columns[:, other]
+            data[here] = values[:, one] * values[:, other]
         shape = rows.shape[0] - first, rows.shape[1] ** 2
         narrow = sparse.get_index_dtype(maxval=max(shape[1], len(cells)))
         place = cells.astype(narrow), ends.astype(narrow)

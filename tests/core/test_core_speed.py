@@ -146,7 +146,7 @@ def test_products_of_what_is_expected_are_taken_once_for_all_batches(
     design = design_of(pool)
     sample = draw(pool, design, seed="speed")
     multiply, bits, taken, turned = products.Couples.of, returned._bits, [], []
-    counting = lambda rows: (taken.append(rows.nnz), multiply(rows))[1]  # noqa: E731
+    counting = lambda rows, first: (taken.append(rows.nnz), multiply(rows, first))[1]  # noqa: E731
     monkeypatch.setattr(products.Couples, "of", counting)
     monkeypatch.setattr(returned, "_bits", lambda rows: (turned.append(rows.nnz), bits(rows))[1])
     pool.kept.clear()
