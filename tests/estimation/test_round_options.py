@@ -36,7 +36,7 @@ def test_the_row_has_a_column_for_every_option_and_no_other() -> None:
     assert {field.name for field in Round._meta.fields} - NOT_CHOSEN == set(OPTIONS)
 
 
-@pytest.mark.parametrize("name", [*OPTIONS.keys() - NAMED.keys()])
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name not in NAMED])
 def test_the_column_has_the_default_and_the_choices_that_are_declared(name: str) -> None:
     column, option = Round._meta.get_field(name), OPTIONS[name]
     if name != "seed":  # the row always has one
