@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from estimation.core import returned
 from estimation.core.arrays import FloatArray
+from estimation.core.data import returned
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.data.returned import Returned, returned_by
 

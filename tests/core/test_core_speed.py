@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core import returned
 from estimation.core.arrays import column_sums
-from estimation.core.data import pool_ranks
+from estimation.core.data import pool_ranks, returned
 from estimation.core.data.entries import entries_down_to, last_rank
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, RankedLists, build_pool
@@ -154,7 +153,7 @@ def test_products_of_what_is_expected_are_taken_once_for_all_batches(
     pool.kept.clear()
     for batches in (2, 3, 2):
         evaluate(
-            pool, design, sample, labels=judged(sample), measures=MEASURES, max_grade=2,
+            pool, PairRound(design, sample), labels=judged(sample), measures=MEASURES, max_grade=2,
             batches=batches,
         )  # fmt: skip
     assert len(taken) == len(turned) == len(MEASURES)
@@ -434,6 +433,11 @@ def test_measures_share_their_passes_over_entries(
     sample = draw(pool, design, seed="speed")
     for batches in (1, 2, 1, 2):  # kept for each, because each has pairs of its own
         evaluate(
-            pool, design, sample, labels=judged(sample), measures=deep, max_grade=2, batches=batches
+            pool,
+            PairRound(design, sample),
+            labels=judged(sample),
+            measures=deep,
+            max_grade=2,
+            batches=batches,
         )
     assert sorted(passes) == ["out_of_reach", "reach", "reach", "reach"]

@@ -115,7 +115,8 @@ PAGES = {
 
 def places(row: Any) -> dict[str, Any]:
     """What addresses name it by."""
-    job = Job.objects.filter(kind__in=["upload", "preview"], target=row.pk).first()
+    kind = "upload" if isinstance(row, Upload) else "preview"
+    job = Job.objects.filter(kind=kind, target=row.pk).first()
     number = getattr(row, "number", None)
     return {"pk": row.pk, "job": job and job.pk, "number": number, "test": "test"}
 
