@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..data.labels import LabelRows
 from ..inference.intervals import Bound
 from ..inference.outlook import Outlook
 from ..inference.ranks import Ranking
-from ..inference.unknown import Reasons
-from ..measures.table import Measure
+from ..inference.unknown import Reasons, name_of
+from ..measures.table import Measure, MeasureError, parse_measure
 from ..sampling.interval_kinds import IntervalKind
+from ..tables import Columns, Tabled, by_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +161,8 @@ class Answer:
     results: tuple[RunEstimates, ...]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MeasureResult(RunEstimates):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class MeasureResult(Tabled, RunEstimates):
     """Everything about one measure: `RunEstimates`, and how the runs compare.
 
     Attributes
@@ -175,9 +177,37 @@ class MeasureResult(RunEstimates):
     ranking: Ranking
     support: FloatArray
 
+    @property
+    def caption(self) -> str:
+        """The measure, and what its intervals are."""
+        return f"{self.measure}, {self.interval} intervals"
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+    def columns(self) -> Columns:
+        """Return a row for every run, best first: `ROW`.
+
+        A value that is not known is None, and so are the ends of its interval; ``unknown`` says
+        why, by a name of `Reason`, and is empty where the value is known.
+        """
+        return by_rows(ROW, [self._row(run) for run in self.ranking.order.tolist()])
+
+    def _row(self, run: int) -> list[Any]:
+        found, ranking, why = self.estimate, self.ranking, name_of(int(self.estimate.unknown[run]))
+        numbers = (found.value[run], found.low[run], found.high[run])
+        return [
+            self.runs[run],
+            *(None if why else float(number) for number in numbers),
+            int(ranking.rank[run]),
+            f"{ranking.rank_low[run]}-{ranking.rank_high[run]}",
+            float(self.support[run]),
+            why or "",
+        ]
+
+
+ROW = ("run", "value", "low", "high", "rank", "possible ranks", "support", "unknown")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Tabled):
     """What a prefix of batches says.
 
     Attributes
@@ -199,3 +229,27 @@ class Evaluation:
     draws: int | None
     confidence: float
     results: tuple[MeasureResult, ...]
+
+    MOST_ROWS: ClassVar = 60
+
+    @property
+    def caption(self) -> str:
+        """What the numbers rest on."""
+        share = f"{100 * self.confidence:.4g} % intervals"
+        return f"{self.judged_pairs} judged pairs, {self.judgments} judgments, {share}"
+
+    def columns(self) -> Columns:
+        """Return a row for every measure and run: the measure, and what `MeasureResult` has."""
+        every = [(str(each.measure), each.columns()) for each in self.results]
+        measures = [name for name, columns in every for _ in columns["run"]]
+        joined = {name: [cell for _, columns in every for cell in columns[name]] for name in ROW}
+        return {"measure": measures, **joined}
+
+    def __getitem__(self, measure: str | Measure) -> MeasureResult:
+        """Return the result of a measure; MeasureError if it was not asked for."""
+        wanted = parse_measure(measure) if isinstance(measure, str) else measure
+        for each in self.results:
+            if each.measure == wanted:
+                return each
+        told = ", ".join(str(each.measure) for each in self.results)
+        raise MeasureError(f"{wanted} was not estimated; there is {told}")
