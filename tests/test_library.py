@@ -4,6 +4,7 @@ import doctest
 import inspect
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -152,6 +153,19 @@ print(len(ev.__all__), ev.__version__)
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(len(PUBLIC)), estimation.core.__version__]
+
+
+# --------------------------------------------------------------------------- docs/library.md
+
+
+def test_the_code_of_the_guide_runs_with_the_wheel(run_bare: RunBare, tmp_path: Path) -> None:
+    (tmp_path / "demo").symlink_to(REPO / "demo", target_is_directory=True)
+    guide = (REPO / "docs" / "library.md").read_text("utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", guide, re.M | re.S)
+    assert len(blocks) > 10
+    done = run_bare("\n".join(blocks), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "to judge, in 10 batches" in done.stdout
 
 
 # ------------------------------------------------------------------------------------ notebooks

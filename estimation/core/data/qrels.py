@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arrays import BytesArray, FloatArray, IntArray
 from .labels import LabelRows
@@ -62,7 +63,7 @@ class Qrels:
         return find_rows(pool, self.topic, self.docno)
 
     def labels(
-        self, pool: Pool, pairs: IntArray | None = None, *, unlisted: int | None = None
+        self, pool: Pool, pairs: ArrayLike | None = None, *, unlisted: int | None = None
     ) -> LabelRows:
         """Return the judgments of pairs of a pool; rows of other pairs are left out.
 
@@ -84,7 +85,7 @@ class Qrels:
         """
         place = self.places(pool)
         wanted = np.zeros(len(pool), dtype=bool)
-        wanted[slice(None) if pairs is None else pairs] = True
+        wanted[slice(None) if pairs is None else np.asarray(pairs, dtype=np.int64)] = True
         kept = (place >= 0) & wanted[place]
         pair, grade = place[kept], self.grade[kept]
         if unlisted is None:
