@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .rounds.results import EstimatorResult as EstimatorResult
     from .rounds.results import Evaluation as Evaluation
     from .rounds.results import MeasureResult as MeasureResult
+    from .rounds.results import Verdicts as Verdicts
     from .rounds.rounds import PairRound as PairRound
     from .rounds.rounds import TopicRound as TopicRound
     from .rounds.rounds import draw_round as draw_round
@@ -88,7 +89,7 @@ _WHERE = {
     ".rounds.active.rounds": ("ActivePlan", "ActiveRound"),
     ".rounds.combining": ("CombiningError", "RoundsTogether"),
     ".rounds.given": ("GivenError", "GivenRound"),
-    ".rounds.results": ("EstimatorResult", "Evaluation", "MeasureResult"),
+    ".rounds.results": ("EstimatorResult", "Evaluation", "MeasureResult", "Verdicts"),
     ".rounds.rounds": ("PairRound", "TopicRound", "draw_round", "load_round"),
     ".rounds.topics.designs": ("QueryDesign", "QueryError"),
     ".sampling.designs": ("Design", "DesignError"),

@@ -11,7 +11,7 @@ import pytest
 
 from estimation import core
 from estimation.core.data.pool import Pool
-from estimation.core.rounds.results import ROW
+from estimation.core.rounds.results import ROW, Verdicts
 from estimation.core.tables import Tabled, by_rows
 
 REPO = Path(__file__).resolve().parents[2]
@@ -49,7 +49,7 @@ def test_every_result_has_plain_columns(pool: Pool, found: core.Evaluation) -> N
     design = core.make_design(pool, measure="P@4", budget=60)
     drawn = core.draw_round(pool, design, seed="s")
     results = [
-        *(found, found.results[0], found.results[0].ranking, design, drawn, drawn.served(pool)),
+        *(found, found.results[0], found.results[0].verdicts, design, drawn, drawn.served(pool)),
         core.expected_precision(pool, design),
         core.precision_by_budget(pool, design, budgets=[50, 100]),
         core.together([drawn], seeds=["s"]),
@@ -81,20 +81,21 @@ def test_what_is_not_known_has_no_number_and_a_reason(found: core.Evaluation) ->
     for name in ("value", "low", "high"):
         assert [number is None for number in columns[name]] == [False, False, True]
     assert " ? " in repr(found["Rprec"])
-    known = found["Rprec"].ranking
-    pairs = replace(known, unknown=np.where(np.eye(3), 0, 2).astype(np.int8)).columns()
+    known = found["Rprec"]
+    unknown = replace(known.ranking, unknown=np.where(np.eye(3), 0, 2).astype(np.int8))
+    pairs = Verdicts(known.runs, unknown).columns()
     assert pairs["unknown"] == ["few_relevant"] * 3
     assert pairs["difference"] == pairs["margin"] == pairs["adjusted p"] == [None] * 3
 
 
 def test_a_ranking_names_every_two_runs(found: core.Evaluation) -> None:
-    ranking = found["P@4"].ranking
-    columns = ranking.columns()
+    ranking, runs = found["P@4"].ranking, found["P@4"].runs
+    columns = found["P@4"].verdicts.columns()
     assert len(columns["run"]) == 3
     for run, other, verdict, difference in zip(
         *(columns[name] for name in ("run", "other", "verdict", "difference")), strict=True
     ):
-        i, j = ranking.runs.index(run), ranking.runs.index(other)
+        i, j = runs.index(run), runs.index(other)
         assert ranking.rank[i] < ranking.rank[j]
         assert difference == ranking.difference[i, j] >= 0
         assert verdict == {1: "better", 0: "", -1: "worse"}[int(ranking.verdicts[i, j])]

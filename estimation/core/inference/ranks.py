@@ -2,27 +2,24 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from ..arrays import FloatArray, IntArray, check_confidence, refuse
-from ..tables import Columns, Tabled, by_rows
 from .intervals import ROUNDING, Bound, student_quantile
 from .multiplicity import holm, largest_deviates
 from .uncertainty import AS_NORMAL, variances_of_differences
-from .unknown import Reason, Reasons, all_known, name_of
+from .unknown import Reason, Reasons, all_known
 
-PAIR = ("run", "other", "difference", "margin", "adjusted p", "verdict", "unknown")
 # Guaranteed p-values: the smallest one, and halvings of its logarithm on the way to each.
 LEAST_P = 1e-12
 HALVINGS = 32
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Ranking(Tabled):
+@dataclass(frozen=True, eq=False)
+class Ranking:
     """The runs in order, and what is certain about it.
 
     Attributes
@@ -46,8 +43,6 @@ class Ranking(Tabled):
     unknown : ndarray of int8, shape (k, k)
         Why a difference is not known, a `Reason`; 0 where it is known, and on the diagonal. No
         verdict is about a difference that is not known.
-    runs : tuple of str
-        The k run tags.
     """
 
     order: IntArray
@@ -61,29 +56,6 @@ class Ranking(Tabled):
     margin: FloatArray
     adjusted_p: FloatArray
     unknown: Reasons
-    runs: tuple[str, ...]
-
-    @property
-    def caption(self) -> str:
-        """How many of the comparisons have a verdict."""
-        pairs = len(self.runs) * (len(self.runs) - 1) // 2
-        return f"{np.count_nonzero(self.verdicts == 1)} verdicts on {pairs} pairs of runs"
-
-    def columns(self) -> Columns:
-        """Return a row for every two runs, the better ranked first: `PAIR`.
-
-        A difference that is not known is None, and so are its margin and p; see `Reason`.
-        """
-        order = self.order.tolist()
-        pairs = [(i, j) for at, i in enumerate(order) for j in order[at + 1 :]]
-        return by_rows(PAIR, [self._row(i, j) for i, j in pairs])
-
-    def _row(self, i: int, j: int) -> list[Any]:
-        why = name_of(int(self.unknown[i, j]))
-        numbers = (self.difference[i, j], self.margin[i, j], self.adjusted_p[i, j])
-        verdict = ("worse", "", "better")[int(self.verdicts[i, j]) + 1]
-        told = (None if why else float(number) for number in numbers)
-        return [self.runs[i], self.runs[j], *told, verdict, why or ""]
 
 
 def rank_runs(
@@ -166,7 +138,6 @@ def rank_runs(
         margin=margin,
         adjusted_p=adjusted,
         unknown=unknown,
-        runs=tags,
     )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..data.labels import LabelRows
 from ..inference.intervals import Bound
@@ -161,6 +163,46 @@ class Answer:
     results: tuple[RunEstimates, ...]
 
 
+PAIR = ("run", "other", "difference", "margin", "adjusted p", "verdict", "unknown")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Verdicts(Tabled):
+    """Every two runs, and which of them is surely better.
+
+    Attributes
+    ----------
+    runs : tuple of str
+    ranking : Ranking
+        Of these runs.
+    """
+
+    runs: tuple[str, ...]
+    ranking: Ranking
+
+    @property
+    def caption(self) -> str:
+        """How many of the comparisons have a verdict."""
+        pairs = len(self.runs) * (len(self.runs) - 1) // 2
+        return f"{np.count_nonzero(self.ranking.verdicts == 1)} verdicts on {pairs} pairs of runs"
+
+    def columns(self) -> Columns:
+        """Return a row for every two runs, the one with the better rank first: `PAIR`.
+
+        A difference that is not known is None, and so are its margin and p.
+        """
+        order = self.ranking.order.tolist()
+        pairs = [(i, j) for at, i in enumerate(order) for j in order[at + 1 :]]
+        return by_rows(PAIR, [self._row(i, j) for i, j in pairs])
+
+    def _row(self, i: int, j: int) -> list[Any]:
+        found, why = self.ranking, name_of(int(self.ranking.unknown[i, j]))
+        numbers = (found.difference[i, j], found.margin[i, j], found.adjusted_p[i, j])
+        verdict = ("worse", "", "better")[int(found.verdicts[i, j]) + 1]
+        told = (None if why else float(number) for number in numbers)
+        return [self.runs[i], self.runs[j], *told, verdict, why or ""]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MeasureResult(Tabled, RunEstimates):
     """Everything about one measure: `RunEstimates`, and how the runs compare.
@@ -176,6 +218,11 @@ class MeasureResult(Tabled, RunEstimates):
 
     ranking: Ranking
     support: FloatArray
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """Every two runs, and which of them is surely better."""
+        return Verdicts(self.runs, self.ranking)
 
     @property
     def caption(self) -> str:
