@@ -13,7 +13,8 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 VENV := .venv
 PY := $(VENV)/bin/python
-PYTEST := $(PY) -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal
+# Files stay whole, as the tests of one share what it starts; tests/conftest.py sets their order.
+PYTEST := $(PY) -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # No configuration of a running site must reach tests and checks.
 CLEAN := env -u DATABASE_URL -u CELERY_BROKER_URL -u SITE_URL -u SECRET_KEY -u DEBUG -u ALLOWED_HOSTS
 

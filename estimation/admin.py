@@ -1,8 +1,6 @@
 """The estimation side in the admin's pages: to look at. Rounds are made by services only."""
 
 from django.contrib import admin
-from django.db.models import Model
-from django.http import HttpRequest
 
 from estimation.models import (
     Draw,
@@ -15,22 +13,7 @@ from estimation.models import (
     RoundBatch,
     Run,
 )
-
-
-class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Rows that numbers rest on are never edited, not even by an admin."""
-
-    list_per_page = 50
-    show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+from judging.admin import ReadOnly
 
 
 @admin.register(Run)

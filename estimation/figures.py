@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from estimation import charts
+from estimation.charts import bars, curves, forests, histories, matrices
 from estimation.models import Round
 from estimation.numbers import UnknownDifferences, unknown_differences
 from estimation.scales import common_decimals, decimals, share_reached
-from estimation.selectors import Comparison, HistoryPoint, Pairwise, RankedRun, RankingTable
+from estimation.selectors import HistoryPoint, Pairwise, RankedRun, RankingTable, RunComparison
 
 FIRST_PANELS = 24
 """So many runs have a history panel at once; the rest on demand."""
@@ -23,7 +23,7 @@ class RankedLine:
     """A line of the ranking as it is shown; ``note`` is the number of the reason for no value."""
 
     run: RankedRun
-    place: charts.ForestRow
+    place: forests.ForestRow
     value: str
     half_width: str
     low: str
@@ -68,7 +68,7 @@ class UnknownNote:
 @dataclass(frozen=True)
 class RankingFigure:
     table: RankingTable
-    forest: charts.Forest
+    forest: forests.Forest
     lines: list[RankedLine]
     notes: list[UnknownNote]
     plus_minus: bool
@@ -84,12 +84,12 @@ class RankingFigure:
 def ranking_figure(table: RankingTable) -> RankingFigure:
     """The ranking with its forest plot; all values with the same number of decimals."""
     intervals = [
-        charts.Interval(
+        forests.ForestValue(
             row.tag, row.value, row.low, row.high, row.as_good_as_leader, faint=bool(row.unknown)
         )
         for row in table.rows
     ]
-    forest = charts.forest(
+    forest = forests.forest(
         intervals,
         title=f"Runs by {table.measure}",
         description=_described(table),
@@ -172,7 +172,7 @@ class PairwiseFigure:
 
     measure: str
     tags: list[str]
-    matrix: charts.Matrix
+    matrix: matrices.VerdictMatrix
     lines: list[PairwiseLine]
     notes: list[UnknownDifferences]
 
@@ -185,17 +185,17 @@ def pairwise_figure(table: RankingTable, pairs: Pairwise) -> PairwiseFigure:
     lines = [
         _pairwise_line(row, tags, line) for row, line in zip(table.rows, verdicts, strict=True)
     ]
-    matrix = charts.verdict_matrix(tags, verdicts, measure=table.measure, ranked=len(table.known))
+    matrix = matrices.verdict_matrix(tags, verdicts, measure=table.measure, ranked=len(table.known))
     notes = unknown_differences(pairs, table.purpose)
     return PairwiseFigure(table.measure, tags, matrix, lines, notes)
 
 
-def _shown_verdict(pairs: Pairwise, i: int, j: int) -> charts.Verdict:
+def _shown_verdict(pairs: Pairwise, i: int, j: int) -> matrices.Verdict:
     return None if pairs.unknown[i, j] else int(pairs.verdicts[i, j])
 
 
 def _pairwise_line(
-    row: RankedRun, tags: Sequence[str], verdicts: Sequence[charts.Verdict]
+    row: RankedRun, tags: Sequence[str], verdicts: Sequence[matrices.Verdict]
 ) -> PairwiseLine:
     others = [(tag, found) for tag, found in zip(tags, verdicts, strict=True) if tag != row.tag]
     rivals = [tag for tag, found in others if found == 0]
@@ -214,7 +214,7 @@ def _pairwise_line(
 class HistoryFigure:
     """Panels of runs, of ``runs`` that have some; ``never`` was known after no batch."""
 
-    drawn: charts.History
+    drawn: histories.HistoryChart
     runs: int
     never: list[str]
 
@@ -227,11 +227,13 @@ def history_figure(
     rows = [row for row in table.rows if row.tag in known]
     chosen = rows if whole else rows[:FIRST_PANELS]
     moments = {
-        row.tag: [charts.Moment(p.batches, p.value, p.low, p.high) for p in points.get(row.tag, ())]
+        row.tag: [
+            histories.PanelPoint(p.batches, p.value, p.low, p.high) for p in points.get(row.tag, ())
+        ]
         for row in chosen
     }
     tied = {row.tag for row in table.rows if row.as_good_as_leader}
-    drawn = charts.history(moments, measure=table.measure, marked=tied)
+    drawn = histories.history(moments, measure=table.measure, marked=tied)
     never = [row.tag for row in table.rows if row.tag not in known]
     return HistoryFigure(drawn, len(rows), never)
 
@@ -240,8 +242,8 @@ def history_figure(
 class ComparisonFigure:
     """Without a drawing and numbers where the difference is not known."""
 
-    comparison: Comparison
-    forest: charts.Forest | None
+    comparison: RunComparison
+    forest: forests.Forest | None
     difference: str
     low: str
     high: str
@@ -250,7 +252,7 @@ class ComparisonFigure:
     notes: list[str]
 
 
-def comparison_figure(found: Comparison) -> ComparisonFigure:
+def comparison_figure(found: RunComparison) -> ComparisonFigure:
     digits = decimals(((found.high or 0.0) - (found.low or 0.0)) / 2)
     return ComparisonFigure(
         comparison=found,
@@ -264,19 +266,19 @@ def comparison_figure(found: Comparison) -> ComparisonFigure:
     )
 
 
-def _difference_forest(found: Comparison) -> charts.Forest:
+def _difference_forest(found: RunComparison) -> forests.Forest:
     first, second = found.first.tag, found.second.tag
-    interval = charts.Interval(
+    interval = forests.ForestValue(
         f"{first} less {second}", found.difference, found.low, found.high, bool(found.verdict)
     )
-    return charts.forest(
-        [interval, charts.Interval("no difference", 0.0, 0.0, 0.0)],
+    return forests.forest(
+        [interval, forests.ForestValue("no difference", 0.0, 0.0, 0.0)],
         title=f"Difference by {found.measure}",
         description=f"{first} less {second}, with the 95 % interval of this difference alone.",
     )
 
 
-def _notes_of_reach(found: Comparison) -> list[str]:
+def _notes_of_reach(found: RunComparison) -> list[str]:
     return [_note(row, found.measure) for row in (found.first, found.second) if row.open_part]
 
 
@@ -293,7 +295,7 @@ def _signed(value: float | None, digits: int) -> str:
     return ("+" if value and value > 0 else "") + number(value, digits)
 
 
-def _verdict(found: Comparison) -> str:
+def _verdict(found: RunComparison) -> str:
     first, second = found.first.tag, found.second.tag
     if found.unknown:
         return f"Whether {first} or {second} is better is not known."
@@ -358,7 +360,7 @@ def _label_sentence(lines: Sequence[LabelLine], best: int) -> str:
 
 @dataclass(frozen=True)
 class WidthLine:
-    place: charts.ForestRow
+    place: forests.ForestRow
     half_width: str
 
 
@@ -367,7 +369,7 @@ class MeasurePreview:
     """Expected half widths under one measure, narrowest first."""
 
     measure: str
-    forest: charts.Forest
+    forest: forests.Forest
     lines: list[WidthLine]
     middle: str
     difference: str
@@ -378,9 +380,9 @@ class PreviewFigures:
     """A round's preview (estimation.services.previews) made ready to be shown."""
 
     measures: list[MeasurePreview]
-    curve: charts.Curve | None
+    curve: curves.Curve | None
     curve_rows: list[tuple[int, str]]
-    topics: charts.Bars
+    topics: bars.BarChart
     share: float
 
 
@@ -392,7 +394,7 @@ def preview_figures(preview: Mapping[str, Any], *, budget: int) -> PreviewFigure
         measures=[_measure_preview(found) for found in preview["measures"]],
         curve=_budget_curve(preview, points, budget),
         curve_rows=[(at, number(width, digits)) for at, width in points],
-        topics=charts.topic_bars(per_topic),
+        topics=bars.topic_bars(per_topic),
         share=100 * preview["expected_pairs"] / max(1, preview["pool_pairs"]),
     )
 
@@ -411,19 +413,19 @@ def sentence_of(row: Round) -> str:
 
 def _budget_curve(
     preview: Mapping[str, Any], points: list[tuple[int, float | None]], budget: int
-) -> charts.Curve | None:
+) -> curves.Curve | None:
     """None for a round whose precision nobody can tell beforehand."""
     if not points:
         return None
     chosen = budget if any(at == budget for at, _ in points) else max(at for at, _ in points)
-    return charts.budget_curve(points, chosen=chosen, measure=preview["measures"][0]["measure"])
+    return curves.budget_curve(points, chosen=chosen, measure=preview["measures"][0]["measure"])
 
 
 def _measure_preview(found: Mapping[str, Any]) -> MeasurePreview:
     widths = [(line["run"], line["half_width"]) for line in found["half_widths"]]
     widths.sort(key=lambda line: (line[1] is None, line[1] or 0.0, line[0]))
     digits = common_decimals(width for _, width in widths if width is not None)
-    forest = charts.widths_forest(widths, measure=found["measure"])
+    forest = forests.widths_forest(widths, measure=found["measure"])
     shown = [number(width, digits) for _, width in widths]
     return MeasurePreview(
         measure=found["measure"],

@@ -4,6 +4,8 @@ Columns too long for rows (rankings, pools, samples, covariances) are files, nam
 of their content; rows hold the names. Draws, estimates and reports are never edited.
 """
 
+from typing import Any
+
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
@@ -85,8 +87,14 @@ class Pool(models.Model):
         return self.digest[:12]
 
 
-def _label(method: str) -> str:
-    return SAMPLING_METHODS[method].label
+def method_choices() -> list[tuple[str, str]]:
+    """Asked for when they are needed, so that a further method is no migration."""
+    return [(name, method.label) for name, method in SAMPLING_METHODS.items()]
+
+
+def interval_choices() -> list[tuple[str, str]]:
+    """Asked for when they are needed, so that a further kind is no migration."""
+    return Round.Interval.choices
 
 
 class Round(models.Model):
@@ -110,13 +118,11 @@ class Round(models.Model):
         PAIR = "pair", "Difference of two runs"
         SINGLE = "single", "Value of one run"
 
-    class Method(models.TextChoices):
-        POISSON = "poisson", _label("poisson")
-        PRIORITY = "priority", _label("priority")
-        IID = "iid", _label("iid")
-        PER_QUERY = "per-query", _label("per-query")
-        QUERY = "query", _label("query")
-        ACTIVE = "active", _label("active")
+    Method: Any = models.TextChoices(  # type: ignore[call-overload]
+        "Method",
+        [(name.upper().replace("-", "_"), (name, said)) for name, said in method_choices()],
+    )
+    """The ways of sampling there are, as the table of them says."""
 
     class Prior(models.TextChoices):
         RANK = "rank", "By rank"
@@ -155,7 +161,7 @@ class Round(models.Model):
     measure = models.CharField(max_length=60)
     reported = models.JSONField(default=list, blank=True)
     prior = models.CharField(max_length=10, choices=Prior, default=Prior.RANK)
-    method = models.CharField(max_length=10, choices=Method, default=Method.POISSON)
+    method = models.CharField(max_length=20, choices=method_choices, default=Method.POISSON)
     predictions = models.ForeignKey(
         Prediction, models.PROTECT, null=True, blank=True, related_name="rounds"
     )
@@ -173,7 +179,7 @@ class Round(models.Model):
     cost_table = models.ForeignKey(
         Prediction, models.PROTECT, null=True, blank=True, related_name="rounds_at_cost"
     )
-    interval = models.CharField(max_length=20, choices=Interval, default=Interval.STUDENT)
+    interval = models.CharField(max_length=20, choices=interval_choices, default=Interval.STUDENT)
     estimator = models.CharField(
         max_length=10,
         choices=Estimator,
@@ -404,36 +410,11 @@ class Estimate(models.Model):
         return f"{self.measure} of {self.run_id}: {value}"
 
 
-CONTENT_TYPES = {
-    "csv": "text/csv; charset=utf-8",
-    "html": "text/html; charset=utf-8",
-    "json": "application/json",
-    "txt": "text/plain; charset=utf-8",
-    "zip": "application/zip",
-}
-
-
 class Report(models.Model):
-    """A file made by the worker from one estimate set."""
-
-    class Name(models.TextChoices):
-        """The file's name, and in a sentence what it is good for."""
-
-        ESTIMATES_CSV = "estimates.csv", "Every run, measure and estimator, for spreadsheets."
-        ESTIMATES_JSON = "estimates.json", "The same with covariances, verdicts and the design."
-        QRELS = (
-            "qrels.txt",
-            "Mean grades as trec_eval reads them; scoring runs on them is no estimate.",
-        )
-        JUDGMENTS = "judgments.csv", "Every label with its assessor and inclusion probability."
-        HTML = "report.html", "To read and to print: what was evaluated, how, and what came out."
-        COLLECTION = (
-            "collection.zip",
-            "Judgments and probabilities, from which “manage.py score” estimates further runs.",
-        )
+    """A file made by the worker from one estimate set; what kinds there are, the services know."""
 
     estimate_set = models.ForeignKey(EstimateSet, models.CASCADE, related_name="reports")
-    name = models.CharField(max_length=20, choices=Name)
+    name = models.CharField(max_length=40)
     file = models.CharField(max_length=255)
     digest = models.CharField(max_length=64)
     size = models.PositiveBigIntegerField()
@@ -444,8 +425,3 @@ class Report(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def content_type(self) -> str:
-        """The media type of the file, by the ending of its name."""
-        return CONTENT_TYPES[self.name.rpartition(".")[2]]

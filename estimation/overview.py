@@ -44,7 +44,7 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RoundOutcome:
     """What a finished round has shown, what more judgments would buy, and where to go from it."""
 
     number: int
@@ -55,7 +55,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Facts:
+class CampaignFacts:
     """What cards and notices rest on: read once."""
 
     campaign: Campaign
@@ -72,10 +72,10 @@ class Facts:
         return self.row is not None and self.row.is_drawn
 
 
-def gather(campaign: Campaign) -> Facts:
+def gather(campaign: Campaign) -> CampaignFacts:
     row = selectors.current_round(campaign)
     drawn = row is not None and row.is_drawn
-    return Facts(
+    return CampaignFacts(
         campaign=campaign,
         material=judging.material(campaign),
         runs=campaign.runs.count(),
@@ -87,7 +87,7 @@ def gather(campaign: Campaign) -> Facts:
     )
 
 
-def outcome(facts: Facts) -> Outcome | None:
+def outcome(facts: CampaignFacts) -> RoundOutcome | None:
     """Said of the current round once it is complete and has its estimates."""
     row = facts.row
     latest = selectors.latest_estimates(row) if row and row.state == Round.State.COMPLETE else None
@@ -100,7 +100,7 @@ def outcome(facts: Facts) -> Outcome | None:
     ]
     if facts.campaign.state != Campaign.State.CLOSED:
         actions.insert(0, Action("round-new", "Plan a further round"))
-    return Outcome(row.number, row.measure, found, further, actions)
+    return RoundOutcome(row.number, row.measure, found, further, actions)
 
 
 @lru_cache(maxsize=64)
@@ -114,7 +114,7 @@ def _conclusions(pk: int, _created: datetime) -> tuple[list[Finding], str]:
     return findings(table, table.pairs), what_more_buys(table, table.pairs) or ""
 
 
-def cards(facts: Facts) -> list[Card]:
+def cards(facts: CampaignFacts) -> list[Card]:
     """The steps; nothing is left to do now in a closed campaign."""
     steps = [_material(facts), _goal(facts), _budget(facts), _people(facts), _judging(facts)]
     over = facts.campaign.state == Campaign.State.CLOSED
@@ -123,7 +123,7 @@ def cards(facts: Facts) -> list[Card]:
     ]
 
 
-def _material(facts: Facts) -> Card:
+def _material(facts: CampaignFacts) -> Card:
     there = facts.material
     missing = [
         name
@@ -144,7 +144,7 @@ def _material(facts: Facts) -> Card:
     )
 
 
-def _goal(facts: Facts) -> Card:
+def _goal(facts: CampaignFacts) -> Card:
     row = facts.row
     if row is None:
         detail = "What shall be estimated, and what is it for?"
@@ -157,7 +157,7 @@ def _goal(facts: Facts) -> Card:
     return Card("Measures and goal", "done", row.measure, detail, action)
 
 
-def _budget(facts: Facts) -> Card:
+def _budget(facts: CampaignFacts) -> Card:
     row = facts.row
     if row is None:
         action = Action("round-list", "Rounds")
@@ -176,7 +176,7 @@ def _budget(facts: Facts) -> Card:
     )
 
 
-def _people(facts: Facts) -> Card:
+def _people(facts: CampaignFacts) -> Card:
     wanted = _labels_wanted(facts.row)
     closed = facts.campaign.state == Campaign.State.CLOSED
     enough = closed or facts.assessors >= max(1, wanted)
@@ -193,7 +193,7 @@ def _labels(wanted: int) -> str:
     return f"Up to {wanted} labels per pair" if wanted > 1 else "1 label per pair"
 
 
-def _judging(facts: Facts) -> Card:
+def _judging(facts: CampaignFacts) -> Card:
     row, progress = facts.row, facts.progress
     if row is None or progress is None:
         action = Action("round-list", "Rounds")
@@ -207,7 +207,7 @@ def _judging(facts: Facts) -> Card:
     return Card("Judging", "done" if done else "now", f"{percent} %", detail, action, percent)
 
 
-def attention(facts: Facts) -> list[Attention]:
+def attention(facts: CampaignFacts) -> list[Attention]:
     """What somebody should look at now, worst first."""
     found = _machines(facts)
     if facts.campaign.state != Campaign.State.CLOSED:
@@ -216,7 +216,7 @@ def attention(facts: Facts) -> list[Attention]:
     return sorted(found, key=lambda notice: order[notice.level])
 
 
-def _machines(facts: Facts) -> list[Attention]:
+def _machines(facts: CampaignFacts) -> list[Attention]:
     found = []
     if any(not lack.alive for lack in facts.unserved):
         found.append(Attention("bad", NO_WORKER))
@@ -245,7 +245,7 @@ NO_WORKER = (
 )
 
 
-def _files(facts: Facts) -> list[Attention]:
+def _files(facts: CampaignFacts) -> list[Attention]:
     rejected, pending = facts.material.uploads_rejected, facts.material.uploads_pending
     found = []
     if rejected:
@@ -259,7 +259,7 @@ def _files(facts: Facts) -> list[Attention]:
     return found
 
 
-def _judges(facts: Facts) -> list[Attention]:
+def _judges(facts: CampaignFacts) -> list[Attention]:
     row = facts.row
     if row is None or not facts.drawn or row.state == Round.State.COMPLETE:
         return []
@@ -283,7 +283,7 @@ def _judges(facts: Facts) -> list[Attention]:
     return found
 
 
-def _stuck(facts: Facts) -> list[Attention]:
+def _stuck(facts: CampaignFacts) -> list[Attention]:
     progress = facts.progress
     if progress is None or not progress.stuck:
         return []
@@ -293,7 +293,7 @@ def _stuck(facts: Facts) -> list[Attention]:
     return [Attention("warn", text, Action("decisions", "Decide"))]
 
 
-def _texts(facts: Facts) -> list[Attention]:
+def _texts(facts: CampaignFacts) -> list[Attention]:
     missing = facts.row.preview.get("without_text", 0) if facts.row else 0
     if not missing:
         return []

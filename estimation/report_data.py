@@ -127,7 +127,7 @@ def report(row: Round, shown: EstimateSet) -> ReportData:
     )
 
 
-def agreement(labels: Sequence[judging.LabelRow]) -> Agreement | None:
+def agreement(labels: Sequence[judging.GivenLabel]) -> Agreement | None:
     """Over all pairs of assessors of the same (topic, document) pair; None without any."""
     grades: dict[int, list[int]] = {}
     for label in labels:

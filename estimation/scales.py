@@ -1,4 +1,11 @@
-"""Numbers on axes: how many decimals, which round values, where they lie."""
+"""Numbers on axes: how many decimals, which round values, where they lie.
+
+Of all charts (`charts` has their geometry, templates/charts draws it): positions across are
+percentages of the drawing's width and positions down are pixels, so that a chart fills whatever
+room it gets and its text keeps its size. Lines that need a path live in a square of 100 by 100 that
+is stretched over the plot. Every chart has a title and a description; the numbers stand in a table
+beside it.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,6 +17,7 @@ NARROW = 200
 CHARACTER = 7.0
 """Room in pixels that a character of a label takes."""
 MAX_DECIMALS = 6
+PLOT_HEIGHT = 200.0
 
 
 def finite(number: float | None) -> float | None:

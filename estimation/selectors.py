@@ -355,7 +355,7 @@ class TopicDifference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """The difference of two runs, first less second; no numbers where it is not known."""
 
     measure: str
@@ -371,7 +371,7 @@ class Comparison:
     unknown_why: str | None = None
 
 
-def compare(table: RankingTable, first: str, second: str) -> Comparison | None:
+def compare(table: RankingTable, first: str, second: str) -> RunComparison | None:
     """The difference of two runs of a ranking, with its interval; None if there is no such run."""
     rows = {row.tag: row for row in table.rows}
     if first not in rows or second not in rows:
@@ -381,7 +381,7 @@ def compare(table: RankingTable, first: str, second: str) -> Comparison | None:
     reason = pairs.reason(first, second)
     known, margin = reason == Reason.KNOWN, float(pairs.margin[i, j])
     difference = table.estimated[first] - table.estimated[second]
-    return Comparison(
+    return RunComparison(
         measure=table.measure,
         first=rows[first],
         second=rows[second],
@@ -441,7 +441,7 @@ def history(row: Round, measure: str | None = None) -> dict[str, list[HistoryPoi
 
 
 @dataclass(frozen=True)
-class RunRow:
+class ListedRun:
     tag: str
     topics: int
     lines: int
@@ -450,14 +450,14 @@ class RunRow:
     created: datetime
 
 
-def runs_of(campaign: Campaign) -> list[RunRow]:
+def runs_of(campaign: Campaign) -> list[ListedRun]:
     shown = ("tag", "topic_count", "line_count", "upload__warning_count", "upload_id", "created")
     rows = Run.objects.filter(campaign=campaign).values_list(*shown)
-    return [RunRow(*row) for row in rows]
+    return [ListedRun(*row) for row in rows]
 
 
 @dataclass(frozen=True)
-class RoundRow:
+class ListedRound:
     """A round with how much of it is judged, for lists."""
 
     round: Round
@@ -467,7 +467,7 @@ class RoundRow:
     finished: int
 
 
-def round_rows(campaign: Campaign) -> list[RoundRow]:
+def round_rows(campaign: Campaign) -> list[ListedRound]:
     """All rounds of the campaign, latest first, in one query."""
     started = Q(round_batches__batch__state__in=[Batch.State.OPEN, Batch.State.COMPLETE])
     rows = (
@@ -482,7 +482,7 @@ def round_rows(campaign: Campaign) -> list[RoundRow]:
         .defer("preview", "provenance")
     )
     return [
-        RoundRow(
+        ListedRound(
             row, row.batch_count, row.complete, row.pairs or 0, (row.served or 0) - (row.left or 0)
         )
         for row in rows.order_by("-number")

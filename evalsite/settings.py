@@ -327,7 +327,7 @@ SPECTACULAR_SETTINGS = {
         "RoundEstimator": "estimation.models.Round.Estimator",
         "IntervalKind": "estimation.models.Round.Interval",
         "Estimator": "estimation.models.Estimate.Estimator",
-        "ReportName": "estimation.models.Report.Name",
+        "ReportName": "estimation.services.report_files.table.PURPOSES",
     },
 }
 

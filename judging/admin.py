@@ -63,7 +63,7 @@ class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # no subscript at r
 
 
 @admin.register(User)
-class Users(UserAdmin):  # type: ignore[type-arg]
+class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     """Accounts. They are made inactive rather than deleted: judgments refer to them."""
 
     list_display = ("username", "is_organizer", "is_superuser", "is_active", "last_login")
@@ -86,7 +86,7 @@ class Users(UserAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Campaign)
-class Campaigns(ReadOnly):
+class CampaignAdmin(ReadOnly):
     list_display = ("slug", "name", "state", "depth", "created_by", "created")
     list_filter = ("state",)
     search_fields = ("slug", "name")
@@ -96,7 +96,7 @@ class Campaigns(ReadOnly):
 
 
 @admin.register(Membership)
-class Memberships(ReadOnly):
+class MembershipAdmin(ReadOnly):
     list_display = ("user", "role", "campaign", "created")
     list_filter = ("role", "campaign")
     search_fields = ("user__username",)
@@ -104,7 +104,7 @@ class Memberships(ReadOnly):
 
 
 @admin.register(ApiToken)
-class ApiTokens(ReadOnly):
+class ApiTokenAdmin(ReadOnly):
     """Keys; only their digests are stored. Deleting one revokes it."""
 
     list_display = ("name", "user", "scope", "created", "expires", "last_used")
@@ -117,7 +117,7 @@ class ApiTokens(ReadOnly):
 
 
 @admin.register(Upload)
-class Uploads(ReadOnly):
+class UploadAdmin(ReadOnly):
     list_display = ("name", "kind", "state", "campaign", "size", "error_count", "created")
     list_filter = ("kind", "state", "campaign")
     search_fields = ("name", "sha256")
@@ -125,21 +125,21 @@ class Uploads(ReadOnly):
 
 
 @admin.register(Topic)
-class Topics(ReadOnly):
+class TopicAdmin(ReadOnly):
     list_display = ("topic_id", "title", "campaign")
     list_filter = ("campaign",)
     search_fields = ("topic_id", "title")
 
 
 @admin.register(Document)
-class Documents(ReadOnly):
+class DocumentAdmin(ReadOnly):
     list_display = ("docno", "title", "campaign")
     list_filter = ("campaign",)
     search_fields = ("=docno",)
 
 
 @admin.register(KnownGrade)
-class KnownGrades(ReadOnly):
+class KnownGradeAdmin(ReadOnly):
     list_display = ("topic", "docno", "grade", "campaign")
     list_filter = ("campaign",)
     list_select_related = ("topic", "campaign")
@@ -153,7 +153,7 @@ class Batches(ReadOnly):
 
 
 @admin.register(Pair)
-class Pairs(ReadOnly):
+class PairAdmin(ReadOnly):
     list_display = ("topic", "docno", "other", "wanted", "held", "judged", "decided", "campaign")
     list_filter = ("decided", "campaign")
     list_select_related = ("topic", "campaign")
@@ -161,7 +161,7 @@ class Pairs(ReadOnly):
 
 
 @admin.register(Assignment)
-class Assignments(ReadOnly):
+class AssignmentAdmin(ReadOnly):
     list_display = ("pair", "assessor", "state", "revision", "lease_until", "changed")
     list_filter = ("state",)
     list_select_related = ("pair", "assessor")
@@ -169,7 +169,7 @@ class Assignments(ReadOnly):
 
 
 @admin.register(Judgment)
-class Judgments(ReadOnly):
+class JudgmentAdmin(ReadOnly):
     list_display = ("assignment_id", "assessor", "revision", "grade", "seconds", "created")
     list_filter = ("grade",)
     list_select_related = ("assessor",)
@@ -181,21 +181,21 @@ class Judgments(ReadOnly):
 
 
 @admin.register(Decision)
-class Decisions(ReadOnly):
+class DecisionAdmin(ReadOnly):
     list_display = ("pair", "kind", "grade", "reason", "decided_by", "created")
     list_filter = ("kind",)
     list_select_related = ("pair", "decided_by")
 
 
 @admin.register(Job)
-class Jobs(ReadOnly):
+class JobAdmin(ReadOnly):
     list_display = ("kind", "target", "state", "progress", "attempts", "started", "finished")
     list_filter = ("kind", "state")
     exclude = ("token",)
 
 
 @admin.register(WorkerHeartbeat)
-class WorkerHeartbeats(ReadOnly):
+class WorkerHeartbeatAdmin(ReadOnly):
     list_display = ("name", "seen")
 
 

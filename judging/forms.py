@@ -10,6 +10,7 @@ from django.forms import BaseFormSet, formset_factory
 from judging import selectors
 from judging.access import address_of
 from judging.errors import UserError
+from judging.forms_shown import ShownForm
 from judging.models import MAX_GRADE, ApiToken, Campaign, Membership, Pair
 from judging.services import sign_in
 from judging.services.campaigns import DEFAULT_GRADES, Plan
@@ -70,7 +71,7 @@ class TokenForm(forms.Form):
     )
 
 
-class CampaignForm(forms.Form):
+class CampaignForm(ShownForm):
     """A campaign but for its grade scale. What drawn rounds rest on is shown, not changed."""
 
     name = forms.CharField(max_length=200)
@@ -99,12 +100,22 @@ class CampaignForm(forms.Form):
 
     def __init__(self, *args: Any, campaign: Campaign | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.campaign = campaign
         if campaign is not None:
             del self.fields["slug"]
             self.fields["depth"].disabled = selectors.is_drawn(campaign)
 
     def plan(self, grades: list[dict[str, str]]) -> Plan:
         return Plan(**{**self.cleaned_data, "grades": grades})
+
+    def at_first(self) -> dict[str, Any]:
+        return {**super().at_first(), "grades": self.campaign.grades if self.campaign else None}
+
+    def chosen(self, grades: list[dict[str, str]]) -> dict[str, Any]:
+        """The settings that were changed since they were shown."""
+        touched = {name: self.cleaned_data[name] for name in self.touched()}
+        same = (self.before() or {}).get("grades") == grades
+        return touched if same else {**touched, "grades": grades}
 
 
 class GradeForm(forms.Form):

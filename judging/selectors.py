@@ -329,7 +329,7 @@ def decisions(campaign: Campaign) -> QuerySet[Decision]:
 
 
 @dataclass(frozen=True)
-class LabelRow:
+class GivenLabel:
     """One label of a pair: a judgment that counts, or the organizer's decision on it.
 
     The grade of a preference is 2 if ``Pair.docno`` is better, 1 equally good, 0 ``Pair.other``.
@@ -341,7 +341,7 @@ class LabelRow:
     decided: bool
 
 
-def labels(pair_ids: QuerySet[Any, Any]) -> list[LabelRow]:
+def labels(pair_ids: QuerySet[Any, Any]) -> list[GivenLabel]:
     """All labels of the pairs (a query of their ids), in no particular order.
 
     Databases collate differently: whoever needs an order sorts.
@@ -349,8 +349,8 @@ def labels(pair_ids: QuerySet[Any, Any]) -> list[LabelRow]:
     judged = current_judgments().filter(assignment__pair__in=pair_ids)
     rows = judged.values_list("assignment__pair_id", "assessor__username", "grade")
     given = Decision.objects.filter(pair__in=pair_ids, kind=Decision.Kind.GRADE)
-    return [LabelRow(*row, decided=False) for row in rows] + [
-        LabelRow(pair, "", grade or 0, decided=True)
+    return [GivenLabel(*row, decided=False) for row in rows] + [
+        GivenLabel(pair, "", grade or 0, decided=True)
         for pair, grade in given.values_list("pair_id", "grade")
     ]
 

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support import browser, postgres, site
 from tests.support.browser import Watched
+from tests.support.kept import Kept, keeping
 from tests.support.postgres import Postgres
 from tests.support.redis import RedisServer
 from tests.support.site import Site
@@ -17,6 +18,7 @@ from tests.support.site import Site
 FORBID_SKIPS = bool(os.environ.get("EVALSITE_FORBID_SKIPS"))
 ON_POSTGRES = os.environ.get("EVALSITE_TEST_DATABASE") == "postgres"
 DATA = Path(os.environ.get("EVALSITE_TEST_DATA") or site.REPO.parent / "shared" / "data")
+WITHOUT_DATABASE = {Path(__file__).parent / name for name in ("core", "formats")}
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
 
 hypothesis_settings.register_profile("local", deadline=None)
@@ -31,14 +33,29 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On PostgreSQL only what uses the database: everything else runs under SQLite."""
+    """On PostgreSQL only what uses the database: everything else runs under SQLite.
+
+    Files that take long come first, or one process would be busy with one when the others are done.
+    """
     if ON_POSTGRES:
         chosen = [item for item in items if _uses_database(item)]
     else:
         chosen = [item for item in items if item.get_closest_marker("postgres_only") is None]
     kept = set(chosen)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = chosen
+    items[:] = sorted(chosen, key=_late(chosen))
+
+
+def _late(items: list[pytest.Item]) -> Callable[[pytest.Item], int]:
+    """Files that start servers, then others in which something is slow, then the rest."""
+    marks = ("services", "slow")
+    files = [{i.path for i in items if i.get_closest_marker(mark)} for mark in marks]
+    return lambda item: next((n for n, paths in enumerate(files) if item.path in paths), len(marks))
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """The core and the formats know no database (import contracts)."""
+    return True if ON_POSTGRES and collection_path in WITHOUT_DATABASE else None
 
 
 def _uses_database(item: pytest.Item) -> bool:
@@ -74,6 +91,13 @@ def data_dir() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"no test collections in {DATA} (set EVALSITE_TEST_DATA)")
     return DATA
+
+
+@pytest.fixture
+def kept(db: None) -> Iterator[Kept]:
+    """``kept(name, make)`` for fixtures: what many tests begin with is made once, then put back."""
+    with keeping() as states:
+        yield states
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -214,3 +214,50 @@ import django.contrib.postgres.fields  # whoever wants it gets it
 """
     )
     assert out.strip() == loaded
+
+
+def class_names() -> Iterator[tuple[str, Path]]:
+    """Public classes of the applications. Operations of the REST interface have the names of their
+    views, which are those of what they are about."""
+    for path in sources("estimation", "judging"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                bases = [ast.unparse(base) for base in node.bases]
+                if not ("api" in path.parts and any(base.endswith("View") for base in bases)):
+                    yield node.name, path.relative_to(REPO)
+
+
+def alike(names: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:
+    """Names of classes in different modules that are the same but for case or a plural."""
+    found: dict[str, list[tuple[str, Path]]] = {}
+    for name, path in names:
+        lower = name.lower()
+        stem = lower[:-1] if lower.endswith("s") and not lower.endswith("ss") else lower
+        found.setdefault(stem, []).append((name, path))
+    return {
+        stem: [f"{name} in {path}" for name, path in places]
+        for stem, places in found.items()
+        if len({path for _, path in places}) > 1
+    }
+
+
+STORED = {"draw", "estimate", "pool", "report"}  # rows of what the core works out
+OF_ONE_IDEA = {"command", "plan"}  # of manage.py; of a campaign and of a round
+TO_BE_PARTED = {
+    "collection", "kind", "known", "line", "moment", "reading", "setting", "table",
+}  # fmt: skip
+
+
+def test_no_two_classes_have_nearly_the_same_name() -> None:
+    allowed = STORED | OF_ONE_IDEA | TO_BE_PARTED
+    assert {
+        stem: places for stem, places in alike(class_names()).items() if stem not in allowed
+    } == {}
+
+
+def test_names_that_are_nearly_the_same_are_found() -> None:
+    one, other = Path("one.py"), Path("other.py")
+    assert alike([("Bound", one), ("Bounds", other)]) == {
+        "bound": ["Bound in one.py", "Bounds in other.py"]
+    }
+    assert alike([("Problem", one), ("Problems", one), ("Class", other), ("Clas", other)]) == {}

@@ -1,5 +1,6 @@
 """Documentation that does not lag: what there is is told, and what is told is there."""
 
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +11,10 @@ from django.urls import Resolver404, resolve
 from estimation import core
 from estimation.core.measures.table import KINDS, parse_measure
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS
-from estimation.models import Report, Round
+from estimation.models import Round
+from estimation.options import REQUIRED
+from estimation.plans import OPTIONS
+from estimation.services.report_files.table import REPORTS
 from tests.support.site import REPO
 
 SETTING = re.compile(r'env\.\w+\(\s*"([A-Z_]+)"')
@@ -73,9 +77,9 @@ def test_every_kind_of_interval_is_told(kind: str) -> None:
     assert f"`{kind}`" in text_of(METHODS / "intervals.md")
 
 
-@pytest.mark.parametrize("name", Report.Name.values)
-def test_every_report_is_told(name: str) -> None:
-    assert f"`{name}`" in text_of(REPO / "docs" / "guide.md")
+def test_every_report_is_in_the_table_of_the_guide_and_no_other() -> None:
+    told = re.findall(r"^\| `([a-z]+\.[a-z]+)` \| ", text_of(REPO / "docs" / "guide.md"), re.M)
+    assert told == list(REPORTS)
 
 
 @pytest.mark.parametrize("option", [*Round.Prior.values, *Round.Rule.values, *Round.Goal.values])
@@ -90,6 +94,22 @@ def test_every_public_name_of_the_library_is_told_and_no_other() -> None:
     assert sorted(told) == core.__all__
     used = set(re.findall(r"\bev\.(\w+)", text_of(REPO / "docs" / "library.md")))
     assert used <= {*core.__all__}
+
+
+def test_every_option_of_a_round_is_in_the_table_for_programs() -> None:
+    rows = re.findall(
+        r"^\| \*(.+)\* \| `([a-z_]+)` \| (.+) \|$", text_of(REPO / "docs/guide.md"), re.M
+    )
+    assert {(label, name) for label, name, _ in rows} == {
+        (option.label.lower(), name) for name, option in OPTIONS.items()
+    }
+    for _, name, default in rows:
+        if default.startswith("`"):
+            assert default.strip("`") == json.dumps(OPTIONS[name].default).strip('"').removesuffix(
+                ".0"
+            )
+        else:
+            assert OPTIONS[name].default in (REQUIRED, None, "", [])
 
 
 # ------------------------------------------------------------------------- commands and addresses

@@ -188,6 +188,25 @@ def test_one_who_gives_up_waiting_holds_up_nobody(queue: Path) -> None:
     assert writers.enter(SHORT) is not None
 
 
+def test_one_who_is_called_away_while_waiting_holds_up_nobody(queue: Path, served: Path) -> None:
+    """By a signal, such as that of a limit of time: its process lives on."""
+
+    def call_away(_number: int, _frame: object) -> None:
+        raise Broken
+
+    writers, before = Writers(queue), signal.signal(signal.SIGALRM, call_away)
+    try:
+        with other(queue, served, "hold") as holder:
+            its_turn(holder)
+            signal.setitimer(signal.ITIMER_REAL, SHORT)
+            with pytest.raises(Broken):
+                writers.enter(LONG)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+    assert is_free(queue)
+
+
 def test_without_files_that_can_be_locked_there_is_no_queue(tmp_path: Path) -> None:
     assert Writers(tmp_path / "is" / "not" / "there").enter(SHORT) is None
 

@@ -33,6 +33,7 @@ class Up:
     """One run of ``manage.py up`` on a free port."""
 
     def __init__(self, data: Path, *arguments: str, demo: bool = False) -> None:
+        self.data = data
         self.output = data.parent / f"{data.name}.out"
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
@@ -93,6 +94,19 @@ def data() -> Iterator[Path]:
 
 @pytest.fixture
 def up(data: Path) -> Iterator[Up]:
+    """On a folder whose database and static files are there already."""
+    site.prepare(data)
+    yield from started(data)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Up]:
+    """For tests after which it is as before; its folder was empty at first."""
+    with tempfile.TemporaryDirectory(prefix="evs-up-") as folder:
+        yield from started(Path(folder) / "data")
+
+
+def started(data: Path) -> Iterator[Up]:
     running = Up(data)
     try:
         running.wait_ready()
@@ -133,8 +147,9 @@ def served_queues(data: Path) -> set[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_signal_leaves_nothing_behind(up: Up, data: Path, number: signal.Signals) -> None:
+    # A web server, and two workers of celery with their pools; ready is the site with one of them.
+    wait_until(lambda: len(up.children()) >= 5 and len(served_queues(data)) == 2)
     children = up.children()
-    assert len(children) >= 5  # the web server, and two workers of celery with their pools
     served = [up.child("--queues celery"), up.child("--queues uploads,celery")]
     assert served[0].pid != served[1].pid
     assert served_queues(data) == {"celery", "celery,uploads"}
@@ -158,6 +173,7 @@ def test_the_second_start_is_quick(up: Up, data: Path) -> None:
 
 @pytest.mark.slow
 def test_the_demo_is_loaded_once_and_its_sign_ins_work(data: Path) -> None:
+    site.prepare(data)
     first = Up(data, demo=True)
     try:
         first.wait_ready()
@@ -192,18 +208,19 @@ def test_a_request_in_flight_is_answered_before_the_end(up: Up) -> None:
 
 
 @pytest.mark.parametrize("words", ["celery", "evalsite.server"])
-def test_a_killed_child_is_started_again(up: Up, words: str) -> None:
-    before = up.child(words)
+def test_a_killed_child_is_started_again(shared: Up, words: str) -> None:
+    before = shared.child(words)
+    told = len(shared.text())
     before.kill()
-    wait_until(lambda: "starting it again" in up.text())
+    wait_until(lambda: "starting it again" in shared.text()[told:])
 
     def replaced() -> bool:
         with contextlib.suppress(StopIteration, psutil.Error):
-            return up.child(words).pid != before.pid
+            return shared.child(words).pid != before.pid
         return False
 
     wait_until(replaced)
-    wait_until(lambda: Api(up.url).get("/health/ready").status == 200)
+    wait_until(lambda: Api(shared.url).get("/health/ready").status == 200)
 
 
 def test_the_children_do_not_outlive_a_killed_supervisor(up: Up, data: Path) -> None:
@@ -218,13 +235,14 @@ def test_the_children_do_not_outlive_a_killed_supervisor(up: Up, data: Path) -> 
         end(again)
 
 
-def test_doctor_finds_the_site_at_its_own_port(up: Up, data: Path) -> None:
-    shown = site.manage(base_environment(data), "doctor")
-    assert re.search(rf"Web server +ok +{up.url}/health/live answers", shown)
+def test_doctor_finds_the_site_at_its_own_port(shared: Up) -> None:
+    shown = site.manage(base_environment(shared.data), "doctor")
+    assert re.search(rf"Web server +ok +{shared.url}/health/live answers", shown)
 
 
-def test_a_second_site_on_the_same_data_is_refused(up: Up, data: Path) -> None:
-    assert f"is already running on {data} (process {up.process.pid})" in refusal(data)
+def test_a_second_site_on_the_same_data_is_refused(shared: Up) -> None:
+    running = f"is already running on {shared.data} (process {shared.process.pid})"
+    assert running in refusal(shared.data)
 
 
 def test_a_port_in_use_is_refused(data: Path) -> None:
@@ -261,6 +279,7 @@ def test_an_unwritable_data_directory_is_refused(data: Path, made_before: bool) 
 
 
 def test_a_child_that_never_starts_is_given_up(data: Path) -> None:
+    site.prepare(data)
     env = base_environment(data) | {"CELERY_BROKER_URL": "no-such-transport://"}
     done = subprocess.run(
         command("--no-demo"), env=env, capture_output=True, text=True, check=False, timeout=100

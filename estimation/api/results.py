@@ -18,6 +18,7 @@ from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.models import Estimate, EstimateSet, Report, Round
 from estimation.numbers import estimate_lines, unknown_differences
 from estimation.services import files, reports
+from estimation.services.report_files.table import REPORTS
 from judging import selectors as judging
 from judging.api.base import ORGANIZER, AnyAccept, CampaignView
 from judging.api.fields import Body, Query, Text, Whole, checked
@@ -146,7 +147,7 @@ class ReportFile(CampaignView):
             path.open("rb"),
             as_attachment=True,
             filename=f"{slug}-round{row.estimate_set.round.number}-{row.name}",
-            content_type=row.content_type,
+            content_type=REPORTS[row.name].content_type,
         )
 
 

@@ -1,29 +1,24 @@
 """Runs, rounds and their batches."""
 
-from dataclasses import asdict, replace
 from typing import Any
 
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from estimation import selectors
+from estimation.api.options import RoundBody, RoundChange
 from estimation.api.serializers import RoundDetailRow, RoundProgressRow, RoundRow, RunRow
-from estimation.forms import EPS_HELP
 from estimation.models import Round
+from estimation.plans import NAMED, Plan
 from estimation.services import quoting, rounds
 from judging.api.base import ORGANIZER, CampaignView
-from judging.api.fields import Body, Number, Text, Whole, checked
+from judging.api.fields import Body, Text, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.models import Campaign, Job
 
 JOBS = ("preview", "draw", "recompute", "plan-batch", "report")
-TAG = 255
-MAX_MEASURES = 10
-MEASURE_HELP = "As ir-measures writes it: P@10, DCG@10, AP, nDCG@10, ERR@20, #ofSwaps …"
-BUDGET_HELP = "Pairs to draw, in expectation; with costs what they cost together."
 
 
 class Runs(CampaignView):
@@ -36,73 +31,6 @@ class Runs(CampaignView):
         return Response(RunRow(selectors.runs_of(self.campaign), many=True).data)
 
 
-class RoundChange(Body):
-    measure = Text(max_length=60, required=False, help_text=MEASURE_HELP)
-    budget = Whole(required=False, help_text=BUDGET_HELP)
-    batch_size = Whole(required=False)
-    goal = serializers.ChoiceField(Round.Goal.choices, required=False)
-    run = Text(
-        max_length=TAG, required=False, allow_blank=True,
-        help_text="Tag of the run that the goals single and pair are about.",
-    )  # fmt: skip
-    baseline = Text(
-        max_length=TAG, required=False, allow_blank=True,
-        help_text="Tag of the run that the goals baseline and pair compare with.",
-    )  # fmt: skip
-    reported = serializers.ListField(
-        child=Text(max_length=60), max_length=MAX_MEASURES, required=False,
-        help_text="Further measures to estimate.",
-    )  # fmt: skip
-    prior = serializers.ChoiceField(Round.Prior.choices, required=False)
-    method = serializers.ChoiceField(Round.Method.choices, required=False)
-    predictions = Text(
-        max_length=TAG, required=False, allow_blank=True,
-        help_text="Name of uploaded predicted grades: for the prior scores, the method query and "
-        "the estimator difference.",
-    )  # fmt: skip
-    depth = Whole(required=False, allow_null=True, help_text="Ranks that are looked at.")
-    eps = Number(required=False, help_text=EPS_HELP)
-    rule = serializers.ChoiceField(
-        Round.Rule.choices, required=False, allow_blank=True,
-        help_text="How priors become sizes; empty: the method's own.",
-    )  # fmt: skip
-    floor = Number(
-        required=False, help_text="Share of the sizes spread evenly, by poisson and priority."
-    )
-    costs = serializers.ChoiceField(
-        Round.Costs.choices, required=False,
-        help_text="Of judging a pair, for poisson, iid and query. Budget and batch size are "
-        "counted in their unit: length: documents of average length; uploaded: that of the table.",
-    )  # fmt: skip
-    cost_table = Text(
-        max_length=TAG, required=False, allow_blank=True,
-        help_text="Name of an uploaded table of costs: for the costs uploaded.",
-    )  # fmt: skip
-    interval = serializers.ChoiceField(
-        Round.Interval.choices, required=False, help_text="What the method allows; see the guide."
-    )
-    estimator = serializers.ChoiceField(
-        Round.Estimator.choices, required=False, allow_blank=True,
-        help_text="Empty: the method's own; difference: poisson, with predictions.",
-    )  # fmt: skip
-    with_earlier = serializers.BooleanField(
-        required=False,
-        help_text="Estimate together with the earlier rounds by the same method, poisson or iid, "
-        "whose pool is in this one. preview.earlier names those that count, and why others do not.",
-    )
-    labels = Whole(required=False, help_text="Judgments per pair.")
-    extra_share = Number(required=False, help_text="Share of pairs that get one judgment more.")
-    seed = Text(
-        max_length=100, required=False, allow_blank=True, help_text="Left out: a fresh one."
-    )
-
-
-class RoundBody(RoundChange):
-    measure = Text(max_length=60, help_text=MEASURE_HELP)
-    budget = Whole(help_text=BUDGET_HELP)
-    batch_size = Whole()
-
-
 class Rounds(CampaignView):
     section = "Rounds"
     query = PageQuery
@@ -112,14 +40,14 @@ class Rounds(CampaignView):
     def get(self, request: Request, slug: str) -> Response:
         """The rounds of a campaign."""
         pages = Pages()
-        found = selectors.rounds_of(self.campaign).select_related("predictions", "cost_table")
+        found = selectors.rounds_of(self.campaign).select_related(*NAMED)
         rows = pages.paginate_queryset(found, request) or []
         return pages.get_paginated_response(_shown(rows, RoundRow))
 
     @extend_schema(request=RoundBody, responses={201: RoundDetailRow})
     def post(self, request: Request, slug: str) -> Response:
         """Draft a round. The worker then works out its preview."""
-        plan = rounds.Plan(**checked(RoundBody, request.data))
+        plan = Plan(**checked(RoundBody, request.data))
         row = rounds.draft(campaign=self.campaign, by=self.user, plan=plan)
         return Response(_shown([row], RoundDetailRow)[0], status=201)
 
@@ -147,7 +75,7 @@ class RoundDetail(RoundView):
     def patch(self, request: Request, slug: str, number: int) -> Response:
         """Change a drafted round; fields left out stay. Once drawn it is frozen."""
         given = checked(RoundChange, request.data)
-        rounds.change(row=self.row, by=self.user, plan=replace(_plan(self.row), **given))
+        rounds.amend(row=self.row, by=self.user, chosen=given)
         return Response(_shown([self.row], RoundDetailRow)[0])
 
     @extend_schema(request=None, responses={204: None})
@@ -190,15 +118,8 @@ class RoundBatches(RoundView):
 
 
 def round_of(campaign: Campaign, number: int) -> Round:
-    rows = selectors.rounds_of(campaign).select_related("campaign", "predictions", "cost_table")
+    rows = selectors.rounds_of(campaign).select_related("campaign", *NAMED)
     return get_object_or_404(rows, number=number)
-
-
-def _plan(row: Round) -> rounds.Plan:
-    named = ("run", "baseline", "predictions", "cost_table")
-    same = {name: getattr(row, name) for name in asdict(rounds.Plan("", 0, 0))}
-    names = {name: str(same[name]) if same[name] else "" for name in named}
-    return rounds.Plan(**{**same, **names})
 
 
 def _shown(rows: list[Round], kind: type[RoundRow]) -> list[dict[str, Any]]:

@@ -4,7 +4,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from estimation.models import Estimate, Report, Round
+from estimation.api.options import answers
+from estimation.models import Estimate, Round
+from estimation.services.report_files.table import PURPOSES, REPORTS
 from estimation.unknown import CHOICES, name_of
 from judging.api.fields import Number
 from judging.api.serializers import JobRow
@@ -47,38 +49,18 @@ class FailedWorkRow(Row):
 class RoundRow(Row):
     number = IntegerField()
     state = serializers.ChoiceField(Round.State.choices)
-    goal = serializers.ChoiceField(Round.Goal.choices)
-    run = CharField(source="run.tag", default=None, allow_null=True)
-    baseline = CharField(source="baseline.tag", default=None, allow_null=True)
-    measure = CharField()
-    reported = serializers.ListField(child=CharField())
-    prior = serializers.ChoiceField(Round.Prior.choices)
-    predictions = CharField(source="predictions.name", default=None, allow_null=True)
-    depth = IntegerField(allow_null=True, help_text="Null: the campaign's.")
-    method = serializers.ChoiceField(Round.Method.choices)
-    eps = Number()
-    rule = serializers.ChoiceField(
-        Round.Rule.choices, allow_blank=True, help_text="Empty: the method's own."
-    )
-    floor = Number()
-    costs = serializers.ChoiceField(Round.Costs.choices)
-    cost_table = CharField(source="cost_table.name", default=None, allow_null=True)
-    interval = serializers.ChoiceField(Round.Interval.choices)
-    estimator = serializers.ChoiceField(
-        Round.Estimator.choices, allow_blank=True, help_text="Empty: the method's own."
-    )
-    with_earlier = serializers.BooleanField()
-    labels = IntegerField()
-    extra_share = Number()
-    budget = IntegerField(help_text="In the unit of the costs; batch_size as well.")
-    batch_size = IntegerField()
-    seed = CharField()
     pool = CharField(
         source="pool.digest", default=None, allow_null=True, help_text="Null until it is drawn."
     )
     created = DateTimeField()
     drawn = DateTimeField(allow_null=True)
     jobs = JobsRow()
+
+    def get_fields(self) -> dict[str, Any]:
+        """What there is to say of a round, the choices after its state."""
+        said = super().get_fields()
+        first = {name: said.pop(name) for name in ("number", "state")}
+        return first | answers() | said
 
 
 class RoundDetailRow(RoundRow):
@@ -196,7 +178,7 @@ class RankedRow(UnknownRow):
     moved = IntegerField(allow_null=True, help_text="Ranks gained since the estimates before.")
 
 
-class Matrix(serializers.ListField):
+class Square(serializers.ListField):
     """A square of numbers, a row for each run; null where one is undefined."""
 
     child = serializers.ListField(child=Number(allow_null=True))
@@ -227,14 +209,14 @@ class PairwiseRow(Row):
     """Comparisons of every two runs, in the order of ``runs``."""
 
     runs = serializers.ListField(child=CharField())
-    verdicts = Matrix(help_text="1: the row's run is surely better; -1: surely worse; 0: open.")
+    verdicts = Square(help_text="1: the row's run is surely better; -1: surely worse; 0: open.")
     unknown = Names(help_text="Why a difference is not known; its verdict is 0 then.")
-    adjusted_p = Matrix()
-    margin = Matrix(
+    adjusted_p = Square()
+    margin = Square(
         source="shown_margin",
         help_text="Half width of the 95 % interval of the difference; null where it is not known.",
     )
-    covariance = Matrix()
+    covariance = Square()
 
 
 class RankingRow(Row):
@@ -250,13 +232,20 @@ class RankingRow(Row):
     )
 
 
+class ReportPurpose(serializers.CharField):
+    """The sentence of a kind of report, by its name."""
+
+    def to_representation(self, value: Any) -> str:
+        return REPORTS[value].purpose
+
+
 class ReportRow(Row):
     id = IntegerField(source="pk")
     round = IntegerField(source="estimate_set.round.number")
     estimate_set = IntegerField(source="estimate_set.number")
     batches = IntegerField(source="estimate_set.batches")
-    name = serializers.ChoiceField(Report.Name.choices)
-    purpose = CharField(source="get_name_display", help_text="What the file is good for.")
+    name = serializers.ChoiceField(PURPOSES)
+    purpose = ReportPurpose(source="name", help_text="What the file is good for.")
     size = IntegerField(help_text="Bytes.")
     digest = CharField(help_text="SHA-256.")
     created = DateTimeField()

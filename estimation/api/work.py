@@ -31,6 +31,4 @@ class WorkRetry(CampaignView):
         """Try failed work again. A draw that failed is asked for at its round, a draft again."""
         checked(NoBody, request.data)
         found = get_object_or_404(Job, campaign=self.campaign, pk=job)
-        retrying.retry(job=found, by=self.user)
-        found.refresh_from_db()
-        return Response(JobRow(found).data, 202)
+        return Response(JobRow(retrying.retry(job=found, by=self.user)).data, 202)

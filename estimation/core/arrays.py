@@ -20,6 +20,7 @@ SparseMatrix: TypeAlias = Any  # scipy.sparse.csr_array; SciPy ships no type inf
 
 # How like a name must be to be meant, and how like if it begins with another letter.
 ALIKE, VERY_ALIKE = 0.7, 0.8
+HASHED = 1 << 13  # numbers that are hashed at once
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -184,6 +185,12 @@ def portable_bytes(array: NDArray[Any]) -> bytes:
     """Return dtype, shape and content of an array as bytes that do not depend on the machine."""
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     return f"{little.dtype.str}{little.shape}".encode() + little.tobytes()
+
+
+def array_hash(array: NDArray[Any]) -> int:
+    """Return a hash of a vector's numbers, the same in one process; copies stay small."""
+    pieces = range(0, len(array), HASHED)
+    return hash(tuple(hash(array[start : start + HASHED].tobytes()) for start in pieces))
 
 
 def mixed_bits(numbers: IntArray) -> NDArray[np.uint64]:

@@ -68,7 +68,7 @@ class Tabled:
         return list(columns), [list(row) for row in zip(*cells, strict=True)], more
 
 
-class Facts(Tabled):
+class FactSheet(Tabled):
     """Something that is told by a few facts: a table of what is what.
 
     ``FACTS`` names its attributes and properties that are told.

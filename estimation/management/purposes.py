@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from estimation.core.collections.active import ActiveCollection
 from estimation.core.collections.base import Collection
 from estimation.core.collections.pairs import PairCollection
-from estimation.core.collections.topics import TopicCollection
+from estimation.core.collections.ranked import RankedCollection
 from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import TopicRound
 from estimation.core.sampling.goals import Goal, absolute
 from estimation.unknown import Purpose, enough_relevant
 
@@ -16,7 +16,7 @@ def purpose_of(collection: Collection, result: MeasureResult) -> Purpose:
     goal, found = _goal(collection), result.relevant_found
     named = goal.kind in ("single", "pair")
     baseline = goal.runs[1] if goal.kind == "pair" else goal.against
-    active = isinstance(collection, ActiveCollection)
+    active = collection.drawn.method == "active"
     return Purpose(
         goal=goal.kind,
         measure=result.measure,
@@ -31,8 +31,9 @@ def purpose_of(collection: Collection, result: MeasureResult) -> Purpose:
 def _goal(collection: Collection) -> Goal:
     if isinstance(collection, PairCollection):
         return collection.parts[-1].design.goal
-    if isinstance(collection, TopicCollection):
-        return collection.design.goal
-    if isinstance(collection, ActiveCollection):  # it has no goal but the values of its runs
-        return absolute(*collection.pool.runs)
+    if isinstance(collection, RankedCollection):
+        drawn = collection.drawn
+        if isinstance(drawn, TopicRound):
+            return drawn.design.goal
+        return absolute(*collection.pool.runs)  # it has no goal but the values of its runs
     raise TypeError(f"no goal is known of a {type(collection).__name__}")

@@ -29,7 +29,7 @@ DEFAULT_DEPTH = 100
 
 
 @dataclass(frozen=True)
-class Plan:
+class SimulationPlan:
     """What is to be simulated; None where the collection decides.
 
     `takes_what_works`: methods that cannot work with a goal or budget are left out, not refused.
@@ -56,7 +56,7 @@ class Plan:
     interval: IntervalKind
 
 
-def read_plan(options: Mapping[str, Any]) -> Plan:
+def read_plan(options: Mapping[str, Any]) -> SimulationPlan:
     """Check options as typed; raise CommandError with option, value and what is accepted."""
     measure = _measure(options["measure"], options["log_base"], options["gain"])
     kinds = _names("--goal", options["goal"], goals.KINDS)
@@ -68,7 +68,7 @@ def read_plan(options: Mapping[str, Any]) -> Plan:
     interval = _interval(options["interval"], measure)
     looks = _whole("--looks", options["looks"])
     able = _able(measure, interval, has_grades=predicted is not None)
-    return Plan(
+    return SimulationPlan(
         measure=measure,
         goals=kinds,
         runs=options["only_runs"] and _split("--runs", options["only_runs"]),

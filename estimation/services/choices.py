@@ -9,23 +9,16 @@ import hashlib
 import json
 
 from estimation.models import Round
+from estimation.plans import NAMED, OPTIONS
 from judging.errors import UserError
 from judging.models import Upload
-
-COLUMNS = (
-    "measure", "budget", "batch_size", "goal", "run", "baseline", "reported", "prior", "method",
-    "predictions", "depth", "eps", "rule", "floor", "costs", "cost_table", "interval", "estimator",
-    "with_earlier", "labels", "extra_share", "seed",
-)  # fmt: skip
-"""The choices of a round, as its row has them."""
-BY_KEY = frozenset({"run", "baseline", "predictions", "cost_table"})
 
 
 def digest_of(row: Round) -> str:
     """The name of the design that the row stands for over the campaign's material as it is now."""
     campaign = row.campaign
     content = [
-        {name: getattr(row, f"{name}_id" if name in BY_KEY else name) for name in COLUMNS},
+        {name: getattr(row, f"{name}_id" if name in NAMED else name) for name in OPTIONS},
         [campaign.depth, campaign.max_grade],
         sorted(campaign.topics.values_list("topic_id", flat=True)),
         sorted(campaign.runs.values_list("tag", "digest", "file")),

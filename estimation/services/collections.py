@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from estimation.core.collections.active import ActiveCollection
 from estimation.core.collections.base import Collection
 from estimation.core.collections.pairs import PairCollection
-from estimation.core.collections.topics import TopicCollection
+from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import PREFERENCE_MAX_GRADE
-from estimation.core.rounds.rounds import PairRound, TopicRound
+from estimation.core.rounds.rounds import PairRound
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.collections.files import write_collection
 from estimation.models import EstimateSet, Round
@@ -56,9 +55,7 @@ def collection_of(row: Round, shown: EstimateSet) -> Collection:
         "seed": _unless(row.seed, secret),
         "measures": designing.measures_of(row),
     }
-    if isinstance(drawn, TopicRound):
-        return TopicCollection.of(pool, drawn.design, drawn.sample, **kept)
-    return ActiveCollection.of(pool, drawn, **kept)
+    return RankedCollection.of(pool, drawn, **kept)
 
 
 def _counted(row: Round, shown: EstimateSet) -> list[Counted]:

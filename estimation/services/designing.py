@@ -45,8 +45,8 @@ def pool_for(row: Round) -> tuple[PoolRow, Pool]:
     depth = row.depth or row.campaign.depth
     if "preference" in families:
         depth = row.depth or min(PREFERENCE_DEPTH, row.campaign.depth)
-        return pools.ensure(row.campaign, depth=depth, kind=pools.Kind.PREFERENCES)
-    kind = pools.Kind.SCORED if "prediction" in families else pools.Kind.DOCUMENTS
+        return pools.ensure(row.campaign, depth=depth, kind=pools.PoolKind.PREFERENCES)
+    kind = pools.PoolKind.SCORED if "prediction" in families else pools.PoolKind.DOCUMENTS
     return pools.ensure(row.campaign, depth=depth, kind=kind)
 
 

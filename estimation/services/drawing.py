@@ -18,6 +18,7 @@ from estimation.core.rounds.rounds import Round as Drawn
 from estimation.core.rounds.rounds import draw_round as draw
 from estimation.core.sampling.draws import Served, extra_labels
 from estimation.models import Draw, Pool, Round, RoundBatch
+from estimation.plans import NAMED
 from estimation.services import choices, designing, files, finite, leftovers, quoting
 from judging.errors import UserError
 from judging.models import Batch, Campaign, Upload
@@ -50,7 +51,7 @@ def draw_round(job: jobs.Running) -> None:
 
 
 def _row(pk: int) -> Round:
-    named = ("campaign", "run", "baseline", "predictions", "cost_table")
+    named = ("campaign", *NAMED)
     return Round.objects.select_related(*named).get(pk=pk)
 
 

@@ -83,7 +83,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Recomputed:
     """What a recompute gives. ``digest`` covers every number, as hexadecimal floats."""
 
     inputs: Inputs
@@ -139,7 +139,7 @@ def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
     return known == (*now, inputs.left_out)
 
 
-def from_scratch(row: Round) -> Outcome | None:
+def from_scratch(row: Round) -> Recomputed | None:
     """Computes the round's estimates without looking at earlier ones; None before any batch."""
     return compute(row, gather(row)) if complete_batches(row) else None
 
@@ -181,7 +181,7 @@ def columns_of(row: Round) -> tuple[Columns, Drawn]:
     return pools.load(row.pool), load_round(*stored)
 
 
-def compute(row: Round, inputs: Inputs) -> Outcome:
+def compute(row: Round, inputs: Inputs) -> Recomputed:
     start = time.perf_counter()
     evaluation = evaluate(
         inputs.pool,
@@ -195,7 +195,7 @@ def compute(row: Round, inputs: Inputs) -> Outcome:
         predictions=_predictions(row, inputs),
     )
     seconds = time.perf_counter() - start
-    return Outcome(inputs, evaluation, _digest(evaluation), seconds)
+    return Recomputed(inputs, evaluation, _digest(evaluation), seconds)
 
 
 def _predictions(row: Round, inputs: Inputs) -> np.ndarray | None:
@@ -231,7 +231,7 @@ def _numbers(result: MeasureResult) -> Iterator[tuple[str, np.ndarray]]:
         yield "ranking.unknown", result.ranking.unknown
 
 
-def _matrices(outcome: Outcome) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+def _matrices(outcome: Recomputed) -> tuple[dict[str, object], dict[str, np.ndarray]]:
     arrays: dict[str, np.ndarray] = {}
     for index, result in enumerate(outcome.evaluation.results):
         arrays[f"covariance_{index}"] = result.estimate.covariance
@@ -247,7 +247,7 @@ def _matrices(outcome: Outcome) -> tuple[dict[str, object], dict[str, np.ndarray
     return facts, arrays
 
 
-def _check_numbers(outcome: Outcome, arrays: dict[str, np.ndarray]) -> None:
+def _check_numbers(outcome: Recomputed, arrays: dict[str, np.ndarray]) -> None:
     """Nothing but numbers is stored. Margins are infinite where nothing limits a difference."""
     of_estimates = {
         f"{name} of {result.measure}": numbers
@@ -258,7 +258,7 @@ def _check_numbers(outcome: Outcome, arrays: dict[str, np.ndarray]) -> None:
     finite.check(found, may_be_infinite=[name for name in found if "margin" in name])
 
 
-def _store(row: Round, outcome: Outcome, matrices: str) -> None:
+def _store(row: Round, outcome: Recomputed, matrices: str) -> None:
     inputs, evaluation = outcome.inputs, outcome.evaluation
     last = row.estimate_sets.aggregate(last=Max("number"))["last"] or 0
     estimate_set = EstimateSet.objects.create(
@@ -339,7 +339,7 @@ def _places(result: MeasureResult) -> dict[int, int]:
     return {index: place for place, index in enumerate(known, start=1)}
 
 
-def _advance(row: Round, outcome: Outcome) -> None:
+def _advance(row: Round, outcome: Recomputed) -> None:
     done = outcome.inputs.batches == outcome.inputs.drawn.batches
     state = Round.State.COMPLETE if done else Round.State.JUDGING
     Round.objects.filter(pk=row.pk, state__in=[Round.State.DRAWN, Round.State.JUDGING]).update(

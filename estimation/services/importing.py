@@ -30,7 +30,7 @@ Progress = Callable[[Upload], None]
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFile:
     kind: str
     path: Path
 
@@ -66,13 +66,13 @@ def import_folder(
     return campaign, done
 
 
-def _found(folder: Path) -> Iterator[Found]:
+def _found(folder: Path) -> Iterator[FoundFile]:
     for kind, pattern in PATTERNS:
         paths = sorted(path for path in folder.glob(pattern) if path.is_file())
         if kind == Upload.Kind.RUN:
-            yield from (Found(kind, path) for path in paths)
+            yield from (FoundFile(kind, path) for path in paths)
         elif paths:
-            yield Found(kind, min(paths, key=_preference))
+            yield FoundFile(kind, min(paths, key=_preference))
 
 
 def _preference(path: Path) -> tuple[int, str]:
@@ -82,7 +82,7 @@ def _preference(path: Path) -> tuple[int, str]:
     return (order.index(True) if True in order else len(order), path.name)
 
 
-def _upload(campaign: Campaign, by: User, found: Found) -> Upload:
+def _upload(campaign: Campaign, by: User, found: FoundFile) -> Upload:
     with found.path.open("rb") as file:
         upload = uploads.store(
             campaign=campaign, by=by, file=File(file), name=found.path.name, kind=found.kind

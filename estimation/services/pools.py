@@ -18,7 +18,7 @@ from judging.errors import UserError
 from judging.models import Campaign
 
 
-class Kind(StrEnum):
+class PoolKind(StrEnum):
     """What the parts of a pool are, and whether it holds the scores of the runs."""
 
     DOCUMENTS = "documents"
@@ -30,7 +30,7 @@ def ensure(
     campaign: Campaign,
     *,
     depth: int | None = None,
-    kind: Kind = Kind.DOCUMENTS,
+    kind: PoolKind = PoolKind.DOCUMENTS,
     topics: Sequence[str] | None = None,
     without: Collection[str] = (),
 ) -> tuple[Pool, Columns]:
@@ -52,10 +52,10 @@ def ensure(
         return row, load(row)
     lists = {run.tag: _lists(run) for run in accepted}
     try:
-        columns = build_pool(topics, lists, depth=depth, scores=kind == Kind.SCORED)
+        columns = build_pool(topics, lists, depth=depth, scores=kind == PoolKind.SCORED)
     except PoolError as error:
         raise UserError("pool_impossible", str(error), status=409) from None
-    if kind == Kind.PREFERENCES:
+    if kind == PoolKind.PREFERENCES:
         columns = preference_pool(columns, depth=depth)
     return _keep(campaign, digest, columns), columns
 
@@ -88,10 +88,10 @@ def left_out(campaign: Campaign, columns: Columns) -> list[str]:
     return [run.tag for run in later if scores.fault_of(run, depth=columns.depth)]
 
 
-def _kind_of(columns: Columns) -> Kind:
+def _kind_of(columns: Columns) -> PoolKind:
     if columns.is_of_preferences:
-        return Kind.PREFERENCES
-    return Kind.DOCUMENTS if columns.score is None else Kind.SCORED
+        return PoolKind.PREFERENCES
+    return PoolKind.DOCUMENTS if columns.score is None else PoolKind.SCORED
 
 
 def load(row: Pool) -> Columns:
@@ -114,12 +114,12 @@ def _lists(run: Run) -> RankedLists:
     return replace(read.lists, scores=read.scores)
 
 
-def _input_digest(topics: Sequence[str], accepted: list[Run], depth: int, kind: Kind) -> str:
+def _input_digest(topics: Sequence[str], accepted: list[Run], depth: int, kind: PoolKind) -> str:
     content: list[object] = [sorted(topics), sorted((run.tag, run.digest) for run in accepted)]
     content.append(depth)
-    if kind == Kind.SCORED:  # a run's digest is of its ranking alone
+    if kind == PoolKind.SCORED:  # a run's digest is of its ranking alone
         content.append(sorted((run.tag, run.file) for run in accepted))
-    elif kind == Kind.PREFERENCES:
+    elif kind == PoolKind.PREFERENCES:
         content.append(kind)
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 

@@ -21,6 +21,7 @@ from estimation.core.sampling.designs import Design
 from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.core.sampling.probabilities import drawn_probabilities
 from estimation.models import Round
+from estimation.plans import NAMED
 from estimation.services import choices, designing, finite, together
 from estimation.services.costs import costs_of
 from judging.errors import UserError
@@ -33,7 +34,7 @@ CURVE_POINTS = 12
 
 def preview(job: jobs.Running) -> None:
     """The job: fills in the round's preview; a design that cannot be made says why."""
-    named = ("campaign", "run", "baseline", "predictions", "cost_table")
+    named = ("campaign", *NAMED)
     row = Round.objects.select_related(*named).filter(pk=job.target).first()
     if row is None or row.is_drawn:
         return

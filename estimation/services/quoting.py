@@ -8,18 +8,10 @@ import copy
 from typing import Any
 
 from estimation.models import Pool, Prediction, Round, Run
+from estimation.plans import NAMED, OPTIONS
 
-COLUMNS = (
-    "goal", "measure", "reported", "prior", "method", "eps", "rule", "floor", "costs", "estimator",
-    "interval", "with_earlier", "labels", "extra_share", "budget", "batch_size", "seed",
-)  # fmt: skip
-NAMED: dict[str, tuple[type[Run] | type[Prediction], str]] = {
-    "run": (Run, "tag"),
-    "baseline": (Run, "tag"),
-    "predictions": (Prediction, "name"),
-    "cost_table": (Prediction, "name"),
-}
-"""Columns that refer to a row, which is quoted by its name."""
+COLUMNS = tuple(name for name in OPTIONS if name not in (*NAMED, "depth"))
+"""Those of the options that are quoted as they stand; the depth is that of the pool."""
 
 
 def columns_of(row: Round, pool: Pool | None) -> dict[str, Any]:
@@ -46,11 +38,10 @@ def as_drawn(row: Round) -> Round:
     drawn = copy.copy(row)
     for name in COLUMNS:
         setattr(drawn, name, row.design.get(name, getattr(row, name)))
-    for name, (model, key) in NAMED.items():
+    for name, (key, rows) in NAMED.items():
         said = row.design.get(name)
         if row.design and said != _name(getattr(row, name)):
-            there = model._default_manager.filter(**{"campaign": row.campaign_id, key: said})
-            setattr(drawn, name, there.first() if said else None)
+            setattr(drawn, name, rows(row.campaign).filter(**{key: said}).first() if said else None)
     return drawn
 
 

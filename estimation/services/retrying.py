@@ -5,21 +5,23 @@ from django.db import transaction
 from judging.errors import UserError
 from judging.models import Job, Upload, User
 from judging.selectors import DRAW
-from judging.services import audit, jobs, uploads
+from judging.services import audit, jobs, present, uploads
 
 
-def retry(*, job: Job, by: User | None) -> None:
-    """Has failed work done once more, as it was asked for. ``by`` is None at the command line.
+def retry(*, job: Job, by: User | None) -> Job:
+    """Has failed work done once more, as it was asked for: the job as it is then.
 
-    Raises UserError ``not_failed`` (409), and ``draw_again`` (409) for a draw, whose round is a
-    draft again: what is drawn is asked for by whoever sees what it is.
+    ``by`` is None at the command line. Raises UserError ``not_failed`` (409), ``gone`` (404), and
+    ``draw_again`` (409) for a draw, whose round is a draft again: what is drawn is asked for by
+    whoever sees what it is.
     """
     if job.kind == DRAW:
         message = "The round is a draft again. Look at it, and draw it once more."
         raise UserError("draw_again", message, status=409)
     if job.kind == "upload":
-        uploads.read_again(upload=Upload.objects.get(pk=job.target), by=by)
-        return
+        upload = present.now(Upload.objects.filter(pk=job.target), "What this work was for")
+        return uploads.read_again(upload=upload, by=by)
     with transaction.atomic():
-        jobs.retry(job)
+        again = jobs.retry(job)
         audit.record("try again", by=by, campaign=job.campaign_id, target=job, work=job.kind)
+    return again

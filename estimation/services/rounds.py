@@ -5,56 +5,24 @@ This module is what pages and the REST interface call; the arithmetic is done by
 """
 
 import secrets
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Max, QuerySet
 
 from estimation.core.measures.table import KINDS, Measure, MeasureError, parse_measure
-from estimation.core.sampling.methods import SAMPLING_METHODS, estimating, with_option
+from estimation.core.sampling.methods import SAMPLING_METHODS, estimating
 from estimation.models import Prediction, Round, Run
+from estimation.options import label_of, labels_of, one_of
+from estimation.plans import GRADES, MAX_MEASURES, NAMED, OPTIONS, TABLES, Plan, plan_of
 from estimation.services import choices, leftovers, scores
 from judging.errors import UserError
 from judging.models import Campaign, Job, User
-from judging.services import audit, campaigns, jobs
+from judging.services import audit, campaigns, jobs, present
 
-MAX_BUDGET = 10_000_000
-MAX_LABELS = 20
 MAX_BATCHES = 10_000
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a round is made of.
-
-    Runs are named by their tags, predicted grades and tables of costs by their name. Empty means:
-    a fresh seed, the method's own rule and estimator; no depth means that of the campaign. With
-    costs other than equal, budget and batch size are in their unit.
-    """
-
-    measure: str
-    budget: int
-    batch_size: int
-    goal: str = Round.Goal.ABSOLUTE
-    run: str = ""
-    baseline: str = ""
-    reported: list[str] = field(default_factory=list)
-    prior: str = Round.Prior.RANK
-    method: str = Round.Method.POISSON
-    predictions: str = ""
-    depth: int | None = None
-    eps: float = 0.0
-    rule: str = ""
-    floor: float = 0.1
-    costs: str = Round.Costs.EQUAL
-    cost_table: str = ""
-    interval: str = Round.Interval.STUDENT
-    estimator: str = ""
-    with_earlier: bool = False
-    labels: int = 1
-    extra_share: float = 0.0
-    seed: str = ""
 
 
 def draft(*, campaign: Campaign, by: User, plan: Plan) -> Round:
@@ -62,114 +30,128 @@ def draft(*, campaign: Campaign, by: User, plan: Plan) -> Round:
 
     Raises UserError ``round_invalid`` with the field at fault, ``campaign_closed`` (409).
     """
-    if campaign.state == Campaign.State.CLOSED:
-        raise UserError("campaign_closed", "This campaign is closed.", status=409)
-    values = _checked(campaign, plan)
-    _check_seed(plan, campaign.rounds.all(), campaign.rounds.none())
-    while True:
+    with transaction.atomic():
+        campaign = campaigns.lock(campaign.pk)
+        if campaign.state == Campaign.State.CLOSED:
+            raise UserError("campaign_closed", "This campaign is closed.", status=409)
+        values = _checked(campaign, plan)
+        _check_seed(plan, campaign.rounds.all(), campaign.rounds.none())
         last = campaign.rounds.aggregate(last=Max("number"))["last"] or 0
-        try:
-            with transaction.atomic():
-                row = Round.objects.create(
-                    campaign=campaign, number=last + 1, created_by=by, **values
-                )
-                audit.record("draft round", by=by, campaign=campaign, target=row)
-                jobs.request("preview", row.pk, campaign=campaign)
-            return row
-        except IntegrityError:  # somebody took the number at the same moment
-            continue
+        row = Round.objects.create(campaign=campaign, number=last + 1, created_by=by, **values)
+        audit.record("draft round", by=by, campaign=campaign, target=row)
+        jobs.request("preview", row.pk, campaign=campaign)
+    return row
 
 
 def change(*, row: Round, by: User, plan: Plan) -> None:
-    """Changes a drafted round and makes its preview due again.
+    """Changes all choices of a drafted round and makes its preview due again: see ``amend``."""
+    amend(row=row, by=by, chosen=asdict(plan))
 
-    Raises UserError ``being_drawn`` (409) while it is drawn, ``frozen`` (409) from then on.
+
+def amend(*, row: Round, by: User, chosen: Mapping[str, Any]) -> None:
+    """Changes some choices of a drafted round; the others stay what they are by then.
+
+    Of two who change different ones at the same moment, neither undoes what the other has done:
+    the round is read under the lock of its campaign. Makes its preview due again. Raises UserError
+    ``being_drawn`` (409) while it is drawn, ``frozen`` (409) from then on, ``gone`` (404) when it
+    was discarded.
     """
-    values = _checked(row.campaign, plan)
-    others = row.campaign.rounds
-    _check_seed(plan, others.filter(number__lt=row.number), others.filter(number__gt=row.number))
     with transaction.atomic():
+        campaign = campaigns.lock(row.campaign_id)
+        plan = replace(plan_of(_drafted(row)), **chosen)
+        values = _checked(campaign, plan)
+        others = campaign.rounds
+        earlier, later = others.filter(number__lt=row.number), others.filter(number__gt=row.number)
+        _check_seed(plan, earlier, later)
         jobs.request("preview", row.pk, campaign=row.campaign_id)  # a job is locked before its row
-        changed = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).update(
-            preview={}, **values
-        )
-        if not changed:
-            raise _frozen(row)
+        drafted = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED)
+        if not drafted.update(preview={}, **values):
+            raise _frozen()
         failed = Job.objects.filter(kind="draw", target=row.pk, state=Job.State.FAILED)
         failed.delete()  # it was another design
         audit.record("change round", by=by, campaign=row.campaign_id, target=row)
-    row.refresh_from_db()
+        row.refresh_from_db()
 
 
-def differs(*, row: Round, plan: Plan) -> bool:
-    """Whether a plan has other choices than the round. Raises UserError ``round_invalid``."""
-    return any(getattr(row, name) != value for name, value in _checked(row.campaign, plan).items())
+def differences(*, row: Round, plan: Plan) -> list[str]:
+    """In which choices a plan is not what the round is. Raises UserError ``round_invalid``."""
+    wanted = _checked(row.campaign, plan)
+    return [name for name, value in wanted.items() if getattr(row, name) != value]
 
 
 def request_draw(*, row: Round, by: User, design: str | None = None) -> None:
     """Has the worker draw the round; from now on nothing changes that the draw rests on.
 
     With the name of a design (`choices.digest_of`) that one or none: UserError ``design_changed``.
-    Asking again while it is on its way changes nothing. Raises UserError ``frozen`` (409).
+    Asking again while it is on its way changes nothing. Raises UserError ``frozen`` (409), ``gone``
+    (404).
     """
     with transaction.atomic():
         campaigns.lock(row.campaign_id)
-        if design is not None and _is(row, Round.State.DRAFTED):
-            choices.require(Round.objects.select_related("campaign").get(pk=row.pk), design)
+        there = _now(row)
+        is_draft = there.state == Round.State.DRAFTED
+        if is_draft and design is not None:
+            choices.require(there, design)
         drafted = Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED)
-        if drafted.update(state=Round.State.DRAWING):
+        if is_draft and drafted.update(state=Round.State.DRAWING):
             audit.record("ask for draw", by=by, campaign=row.campaign_id, target=row)
             named = {"design": design} if design is not None else {}
             jobs.request("draw", row.pk, campaign=row.campaign_id, data=named)
-        elif not _is(row, Round.State.DRAWING):
-            raise _frozen(row)
-    row.refresh_from_db(fields=["state"])
+        elif there.is_drawn:
+            raise _frozen()
+        row.refresh_from_db(fields=["state"])
 
 
 def discard(*, row: Round, by: User) -> None:
     """Removes a drafted round, with what a draw that failed may have left of it.
 
-    Raises UserError ``being_drawn`` (409) while it is drawn, ``frozen`` (409) from then on.
+    Raises UserError ``being_drawn`` (409) while it is drawn, ``frozen`` (409) from then on, and
+    ``gone`` (404) when somebody else has discarded it.
     """
     with transaction.atomic():
         campaigns.lock(row.campaign_id)
-        if not _is(row, Round.State.DRAFTED):
-            raise _frozen(row)
+        _drafted(row)
         Job.objects.filter(kind__in=["preview", "draw"], target=row.pk).delete()
         leftovers.discard(row)
         audit.record("discard round", by=by, campaign=row.campaign_id, target=row)
         Round.objects.filter(pk=row.pk, state=Round.State.DRAFTED).delete()
 
 
-def _is(row: Round, state: Round.State) -> bool:
-    return Round.objects.filter(pk=row.pk, state=state).exists()
+def _now(row: Round) -> Round:
+    rows = Round.objects.select_related("campaign", *NAMED).filter(pk=row.pk)
+    return present.now(rows, f"Round {row.number}")
 
 
-def _frozen(row: Round) -> UserError:
-    if _is(row, Round.State.DRAWING):
+def _drafted(row: Round) -> Round:
+    """The round as it is now. Under the campaign's lock it stays a draft: all who ask for a draw or
+    discard one take it."""
+    there = _now(row)
+    if there.is_drawn:
+        raise _frozen()
+    if there.state == Round.State.DRAWING:
         message = "This round is being drawn. Wait until the draw is done."
-        return UserError("being_drawn", message, status=409)
+        raise UserError("being_drawn", message, status=409)
+    return there
+
+
+def _frozen() -> UserError:
     message = "This round has been drawn and is frozen. Draft another one."
     return UserError("frozen", message, status=409)
 
 
 def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
-    _require(plan.goal in Round.Goal.values, "goal", _one_of(Round.Goal.values))
-    _require(plan.method in Round.Method.values, "method", _one_of(Round.Method.values))
-    _require(plan.prior in Round.Prior.values, "prior", _one_of(Round.Prior.values))
-    _require(1 <= plan.budget <= MAX_BUDGET, "budget", f"Expected 1 to {MAX_BUDGET:,}.")
+    """The columns of a round with these choices."""
+    _require(plan.method in Round.Method.values, "method", one_of(Round.Method.values))
+    for name, option in OPTIONS.items():
+        fault = option.fault(getattr(plan, name), method=plan.method)
+        _require(not fault, name, fault)
     least = max(1, -(-plan.budget // MAX_BATCHES))
     sizes = least <= plan.batch_size <= plan.budget
     _require(sizes, "batch_size", f"Expected {least} to {plan.budget:,}, the budget.")
-    _require(1 <= plan.labels <= MAX_LABELS, "labels", f"Expected 1 to {MAX_LABELS}.")
-    _require(0 <= plan.extra_share <= 1, "extra_share", "Expected a share from 0 to 1.")
-    _check_drawing(plan)
     _check_estimating(plan)
     if plan.depth is not None:
         deepest = campaign.depth
         _require(1 <= plan.depth <= deepest, "depth", f"Expected 1 to {deepest:,}.")
-    printable = len(plan.seed) <= 100 and (not plan.seed or plan.seed.isprintable())
-    _require(printable, "seed", "Expected at most 100 printable characters.")
     measure, reported = _measure(plan.measure, "measure"), _reported(plan)
     for text in (measure, *reported):
         _check_measure(plan, parse_measure(text), "measure" if text == measure else "reported")
@@ -177,67 +159,25 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
     _check_of_several_draws(plan, [measure, *reported])
     _check_of_gains(plan, parse_measure(measure))
     _check_scores(campaign, plan, [measure, *reported])
-    cost_table = _cost_table(campaign, plan, measure)
-    return {
-        "goal": plan.goal,
+    return vars(plan) | {
         "measure": measure,
         "reported": reported,
-        "prior": plan.prior,
         "predictions": _predictions(campaign, plan),
-        "depth": plan.depth,
-        "method": plan.method,
-        "eps": plan.eps,
-        "rule": plan.rule,
-        "floor": plan.floor,
-        "costs": plan.costs,
-        "cost_table": cost_table,
-        "interval": plan.interval,
-        "estimator": plan.estimator,
-        "with_earlier": plan.with_earlier,
-        "labels": plan.labels,
-        "extra_share": plan.extra_share,
-        "budget": plan.budget,
-        "batch_size": plan.batch_size,
+        "cost_table": _cost_table(campaign, plan, measure),
         "seed": plan.seed or secrets.token_hex(8),
         **_runs(campaign, plan),
     }
 
 
-def _check_drawing(plan: Plan) -> None:
-    _require(0 <= plan.eps < float("inf"), "eps", "Expected 0 or a small positive number.")
-    _require(0 <= plan.floor <= 1, "floor", "Expected a share from 0 to 1.")
-    rules = f"{_one_of(Round.Rule.values)[:-1]}, or nothing for the method's own."
-    _require(plan.rule in ("", *Round.Rule.values), "rule", rules)
-    able = with_option("rule")
-    message = f"{_named(plan.method)} has no rule of sizes. Methods that do: {_list(able)}."
-    _require(not plan.rule or plan.method in able, "rule", message)
-    _require(plan.costs in Round.Costs.values, "costs", _one_of(Round.Costs.values))
-    message = f"{_named(plan.method)} takes equal costs only. Methods that take others: "
-    able = with_option("costs")
-    costed = plan.costs == Round.Costs.EQUAL or plan.method in able
-    _require(costed, "costs", f"{message}{_list(able)}.")
-
-
 def _check_estimating(plan: Plan) -> None:
-    method = SAMPLING_METHODS[plan.method]
-    kinds = method.intervals
-    message = f"{_one_of(kinds)[:-1]}, with the method {_named(plan.method)}."
-    _require(plan.interval in kinds, "interval", message)
-    estimators = f"{_one_of(Round.Estimator.values)[:-1]}, or nothing for the method's own."
-    _require(plan.estimator in ("", *Round.Estimator.values), "estimator", estimators)
     if plan.estimator:
-        message = f"The difference estimator is one for {_list(with_option('predictions'))}."
-        _require("predictions" in method.options, "estimator", message)
         message = "The difference estimator has Student intervals only."
         _require(plan.interval == Round.Interval.STUDENT, "interval", message)
     if plan.with_earlier:
-        able = _list(with_option("with_earlier"))
-        message = f"Rounds of these methods can be estimated together: {able}."
-        _require("with_earlier" in method.options, "with_earlier", message)
         message = "Rounds are estimated together by the method's own estimator."
         _require(not plan.estimator, "estimator", message)
-        others = method.intervals_together
-        message = f"{_one_of(others)[:-1]}, where rounds are estimated together."
+        others = SAMPLING_METHODS[plan.method].intervals_together
+        message = f"{one_of(others)[:-1]}, where rounds are estimated together."
         _require(plan.interval in others, "interval", message)
 
 
@@ -287,20 +227,12 @@ def _check_scores(campaign: Campaign, plan: Plan, measures: list[str]) -> None:
     _require(fault is None, field_name, f"{of_scores[0]} is impossible: {fault}.")
 
 
-def _named(method: str) -> str:
-    return f"“{Round.Method(method).label}”"
-
-
-def _list(methods: Iterable[str]) -> str:
-    return ", ".join(map(_named, methods))
-
-
 def _check_measure(plan: Plan, measure: Measure, field_name: str) -> None:
     """Whether the method can estimate the measure, and the prior says something about it."""
     names = SAMPLING_METHODS[plan.method].measures
     message = (
-        f"{_named(plan.method)} estimates {', '.join(names)}, not {measure}. Methods that do: "
-        f"{_list(estimating(measure.name))}."
+        f"{label_of(plan.method)} estimates {', '.join(names)}, not {measure}. Methods that do: "
+        f"{labels_of(estimating(measure.name))}."
     )
     _require(measure.name in names, field_name, message)
     by_run = measure.family in ("prediction", "preference")
@@ -323,8 +255,7 @@ def _predictions(campaign: Campaign, plan: Plan) -> Prediction | None:
         message = "The difference estimator needs predicted grades. Upload some."
         _require(not plan.estimator, "predictions", message)
         return None
-    grades = campaign.predictions.exclude(form=Prediction.Form.COSTS)
-    found = grades.filter(name=plan.predictions).first()
+    found = GRADES.rows(campaign).filter(name=plan.predictions).first()
     _require(found is not None, "predictions", "The campaign has no predicted grades of this name.")
     used = plan.prior == Round.Prior.SCORES or plan.method == Round.Method.QUERY
     return found if used or plan.estimator else None
@@ -336,8 +267,7 @@ def _cost_table(campaign: Campaign, plan: Plan, measure: str) -> Prediction | No
     on_pairs = parse_measure(measure).family == "preference"
     message = "Tables hold costs of single documents, and this measure compares two at a time."
     _require(not on_pairs, "costs", message)
-    tables = campaign.predictions.filter(form=Prediction.Form.COSTS)
-    found = tables.filter(name=plan.cost_table).first()
+    found = TABLES.rows(campaign).filter(name=plan.cost_table).first()
     message = "The campaign has no table of costs of this name. Upload one, or choose other costs."
     _require(found is not None, "cost_table", message)
     return found
@@ -362,7 +292,9 @@ def _run(campaign: Campaign, tag: str, field_name: str) -> Run:
 def _reported(plan: Plan) -> list[str]:
     goal = _measure(plan.measure, "measure")
     names = [_measure(text, "reported") for text in plan.reported]
-    _require(len(names) <= 10, "reported", "Expected at most 10 further measures.")
+    _require(
+        len(names) <= MAX_MEASURES, "reported", f"Expected at most {MAX_MEASURES} further measures."
+    )
     return [name for name in dict.fromkeys(names) if name != goal]
 
 
@@ -376,8 +308,3 @@ def _measure(text: str, field_name: str) -> str:
 def _require(condition: bool, field_name: str, message: str) -> None:
     if not condition:
         raise UserError("round_invalid", message, field=field_name)
-
-
-def _one_of(values: Iterable[str]) -> str:
-    named = list(values)
-    return f"Expected {'one of ' if len(named) > 1 else ''}{', '.join(named)}."

@@ -7,15 +7,20 @@ from django import template
 from django.contrib.staticfiles import finders
 from django.utils.safestring import SafeString, mark_safe
 
-from estimation import charts, figures
+from estimation import figures
+from estimation.charts import bars
 from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
 from estimation.findings import named as named_names
-from estimation.models import Round
+from estimation.models import Report, Round
+from estimation.plans import facts_of
 from estimation.report_data import ReportData
 from estimation.selectors import Pairwise, RankingTable
+from estimation.services.report_files.kinds import ReportKind
+from estimation.services.report_files.table import REPORTS
 
 register = template.Library()
+register.filter("further_choices", facts_of)
 
 
 @register.inclusion_tag("estimation/_ranking_table.html")
@@ -47,7 +52,13 @@ def grades_figure(scale: list[dict[str, str]], counts: list[int]) -> dict[str, A
         (f"{grade} {known['name']}", count)
         for grade, (known, count) in enumerate(zip(scale, counts, strict=True))
     ]
-    return {"chart": charts.grade_bars(named)}
+    return {"chart": bars.grade_bars(named)}
+
+
+@register.filter
+def report_kind(row: Report) -> ReportKind:
+    """What is declared of a report file."""
+    return REPORTS[row.name]
 
 
 @register.simple_tag

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_POST
 from estimation import selectors
 from estimation.models import Report
 from estimation.services import files, reports
+from estimation.services.report_files.table import REPORTS
 from estimation.views.rounds import failure, pending, round_of
 from judging import selectors as judging
 from judging.access import organized_campaign, user_of
@@ -28,7 +29,7 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
     job, latest = judging.job_of("report", row.pk), selectors.latest_estimates(row)
-    made = sorted(selectors.reports_of(row), key=lambda report: report.name != Report.Name.HTML)
+    made = sorted(selectors.reports_of(row), key=lambda report: not REPORTS[report.name].is_page)
     fresh = [report for report in made if report.estimate_set == latest]
     there = {report.name for report in fresh}
     earlier = [report for report in made if report.estimate_set != latest]
@@ -38,7 +39,7 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         "round": row,
         "latest": latest,
         "fresh": fresh,
-        "missing": [name for name in reports.MAKERS if name not in there] if fresh else [],
+        "missing": [name for name in REPORTS if name not in there] if fresh else [],
         "earlier": earlier,
         "job": job if pending(job) else None,
         "failure": failure(job),
@@ -63,14 +64,14 @@ def report_file(request: HttpRequest, slug: str, number: int, pk: int) -> HttpRe
         files.path_of(report.file).open("rb"),
         as_attachment=True,
         filename=name,
-        content_type=report.content_type,
+        content_type=REPORTS[report.name].content_type,
     )
 
 
 def report_view(request: HttpRequest, slug: str, number: int, pk: int) -> HttpResponse:
     """The HTML report within the site: the stored text, with the site's styles around it."""
     report = _report(request, slug, number, pk)
-    if report.name != Report.Name.HTML:
+    if not REPORTS[report.name].is_page:
         raise Http404("This file is for download only.")
     document = files.path_of(report.file).read_text(encoding="utf-8")
     start, end = document.index(BODY[0]), document.rindex(BODY[1])

@@ -21,6 +21,10 @@ TYPED_SINCE = (
     "Your latest choices are saved, but not drawn yet: what they buy is worked out first. Look at "
     "it, and draw then."
 )
+CHANGED_SINCE = (
+    "Nothing is drawn yet: somebody else has changed this round since you opened it. Look at what "
+    "it says now, and draw that."
+)
 
 
 def round_of(campaign: Campaign, number: int) -> Round:
@@ -128,25 +132,33 @@ def round_change(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     form = RoundForm(campaign, request.POST)
     if form.is_valid():
         try:
-            rounds.change(row=row, by=user_of(request), plan=form.plan())
+            rounds.amend(row=row, by=user_of(request), chosen=form.chosen())
         except UserError as error:
             show_in(form, error)
-    context = {"campaign": campaign, "form": form, **preview_context(row)}
-    if request.htmx:  # type: ignore[attr-defined]
-        return changed_fragment(request, form, context)
-    return refused(request, form, row) if form.errors else to_page(request, row)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return refused(request, form, row) if form.errors else to_page(request, row)
+    return changed_fragment(request, form, row)
 
 
-def changed_fragment(
-    request: HttpRequest, form: RoundForm, context: dict[str, object]
-) -> HttpResponse:
-    """The preview alone, so that nobody's typing is disturbed; with errors, the form as well."""
-    if not form.errors and "had_errors" not in request.POST:
-        return render(request, "estimation/_preview.html", context)
+def changed_fragment(request: HttpRequest, form: RoundForm, row: Round) -> HttpResponse:
+    """The preview alone, so that nobody's typing is disturbed; the form as well with errors, and
+    where somebody else has changed the round."""
+    merged = [] if form.errors else others_choices(form, row)
+    if merged:
+        form = RoundForm(row.campaign, initial=values_of(row, same_seed=True))
+    context = {"campaign": row.campaign, "form": form, "merged": merged, **preview_context(row)}
+    if not form.errors and not merged and "had_errors" not in request.POST:
+        return render(request, "estimation/_saved.html", context)
     answer = render(request, "estimation/_planning.html", context)
     answer["HX-Retarget"] = "#planning"
     answer["HX-Reswap"] = "outerHTML"
     return answer
+
+
+def others_choices(form: RoundForm, row: Round) -> list[str]:
+    """What the round, now that the form is saved, says otherwise than the form."""
+    names = rounds.differences(row=row, plan=form.plan())
+    return [str(form[name].label) for name in names if form.data.get("seed") or name != "seed"]
 
 
 def to_page(request: HttpRequest, row: Round) -> HttpResponse:
@@ -173,9 +185,10 @@ def round_draw(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     try:
         if row.state == Round.State.DRAFTED:
             choices.require(row, design)
-        if form.is_valid() and rounds.differs(row=row, plan=form.plan()):
-            rounds.change(row=row, by=by, plan=form.plan())
-            messages.warning(request, TYPED_SINCE)
+        if form.is_valid() and rounds.differences(row=row, plan=form.plan()):
+            if chosen := form.chosen():
+                rounds.amend(row=row, by=by, chosen=chosen)
+            messages.warning(request, TYPED_SINCE if chosen else CHANGED_SINCE)
         elif form.is_valid():
             rounds.request_draw(row=row, by=by, design=design)
             messages.success(request, f"{preview_context(row)['sentence']} It is being drawn.")

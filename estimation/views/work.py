@@ -10,7 +10,7 @@ from estimation.services import retrying
 from estimation.work import NAMES, OF_ROUNDS
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
-from judging.models import Job
+from judging.models import Job, Upload
 
 PAGES = {"recompute": "live", "plan-batch": "live", "report": "reports"}
 """Where the result of work for a round is missed; elsewhere it is the round's own page."""
@@ -30,7 +30,8 @@ def work_again(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 def _to_result(slug: str, job: Job) -> HttpResponse:
     if job.kind == "upload":
-        return redirect("upload-detail", slug, job.target)
+        there = Upload.objects.filter(pk=job.target).exists()
+        return redirect("upload-detail", slug, job.target) if there else redirect("material", slug)
     row = Round.objects.filter(pk=job.target).first() if job.kind in OF_ROUNDS else None
     if row is None:
         return redirect("campaign-home" if job.kind in OF_ROUNDS else "decisions", slug)

@@ -1,7 +1,8 @@
 """Django's SQLite, with one queue of writers: ``evalsite.sqlite.writers`` says why.
 
 A transaction waits for its turn before BEGIN IMMEDIATE and leaves after its end; a statement that
-writes outside of one waits for itself. Readers wait for nobody.
+writes outside of one waits for itself. Readers wait for nobody. Forks wait for all of them:
+``evalsite.sqlite.forks``.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
+from evalsite.sqlite.forks import Connection
 from evalsite.sqlite.writers import Writers, writers_of
 
 WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP", "ALTER", "VACUUM")
@@ -38,6 +40,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         name = str(self.settings_dict["NAME"])
         in_memory = self.is_in_memory_db() or name.startswith("file:")
         return None if in_memory else writers_of(name)
+
+    def get_connection_params(self) -> dict[str, Any]:
+        parameters: dict[str, Any] = super().get_connection_params()
+        return {**parameters, "factory": Connection} if self.writers else parameters
 
     @contextmanager
     def turn(self, query: str) -> Iterator[None]:

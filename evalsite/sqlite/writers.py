@@ -53,7 +53,7 @@ class Writers:
             return None
         try:
             self._wait(ticket - 1, before, deadline)
-        except TimeoutError:
+        except BaseException:  # also a signal's: this process may live on
             self.leave(ticket)
             raise
         return ticket
@@ -74,9 +74,9 @@ class Writers:
                 ticket = 1 + int.from_bytes(os.pread(file, COUNTER_BYTES, 0), "little")
                 os.pwrite(file, ticket.to_bytes(COUNTER_BYTES, "little"), 0)
                 self._lock(COUNTER_BYTES + ticket, 1, deadline)
+                self._mine[ticket] = threading.Event()
             finally:
                 self._unlock(0, COUNTER_BYTES)
-            self._mine[ticket] = threading.Event()
             return ticket, self._mine.get(ticket - 1)
 
     def _wait(self, ticket: int, event: threading.Event | None, deadline: float) -> None:

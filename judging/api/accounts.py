@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -69,10 +70,11 @@ class Tokens(ApiView):
             password=given["password"],
             address=address_of(request),
         )
-        key = members.create_token(
-            user=user, name=given["name"], scope=given["scope"], days=given["expires_in_days"]
-        )
-        token = selectors.keys_of(user).get(digest=ApiToken.digest_of(key))
+        with transaction.atomic():  # nobody else can end it before it is read
+            key = members.create_token(
+                user=user, name=given["name"], scope=given["scope"], days=given["expires_in_days"]
+            )
+            token = selectors.keys_of(user).get(digest=ApiToken.digest_of(key))
         return Response({**TokenRow(token).data, "key": key}, status=201)
 
 

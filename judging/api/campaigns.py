@@ -1,7 +1,6 @@
 """Campaigns: list, create, change, open, close."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
@@ -82,9 +81,7 @@ class CampaignDetail(CampaignView):
         Fields left out stay as they are. Scale and depth are fixed once a round is drawn.
         """
         given = checked(CampaignChange, request.data)
-        campaigns.change(
-            campaign=self.campaign, by=self.user, plan=replace(_plan(self.campaign), **given)
-        )
+        campaigns.amend(campaign=self.campaign, by=self.user, chosen=given)
         self.campaign.refresh_from_db()
         return Response(_detail(self.campaign, self.user))
 
@@ -109,16 +106,6 @@ class CloseCampaign(CampaignView):
         checked(NoBody, request.data)
         campaigns.close(campaign=self.campaign, by=self.user)
         return Response(_detail(self.campaign, self.user))
-
-
-def _plan(row: Campaign) -> campaigns.Plan:
-    return campaigns.Plan(
-        name=row.name,
-        guidelines=row.guidelines,
-        grades=row.grades,
-        depth=row.depth,
-        lease_minutes=row.lease_minutes,
-    )
 
 
 def _shown(rows: Iterable[Campaign], user: User) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The OpenAPI document, and the page that shows it to people."""
 
 import json
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,9 +25,20 @@ MAX_DEPTH = 3
 EXAMPLES = {"integer": 1, "number": 0.5, "boolean": False, "array": [], "object": {}}
 
 
-@cache
 def document() -> dict[str, Any]:
-    """The OpenAPI document. It depends on the code alone, so a process makes it once."""
+    """The OpenAPI document. It depends on the code alone, so a process makes it once.
+
+    One thread at a time: the generator keeps what it is at in variables of its module.
+    """
+    with _making:
+        return _made()
+
+
+_making = threading.Lock()
+
+
+@cache
+def _made() -> dict[str, Any]:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     made = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     plain: dict[str, Any] = json.loads(json.dumps(made, default=str))
@@ -52,7 +64,7 @@ def documentation(request: HttpRequest) -> HttpResponse:
 
 
 @dataclass(frozen=True)
-class Field:
+class DocumentedField:
     name: str
     type: str
     required: bool
@@ -60,10 +72,10 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Answer:
+class DocumentedAnswer:
     status: str
     description: str
-    fields: list[Field]
+    fields: list[DocumentedField]
 
 
 @dataclass(frozen=True)
@@ -76,11 +88,11 @@ class Operation:
     path: str
     summary: str
     description: str
-    parameters: list[Field]
+    parameters: list[DocumentedField]
     body_type: str
-    body: list[Field]
-    answers: list[Answer]
-    errors: list[Answer]
+    body: list[DocumentedField]
+    answers: list[DocumentedAnswer]
+    errors: list[DocumentedAnswer]
     example: str
 
 
@@ -111,15 +123,15 @@ def _operation(schema: dict[str, Any], path: str, method: str, found: dict[str, 
     )
 
 
-def _answer(schema: dict[str, Any], status: str, found: dict[str, Any]) -> Answer:
+def _answer(schema: dict[str, Any], status: str, found: dict[str, Any]) -> DocumentedAnswer:
     content: dict[str, Any] = next(iter(found.get("content", {}).values()), {})
     fields = list(_fields(schema, content.get("schema", {}))) if status < "400" else []
-    return Answer(status, found.get("description", ""), fields)
+    return DocumentedAnswer(status, found.get("description", ""), fields)
 
 
-def _merged(answers: Iterable[Answer]) -> list[Answer]:
+def _merged(answers: Iterable[DocumentedAnswer]) -> list[DocumentedAnswer]:
     """Answers that look the same are shown once, with all their statuses."""
-    merged: list[Answer] = []
+    merged: list[DocumentedAnswer] = []
     for answer in answers:
         if merged and merged[-1].fields == answer.fields:
             merged[-1] = replace(merged[-1], status=f"{merged[-1].status}, {answer.status}")
@@ -128,15 +140,17 @@ def _merged(answers: Iterable[Answer]) -> list[Answer]:
     return merged
 
 
-def _parameter(schema: dict[str, Any], found: dict[str, Any]) -> Field:
+def _parameter(schema: dict[str, Any], found: dict[str, Any]) -> DocumentedField:
     kind = _type(schema, found["schema"])
     where = f"{kind}, in the {found['in']}"
-    return Field(found["name"], where, found.get("required", False), found.get("description", ""))
+    return DocumentedField(
+        found["name"], where, found.get("required", False), found.get("description", "")
+    )
 
 
 def _fields(
     schema: dict[str, Any], found: dict[str, Any], prefix: str = "", depth: int = 0
-) -> Iterator[Field]:
+) -> Iterator[DocumentedField]:
     """The fields of an object, those of inner objects after them with their path."""
     inner, mark = _inner(schema, found)
     if depth > MAX_DEPTH:
@@ -145,7 +159,9 @@ def _fields(
     properties = inner.get("properties", {})
     for name, each in sorted(properties.items(), key=lambda named: named[0] not in required):
         path = f"{prefix}{mark}.{name}".lstrip(".")
-        yield Field(path, _type(schema, each), name in required, each.get("description", ""))
+        yield DocumentedField(
+            path, _type(schema, each), name in required, each.get("description", "")
+        )
         yield from _fields(schema, each, path, depth + 1)
 
 

@@ -87,7 +87,7 @@ class UploadBody(Body):
 
 
 @dataclass(frozen=True)
-class Shown:
+class UploadWork:
     """An upload with the job that reads it."""
 
     upload: Upload
@@ -181,7 +181,7 @@ def _upload(campaign: Campaign, pk: int) -> Upload:
 def _shown(rows: list[Upload]) -> list[dict[str, Any]]:
     found = Job.objects.filter(kind="upload", target__in=[row.pk for row in rows])
     jobs = {job.target: job for job in found}
-    shown = [Shown(row, jobs.get(row.pk)) for row in rows]
+    shown = [UploadWork(row, jobs.get(row.pk)) for row in rows]
     return list(UploadRow(shown, many=True).data)
 
 

@@ -127,7 +127,7 @@ class DocumentDetailRow(Row):
     text = CharField()
 
 
-class Problems(serializers.ListField):
+class ProblemRows(serializers.ListField):
     """Problems of an upload, in the row shape of all errors."""
 
     child = ErrorLine()
@@ -151,9 +151,9 @@ class UploadRow(Row):
     check_only = serializers.BooleanField(source="upload.check_only")
     state = serializers.ChoiceField(Upload.State.choices, source="upload.state")
     progress = IntegerField(help_text="Percent.")
-    errors = Problems(source="upload.errors")  # type: ignore[assignment]
+    errors = ProblemRows(source="upload.errors")  # type: ignore[assignment]
     error_count = IntegerField(source="upload.error_count")
-    warnings = Problems(source="upload.warnings")
+    warnings = ProblemRows(source="upload.warnings")
     warning_count = IntegerField(source="upload.warning_count")
     summary = serializers.DictField(source="upload.summary", help_text="Numbers of rows read.")
     job = JobRow(allow_null=True)

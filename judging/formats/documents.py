@@ -34,7 +34,7 @@ _META_TAGS = ("DOCNO", "DOCID", "DOCOLDNO", "DOCHDR", *_TITLE_TAGS)
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class DocumentRecord:
     """A document; `line` is where it begins in its file."""
 
     docno: str
@@ -50,7 +50,7 @@ def read_documents(
     format: DocumentFormat | None = None,
     limits: Limits = DEFAULT_LIMITS,
     max_documents: int = 1_000_000,
-) -> Iterator[Document]:
+) -> Iterator[DocumentRecord]:
     """Yield the good documents of a file and report the others.
 
     Control characters other than NUL become spaces, with a warning; an empty text is a warning.
@@ -70,7 +70,7 @@ def guess_document_format(first_line: str) -> DocumentFormat:
 
 def _read(
     lines: Iterator[tuple[int, str]], problems: Problems, format: DocumentFormat | None, limit: int
-) -> Iterator[Document]:
+) -> Iterator[DocumentRecord]:
     first = next(filled(lines), None)
     if first is None:
         return
@@ -83,8 +83,8 @@ def _read(
 
 
 def _checked(
-    draft: Document, docno_line: int, seen: SeenIds, problems: Problems
-) -> Document | None:
+    draft: DocumentRecord, docno_line: int, seen: SeenIds, problems: Problems
+) -> DocumentRecord | None:
     line = draft.line
     good = seen.accept(draft.docno, docno_line)
     title = checked_text(draft.title, "title", line, problems, limit=MAX_TITLE, clean=True)
@@ -93,12 +93,12 @@ def _checked(
         return None
     if not text.strip():
         problems.warning(line, "text", f"document {show(draft.docno)} has no text")
-    return Document(draft.docno, title.strip(), text.strip(), line)
+    return DocumentRecord(draft.docno, title.strip(), text.strip(), line)
 
 
 def _jsonl_drafts(
     lines: Iterable[tuple[int, str]], problems: Problems
-) -> Iterator[tuple[Document, int]]:
+) -> Iterator[tuple[DocumentRecord, int]]:
     for number, line in filled(lines):
         record = parse_record(line, number, problems)
         docno = record.identifier(ID_KEYS, "docno") if record else None
@@ -106,12 +106,12 @@ def _jsonl_drafts(
             continue
         title, text = record.string(TITLE_KEYS, "title"), record.string(TEXT_KEYS, "text")
         if title is not None and text is not None:
-            yield Document(docno, title, text, number), number
+            yield DocumentRecord(docno, title, text, number), number
 
 
 def _trec_drafts(
     lines: Iterable[tuple[int, str]], problems: Problems
-) -> Iterator[tuple[Document, int]]:
+) -> Iterator[tuple[DocumentRecord, int]]:
     for block in BlockReader("DOC", problems, limit=2 * MAX_TEXT).read(lines):
         body = block.body
         found = list(sections(body, "DOCNO"))
@@ -120,7 +120,7 @@ def _trec_drafts(
             problems.error(block.line, "docno", message)
             continue
         position, docno = found[0]
-        draft = Document(docno.strip(), _title(body), _text(body), block.line)
+        draft = DocumentRecord(docno.strip(), _title(body), _text(body), block.line)
         yield draft, block.line_at(position)
 
 

@@ -46,7 +46,7 @@ _FIELD = {"num": "topic", "title": "title", "desc": "description", "narr": "narr
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicRecord:
     """An information need; `line` is where it begins in its file."""
 
     topic_id: str
@@ -75,7 +75,7 @@ def read_topics(
     format: TopicFormat | None = None,
     limits: Limits = DEFAULT_LIMITS,
     max_topics: int = 100_000,
-) -> Iterator[Topic]:
+) -> Iterator[TopicRecord]:
     """Yield the good topics of a file and report the others.
 
     The format is told by the first line that is not empty, unless it is given. Raises
@@ -87,7 +87,7 @@ def read_topics(
 
 def _read(
     lines: Iterator[tuple[int, str]], problems: Problems, format: TopicFormat | None, limit: int
-) -> Iterator[Topic]:
+) -> Iterator[TopicRecord]:
     first = next(filled(lines), None)
     if first is None:
         return
@@ -105,7 +105,7 @@ def guess_topic_format(first_line: str) -> TopicFormat:
     return "jsonl" if start == "{" else "trec" if start == "<" else "tsv"
 
 
-def _checked(draft: _Draft, seen: SeenIds, problems: Problems) -> Topic | None:
+def _checked(draft: _Draft, seen: SeenIds, problems: Problems) -> TopicRecord | None:
     good = "topic" in draft.texts
     if not good:
         problems.error(draft.line, "topic", "expected a topic id, found none")
@@ -118,7 +118,7 @@ def _checked(draft: _Draft, seen: SeenIds, problems: Problems) -> Topic | None:
     title, description, narrative = texts
     if not good or title is None or description is None or narrative is None:
         return None
-    return Topic(draft.texts["topic"], title, description, narrative, draft.line)
+    return TopicRecord(draft.texts["topic"], title, description, narrative, draft.line)
 
 
 def _checked_text(draft: _Draft, field: str, problems: Problems) -> str | None:

@@ -26,7 +26,8 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
     """The assessor's next pair, under a lease: the one already held, else a free place.
 
     Serves open batches in order and, within a batch, topic by topic; opens the next batch when
-    the assessor finds no place in the open ones. None: nothing can be had at the moment.
+    the assessor finds no place in the open ones. None: nothing can be had at the moment. Nor
+    can one whose membership has ended meanwhile: nobody would give the place back.
     """
     if campaign.state != Campaign.State.OPEN:
         return None
@@ -36,6 +37,8 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
         opened = _open_batches(campaign)
         if assignment := _held_or_claimed(opened, campaign, by):
             return assignment
+        if not _memberships(campaign, by).exists():
+            return None
         more = release_lapsed(campaign) or batches.open_next(campaign.pk)
         # Somebody else may have opened the next batch since we looked.
         if not more and _open_batches(campaign) == opened:
@@ -45,13 +48,19 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
 def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignment | None:
     """One step under the lock of the membership: two tabs of one assessor share one lease."""
     with transaction.atomic():
-        list(Membership.objects.select_for_update().filter(campaign=campaign, user=by))
+        if not list(_memberships(campaign, by).select_for_update()):
+            return None
         if assignment := held_by(campaign=campaign, by=by):
             return assignment
         for batch_id in opened:
             if assignment := _claim_in(batch_id, campaign, by):
                 return assignment
     return None
+
+
+def _memberships(campaign: Campaign, by: User) -> QuerySet[Membership]:
+    role = Membership.Role.ASSESSOR
+    return Membership.objects.filter(campaign=campaign, user=by, role=role)
 
 
 def held_by(*, campaign: Campaign, by: User) -> Assignment | None:

@@ -28,7 +28,7 @@ class Unwanted(BaseException):
 
 
 @dataclass(frozen=True)
-class Bounds:
+class WorkBounds:
     """What one piece of work may use; 0 stands for no bound."""
 
     cpu_seconds: float
@@ -37,7 +37,7 @@ class Bounds:
 
 
 @contextmanager
-def kept(bounds: Bounds, *, unwanted: Callable[[], bool] = lambda: False) -> Iterator[None]:
+def kept(bounds: WorkBounds, *, unwanted: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Ends the work inside with `OutOfBounds` when it goes beyond, `Unwanted` when it is that.
 
     `unwanted` is asked every `TICK_SECONDS` between two instructions of the work: it must not touch
@@ -52,7 +52,7 @@ def kept(bounds: Bounds, *, unwanted: Callable[[], bool] = lambda: False) -> Ite
 
 
 @contextmanager
-def _watched(bounds: Bounds, unwanted: Callable[[], bool]) -> Iterator[None]:
+def _watched(bounds: WorkBounds, unwanted: Callable[[], bool]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,6 +1,8 @@
 """Campaigns and their life: draft, open, closed."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
@@ -69,24 +71,42 @@ def _slug_taken(slug: str) -> UserError:
 
 
 def change(*, campaign: Campaign, by: User, plan: Plan) -> None:
-    """Changes a campaign. Scale and depth are fixed once a round is drawn: numbers rest on them.
+    """Changes all of a campaign but its address: see ``amend``."""
+    amend(campaign=campaign, by=by, chosen=asdict(plan))
 
-    Raises UserError ``fixed`` (409), and ``being_drawn`` (409) while a draw is under way.
+
+def amend(*, campaign: Campaign, by: User, chosen: Mapping[str, Any]) -> None:
+    """Changes some of a campaign's settings; the others stay what they are by then.
+
+    Of two who change different ones at the same moment, neither undoes what the other has done.
+    Scale and depth are fixed once a round is drawn: numbers rest on them. Raises UserError
+    ``plan_invalid``, ``fixed`` (409), and ``being_drawn`` (409) while a draw is under way.
     """
-    _check(plan)
-    values = {
-        "name": plan.name.strip(),
-        "guidelines": plan.guidelines,
-        "grades": plan.grades,
-        "depth": plan.depth,
-        "lease_minutes": plan.lease_minutes,
-    }
     with transaction.atomic():
         now = lock(campaign.pk)
+        plan = replace(_plan_of(now), **chosen)
+        _check(plan)
+        values = {
+            "name": plan.name.strip(),
+            "guidelines": plan.guidelines,
+            "grades": plan.grades,
+            "depth": plan.depth,
+            "lease_minutes": plan.lease_minutes,
+        }
         if (plan.grades, plan.depth) != (now.grades, now.depth):
             _refuse_if_fixed(now)
         Campaign.objects.filter(pk=campaign.pk).update(**values)
         audit.record("change campaign", by=by, campaign=campaign, target=campaign)
+
+
+def _plan_of(campaign: Campaign) -> Plan:
+    return Plan(
+        name=campaign.name,
+        guidelines=campaign.guidelines,
+        grades=campaign.grades,
+        depth=campaign.depth,
+        lease_minutes=campaign.lease_minutes,
+    )
 
 
 def lock(campaign_id: int) -> Campaign:

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Decision, Job, Pair, User
-from judging.services import audit, batches, campaigns, jobs
+from judging.services import audit, batches, campaigns, jobs, present
 from judging.services.jobs import Progress, untold
 
 CHUNK = 2000
@@ -19,7 +19,8 @@ CHUNK = 2000
 def decide(*, pair: Pair, by: User, grade: int | None, reason: str) -> Decision:
     """Closes the pair: with ``grade`` if it has no judgment yet, as it is (None) if it has some.
 
-    Raises UserError: ``grade_out_of_scale``, ``reason_missing``, ``pair_done`` (409).
+    Raises UserError: ``grade_out_of_scale``, ``reason_missing``, ``pair_done`` (409), ``gone``
+    (404).
     """
     _check(pair.max_grade, grade, reason)
     return _decide_many(Pair.objects.filter(pk=pair.pk), pair.campaign, by, grade, reason)[0]
@@ -113,6 +114,7 @@ def _decide_many(
         allowed = pairs.filter(judged__gte=1) if grade is None else pairs.filter(judged=0)
         chosen = list(allowed.filter(decided=False, judged__lt=F("wanted")))
         if required and not chosen:
+            present.refuse_if_gone(pairs, "This pair")
             raise UserError("pair_done", _cannot(grade), status=409)
         Pair.objects.filter(pk__in=[p.pk for p in chosen]).update(decided=True)
         decisions = Decision.objects.bulk_create(_decision(p, by, grade, reason) for p in chosen)

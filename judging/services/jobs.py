@@ -25,6 +25,7 @@ from django.db.models.functions import Greatest, Now
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import Campaign, Job
+from judging.services import present
 
 log = logging.getLogger(__name__)
 
@@ -260,8 +261,8 @@ def claim(job_id: int) -> Running | None:
     )
     if not claimed:
         return None
-    job = Job.objects.get(pk=job_id)
-    if job.token != token:
+    job = Job.objects.filter(pk=job_id, token=token).first()
+    if job is None:  # taken over, or removed with what it was for
         return None
     return Running(job.pk, job.kind, job.target, token, job.requested, job.data)
 
@@ -338,10 +339,11 @@ def _conclude_failed(job: Job, message: str) -> None:
         _give_up[job.kind](job.target, message)
 
 
-def retry(job: Job) -> None:
-    """Makes a failed job due once more, with what it was asked for. Call in a transaction.
+def retry(job: Job) -> Job:
+    """Makes a failed job due once more, with what it was asked for: the job as it is then.
 
-    Raises UserError ``not_failed`` (409).
+    Call in a transaction. Raises UserError ``not_failed`` (409), or ``gone`` (404) when it was
+    removed with what it was for.
     """
     again = Job.objects.filter(pk=job.pk, state=Job.State.FAILED).update(
         state=Job.State.QUEUED,
@@ -353,9 +355,11 @@ def retry(job: Job) -> None:
         due=Now(),
     )
     if not again:
+        present.refuse_if_gone(Job.objects.filter(pk=job.pk), "What this work was for")
         message = "This work has not failed: it is done, or on its way."
         raise UserError("not_failed", message, status=409)
     transaction.on_commit(lambda: hint(job.pk, job.kind), robust=True)
+    return Job.objects.get(pk=job.pk)
 
 
 def _retry_or_fail(running: Running, message: str) -> None:

@@ -6,12 +6,10 @@ from typing import TypeVar
 
 from django.db import IntegrityError, transaction
 
-from judging.formats.documents import Document as DocumentRecord
-from judging.formats.documents import read_documents
+from judging.formats.documents import DocumentRecord, read_documents
 from judging.formats.lines import MEBIBYTE
 from judging.formats.qrels import read_qrels
-from judging.formats.topics import Topic as TopicRecord
-from judging.formats.topics import read_topics
+from judging.formats.topics import TopicRecord, read_topics
 from judging.models import Document, KnownGrade, Topic, Upload
 from judging.services import jobs
 from judging.services.uploads import Load, Reading, loads

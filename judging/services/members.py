@@ -16,7 +16,7 @@ from judging.accounts import name_problem
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import ApiToken, Assignment, Campaign, Membership, User
-from judging.services import audit, campaigns
+from judging.services import audit, campaigns, present
 
 TOKEN_PREFIX = "evs_"  # noqa: S105  (what keys begin with, to be found by secret scanners)
 KEY_DAYS, MAX_KEY_DAYS = 90, 366
@@ -230,6 +230,9 @@ def user_of_token(token: str) -> tuple[User, ApiToken] | None:
 
 
 def revoke_token(*, token: ApiToken, by: User) -> None:
+    """Ends a key. Raises UserError ``gone`` (404) when it has been revoked already."""
     with transaction.atomic():
+        revoked, _ = ApiToken.objects.filter(pk=token.pk).delete()
+        if not revoked:
+            raise present.gone(f"The key “{token.name}”")
         audit.record("revoke token", by=by, target=token, name=token.name)
-        token.delete()

@@ -24,8 +24,8 @@ from judging.formats.guess import guess_kind, unknown_kind
 from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
 from judging.models import Batch, Campaign, Document, Job, Pair, Upload, User
-from judging.services import audit, batches, campaigns, jobs
-from judging.services.bounds import Bounds, OutOfBounds, Unwanted, kept
+from judging.services import audit, batches, campaigns, jobs, present
+from judging.services.bounds import OutOfBounds, Unwanted, WorkBounds, kept
 
 CHUNK = 1000
 HEAD_BYTES = 65536
@@ -157,7 +157,9 @@ def read(job: jobs.Running) -> None:
     """The job: reads one upload and accepts or rejects it. Safe to run again at any point."""
     if not _unread(job.target).update(state=Upload.State.READING):
         return
-    upload = Upload.objects.select_related("campaign").get(pk=job.target)
+    upload = Upload.objects.select_related("campaign").filter(pk=job.target).first()
+    if upload is None:  # removed just now
+        raise jobs.LeaseLost(f"upload {job.target}")
     reading = Reading(upload, upload.campaign, job, Problems(upload.name))
     try:
         with kept(_bounds(), unwanted=job.lost.is_set):
@@ -196,17 +198,21 @@ def give_up(pk: int, error: str) -> None:
         audit.record("upload given up", by=None, campaign=upload.campaign_id, target=upload)
 
 
-def read_again(*, upload: Upload, by: User | None) -> None:
+def read_again(*, upload: Upload, by: User | None) -> Job:
     """Has a worker read a file anew whose reading had failed.
 
-    Raises UserError ``not_failed`` (409).
+    Raises UserError ``not_failed`` (409) or ``gone`` (404).
     """
     with transaction.atomic():
-        jobs.retry(Job.objects.get(kind="upload", target=upload.pk))
+        job = selectors.job_of("upload", upload.pk)
+        if job is None:  # it goes with its upload
+            raise present.gone(upload.name)
+        again = jobs.retry(job)
         Upload.objects.filter(pk=upload.pk, state=Upload.State.REJECTED).update(
             state=Upload.State.STORED, finished=None, errors=[], error_count=0
         )
         audit.record("try again", by=by, campaign=upload.campaign_id, target=upload, work="upload")
+    return again
 
 
 def _begin_anew() -> None:
@@ -215,8 +221,8 @@ def _begin_anew() -> None:
         connection.close()
 
 
-def _bounds() -> Bounds:
-    return Bounds(
+def _bounds() -> WorkBounds:
+    return WorkBounds(
         cpu_seconds=settings.UPLOAD_CPU_SECONDS,
         seconds=settings.UPLOAD_SECONDS,
         memory_bytes=settings.UPLOAD_MEMORY_BYTES,
@@ -250,8 +256,9 @@ def _drop_staged(upload: Upload) -> None:
 def cancel(*, upload: Upload, by: User) -> None:
     """Ends the reading of an upload, or keeps it from beginning; its worker stops within seconds.
 
-    Raises UserError ``not_reading`` (409) when it was read meanwhile. The job is locked first, as
-    whoever concludes the reading does: either way, one of the two is told the truth.
+    Raises UserError ``not_reading`` (409) when it was read meanwhile, ``gone`` (404) when it was
+    removed. The job is locked first, as whoever concludes the reading does: either way, one of the
+    two is told the truth.
     """
     problems = Problems(upload.name)
     problems.error(None, "", f"{by.get_username()} cancelled the reading of this file.")
@@ -261,6 +268,7 @@ def cancel(*, upload: Upload, by: User) -> None:
             state=Upload.State.REJECTED, finished=Now(), **problems.as_dict()
         )
         if not cancelled:
+            present.refuse_if_gone(Upload.objects.filter(pk=upload.pk), upload.name)
             message = f"{upload.name} has been read already."
             raise UserError("not_reading", message, status=409)
         _drop_staged(upload)
@@ -290,16 +298,17 @@ def _conclude(reading: Reading, state: Upload.State) -> bool:
 def remove(*, upload: Upload, by: User) -> None:
     """Takes an upload and all it brought out of the campaign, while nothing rests on it.
 
-    Raises UserError ``in_use`` (409) when pairs of its topics or rounds rest on it, and
-    ``being_drawn`` (409) while a draw is under way. What a round alone may name, such as predicted
-    grades, is kept by a protected foreign key of that round.
+    Raises UserError ``in_use`` (409) when pairs of its topics or rounds rest on it, ``being_drawn``
+    (409) while a draw is under way, and ``gone`` (404) when somebody else has removed it. What a
+    round alone may name, such as predicted grades, is kept by a protected foreign key of that
+    round.
     """
     with transaction.atomic():
         campaign = campaigns.lock(upload.campaign_id)
         job = Job.objects.filter(kind="upload", target=upload.pk)
         failed = job.filter(state=Job.State.FAILED).exists()
         job.delete()  # whoever is about to read it has lost it
-        upload.refresh_from_db()
+        upload = present.now(Upload.objects.filter(pk=upload.pk), upload.name)
         if upload.state == Upload.State.READING and not failed:
             message = "This file is being read. Wait, or cancel that first."
             raise UserError("in_use", message, status=409)

@@ -30,7 +30,7 @@ INDENTED = re.compile(r"(?:\t| {2,})\S|\s*(?:>>>|\.\.\.) ")
 
 
 @dataclass(frozen=True)
-class Block:
+class Passage:
     """A paragraph: ``prose`` may wrap anew, ``lines`` keeps its breaks, ``code`` all blanks."""
 
     kind: str
@@ -44,13 +44,13 @@ def key_name(key: str) -> str:
 
 
 @register.filter
-def blocks(text: str, topic: Topic) -> Iterator[Block]:
+def blocks(text: str, topic: Topic) -> Iterator[Passage]:
     """The text's paragraphs, with the words of the topic's title marked."""
     pattern = _pattern(topic.title)
     for lines in _paragraphs(text):
         kind = _kind(lines)
         shown = "\n".join(lines)
-        yield Block(kind, _marked(shown if kind == "code" else shown.strip(), pattern))
+        yield Passage(kind, _marked(shown if kind == "code" else shown.strip(), pattern))
 
 
 @register.filter

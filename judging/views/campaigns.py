@@ -42,7 +42,7 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
     grades = scale(rows)
     if form.is_valid() and grades is not None:
         try:
-            campaigns.change(campaign=campaign, by=user, plan=form.plan(grades))
+            campaigns.amend(campaign=campaign, by=user, chosen=form.chosen(grades))
         except UserError as error:
             blame(form, error)
         else:

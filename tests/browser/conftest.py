@@ -1,11 +1,12 @@
 """A site with the demo campaign, for tests that look at its pages."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.site import Site
+from tests.support.site import Site, base_environment, made_once, manage, prepare
 
 DEMO = "python-functions"
 DEMO_PASSWORD = "evalsite-demo"
@@ -15,13 +16,17 @@ expect.set_options(timeout=15_000)  # a busy machine takes longer than the defau
 
 @pytest.fixture(scope="session")
 def demo() -> Iterator[Site]:
-    """One for all tests: loading it takes its time. What a test changes must not bother others."""
-    site = Site("sqlite")
-    site.manage("load_demo")
+    """One for all tests of a process. What a test changes must not bother others."""
+    site = Site("sqlite", like=made_once("demo", _load))
     try:
         yield site.start()
     finally:
         site.stop()
+
+
+def _load(data: Path) -> None:
+    prepare(data)
+    manage(base_environment(data), "load_demo")
 
 
 def sign_in(page: Page, site: Site, username: str, password: str = DEMO_PASSWORD) -> None:

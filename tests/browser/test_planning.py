@@ -58,3 +58,38 @@ def test_a_wrong_field_takes_the_button_away_until_it_is_mended(
     page.get_by_role("spinbutton", name="Budget").focus()
     expect(page.locator(".draw-sentence")).to_contain_text("for P@10")
     expect(draw).to_be_visible()
+
+
+def shown_with(page: Page, method: str) -> set[str]:
+    """The options of the form that are in sight once the method is chosen."""
+    page.locator("[name=method]").select_option(method)
+    fields = page.locator("form.card [name]:not([type=hidden])").all()
+    return {str(field.get_attribute("name")) for field in fields if field.is_visible()}
+
+
+def test_the_form_shows_what_goes_with_the_method(
+    demo: Site, page: Page, planned: Organizer
+) -> None:
+    sign_in(page, demo, "organizer")
+    page.goto(f"{demo.url}/c/{planned.slug}/rounds/new/")
+    page.get_by_text("More choices").click()
+    always = {
+        "goal", "measure", "reported", "budget", "batch_size", "labels", "extra_share", "prior",
+        "method", "depth", "seed",
+    }  # fmt: skip
+    more = {
+        "poisson": {"rule", "floor", "costs", "estimator", "interval", "with_earlier"},
+        "priority": {"rule", "floor"},
+        "iid": {"rule", "eps", "costs", "interval", "with_earlier"},
+        "per-query": {"rule", "eps"},
+        "query": {"costs", "predictions"},
+        "active": set(),
+    }
+    assert {method: shown_with(page, method) - always for method in more} == more
+    assert always <= shown_with(page, "active")
+    page.locator("[name=method]").select_option("poisson")
+    page.locator("[name=estimator]").select_option("difference")
+    page.locator("[name=costs]").select_option("uploaded")
+    page.locator("[name=goal]").select_option("pair")
+    late = {"predictions", "cost_table", "run", "baseline"}
+    assert shown_with(page, "poisson") == always | more["poisson"] | late

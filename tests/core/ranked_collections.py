@@ -1,8 +1,6 @@
 """What the tests of judged collections with ranked lists share."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from tests.core.comparing import OF_ONE_RUN, close
 from tests.core.test_core_later_runs import LATE
 
 MATRICES = ("covariance", "difference_df")
-Change = Callable[[Any], dict[str, Any]]
 """What replaces fields of a collection."""
 
 
@@ -75,40 +72,6 @@ def assert_the_rows_of_judgments_have_no_order(
 
 
 # ------------------------------------------------------------------------------- bad input
-
-
-def changed(values: np.ndarray, at: object, value: object) -> np.ndarray:
-    result = values.copy()
-    result[at] = value
-    return result
-
-
-def changing(part: str) -> Callable[..., Change]:
-    """Changes of fields of a part, each made from the collection."""
-
-    def change(**fields: Callable[[Any], object]) -> Change:
-        return lambda collection: {
-            part: replace(
-                getattr(collection, part),
-                **{name: value(collection) for name, value in fields.items()},
-            )
-        }
-
-    return change
-
-
-BAD: dict[str, Change] = {
-    "the topics, the depth and the pairs": lambda c: {"depth": 9},
-    "must be of one length": lambda c: {"docno": c.docno[1:]},
-    "made_for must hold a measure": lambda c: {"made_for": ()},
-    "was sampled but is not judged": lambda c: {
-        "labels": LabelRows(c.labels.pair[2:], c.labels.grade[2:])
-    },
-    "grade must lie between 0 and 3, not 4": lambda c: {
-        "labels": LabelRows(c.labels.pair, c.labels.grade * 0 + 4)
-    },
-}
-"""What every such collection refuses, with a part of the message."""
 
 
 def assert_questions_without_answer_are_refused(good: RankedCollection) -> None:

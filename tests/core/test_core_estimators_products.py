@@ -78,6 +78,47 @@ def test_twin_that_loses_the_last_pairs_of_a_block_is_caught(
     assert products.gram(rows) != close(rows.toarray().T @ rows.toarray())
 
 
+# ------------------------------------------------------------------------- products that are held
+
+
+def many_first(rows: sparse.csr_array) -> tuple[sparse.csr_array, int]:
+    number = np.diff(rows.indptr)
+    many = number > products.few_runs(number)
+    return rows[np.argsort(~many, kind="stable")], np.count_nonzero(many)
+
+
+@pytest.mark.parametrize("filled", [0.0, 0.05, 0.4])
+@pytest.mark.parametrize(("coupled", "couples"), [(21, 10**6), (4, 10**6), (21, 500), (0, 0)])
+def test_sums_of_held_products_are_those_of_the_last_pairs(
+    filled: float, coupled: int, couples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "MOST_COUPLED", coupled)
+    monkeypatch.setattr(products, "MOST_COUPLES", couples)
+    rows, first = many_first(rows_of(700, 30, filled))
+    held, weights = products.Couples.of(rows, first), np.random.default_rng(5).random(700)
+    a = rows.toarray()[held.first :]
+    assert held.gram(weights) == close(a.T @ (a * weights[held.first :, None]))
+    number = np.diff(rows.indptr)[held.first :]
+    assert number.max(initial=0) <= coupled
+    assert held.cells.nnz == (number * (number + 1) // 2).sum() <= couples
+    if first:
+        before = np.diff(rows.indptr)[:first]
+        more = before[before == before.min()]
+        assert before.min() > max(number, default=0)
+        assert before.min() > coupled or held.cells.nnz + (more * (more + 1) // 2).sum() > couples
+
+
+def test_sums_of_held_products_of_equal_runs_are_equal() -> None:
+    dense = rows_of(900, 40, 0.1).toarray()
+    dense[:, 31] = dense[:, 3]
+    rows, first = many_first(sparse.csr_array(dense))
+    assert first < 900
+    total = products.Couples.of(rows, first).gram(np.random.default_rng(5).random(900))
+    assert (total == total.T).all()
+    assert (total[31] == total[3]).all()
+    assert total[3, 31] == total[3, 3] > 0.0
+
+
 # ---------------------------------------------------------------------------------- same bits
 
 DIGEST = """

@@ -111,7 +111,12 @@ def test_pairs_that_are_certain_count_for_nothing(few: None) -> None:
     assert rows.weight.sum() == pytest.approx(np.count_nonzero(uncertain), rel=0.2)
 
 
-def test_the_bits_do_not_depend_on_what_is_kept(few: None) -> None:
+@pytest.mark.parametrize("entries", [FEW, 10**6], ids=["some", "all"])
+def test_the_bits_do_not_depend_on_what_is_kept(
+    entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looked_at, "MOST_ENTRIES", entries)
+    monkeypatch.setattr(looked_at, "KEPT_ENTRIES", entries)
     pool, grades = alike()
     measures = [P10, parse_measure("DCG@10"), parse_measure("P@5")]
 
@@ -132,6 +137,28 @@ def test_the_bits_do_not_depend_on_what_is_kept(few: None) -> None:
     again = [found(pool, method) for method in ("poisson", "iid", "poisson")]
     assert again == once
     assert once[0] != once[1]
+
+
+def test_pairs_that_are_held_for_all_batches_add_what_those_of_one_add(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool, _ = alike()
+    for method, batches in [("poisson", 2), ("poisson", 7), ("iid", 3)]:
+        drawn = drawn_of(pool, method, batches)
+        held = looked_at.looked_at(pool, drawn, P10)
+        assert held.couples is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(looked_at, "MOST_ENTRIES", 0)  # but all that are uncertain
+            patch.setattr(looked_at, "_uncertain_entries", lambda *_: 0)
+            alone = looked_at.looked_at(pool, drawn, P10)
+        assert alone.couples is None
+        order = np.argsort(held.pair[held.factor > 0.0])
+        assert held.pair[held.factor > 0.0][order].tolist() == alone.pair.tolist()
+        assert held.factor[held.factor > 0.0][order].tolist() == alone.factor.tolist()
+        numbers = np.random.default_rng(4).random(len(pool))
+        for name in ("gram", "cubes", "total", "by_topic"):
+            found, expected = (getattr(of, name)(numbers[of.pair]) for of in (held, alone))
+            assert found == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 from estimation.core.arrays import column_sums
-from estimation.core.data import pool_ranks
+from estimation.core.data import pool_ranks, returned
 from estimation.core.data.entries import entries_down_to, last_rank
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, RankedLists, build_pool
@@ -81,6 +81,12 @@ def evaluated(
 
 
 @pytest.fixture
+def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of what is expected are taken as those of other pairs are."""
+    monkeypatch.setattr(products, "MOST_COUPLED", 0)
+
+
+@pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Rows that went into products of runs, one number for every pass over them."""
     found: list[int] = []
@@ -100,10 +106,11 @@ def in_sight(pool: Pool, measure: Measure) -> np.ndarray:
 
 
 def test_squares_and_finds_take_a_pass_over_relevant_pairs_and_expectation_one_over_all(
-    pool: Pool, passes: list[int]
+    pool: Pool, passes: list[int], nothing_held: None
 ) -> None:
     design = design_of(pool)
     sample = draw(pool, design, seed="speed")
+    pool.kept.clear()
     evaluated(pool, design)
     chance, relevant = design.inclusion(), sample.pair % 5 == 0
     uncertain = chance[sample.pair] < 1.0
@@ -121,14 +128,37 @@ def test_squares_and_finds_take_a_pass_over_relevant_pairs_and_expectation_one_o
     assert passes == expected
 
 
-def test_one_pass_of_each_estimator_of_draws(pool: Pool, passes: list[int]) -> None:
+def test_one_pass_of_each_estimator_of_draws(
+    pool: Pool, passes: list[int], nothing_held: None
+) -> None:
     design = design_of(pool, "iid")
     sample = draw(pool, design, seed="speed")
+    pool.kept.clear()
     evaluated(pool, design, measures=MEASURES[:1])
     relevant = int(np.count_nonzero(sample.pair % 5 == 0))
     returned = np.count_nonzero(in_sight(pool, MEASURES[0]) & design.eligible)
     # Disagreement, of which there is none, and is; disagreement and ht; what is expected.
     assert passes == [0, relevant, relevant, 0, returned]
+
+
+def test_products_of_what_is_expected_are_taken_once_for_all_batches(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    design = design_of(pool)
+    sample = draw(pool, design, seed="speed")
+    multiply, bits, taken, turned = products.Couples.of, returned._bits, [], []
+    counting = lambda rows, first: (taken.append(rows.nnz), multiply(rows, first))[1]  # noqa: E731
+    monkeypatch.setattr(products.Couples, "of", counting)
+    monkeypatch.setattr(returned, "_bits", lambda rows: (turned.append(rows.nnz), bits(rows))[1])
+    pool.kept.clear()
+    for batches in (2, 3, 2):
+        evaluate(
+            pool, PairRound(design, sample), labels=judged(sample), measures=MEASURES, max_grade=2,
+            batches=batches,
+        )  # fmt: skip
+    assert len(taken) == len(turned) == len(MEASURES)
+    assert min(taken) > 0
+    assert max(turned) > 0
 
 
 def test_contributions_are_counted_for_the_estimator_that_compares_runs(
@@ -394,7 +424,20 @@ def test_measures_share_their_passes_over_entries(
     counted(reach)
     counted(out_of_reach)
     deep = [parse_measure(text) for text in ("DCG", "DCG@30", "RBP(p=0.9)")]
+    pool.kept.clear()
     evaluated(pool, design_of(pool), measures=deep)
     assert sorted(passes) == ["out_of_reach", "reach"]
     evaluated(pool, design_of(pool), measures=deep)
-    assert sorted(passes) == ["out_of_reach", "reach", "reach"]  # the first is kept with the pool
+    assert sorted(passes) == ["out_of_reach", "reach"]  # both are kept with the pool
+    design = design_of(pool)
+    sample = draw(pool, design, seed="speed")
+    for batches in (1, 2, 1, 2):  # kept for each, because each has pairs of its own
+        evaluate(
+            pool,
+            PairRound(design, sample),
+            labels=judged(sample),
+            measures=deep,
+            max_grade=2,
+            batches=batches,
+        )
+    assert sorted(passes) == ["out_of_reach", "reach", "reach", "reach"]

@@ -7,24 +7,19 @@ import numpy as np
 import pytest
 
 from estimation.core.collections.base import CollectionError
-from estimation.core.collections.topics import TopicCollection
+from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.data.scope import find_pairs
 from estimation.core.measures.table import Measure, MeasureError, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import TopicRound
-from estimation.core.rounds.topics.designs import QuerySample
-from tests.core import ranked_collections
 from tests.core.ranked_collections import (
-    Change,
     assert_questions_without_answer_are_refused,
     assert_same,
     assert_same_as_in_the_round,
     assert_same_ranking,
     assert_the_rows_of_judgments_have_no_order,
-    changed,
-    changing,
     evaluated,
 )
 from tests.core.test_core_later_runs import LATE, RUNS, pool_of
@@ -54,11 +49,11 @@ NEW = {
 }
 
 
-def collected(case: Case, batches: int = 2, **options) -> TopicCollection:
+def collected(case: Case, batches: int = 2, **options) -> RankedCollection:
     settings = {"max_grade": BEST, "version": "0.1", "labels": case.asked["labels"]} | options
     drawn = case.drawn
-    return TopicCollection.of(
-        case.pool, drawn.design, drawn.sample, batches=batches, measures=case.asked["measures"],
+    return RankedCollection.of(
+        case.pool, drawn, batches=batches, measures=case.asked["measures"],
         **settings,
     )  # fmt: skip
 
@@ -170,8 +165,9 @@ def test_documents_out_of_reach_speak_for_a_later_run(ranked) -> None:
     sample = census_of(pool, design)
     sample = replace(sample, draws=sample.draws[:0], draw_batch=sample.draw_batch[:0])
     grades = np.where(np.isin(pool.docno, [b"a", b"b", b"c", b"d"]), BEST, 0)
-    collection = TopicCollection.of(
-        pool, design, sample, labels=LabelRows(np.arange(8), grades), batches=1, max_grade=BEST,
+    collection = RankedCollection.of(
+        pool, TopicRound(design, sample),
+        labels=LabelRows(np.arange(8), grades), batches=1, max_grade=BEST,
         version="0.1",
     )  # fmt: skip
     result = collection.evaluate(old | late, measures=[DCG]).results[0]
@@ -193,15 +189,16 @@ def moments(
     pool: Pool,
     late: dict[str, RankedLists],
     measure: Measure,
-    change: Callable[[TopicCollection], TopicCollection] = lambda collection: collection,
+    change: Callable[[RankedCollection], RankedCollection] = lambda collection: collection,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Expectation and covariance of the values, and what the covariance is said to be."""
     design = design_of(pool, measure)
     value, square, told = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2))
     for chance, sample in every_sample(design, draws=2):
         collection = change(
-            TopicCollection.of(
-                pool, design, sample, labels=judgments(pool, design, sample), batches=1,
+            RankedCollection.of(
+        pool, TopicRound(design, sample),
+        labels=judgments(pool, design, sample), batches=1,
                 max_grade=BEST, version="0.1",
             )
         )  # fmt: skip
@@ -234,10 +231,12 @@ def test_later_runs_are_unbiased_over_all_samples_of_topics(
 def test_twin_that_takes_all_topics_for_equally_likely_is_caught(
     pool: Pool, ranked, measure: Measure
 ) -> None:
-    def alike(collection: TopicCollection) -> TopicCollection:
-        eligible = collection.design.eligible
+    def alike(collection: RankedCollection) -> RankedCollection:
+        drawn = collection.drawn
+        eligible = drawn.design.eligible
         even = eligible / np.count_nonzero(eligible)
-        return replace(collection, design=replace(collection.design, probability=even))
+        design = replace(drawn.design, probability=even)
+        return replace(collection, drawn=TopicRound(design, drawn.sample))
 
     late = {tag: ranked(lists) for tag, lists in NEW.items()}
     value, _, _ = moments(pool, late, measure, alike)
@@ -252,10 +251,10 @@ def test_nothing_is_kept_of_batches_that_are_not_complete() -> None:
     case = case_of("draws")
     one, both = collected(case, 1, seed="s"), collected(case, 2, seed="s")
     assert (one.seed, both.seed) == (None, "s")
-    assert one.design.steps.tolist() == both.design.steps[:1].tolist()
-    assert one.sample.batch.tolist() == [1] * len(one.sample.topic)
-    assert len(one.sample.topic) < len(both.sample.topic)
-    assert set(one.sample.draws) == set(one.sample.topic)
+    assert one.drawn.design.steps.tolist() == both.drawn.design.steps[:1].tolist()
+    assert one.drawn.sample.batch.tolist() == [1] * len(one.drawn.sample.topic)
+    assert len(one.drawn.sample.topic) < len(both.drawn.sample.topic)
+    assert set(one.drawn.sample.draws) == set(one.drawn.sample.topic)
     assert set(one.labels.pair) == set(one.sampled) < set(both.sampled)
 
 
@@ -265,9 +264,9 @@ def test_the_order_of_draws_within_a_batch_is_not_kept() -> None:
     order = np.lexsort((-sample.draws, sample.draw_batch))
     turned = replace(sample, draws=sample.draws[order])
     assert turned.draws.tolist() != sample.draws.tolist()
-    then = collected(case).sample.draws.tolist()
+    then = collected(case).drawn.sample.draws.tolist()
     case.drawn = TopicRound(case.design, turned)
-    assert collected(case).sample.draws.tolist() == then
+    assert collected(case).drawn.sample.draws.tolist() == then
     for batch in (1, 2):
         drawn = np.sort(sample.draws[sample.draw_batch == batch]).tolist()
         assert [then[at] for at in np.flatnonzero(sample.draw_batch == batch)] == drawn
@@ -283,80 +282,30 @@ def test_the_rows_of_judgments_have_no_order() -> None:
 def test_measures_are_those_of_the_round_or_of_the_goal() -> None:
     case = case_of("ratios")
     assert collected(case).measures == tuple(case.asked["measures"])
-    without = TopicCollection.of(
-        case.pool, case.design, case.drawn.sample, labels=case.asked["labels"], batches=2,
+    without = RankedCollection.of(
+        case.pool, TopicRound(case.design, case.drawn.sample),
+        labels=case.asked["labels"], batches=2,
         max_grade=BEST, version="0.1",
     )  # fmt: skip
     assert without.measures == (parse_measure("AP"),)
     assert without.intervals == ("student",)
     assert without.pool_digest == replace(case.pool, score=None).digest
-    with pytest.raises(CollectionError, match="the pool must be without scores"):
-        replace(without, pool=case.pool)
 
 
 # ------------------------------------------------------------------------------- bad input
 
 
 @pytest.fixture(scope="module")
-def good() -> TopicCollection:
+def good() -> RankedCollection:
     return collected(case_of("draws"), seed="s")
-
-
-designed, sampled = changing("design"), changing("sample")
-BAD: dict[str, Change] = {
-    **ranked_collections.BAD,
-    "pool, design and sample do not belong": sampled(pool_digest=lambda c: "0" * 64),
-    "the design needs runs, and of the pool, not ['x']": designed(runs=lambda c: ("x",)),
-    "the design needs runs": designed(runs=lambda c: ()),
-    "no such rule or estimator: guess": designed(rule=lambda c: "guess"),
-    "probability must have a number": designed(probability=lambda c: c.design.probability[1:]),
-    "probability of topic 't6' must be 0": designed(
-        probability=lambda c: changed(c.design.probability, 6, 0.1)
-    ),
-    "probability of topic 't0' must be above 0, not -0.1": designed(
-        probability=lambda c: changed(c.design.probability, 0, -0.1)
-    ),
-    "cost of topic 't0' must be above 0, not nan": designed(
-        cost=lambda c: changed(c.design.cost, 0, np.nan)
-    ),
-    "must add up to 1, not 1.1": designed(probability=lambda c: c.design.probability * 1.1),
-    "positive and finite": designed(steps=lambda c: np.array([np.inf])),
-    "steps must be positive": designed(steps=lambda c: np.array([])),
-    "steps must never fall": designed(steps=lambda c: c.design.steps[::-1]),
-    "what all topics cost, or below": designed(steps=lambda c: c.design.steps * 9),
-    "the cost of the two most expensive topics": designed(
-        steps=lambda c: np.array([1.0, *c.design.steps[1:]])
-    ),
-    "topic must lie between 0 and 6": sampled(topic=lambda c: c.sample.topic + 9),
-    "batch must lie between 1 and 2": sampled(batch=lambda c: c.sample.batch + 2),
-    "draw_batch must have one number": sampled(draw_batch=lambda c: c.sample.draw_batch[1:]),
-    "must ascend, each once": sampled(
-        topic=lambda c: c.sample.topic[::-1], batch=lambda c: c.sample.batch[::-1]
-    ),
-    "could not be drawn": sampled(
-        topic=lambda c: np.append(c.sample.topic, 6), batch=lambda c: np.append(c.sample.batch, 1)
-    ),
-    "draws must ascend by (batch, topic)": sampled(draws=lambda c: c.sample.draws[::-1]),
-    "must be that of its first draw": sampled(batch=lambda c: c.sample.batch[::-1] * 0 + 2),
-    "cost more than its step allows": designed(
-        cost=lambda c: np.where(c.design.cost > 0.0, 40.0, 0.0),
-        steps=lambda c: np.array([80.0, 80.0]),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("message", BAD)
-def test_parts_that_do_not_fit_are_named(good: TopicCollection, message: str) -> None:
-    with pytest.raises(CollectionError) as refused:
-        replace(good, **BAD[message](good))
-    assert message in str(refused.value)
 
 
 def test_what_does_not_belong_together() -> None:
     case = case_of("draws")
     with pytest.raises(CollectionError, match="do not belong together"):
-        TopicCollection.of(
-            case.joined, case.design, case.drawn.sample, labels=case.asked["labels"], batches=1,
+        RankedCollection.of(
+        case.joined, TopicRound(case.design, case.drawn.sample),
+        labels=case.asked["labels"], batches=1,
             max_grade=BEST, version="0.1",
         )  # fmt: skip
     with pytest.raises(ValueError, match="batches must be a whole number between 1 and 2, not 3"):
@@ -364,31 +313,6 @@ def test_what_does_not_belong_together() -> None:
     rows = case.asked["labels"]
     with pytest.raises(CollectionError, match="was sampled but is not judged"):
         collected(case, labels=LabelRows(rows.pair[:5], rows.grade[:5]))
-
-
-def test_a_first_batch_shows_a_variance(good: TopicCollection) -> None:
-    single = QuerySample(
-        good.sample.topic[:1], np.array([1], dtype=np.int32), good.sample.topic[:1],
-        np.array([1], dtype=np.int32), good.pool.digest,
-    )  # fmt: skip
-    kept = np.isin(good.topic[good.labels.pair], single.topic)
-    labels = LabelRows(good.labels.pair[kept], good.labels.grade[kept])
-    with pytest.raises(CollectionError, match="the first batch needs 2 draws or more, not 1"):
-        replace(good, sample=single, labels=labels)
-
-
-def test_a_census_has_no_draws_in_its_last_batch() -> None:
-    census = collected(case_of("census"))
-    assert census.design.is_census
-    last = np.flatnonzero(census.sample.batch == 2)[:1]
-    sample = replace(
-        census.sample,
-        draws=np.append(census.sample.draws, census.sample.topic[last]),
-        draw_batch=np.append(census.sample.draw_batch, np.int32(2)),
-    )
-    with pytest.raises(CollectionError, match="the last batch of a census has no draws"):
-        replace(census, sample=sample)
-    assert isinstance(sample, QuerySample)
 
 
 @pytest.mark.parametrize(
@@ -407,5 +331,5 @@ def test_measures_that_cannot_be_estimated(text: str, message: str) -> None:
             collection.evaluate(runs, measures=[parse_measure(text)])
 
 
-def test_questions_that_have_no_answer(good: TopicCollection) -> None:
+def test_questions_that_have_no_answer(good: RankedCollection) -> None:
     assert_questions_without_answer_are_refused(good)

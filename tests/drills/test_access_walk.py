@@ -23,6 +23,7 @@ from judging.models import Assignment, Batch, Campaign, Job, Pair, User
 from judging.services import assignments, members
 from tests.support import factories
 from tests.support.addresses import patterns, routes
+from tests.support.kept import Kept
 from tests.support.material import small_material
 
 pytestmark = pytest.mark.django_db
@@ -154,7 +155,11 @@ def key_kind(route: str) -> str:
 
 
 @pytest.fixture
-def world() -> World:
+def world(kept: Kept) -> World:
+    return kept("walked", _world)
+
+
+def _world() -> World:
     made = factories.campaign(slug="walked")
     material = small_material(topics=2, documents=8, runs=3, depth=6)
     upload = factories.stored_upload(made, material.documents, name="d.jsonl", kind="documents")
@@ -187,7 +192,7 @@ def world() -> World:
             "files": upload.pk,
             "documents": made.documents.all()[0].pk,
             "work": Job.objects.get(kind="recompute", target=drawn.pk).pk,
-            "reports": Report.objects.get(name=Report.Name.HTML).pk,
+            "reports": Report.objects.get(name="report.html").pk,
         },
     )
 

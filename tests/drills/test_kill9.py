@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 SEED = 20
 KILLS = {"web": 6, "web child": 5, "worker": 5, "worker child": 4}
-BETWEEN_SECONDS = 1.0
+BETWEEN_SECONDS = 0.4
 ROUND = {
     "measure": "DCG@10",
     "reported": ["P@5"],

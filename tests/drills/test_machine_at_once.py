@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from judging.models import Campaign
-from tests.support.machine import checks, ending, stage
+from tests.support.machine import checks, cuts, ending, stage
 from tests.support.machine.world import World
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -20,7 +20,11 @@ JUDGED: list[Act] = [*HELD, ("judge", 0, 0, 1)]
 LATE: list[Act] = [*HELD, ("wait", 0, 0, 0)]
 REST: list[Act] = [*HELD, ("decide_rest", 0, 0, 0)]
 READING: list[Act] = [("upload", 0, 0, 0)]
+FAILS: list[Act] = [*[("fail", 0, 0, 0), ("wait", 0, 0, 0)] * 3, ("sweep", 0, 0, 0)]
+UNREAD: list[Act] = [*READING, *FAILS]
+UNSEEN: list[Act] = [("draft", 0, 3, 0), *FAILS]
 LAST_UPLOAD = 4
+IN_THE_READING = 4
 PAIRS: dict[str, tuple[list[Act], Act, Act]] = {
     "draw and change": (DRAFTED, ("draw", 0, 0, 0), ("change", 1, 0, 0)),
     "draw and discard": (DRAFTED, ("draw", 0, 0, 0), ("discard", 1, 0, 0)),
@@ -32,6 +36,19 @@ PAIRS: dict[str, tuple[list[Act], Act, Act]] = {
     "two workers": (ASKED, ("work", 0, 0, 0), ("work", 0, 0, 0)),
     "read and cancel": (READING, ("work", 0, 0, 0), ("cancel", 1, LAST_UPLOAD, 0)),
     "read and remove": (READING, ("work", 0, 0, 0), ("remove", 1, LAST_UPLOAD, 0)),
+    "cancel and remove": (READING, ("cancel", 0, LAST_UPLOAD, 0), ("remove", 1, LAST_UPLOAD, 0)),
+    "remove twice": (READING, ("remove", 0, LAST_UPLOAD, 0), ("remove", 1, LAST_UPLOAD, 0)),
+    "remove a run twice": ([], ("remove", 0, 3, 0), ("remove", 1, 3, 0)),
+    "read again and remove": (UNREAD, ("retry", 0, 0, 0), ("remove", 1, LAST_UPLOAD, 0)),
+    "read again twice": (UNREAD, ("retry", 0, 0, 0), ("retry", 1, 0, 0)),
+    "draft with a run and remove it": ([], ("draft", 0, 4, 0), ("remove", 1, 2, 0)),
+    "discard twice": (DRAFTED, ("discard", 0, 0, 0), ("discard", 1, 0, 0)),
+    "discard and change": (DRAFTED, ("discard", 0, 0, 0), ("change", 1, 0, 0)),
+    "discard and preview again": (UNSEEN, ("retry", 0, 0, 0), ("discard", 1, 0, 0)),
+    "work on a preview and discard": (DRAFTED[:1], ("work", 0, 0, 0), ("discard", 1, 0, 0)),
+    "two drafts": ([], ("draft", 0, 0, 0), ("draft", 1, 1, 0)),
+    "change twice": (DRAFTED, ("change", 0, 0, 0), ("change", 1, 0, 1)),
+    "a member leaves twice": ([], ("leave", 0, 0, 0), ("leave", 1, 0, 0)),
     "two claims": (OPEN, ("claim", 0, 0, 0), ("claim", 1, 0, 0)),
     "two tabs": (OPEN, ("claim", 0, 0, 0), ("claim", 0, 0, 0)),
     "judge and skip": (HELD, ("judge", 0, 0, 1), ("skip", 0, 0, 0)),
@@ -56,13 +73,21 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
+def do(world: World, name: str, *numbers: int) -> None:
+    """An act of the world; `fail` is work whose database goes away."""
+    if name != "fail":
+        world.do(name, *numbers)
+        return
+    world.do("work", *numbers, cuts.Cut(IN_THE_READING, cuts.failure, ends=True))
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_two_acts_at_once(name: str) -> None:
     before, *both = PAIRS[name]
     staged = stage.build()
     world = World(Campaign.objects.get(slug="full"), staged.clients)
     for act in before:
-        world.do(*act)
+        do(world, *act)
         assert not checks.faults(world)
 
     world.at_once(*both)

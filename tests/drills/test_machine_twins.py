@@ -1,4 +1,8 @@
-"""The machine catches mistakes: the product with one of them in it must not come through."""
+"""The machine catches mistakes: the product with one of them in it must not come through.
+
+The mistakes are the product's, and what catches them compares rows with a model; the database has
+no part in that, so one of the two is enough. The machine itself is run on both.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +18,7 @@ from judging.models import Assignment, Campaign, Job, Judgment, Pair, User
 from judging.services import assignments, audit, jobs, judgments, members
 from tests.drills.test_machine import Machine, _staged, run  # noqa: F401  (a fixture)
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 Patch = pytest.MonkeyPatch
 
 

@@ -15,7 +15,9 @@ from pytest_django import DjangoAssertNumQueries
 
 from estimation.models import Estimate, EstimateSet
 from judging.models import AuditEntry, Batch, Judgment, User
+from judging.services.members import create_token
 from tests.support import rest
+from tests.support.kept import Kept
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -24,23 +26,38 @@ ASSESSORS = ("anna", "ben", "cem")
 
 
 @pytest.fixture
-def organizer() -> rest.RestClient:
-    return rest.client_of(User.objects.create_user("olga", is_organizer=True))
+def organizer(kept: Kept) -> rest.RestClient:
+    return rest.client_with(kept("key of olga", _olga))
+
+
+def _olga() -> str:
+    olga = User.objects.create_user("olga", is_organizer=True)
+    return create_token(user=olga, name="test")
 
 
 @pytest.fixture
-def base(organizer: rest.RestClient) -> str:
-    return rest.drawn_campaign(organizer)
+def base(organizer: rest.RestClient, kept: Kept) -> str:
+    return kept("drawn campaign", lambda: rest.drawn_campaign(organizer))
 
 
 @pytest.fixture
-def assessors(organizer: rest.RestClient, base: str) -> list[rest.RestClient]:
-    clients = []
+def assessors(organizer: rest.RestClient, base: str, kept: Kept) -> list[rest.RestClient]:
+    keys = kept("keys of assessors", lambda: _keys(organizer, base))
+    return [rest.client_with(key) for key in keys]
+
+
+def _keys(organizer: rest.RestClient, base: str) -> tuple[str, ...]:
     for name in ASSESSORS:
         body = {"username": name, "role": "assessor"}
         assert organizer.post(f"{base}members/", body, format="json").status_code == 201
-        clients.append(rest.client_of(User.objects.get(username=name)))
-    return clients
+    users = [User.objects.get(username=name) for name in ASSESSORS]
+    return tuple(create_token(user=user, name="test") for user in users)
+
+
+@pytest.fixture
+def count(assessors: list[rest.RestClient], base: str, kept: Kept) -> int:
+    """Everything is judged: how many judgments there are."""
+    return kept("all judged", lambda: rest.judge_all(assessors, base))
 
 
 def get(client: rest.RestClient, url: str) -> Any:
@@ -160,10 +177,7 @@ def test_from_first_judgment_to_reports(
     assert organizer.post(f"{base}reports/", {"round": 1}, format="json").status_code == 202
 
 
-def test_reports_hold_the_same_numbers(
-    organizer: rest.RestClient, base: str, assessors: list[rest.RestClient]
-) -> None:
-    count = rest.judge_all(assessors, base)
+def test_reports_hold_the_same_numbers(organizer: rest.RestClient, base: str, count: int) -> None:
     rest.work()
     organizer.post(f"{base}reports/", {}, format="json")
     rest.work()
@@ -184,11 +198,10 @@ def test_reports_hold_the_same_numbers(
 
 
 def test_the_organizer_sees_what_was_done(
-    organizer: rest.RestClient, base: str, assessors: list[rest.RestClient]
+    organizer: rest.RestClient, base: str, count: int
 ) -> None:
-    rest.judge_all(assessors, base)
     judged = get(organizer, f"{base}judgments/?page_size=7")
-    assert (judged["count"], len(judged["results"])) == (Judgment.objects.count(), 7)
+    assert (judged["count"], len(judged["results"])) == (count, 7)
     assert {row["assessor"] for row in judged["results"]} <= set(ASSESSORS)
     audit = get(organizer, f"{base}audit/?page_size=1000")
     assert audit["count"] == AuditEntry.objects.filter(campaign__slug="demo").count()
@@ -196,7 +209,7 @@ def test_the_organizer_sees_what_was_done(
     members = {
         row["username"]: row["judged"] for row in get(organizer, f"{base}members/")["results"]
     }
-    assert sum(members.values()) == judged["count"]
+    assert sum(members.values()) == count
 
 
 def test_decisions_over_what_nobody_could_judge(
@@ -243,10 +256,9 @@ LISTS = (
 def test_lists_take_few_queries(
     organizer: rest.RestClient,
     base: str,
-    assessors: list[rest.RestClient],
+    count: int,
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    rest.judge_all(assessors, base)
     rest.work()
     for address in LISTS:
         with django_assert_max_num_queries(15):

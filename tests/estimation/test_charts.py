@@ -9,7 +9,9 @@ from django.template.loader import render_to_string
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from estimation import charts, scales
+from estimation import scales
+from estimation.charts import bars, curves, forests, histories, matrices
+from tests.support.site import REPO
 
 LIMITS = st.floats(-1e6, 1e6, allow_nan=False)
 
@@ -82,13 +84,14 @@ def test_a_scale_of_one_value_has_room_around_it() -> None:
 # --------------------------------------------------------------------------------- forest plot
 
 
-def forest(*rows: charts.Interval) -> charts.Forest:
-    return charts.forest(rows, title="t", description="d")
+def forest(*rows: forests.ForestValue) -> forests.Forest:
+    return forests.forest(rows, title="t", description="d")
 
 
 def test_forest_places_values_between_their_limits_in_order() -> None:
     drawn = forest(
-        charts.Interval("a", 0.5, 0.4, 0.6, marked=True), charts.Interval("b", 0.3, 0.1, 0.5)
+        forests.ForestValue("a", 0.5, 0.4, 0.6, marked=True),
+        forests.ForestValue("b", 0.3, 0.1, 0.5),
     )
     a, b = drawn.rows
     assert a.x is not None
@@ -100,13 +103,15 @@ def test_forest_places_values_between_their_limits_in_order() -> None:
 
 
 def test_forest_shows_zero_only_when_it_is_in_sight() -> None:
-    assert forest(charts.Interval("a", 5.0, 4.0, 6.0)).zero is None
-    assert forest(charts.Interval("a", 0.0, -1.0, 1.0)).zero == 50.0
+    assert forest(forests.ForestValue("a", 5.0, 4.0, 6.0)).zero is None
+    assert forest(forests.ForestValue("a", 0.0, -1.0, 1.0)).zero == 50.0
 
 
 @pytest.mark.parametrize("endless", [None, math.inf, math.nan])
 def test_a_limit_that_does_not_exist_runs_to_the_edge(endless: float | None) -> None:
-    drawn = forest(charts.Interval("a", 1.0, 0.5, endless), charts.Interval("b", 1.0, 0.0, 2.0))
+    drawn = forest(
+        forests.ForestValue("a", 1.0, 0.5, endless), forests.ForestValue("b", 1.0, 0.0, 2.0)
+    )
     row = drawn.rows[0]
     assert row.open_right
     assert not row.open_left
@@ -115,15 +120,15 @@ def test_a_limit_that_does_not_exist_runs_to_the_edge(endless: float | None) -> 
 
 
 def test_forests_of_one_run_of_equal_values_and_of_nothing() -> None:
-    assert forest(charts.Interval("a", 0.2, 0.2, 0.2)).rows[0].x == 50.0
-    equal = forest(*(charts.Interval(name, 1.0, 1.0, 1.0) for name in "abc"))
+    assert forest(forests.ForestValue("a", 0.2, 0.2, 0.2)).rows[0].x == 50.0
+    equal = forest(*(forests.ForestValue(name, 1.0, 1.0, 1.0) for name in "abc"))
     assert {row.x for row in equal.rows} == {50.0}
     assert forest().rows == ()
-    assert forest(charts.Interval("a", None, None, None)).rows[0].width == 100.0
+    assert forest(forests.ForestValue("a", None, None, None)).rows[0].width == 100.0
 
 
 def test_expected_widths_are_drawn_around_zero_and_in_proportion() -> None:
-    drawn = charts.widths_forest([("a", 0.1), ("b", 0.2), ("c", None)], measure="P@10")
+    drawn = forests.widths_forest([("a", 0.1), ("b", 0.2), ("c", None)], measure="P@10")
     a, b, c = drawn.rows
     assert drawn.zero == 50.0
     assert b.width == pytest.approx(2 * a.width, rel=1e-3)
@@ -131,15 +136,17 @@ def test_expected_widths_are_drawn_around_zero_and_in_proportion() -> None:
 
 
 def test_forest_of_129_runs() -> None:
-    rows = [charts.Interval(f"run{n}", n / 129, n / 129 - 0.1, n / 129 + 0.1) for n in range(129)]
+    rows = [
+        forests.ForestValue(f"run{n}", n / 129, n / 129 - 0.1, n / 129 + 0.1) for n in range(129)
+    ]
     places = [row.x or 0.0 for row in forest(*rows).rows]
     assert len(places) == 129
     assert places == sorted(places)
 
 
 def test_a_few_huge_intervals_run_off_the_edge_instead_of_squeezing_the_others() -> None:
-    usual = [charts.Interval(f"run{n}", 1.0, 0.5, 1.5) for n in range(19)]
-    huge = charts.Interval("huge", 2.0, 0.0, 99.0)
+    usual = [forests.ForestValue(f"run{n}", 1.0, 0.5, 1.5) for n in range(19)]
+    huge = forests.ForestValue("huge", 2.0, 0.0, 99.0)
     drawn = forest(huge, *usual)
     assert drawn.rows[0].open_right
     assert drawn.rows[1].width > 50
@@ -149,15 +156,15 @@ def test_a_few_huge_intervals_run_off_the_edge_instead_of_squeezing_the_others()
 
 
 def test_a_value_that_is_not_known_has_no_point_and_does_not_widen_the_scale() -> None:
-    known = [charts.Interval("a", 0.5, 0.4, 0.6), charts.Interval("b", 0.3, 0.1, 0.5)]
-    drawn = forest(*known, charts.Interval("c", None, 0.0, 99.0, faint=True))
+    known = [forests.ForestValue("a", 0.5, 0.4, 0.6), forests.ForestValue("b", 0.3, 0.1, 0.5)]
+    drawn = forest(*known, forests.ForestValue("c", None, 0.0, 99.0, faint=True))
     assert drawn.ticks == forest(*known).ticks
     row = drawn.rows[2]
     assert (row.x, row.open_left, row.open_right) == (None, True, True)
     svg = render_to_string("charts/forest_row.svg", {"chart": drawn, "row": row})
     assert "circle" not in svg
     assert "faint" in svg
-    alone = forest(charts.Interval("c", None, 0.0, 99.0, faint=True)).rows[0]
+    alone = forest(forests.ForestValue("c", None, 0.0, 99.0, faint=True)).rows[0]
     assert not alone.open_right
 
 
@@ -166,7 +173,7 @@ def test_a_value_that_is_not_known_has_no_point_and_does_not_widen_the_scale() -
 
 def test_budget_curve_falls_and_marks_the_choice() -> None:
     points = [(100, 0.4), (200, 0.3), (400, 0.2), (800, 0.1)]
-    curve = charts.budget_curve(points, chosen=400, measure="P@10")
+    curve = curves.budget_curve(points, chosen=400, measure="P@10")
     xy = [tuple(map(float, point.split(","))) for point in curve.line.split()]
     assert [x for x, _ in xy] == sorted(x for x, _ in xy)
     assert [y for _, y in xy] == sorted(y for _, y in xy), "down is up in SVG"
@@ -178,39 +185,43 @@ def test_budget_curve_falls_and_marks_the_choice() -> None:
 
 
 def test_budget_curve_without_any_width_and_with_one_point() -> None:
-    empty = charts.budget_curve([(10, None), (20, None)], chosen=10, measure="P@10")
+    empty = curves.budget_curve([(10, None), (20, None)], chosen=10, measure="P@10")
     assert (empty.line, empty.chosen) == ("", None)
-    one = charts.budget_curve([(10, 0.5)], chosen=10, measure="P@10")
+    one = curves.budget_curve([(10, 0.5)], chosen=10, measure="P@10")
     assert one.chosen is not None
 
 
 def test_bars_stand_beside_each_other_on_the_ground() -> None:
-    drawn = charts.topic_bars([(f"t{n}", n / 10) for n in range(225)])
+    drawn = bars.topic_bars([(f"t{n}", n / 10) for n in range(225)])
     assert all(left.x + left.width <= right.x for left, right in pairwise(drawn.bars))
     assert all(bar.y + bar.height == pytest.approx(drawn.height, abs=0.02) for bar in drawn.bars)
     heights = [bar.height for bar in drawn.bars]
     assert heights == sorted(heights)
     assert drawn.bars[-1].x + drawn.bars[-1].width <= 100
-    assert charts.topic_bars([]).bars == ()
-    assert charts.topic_bars([("t", 0.0)]).bars[0].height == 0
+    assert bars.topic_bars([]).bars == ()
+    assert bars.topic_bars([("t", 0.0)]).bars[0].height == 0
 
 
 def test_grades_are_drawn_in_proportion_to_the_most_frequent() -> None:
-    drawn = charts.grade_bars([("0 no", 30), ("1 some", 15), ("2 yes", 0)])
+    drawn = bars.grade_bars([("0 no", 30), ("1 some", 15), ("2 yes", 0)])
     assert [row.width for row in drawn.rows] == [100.0, 50.0, 0.0]
     assert sum(row.percent for row in drawn.rows) == pytest.approx(100)
-    assert [row.width for row in charts.grade_bars([("0", 0)]).rows] == [0.0]
+    assert [row.width for row in bars.grade_bars([("0", 0)]).rows] == [0.0]
 
 
 # ------------------------------------------------------------------------------------- history
 
 
-def moments(*values: float, spread: float = 0.1) -> list[charts.Moment]:
-    return [charts.Moment(n, v, v - spread, v + spread) for n, v in enumerate(values, start=1)]
+def moments(*values: float, spread: float = 0.1) -> list[histories.PanelPoint]:
+    return [
+        histories.PanelPoint(n, v, v - spread, v + spread) for n, v in enumerate(values, start=1)
+    ]
 
 
 def test_history_panels_share_one_scale() -> None:
-    drawn = charts.history({"a": moments(1, 2, 3), "b": moments(0, 0, 0)}, measure="m", marked="a")
+    drawn = histories.history(
+        {"a": moments(1, 2, 3), "b": moments(0, 0, 0)}, measure="m", marked="a"
+    )
     a, b = drawn.panels
     assert drawn.batches == (1, 2, 3)
     assert [point.split(",")[0] for point in a.lines[0].split()] == ["0", "50", "100"]
@@ -220,8 +231,8 @@ def test_history_panels_share_one_scale() -> None:
 
 
 def test_the_first_wide_intervals_do_not_flatten_the_history() -> None:
-    line = [charts.Moment(1, 1.0, -99.0, 101.0), *moments(1, 1.0, 1.0, 1.0)[1:]]
-    drawn = charts.history({"a": line}, measure="m")
+    line = [histories.PanelPoint(1, 1.0, -99.0, 101.0), *moments(1, 1.0, 1.0, 1.0)[1:]]
+    drawn = histories.history({"a": line}, measure="m")
     band = [tuple(map(float, point.split(","))) for point in drawn.panels[0].bands[0].split()]
     later = [y for x, y in band if x > 50]
     assert max(later) - min(later) > 50
@@ -229,19 +240,19 @@ def test_the_first_wide_intervals_do_not_flatten_the_history() -> None:
 
 
 def test_history_of_one_batch_of_infinite_widths_and_of_nothing() -> None:
-    endless = charts.Moment(1, 0.5, -math.inf, math.inf)
-    panel = charts.history({"a": [endless]}, measure="m").panels[0]
+    endless = histories.PanelPoint(1, 0.5, -math.inf, math.inf)
+    panel = histories.history({"a": [endless]}, measure="m").panels[0]
     assert "inf" not in panel.bands[0]
     assert "nan" not in panel.bands[0]
     assert panel.lines == ()
-    assert charts.history({}, measure="m").panels == ()
-    assert charts.history({"a": []}, measure="m").panels == ()
+    assert histories.history({}, measure="m").panels == ()
+    assert histories.history({"a": []}, measure="m").panels == ()
 
 
 def test_nothing_is_drawn_where_a_value_was_not_known() -> None:
     line = moments(1, 2, 3, 4, 5)
-    line[2] = charts.Moment(3, None, -50.0, 50.0)
-    gap, ended = charts.history({"a": line, "b": line[:3]}, measure="m").panels
+    line[2] = histories.PanelPoint(3, None, -50.0, 50.0)
+    gap, ended = histories.history({"a": line, "b": line[:3]}, measure="m").panels
     assert (len(gap.lines), len(gap.bands)) == (2, 2)
     assert not any(point.startswith("50,") for part in gap.lines for point in part.split())
     assert gap.values[2] == "not known"
@@ -252,8 +263,8 @@ def test_nothing_is_drawn_where_a_value_was_not_known() -> None:
 
 
 def test_a_run_that_was_never_known_has_an_empty_panel() -> None:
-    line = [charts.Moment(n, None, 0.0, 9.0) for n in (1, 2)]
-    (panel,) = charts.history({"a": line}, measure="m").panels
+    line = [histories.PanelPoint(n, None, 0.0, 9.0) for n in (1, 2)]
+    (panel,) = histories.history({"a": line}, measure="m").panels
     assert (panel.lines, panel.bands, panel.dots) == ((), (), ())
 
 
@@ -265,7 +276,7 @@ def verdicts(count: int, reach: int) -> list[list[int]]:
     return [[(j - i >= reach) - (i - j >= reach) for j in range(count)] for i in range(count)]
 
 
-def area(drawn: charts.Matrix, verdict: str) -> int:
+def area(drawn: matrices.VerdictMatrix, verdict: str) -> int:
     return sum(cell.span for cell in drawn.cells if cell.verdict == verdict)
 
 
@@ -274,11 +285,11 @@ def test_matrix_shows_every_verdict_once_and_leaves_out_the_diagonal(
     count: int, reach: int
 ) -> None:
     table = verdicts(count, reach)
-    drawn = charts.verdict_matrix([f"run{n}" for n in range(count)], table, measure="m")
+    drawn = matrices.verdict_matrix([f"run{n}" for n in range(count)], table, measure="m")
     flat = [verdict for line in table for verdict in line]
-    assert area(drawn, charts.BETTER) == flat.count(1)
-    assert area(drawn, charts.WORSE) == flat.count(-1)
-    assert area(drawn, charts.UNDECIDED) == flat.count(0) - count
+    assert area(drawn, matrices.BETTER) == flat.count(1)
+    assert area(drawn, matrices.WORSE) == flat.count(-1)
+    assert area(drawn, matrices.UNDECIDED) == flat.count(0) - count
     corners = {
         (cell.x + step * drawn.side, cell.y) for cell in drawn.cells for step in range(cell.span)
     }
@@ -287,8 +298,8 @@ def test_matrix_shows_every_verdict_once_and_leaves_out_the_diagonal(
 
 
 def test_a_small_matrix_names_its_runs_and_a_large_one_stays_small() -> None:
-    small = charts.verdict_matrix([f"run{n}" for n in range(18)], verdicts(18, 5), measure="m")
-    large = charts.verdict_matrix([f"run{n}" for n in range(129)], verdicts(129, 40), measure="m")
+    small = matrices.verdict_matrix([f"run{n}" for n in range(18)], verdicts(18, 5), measure="m")
+    large = matrices.verdict_matrix([f"run{n}" for n in range(129)], verdicts(129, 40), measure="m")
     assert small.each
     assert "run17" in small.rows[-1].label
     assert small.cells[4].sentence == "run0 is surely better than run5"
@@ -302,7 +313,7 @@ def test_a_small_matrix_names_its_runs_and_a_large_one_stays_small() -> None:
 
 
 def test_a_verdict_is_told_by_a_symbol_as_well_as_by_a_color() -> None:
-    drawn = charts.verdict_matrix(["a", "b", "c"], verdicts(3, 2), measure="m")
+    drawn = matrices.verdict_matrix(["a", "b", "c"], verdicts(3, 2), measure="m")
     svg = render_to_string("charts/matrix.svg", {"chart": drawn})
     assert svg.count("▲") == 1
     assert svg.count("▽") == 1
@@ -311,14 +322,14 @@ def test_a_verdict_is_told_by_a_symbol_as_well_as_by_a_color() -> None:
 
 @pytest.mark.parametrize("count", [3, 30])
 def test_what_is_not_known_looks_unlike_what_is_not_decided(count: int) -> None:
-    table: list[list[charts.Verdict]] = [list(line) for line in verdicts(count, 2)]
+    table: list[list[matrices.Verdict]] = [list(line) for line in verdicts(count, 2)]
     for index in range(count - 1):
         table[index][-1] = table[-1][index] = None
     tags = [f"run{n}" for n in range(count)]
-    drawn = charts.verdict_matrix(tags, table, measure="m", ranked=count - 1)
+    drawn = matrices.verdict_matrix(tags, table, measure="m", ranked=count - 1)
     assert drawn.unknown
     assert drawn.description.endswith(f"; {count - 1} are not known.")
-    assert area(drawn, charts.UNKNOWN) == 2 * (count - 1)
+    assert area(drawn, matrices.UNKNOWN) == 2 * (count - 1)
     svg = render_to_string("charts/matrix.svg", {"chart": drawn})
     if drawn.each:
         assert svg.count(">?<") == 4
@@ -330,7 +341,7 @@ def test_what_is_not_known_looks_unlike_what_is_not_decided(count: int) -> None:
 
 
 def test_where_all_is_known_nothing_speaks_of_what_is_not() -> None:
-    drawn = charts.verdict_matrix(["a", "b", "c"], verdicts(3, 2), measure="m")
+    drawn = matrices.verdict_matrix(["a", "b", "c"], verdicts(3, 2), measure="m")
     svg = render_to_string("charts/matrix.svg", {"chart": drawn})
     assert not drawn.unknown
     assert "known" not in svg
@@ -340,25 +351,42 @@ def test_where_all_is_known_nothing_speaks_of_what_is_not() -> None:
 # ------------------------------------------------------------------------------------ drawings
 
 
-def test_charts_are_well_formed_titled_and_free_of_styles_the_policy_forbids() -> None:
-    curve = charts.budget_curve([(10, 0.5), (100, 0.1)], chosen=10, measure="<b>&")
-    history = charts.history({"<a>": moments(1, 2)}, measure="m")
-    matrix = charts.verdict_matrix(["<a>", "b"], verdicts(2, 1), measure="m")
-    drawings = [
-        render_to_string("charts/curve.svg", {"chart": curve}),
-        render_to_string("charts/bars.svg", {"chart": charts.topic_bars([("<t>", 1.0)])}),
-        render_to_string("charts/panel.svg", {"chart": history, "panel": history.panels[0]}),
-        render_to_string("charts/matrix.svg", {"chart": matrix, "compare": "/x/", "measure": "m"}),
-    ]
-    for svg in drawings:
-        root = ET.fromstring(svg)
-        assert root.find("title") is not None
-        assert root.find("desc") is not None
-        assert "style=" not in svg
+def examples() -> dict[str, dict[str, object]]:
+    """Something to draw for every template, with names that must be escaped."""
+    forest = forests.forest([forests.ForestValue("<a>", 1, 0, 2)], title="<b>", description="&")
+    history = histories.history({"<a>": moments(1, 2)}, measure="m")
+    return {
+        "bars": {"chart": bars.topic_bars([("<t>", 1.0)])},
+        "curve": {"chart": curves.budget_curve([(10, 0.5), (99, 0.1)], chosen=10, measure="<b>&")},
+        "forest_axis": {"chart": forest},
+        "forest_row": {"chart": forest, "row": forest.rows[0], "height": 30},
+        "matrix": {
+            "chart": matrices.verdict_matrix(["<a>", "b"], verdicts(2, 1), measure="m"),
+            "compare": "/x/", "measure": "m",
+        },
+        "panel": {"chart": history, "panel": history.panels[0]},
+        "shares": {"chart": bars.grade_bars([("<0>", 1)])},
+    }  # fmt: skip
+
+
+DRAWINGS = sorted((REPO / "templates" / "charts").glob("*.svg"))
+
+
+@pytest.mark.parametrize("name", [path.stem for path in DRAWINGS])
+def test_charts_are_well_formed_titled_and_free_of_styles_the_policy_forbids(name: str) -> None:
+    svg = render_to_string(f"charts/{name}.svg", examples()[name])
+    page = ET.fromstring(f"<div>{svg}</div>")
+    within = {inner for outer in page.iter("svg") for inner in outer.iter("svg") if inner != outer}
+    drawings = [each for each in page.iter("svg") if each not in within]
+    assert drawings
+    for drawing in drawings:  # what is hidden stands in a table that says it
+        said = {child.tag for child in drawing} >= {"title", "desc"}
+        assert said or drawing.get("aria-hidden") == "true"
+    assert "style=" not in svg
 
 
 def test_a_single_moment_has_a_band_that_can_be_seen_and_no_line() -> None:
-    drawn = charts.history({"a": [charts.Moment(1, 0.5, 0.4, 0.6)]}, measure="P@10")
+    drawn = histories.history({"a": [histories.PanelPoint(1, 0.5, 0.4, 0.6)]}, measure="P@10")
     (panel,) = drawn.panels
     corners = [tuple(map(float, point.split(","))) for point in panel.bands[0].split()]
     assert len({x for x, _ in corners}) == 2
@@ -368,7 +396,7 @@ def test_a_single_moment_has_a_band_that_can_be_seen_and_no_line() -> None:
 
 
 def test_a_curve_of_one_budget_is_a_point_without_a_line() -> None:
-    drawn = charts.budget_curve([(1, 0.2)], chosen=1, measure="P@10")
+    drawn = curves.budget_curve([(1, 0.2)], chosen=1, measure="P@10")
     assert drawn.line == ""
     assert drawn.chosen is not None
 
@@ -376,7 +404,7 @@ def test_a_curve_of_one_budget_is_a_point_without_a_line() -> None:
 @pytest.mark.parametrize("count", [3, 25, 37, 64])
 def test_the_matrix_names_every_row_as_long_as_there_is_room(count: int) -> None:
     tags = [f"run-{n}" for n in range(count)]
-    drawn = charts.verdict_matrix(tags, verdicts(count, 2), measure="m")
+    drawn = matrices.verdict_matrix(tags, verdicts(count, 2), measure="m")
     assert [tick.label.split()[0] for tick in drawn.rows] == tags
     steps = [after.at - before.at for before, after in pairwise(drawn.rows)]
     assert min(steps) >= 14

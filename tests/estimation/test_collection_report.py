@@ -17,7 +17,9 @@ from estimation.core.rounds.results import Evaluation
 from estimation.formats.collections import tables
 from estimation.formats.collections.files import read_collection
 from estimation.models import Draw, EstimateSet, Report, Round
-from estimation.services import collections, estimates, files, reports
+from estimation.services import collections, estimates, files
+from estimation.services.report_files.kinds import ReportKind
+from estimation.services.report_files.table import PURPOSES, REPORTS
 from estimation.services.runs import read_back
 from judging import selectors as judging
 from judging.formats.problems import Problems
@@ -30,7 +32,7 @@ pytestmark = pytest.mark.django_db
 
 
 def collection_report(row: Round) -> Report:
-    (report,) = (r for r in evaluation.made_reports(row) if r.name == Report.Name.COLLECTION)
+    (report,) = (r for r in evaluation.made_reports(row) if r.name == "collection.zip")
     return report
 
 
@@ -51,9 +53,7 @@ def latest(row: Round) -> EstimateSet:
 def latest_report(row: Round) -> Report:
     made = evaluation.made_reports(row)
     return next(
-        each
-        for each in made
-        if each.name == Report.Name.COLLECTION and each.estimate_set == latest(row)
+        each for each in made if each.name == "collection.zip" and each.estimate_set == latest(row)
     )
 
 
@@ -99,7 +99,7 @@ def test_a_round_too_large_for_the_file_has_the_other_reports(
 ) -> None:
     monkeypatch.setattr(tables, "MAX_ROWS", 10)
     made = {report.name for report in evaluation.made_reports(judged)}
-    assert made == set(reports.MAKERS) - {Report.Name.COLLECTION}
+    assert made == set(REPORTS) - {"collection.zip"}
     job = judging.job_of("report", judged.pk)
     assert job is not None
     assert job.state == Job.State.FAILED
@@ -112,7 +112,7 @@ def test_a_round_too_large_for_the_file_has_the_other_reports(
 def test_a_report_that_is_missing_can_be_made(judged: Round, organizer: Client) -> None:
     """As where an earlier evalsite made the others."""
     before = {report.name: report.pk for report in evaluation.made_reports(judged)}
-    Report.objects.filter(pk=before.pop(Report.Name.COLLECTION)).delete()
+    Report.objects.filter(pk=before.pop("collection.zip")).delete()
     address = reverse("reports", args=[judged.campaign.slug, 1])
     assert "Not among them: collection.zip." in organizer.get(address).content.decode()
     organizer.post(reverse("report-make", args=[judged.campaign.slug, 1]))
@@ -120,7 +120,7 @@ def test_a_report_that_is_missing_can_be_made(judged: Round, organizer: Client) 
     factories.run_due_jobs()
     assert "Not among them" not in organizer.get(address).content.decode()
     after = {report.name: report.pk for report in Report.objects.all()}
-    assert after.keys() - before.keys() == {Report.Name.COLLECTION}
+    assert after.keys() - before.keys() == {"collection.zip"}
     assert {name: after[name] for name in before} == before
 
 
@@ -275,9 +275,9 @@ def test_every_file_says_what_it_is_good_for(
 ) -> None:
     report = collection_report(judged)
     listed = organizer.get(f"/api/campaigns/{campaign.slug}/reports/").json()["reports"]
-    assert {row["name"]: row["purpose"] for row in listed} == dict(Report.Name.choices)
+    assert {row["name"]: row["purpose"] for row in listed} == dict(PURPOSES)
     page = organizer.get(reverse("reports", args=[campaign.slug, 1])).content.decode()
-    for sentence in Report.Name.labels:
+    for sentence in dict(PURPOSES).values():
         assert sentence.endswith(".")
         assert sentence in page
     for address in (
@@ -295,13 +295,42 @@ def test_page_and_interface_say_the_same_of_every_file(
 ) -> None:
     collection_report(judged)
     made = Report.objects.all()
-    assert {row.name for row in made} == set(Report.Name.values)
+    assert {row.name for row in made} == set(REPORTS)
     for row in made:
         files = [
             organizer.get(f"/api/campaigns/{campaign.slug}/reports/{row.pk}/"),
             organizer.get(reverse("report-file", args=[campaign.slug, 1, row.pk])),
         ]
-        assert {answer["Content-Type"] for answer in files} == {row.content_type}
+        assert {answer["Content-Type"] for answer in files} == {REPORTS[row.name].content_type}
+
+
+def test_a_kind_of_report_that_is_in_the_table_is_made_listed_and_downloaded(
+    judged: Round, campaign: Campaign, organizer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else knows which there are; nor is a further one a migration."""
+    collection_report(judged)
+    kind = ReportKind(
+        "a-file-of-another-kind.xml",
+        "For a program that nobody has.",
+        content_type="application/xml",
+        make=lambda row, shown: f"<round number='{row.number}' pairs='{shown.pair_count}'/>",
+    )
+    monkeypatch.setitem(REPORTS, kind.name, kind)
+    page = organizer.get(reverse("reports", args=[campaign.slug, 1])).content.decode()
+    assert f"Not among them: {kind.name}" in page
+    made = next(row for row in evaluation.made_reports(judged) if row.name == kind.name)
+    page = organizer.get(reverse("reports", args=[campaign.slug, 1])).content.decode()
+    assert kind.purpose in page
+    listed = organizer.get(f"/api/campaigns/{campaign.slug}/reports/").json()["reports"]
+    assert kind.purpose in {row["purpose"] for row in listed}
+    for address in (
+        f"/api/campaigns/{campaign.slug}/reports/{made.pk}/",
+        reverse("report-file", args=[campaign.slug, 1, made.pk]),
+    ):
+        answer = organizer.get(address)
+        assert answer["Content-Type"] == "application/xml"
+        assert b"".join(answer.streaming_content).startswith(b"<round number='1'")  # type: ignore[attr-defined]
+    call_command("makemigrations", "--check", "--dry-run", verbosity=0)
 
 
 @pytest.mark.slow
@@ -314,7 +343,7 @@ def test_the_migration_goes_back_without_what_was_unknown(judged: Round) -> None
         with connection.cursor() as cursor:
             cursor.execute("SELECT name FROM estimation_report")
             left = {name for (name,) in cursor.fetchall()}
-        assert left == {*Report.Name.values} - {"collection.zip"}
+        assert left == {*REPORTS} - {"collection.zip"}
     finally:
         call_command("migrate", verbosity=0)
     assert Report.objects.count() == before - 1

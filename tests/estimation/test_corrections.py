@@ -15,13 +15,18 @@ from judging.selectors import current_judgments
 from judging.services import judgments
 from judging.signals import batch_completed, judgment_corrected
 from tests.support import evaluation, factories
+from tests.support.kept import Kept
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def complete(campaign: Campaign) -> Round:
+def complete(campaign: Campaign, kept: Kept) -> Round:
     """A round with one label per pair of which all batches are complete."""
+    return kept("complete", lambda: _complete(campaign), campaign)
+
+
+def _complete(campaign: Campaign) -> Round:
     row = evaluation.drawn(campaign, extra_share=0.0)
     evaluation.judge(campaign, 1000)
     row.refresh_from_db()

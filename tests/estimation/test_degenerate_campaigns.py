@@ -16,6 +16,7 @@ from estimation import selectors
 from estimation.core.sampling.draws import draw
 from estimation.models import Estimate, Report, Round
 from estimation.services import designing, estimates, files
+from estimation.services.report_files.table import REPORTS
 from judging.models import Campaign, Job, Upload
 from tests.support import evaluation, factories
 from tests.support.material import Material
@@ -176,12 +177,12 @@ def assert_answers_are_sane(campaign: Campaign) -> None:
 
 def assert_files_are_sane(row: Round, folder: Path) -> None:
     made = {report.name: files.path_of(report.file).read_bytes() for report in reports_of(row)}
-    assert set(made) == set(Report.Name.values)
-    assert problems_of(made[Report.Name.HTML].decode()) == []
-    json.loads(made[Report.Name.ESTIMATES_JSON], parse_constant=refuse_constant)
-    assert not NO_NUMBER.search(made[Report.Name.ESTIMATES_CSV].decode())
-    assert zipfile.ZipFile(io.BytesIO(made[Report.Name.COLLECTION])).testzip() is None
-    (folder / "collection.zip").write_bytes(made[Report.Name.COLLECTION])
+    assert set(made) == set(REPORTS)
+    assert problems_of(made["report.html"].decode()) == []
+    json.loads(made["estimates.json"], parse_constant=refuse_constant)
+    assert not NO_NUMBER.search(made["estimates.csv"].decode())
+    assert zipfile.ZipFile(io.BytesIO(made["collection.zip"])).testzip() is None
+    (folder / "collection.zip").write_bytes(made["collection.zip"])
 
 
 def reports_of(row: Round) -> list[Report]:

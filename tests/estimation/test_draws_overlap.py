@@ -106,7 +106,7 @@ def test_no_order_of_acts_is_without_a_way_on(campaign: Campaign, seed: int) -> 
             act = rng.choice([draft, draft, change, draw, draw, discard, shuffle_runs])
             try:
                 act(rng, f"{number}-{turn}")
-            except (UserError, Round.DoesNotExist):
+            except UserError:
                 continue
 
     def some(rng: random.Random) -> Round:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from estimation.models import EstimateSet, Report
+from estimation.models import EstimateSet
 from estimation.services import estimates, files
 from judging.models import Campaign, Pair
 from judging.services import assignments, jobs, judgments
@@ -135,9 +135,9 @@ def test_reports_and_the_api_name_it(campaign: Campaign) -> None:
     assert "After the sample was drawn 1 further run joined: late." in said
     assert "Pairs of documents that only it returns together could not be drawn." in said
     assert "Not in this round" not in said
-    lines = list(csv.DictReader(io.StringIO(file_of(row, Report.Name.ESTIMATES_CSV))))
+    lines = list(csv.DictReader(io.StringIO(file_of(row, "estimates.csv"))))
     assert {line["run"] for line in lines if line["late"] == "true"} == {"late"}
-    assert json.loads(file_of(row, Report.Name.ESTIMATES_JSON))["runs_left_out"] == []
+    assert json.loads(file_of(row, "estimates.json"))["runs_left_out"] == []
     found = rest.client_of(campaign.created_by).get(f"/api/campaigns/{campaign.slug}/estimates/")
     assert {each["run"] for each in found.json()["estimates"] if each["late"]} == {"late"}
 

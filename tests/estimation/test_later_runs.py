@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from estimation import selectors
-from estimation.models import Pool, Report, Round
+from estimation.models import Pool, Round
 from estimation.services import estimates
 from judging.models import Campaign, Job, Upload
 from judging.services import jobs, uploads
@@ -282,10 +282,10 @@ def test_material_shows_nothing_special(
 def test_the_files_say_who_is_late(judged: Round, campaign: Campaign) -> None:
     join(campaign, with_news("late"))
     evaluation.made_reports(judged)
-    lines = list(csv.DictReader(io.StringIO(file_of(judged, Report.Name.ESTIMATES_CSV))))
+    lines = list(csv.DictReader(io.StringIO(file_of(judged, "estimates.csv"))))
     assert {line["run"] for line in lines if line["late"] == "true"} == {"late"}
     assert {line["late"] for line in lines} == {"true", "false"}
-    document = json.loads(file_of(judged, Report.Name.ESTIMATES_JSON))
+    document = json.loads(file_of(judged, "estimates.json"))
     assert {each["run"] for each in document["estimates"] if each["late"]} == {"late"}
     assert document["runs_left_out"] == []
     assert "late" in document["pairwise"][0]["runs"]
@@ -303,7 +303,7 @@ def test_a_hostile_tag_is_escaped(judged: Round, campaign: Campaign, organizer: 
         organizer.get(
             address("compare", campaign, 1), {"first": "run1", "second": "<b>x</b>"}
         ).content.decode(),
-        file_of(judged, Report.Name.HTML),
+        file_of(judged, "report.html"),
     ):
         assert "&lt;b&gt;x" in html
         assert "<b>x" not in html

@@ -14,6 +14,7 @@ from judging.errors import UserError
 from judging.models import Batch, Campaign, Judgment, Pair, Upload
 from judging.services import assignments, campaigns, jobs, judgments
 from tests.support import factories
+from tests.support.kept import Kept
 
 pytestmark = pytest.mark.django_db
 TOPICS, DOCUMENTS = 4, 12
@@ -42,7 +43,11 @@ def run_lines(tag: str, order: list[int]) -> bytes:
 
 
 @pytest.fixture
-def campaign() -> Campaign:
+def campaign(kept: Kept) -> Campaign:
+    return kept("runs of methods", _with_runs)
+
+
+def _with_runs() -> Campaign:
     made = factories.campaign(topics=TOPICS)
     for tag, order in RUNS.items():
         factories.stored_upload(made, run_lines(tag, order), name=f"{tag}.run", kind="run")

@@ -7,19 +7,25 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from estimation import charts, figures, scales, selectors
+from estimation import figures, scales, selectors
+from estimation.charts import matrices
 from estimation.models import Round
 from estimation.selectors import RankingTable
 from judging.formats.problems import Problems
 from judging.models import Campaign, Job, Upload
 from tests.support import evaluation, factories
+from tests.support.kept import Kept
 from tests.support.pages import address, text
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def judged(campaign: Campaign) -> Round:
+def judged(campaign: Campaign, kept: Kept) -> Round:
+    return kept("judged to the end", lambda: _judged(campaign), campaign)
+
+
+def _judged(campaign: Campaign) -> Round:
     row = evaluation.drawn(campaign, extra_share=0.0)
     evaluation.judge(campaign, 1000)
     evaluation.worker_alive()
@@ -90,7 +96,7 @@ def test_an_axis_has_two_labels_at_least() -> None:
 
 
 def test_columns_without_a_rank_are_found_by_their_place() -> None:
-    drawn = charts.verdict_matrix(["a", "b"], [[0, 0], [0, 0]], measure="m", ranked=1)
+    drawn = matrices.verdict_matrix(["a", "b"], [[0, 0], [0, 0]], measure="m", ranked=1)
     assert [tick.label for tick in drawn.columns] == ["1", "(2)"]
     assert [tick.label for tick in drawn.rows] == ["a  1", "b  (2)"]
 

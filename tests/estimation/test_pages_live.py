@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from estimation import selectors
 from estimation.models import Estimate, EstimateSet, Report, Round
 from estimation.services import files
+from estimation.services.report_files.table import REPORTS
 from judging.models import Campaign, WorkerHeartbeat
 from tests.support import evaluation, factories, unknown
 from tests.support.pages import (
@@ -135,7 +136,7 @@ def test_hostile_tags_are_escaped_everywhere(organizer: Client, campaign: Campai
     row = evaluation.drawn(campaign)
     evaluation.judge(campaign, 40)
     for report in evaluation.made_reports(row):
-        if report.name == Report.Name.HTML:
+        if report.name == "report.html":
             assert b"<script" not in files.path_of(report.file).read_bytes()
     for name in (*TABS, "round-detail"):
         content = organizer.get(address(name, campaign, 1)).content.decode()
@@ -172,7 +173,7 @@ def test_reports_are_asked_for_made_and_downloaded(
         assert report.name in response["Content-Disposition"]
         body = b"".join(response.streaming_content)  # type: ignore[attr-defined]
         assert len(body) == report.size
-    assert Report.objects.count() == len(Report.Name)
+    assert Report.objects.count() == len(REPORTS)
 
 
 def test_reports_before_the_first_batch(campaign: Campaign, organizer: Client) -> None:
@@ -198,7 +199,7 @@ def test_newer_estimates_ask_for_newer_reports(
 def test_the_html_report_is_whole_by_itself_and_shown_with_the_site_s_styles(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
-    report = next(r for r in evaluation.made_reports(judged) if r.name == Report.Name.HTML)
+    report = next(r for r in evaluation.made_reports(judged) if r.name == "report.html")
     document = files.path_of(report.file).read_text()
     assert "<style>" in document
     assert "--accent" in document
@@ -209,12 +210,12 @@ def test_the_html_report_is_whole_by_itself_and_shown_with_the_site_s_styles(
     assert "<style" not in content
     assert "style=" not in content
     assert "How to reproduce" in content
-    csv = next(r for r in Report.objects.all() if r.name == Report.Name.ESTIMATES_CSV)
+    csv = next(r for r in Report.objects.all() if r.name == "estimates.csv")
     assert organizer.get(address("report-view", campaign, 1, csv.pk)).status_code == 404
 
 
 def test_the_report_says_what_a_reader_must_know(judged: Round) -> None:
-    report = next(r for r in evaluation.made_reports(judged) if r.name == Report.Name.HTML)
+    report = next(r for r in evaluation.made_reports(judged) if r.name == "report.html")
     latest = selectors.latest_estimates(judged)
     assert latest is not None
     assert judged.pool is not None

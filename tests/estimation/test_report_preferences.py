@@ -7,7 +7,8 @@ import pytest
 
 from estimation import selectors
 from estimation.models import Draw, Round
-from estimation.services import reports
+from estimation.services.report_files import judgments as judgments_file
+from estimation.services.report_files import qrels
 from judging.models import Judgment, Pair
 
 pytestmark = pytest.mark.django_db
@@ -18,13 +19,13 @@ def test_the_qrels_leave_preferences_out_and_the_judgments_name_both_documents(
 ) -> None:
     shown = selectors.latest_estimates(judged)
     assert shown is not None
-    before = reports.qrels_txt(judged, shown).splitlines()
+    before = qrels.make(judged, shown).splitlines()
     drawn = Draw.objects.filter(round=judged, batch_number__lte=shown.batches)
     pair = Pair.objects.filter(pk__in=drawn.values("pair")).order_by("pk")[0]
     Pair.objects.filter(pk=pair.pk).update(other="zz-the-other")
 
-    after = reports.qrels_txt(judged, shown).splitlines()
-    rows = list(csv.DictReader(io.StringIO(reports.judgments_csv(judged, shown))))
+    after = qrels.make(judged, shown).splitlines()
+    rows = list(csv.DictReader(io.StringIO(judgments_file.make(judged, shown))))
 
     gone = set(before) - set(after)
     assert len(gone) == len(before) - len(after) == 1

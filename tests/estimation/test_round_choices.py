@@ -26,6 +26,7 @@ from tests.support.choices import (
     rank_prior,
     table,
 )
+from tests.support.kept import Kept
 from tests.support.pages import address, text
 
 pytestmark = pytest.mark.django_db
@@ -45,8 +46,8 @@ FORM = {
 
 
 @pytest.fixture
-def campaign(db: None) -> Campaign:
-    return evaluation.with_material(material=WITH_LENGTHS)
+def campaign(kept: Kept) -> Campaign:
+    return kept("with lengths", lambda: evaluation.with_material(material=WITH_LENGTHS))
 
 
 # ------------------------------------------------------------------------------ what is refused

@@ -10,7 +10,7 @@ from estimation.core.data.pool import Pool
 from estimation.core.planning.planning import expected_half_widths, half_width_curve
 from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.formats.collections.files import read_collection
-from estimation.models import Draw, Prediction, Report, Round
+from estimation.models import Draw, Prediction, Round
 from estimation.services import costs, designing, files
 from estimation.services.runs import read_back
 from judging.errors import UserError
@@ -29,13 +29,14 @@ from tests.support.choices import (
     rank_prior,
     table,
 )
+from tests.support.kept import Kept
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def campaign(db: None) -> Campaign:
-    return evaluation.with_material(material=WITH_LENGTHS)
+def campaign(kept: Kept) -> Campaign:
+    return kept("with lengths", lambda: evaluation.with_material(material=WITH_LENGTHS))
 
 
 def reading_times(pool: Pool) -> np.ndarray:
@@ -213,7 +214,7 @@ def test_a_round_with_costs_is_judged_reported_and_read_back(
     assert {name: facts[name] for name in wanted} == wanted
     assert "documents of average length" in made["report.html"].read_text()
     problems = Problems("collection.zip")
-    with made[Report.Name.COLLECTION].open("rb") as file:
+    with made["collection.zip"].open("rb") as file:
         collection = read_collection(file, problems)
     assert isinstance(collection, PairCollection), problems.errors
     (part,) = collection.parts

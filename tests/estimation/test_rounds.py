@@ -19,14 +19,16 @@ from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import Sample
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch
 from estimation.services import drawing, estimates, files, reports, rounds
+from estimation.services.report_files.table import REPORTS
 from judging.errors import UserError
 from judging.models import Batch, BatchPair, Campaign, Job, Judgment, Pair, User
 from judging.services import batches, campaigns, decisions, jobs, judgments
 from tests.support import factories
+from tests.support.kept import Kept
 
 pytestmark = pytest.mark.django_db
 GRADES = {f"d{n}": n % 4 for n in range(12)}
-ZIP = Report.Name.COLLECTION
+ZIP = "collection.zip"
 
 
 def run_lines(tag: str, order: list[int], topics: int = 3) -> bytes:
@@ -39,7 +41,11 @@ def run_lines(tag: str, order: list[int], topics: int = 3) -> bytes:
 
 
 @pytest.fixture
-def campaign() -> Campaign:
+def campaign(kept: Kept) -> Campaign:
+    return kept("runs of rounds", _with_runs)
+
+
+def _with_runs() -> Campaign:
     made = factories.campaign(topics=3)
     for tag, order in {
         "forward": list(range(12)),
@@ -374,7 +380,7 @@ def test_reports_are_made_once_and_agree_with_the_rows(campaign: Campaign) -> No
         factories.run_due_jobs()
 
     found = {report.name: files.path_of(report.file) for report in Report.objects.all()}
-    assert sorted(found) == sorted(Report.Name.values)
+    assert sorted(found) == sorted(REPORTS)
     made = {name: path.read_text() for name, path in found.items() if path != found[ZIP]}
     table = list(csv.DictReader(io.StringIO(made["estimates.csv"])))
     stored = {

@@ -27,7 +27,7 @@ from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections.files import read_collection, write_collection
 from estimation.formats.runs import read_run
-from estimation.models import Estimate, Report, Round
+from estimation.models import Estimate, Round
 from estimation.services import files
 from judging.formats.problems import Problems
 from tests.estimation.test_later_preferences import SWAPS
@@ -421,7 +421,7 @@ def test_rounds_of_topics_and_active_ones(tmp_path: Path, method: str) -> None:
 
 
 def collection_file(row: Round) -> Path:
-    (report,) = (r for r in evaluation.made_reports(row) if r.name == Report.Name.COLLECTION)
+    (report,) = (r for r in evaluation.made_reports(row) if r.name == "collection.zip")
     return files.path_of(report.file)
 
 

@@ -1,4 +1,8 @@
-"""TREC-8 as real input: accepted whole, and a census gives trec_eval's numbers."""
+"""TREC-8 as real input: accepted whole, and a census gives trec_eval's numbers.
+
+Under PostgreSQL with some of the runs. What is read from files and computed is the same there; what
+is not is how some ten thousand rows are written and found again.
+"""
 
 import gzip
 import itertools
@@ -18,10 +22,15 @@ from estimation.services import estimates, rounds
 from estimation.services.importing import finish
 from judging.models import Campaign, Decision, Job, Judgment, Upload, User
 from judging.services import campaigns, decisions, known_grades
+from tests.conftest import ON_POSTGRES
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 Ranking = list[tuple[str, float, int]]
+NATURAL = {"mds08a3": 6.96, "nttd8ale": 9.01, "weaver2": 7.48}
+"""DCG of some runs, as others have published it."""
+OTHERS = 9
+"""How many more there are under PostgreSQL."""
 
 
 def ranked_runs(folder: Path) -> Iterator[tuple[str, dict[str, Ranking], list[str]]]:
@@ -51,9 +60,25 @@ def truth(data_dir: Path) -> dict[str, dict[str, int]]:
     return grades
 
 
-def census(data_dir: Path) -> Round:
+@pytest.fixture
+def folder(data_dir: Path, tmp_path: Path) -> Path:
+    """All of it, or a part."""
+    whole = data_dir / "trec8"
+    if not ON_POSTGRES:
+        return whole
+    for name in ("topics.tsv", "qrels.txt"):
+        (tmp_path / name).symlink_to(whole / name)
+    named = [whole / "runs" / f"{tag}.run.gz" for tag in NATURAL]
+    every = sorted(set((whole / "runs").glob("*.run.gz")) - set(named))
+    (tmp_path / "runs").mkdir()
+    for run in [*named, *every[:: len(every) // OTHERS]]:
+        (tmp_path / "runs" / run.name).symlink_to(run)
+    return tmp_path
+
+
+def census(folder: Path) -> Round:
     User.objects.create(username="olga", is_organizer=True)
-    call_command("import_campaign", data_dir / "trec8", organizer="olga", slug="trec8")
+    call_command("import_campaign", folder, organizer="olga", slug="trec8")
     campaign = Campaign.objects.get(slug="trec8")
     olga = campaign.created_by
     plan = rounds.Plan(
@@ -75,10 +100,10 @@ def census(data_dir: Path) -> Round:
 
 @pytest.mark.timeout(900)
 def test_a_census_judged_from_the_qrels_equals_trec_eval(
-    data_dir: Path, truth: dict[str, dict[str, int]]
+    folder: Path, truth: dict[str, dict[str, int]]
 ) -> None:
-    row = census(data_dir)
-    runs = list(ranked_runs(data_dir / "trec8"))
+    row = census(folder)
+    runs = list(ranked_runs(folder))
 
     check_what_was_imported(row.campaign, runs)
     check_that_it_is_a_census(row)
@@ -90,15 +115,16 @@ def check_what_was_imported(
     campaign: Campaign, runs: list[tuple[str, dict[str, Ranking], list[str]]]
 ) -> None:
     assert set(campaign.uploads.values_list("state", flat=True)) == {Upload.State.ACCEPTED}
-    assert Run.objects.count() == 129
-    assert sum(len(lines) for _, _, lines in runs) == 640_467
-    assert sum(run.line_count for run in Run.objects.all()) == 640_467
+    lines = sum(len(lines) for _, _, lines in runs)
+    assert Run.objects.count() == len(runs) > len(NATURAL)
+    assert sum(run.line_count for run in Run.objects.all()) == lines > 50_000
     warned = set(campaign.uploads.filter(warning_count__gt=0).values_list("name", flat=True))
     expected = {
         f"{tag}.run.gz" for tag, topics, _ in runs if any(map(contradicts, topics.values()))
     }
     assert warned == expected
-    assert len(expected) == 8
+    if not ON_POSTGRES:
+        assert (len(runs), lines, len(expected)) == (129, 640_467, 8)
 
 
 def check_that_it_is_a_census(row: Round) -> None:
@@ -129,14 +155,8 @@ def check_values(
         assert found["RBP(p=0.8)", tag].value == pytest.approx(rbp, abs=1e-9)
         assert found["P@10", tag].se == 0
         assert found["P@10", tag].low == found["P@10", tag].high
-    natural = {
-        tag: found["DCG(dcg='ln')@100", tag].value for tag in ("mds08a3", "nttd8ale", "weaver2")
-    }
-    assert {tag: round(value, 2) for tag, value in natural.items()} == {
-        "mds08a3": 6.96,
-        "nttd8ale": 9.01,
-        "weaver2": 7.48,
-    }
+    natural = {tag: found["DCG(dcg='ln')@100", tag].value for tag in NATURAL}
+    assert {tag: round(value, 2) for tag, value in natural.items()} == NATURAL
 
 
 def gains_in_order(lines: Ranking, grades: dict[str, int]) -> list[int]:

@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from estimation import selectors
 from estimation.core.archives import read_archive, write_archive
 from estimation.core.inference.unknown import Reason
-from estimation.models import Estimate, EstimateSet, Report, Round
+from estimation.models import Estimate, EstimateSet, Round
 from estimation.services import estimates, files
 from judging.models import Campaign
 from tests.support import evaluation, rest, unknown
@@ -316,7 +316,7 @@ def contents(row: Round) -> dict[str, str]:
     return {
         report.name: files.path_of(report.file).read_text()
         for report in evaluation.made_reports(row)
-        if report.name != Report.Name.COLLECTION
+        if report.name != "collection.zip"
     }
 
 

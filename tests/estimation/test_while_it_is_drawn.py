@@ -19,6 +19,7 @@ from judging.errors import UserError
 from judging.models import Batch, Campaign, Job, Pair, Upload
 from judging.services import batches, campaigns, jobs, uploads
 from tests.support import evaluation, factories
+from tests.support.kept import Kept
 
 pytestmark = pytest.mark.django_db
 Act = Callable[[], object]
@@ -63,8 +64,8 @@ NAMES = ["change", "discard", "remove a run", "remove topics", "depth", "scale"]
 
 
 @pytest.fixture
-def row(campaign: Campaign) -> Round:
-    return evaluation.drafted(campaign)
+def row(campaign: Campaign, kept: Kept) -> Round:
+    return kept("drafted", lambda: evaluation.drafted(campaign), campaign)
 
 
 def in_the_middle(monkeypatch: pytest.MonkeyPatch, act: Act) -> None:

@@ -8,7 +8,7 @@ from django.test import Client
 
 from estimation.core.data.pool import PoolError
 from estimation.core.data.scores import MOST_SCORE
-from estimation.models import Report, Round
+from estimation.models import Round
 from estimation.services import estimates, pools, rounds
 from judging.errors import UserError
 from judging.models import Campaign, Job, Upload
@@ -122,7 +122,7 @@ def test_a_run_that_joins_later_with_them_is_left_out_with_a_sentence(campaign: 
         "far joined after the round was drawn and is not in this round: some of its scores are too "
         "far from any grade. Measures of predictions (MAE, MSE, Accuracy) take scores from -1e+20 "
     ) in report_of(row)
-    assert '"far"' in file_of(row, Report.Name.ESTIMATES_JSON)
+    assert '"far"' in file_of(row, "estimates.json")
     outcome = estimates.from_scratch(row)
     assert outcome is not None
     assert outcome.digest == shown.digest
@@ -160,7 +160,7 @@ def test_a_pool_of_an_earlier_version_fails_with_the_sentence(
 
 
 def test_the_core_refuses_to_pool_them(campaign: Campaign) -> None:
-    _, pool = pools.ensure(campaign, kind=pools.Kind.SCORED)
+    _, pool = pools.ensure(campaign, kind=pools.PoolKind.SCORED)
     scores = np.array(pool.score)
     scores[7] = WILD
     with pytest.raises(PoolError, match="the score 1e"):

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from estimation.core.collections.active import ActiveCollection
 from estimation.core.collections.base import Collection
 from estimation.core.collections.pairs import PairCollection
-from estimation.core.collections.topics import TopicCollection
+from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.data.preferences import preference_pool
@@ -23,6 +22,7 @@ from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
 from estimation.core.rounds.combining import Part
 from estimation.core.rounds.results import Evaluation
+from estimation.core.rounds.rounds import TopicRound
 from estimation.core.rounds.topics.designs import draw_queries, labeled_pairs, make_query_design
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling import goals
@@ -94,7 +94,7 @@ def of_pairs(pool: Pool, *parts: Part) -> PairCollection:
     return PairCollection.of(pool, parts, labels=labels, max_grade=best, version=VERSION)
 
 
-def of_topics(pool: Pool, estimator: str) -> TopicCollection:
+def of_topics(pool: Pool, estimator: str) -> RankedCollection:
     measure = parse_measure("DCG@5")
     model = uniform_grades(pool, max_grade=MAX_GRADE)
     design = make_query_design(
@@ -104,13 +104,14 @@ def of_topics(pool: Pool, estimator: str) -> TopicCollection:
     sample = draw_queries(pool, design, seed="topics")
     needed = labeled_pairs(pool, runs=design.runs, depth=design.depth)
     pairs = np.flatnonzero(needed & np.isin(pool.topic, sample.topic))
-    return TopicCollection.of(
-        pool, design, sample, labels=labels_of(pool, pairs, MAX_GRADE), batches=2,
+    return RankedCollection.of(
+        pool, TopicRound(design, sample),
+        labels=labels_of(pool, pairs, MAX_GRADE), batches=2,
         max_grade=MAX_GRADE, version=VERSION, measures=[measure],
     )  # fmt: skip
 
 
-def of_active(pool: Pool) -> ActiveCollection:
+def of_active(pool: Pool) -> RankedCollection:
     measures = [parse_measure(text) for text in ("AP", "P@5")]
     plan = make_plan(pool, measures=measures, budget=60, batch_size=20)
     drawn = ActiveRound.begin(pool, plan, seed="active")
@@ -119,7 +120,7 @@ def of_active(pool: Pool) -> ActiveCollection:
     more = np.setdiff1d(drawn.served(pool).pair, first.pair)
     second = labels_of(pool, more, MAX_GRADE)
     labels = LabelRows(np.append(first.pair, second.pair), np.append(first.grade, second.grade))
-    return ActiveCollection.of(
+    return RankedCollection.of(
         pool, drawn, labels=labels, batches=2, max_grade=MAX_GRADE, version=VERSION,
         measures=measures,
     )  # fmt: skip

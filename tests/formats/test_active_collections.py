@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from estimation.core.collections.active import ActiveCollection
+from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import build_pool
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
@@ -42,14 +42,14 @@ from tests.formats.collection_files import (
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_written_is_read_back_to_the_bit(name: str, batches: int | None) -> None:
     found = assert_read_back(collected(CASES[name](), batches, seed="süß"))
-    assert isinstance(found, ActiveCollection)
+    assert isinstance(found, RankedCollection)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_read_back_has_the_same_estimates(name: str) -> None:
     given = collected(CASES[name]())
     found, _ = read(written(given))
-    assert isinstance(found, ActiveCollection)
+    assert isinstance(found, RankedCollection)
     runs = {"run0": RUNS["run0"]} | LATE
     for then, now in zip(evaluated(given, runs).results, evaluated(found, runs).results,
                          strict=True):  # fmt: skip
@@ -58,12 +58,12 @@ def test_what_is_read_back_has_the_same_estimates(name: str) -> None:
 
 def test_the_order_in_which_documents_were_new_is_told() -> None:
     given = collected(Case(*LINEAR))
-    state, rows = given.state, rows_of(written(given), DRAWS)
+    state, rows = given.drawn.sample, rows_of(written(given), DRAWS)
     assert [row[1].encode() for row in rows] == given.docno[state.pair].tolist()
     told = [(int(row[2]), int(row[3])) for row in rows if row[0] == "t0"]
     assert told == sorted(told)
     assert [place for batch, place in told if batch == 1] == list(
-        range(1, 1 + given.plan.per_batch)
+        range(1, 1 + given.drawn.design.per_batch)
     )
 
 
@@ -165,7 +165,7 @@ def test_a_run_that_returns_nothing_has_no_chance() -> None:
     plan = make_plan(pool, measures=[DCG], budget=1, batch_size=1)
     drawn = ActiveRound.begin(pool, plan, seed="s")
     content = written(
-        ActiveCollection.of(
+        RankedCollection.of(
             pool, drawn, labels=LabelRows(drawn.sample.pair, np.array([1])), batches=1,
             max_grade=1, version="0.1",
         )

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from judging.formats.documents import MAX_TEXT, Document, read_documents
+from judging.formats.documents import MAX_TEXT, DocumentRecord, read_documents
 from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
 
 MEBIBYTE = 1 << 20
 
 
-def read(data: str | bytes, **options: Any) -> tuple[list[Document], Problems]:
+def read(data: str | bytes, **options: Any) -> tuple[list[DocumentRecord], Problems]:
     problems = Problems("d")
     raw = data.encode() if isinstance(data, str) else data
     return list(read_documents(io.BytesIO(raw), problems, **options)), problems
@@ -27,7 +27,7 @@ def errors(data: str | bytes) -> list[tuple[int | None, str, str]]:
 @pytest.mark.parametrize("text", ["text", "body", "contents"])
 def test_json_documents_go_by_many_keys(key: str, text: str) -> None:
     data = json.dumps({key: "D-1", "title": "t", text: "a <b>b</b>\nc", "other": [1]})
-    assert read(data) == ([Document("D-1", "t", "a <b>b</b>\nc", 1)], Problems("d"))
+    assert read(data) == ([DocumentRecord("D-1", "t", "a <b>b</b>\nc", 1)], Problems("d"))
 
 
 TREC = """<DOC>
@@ -51,8 +51,8 @@ def test_trec_documents_lose_their_tags_and_keep_their_text() -> None:
     documents, problems = read(TREC)
     text = "First  line\na < b and 2 > 1 <tag> &unknown; é\n\n\nsecond"
     assert documents == [
-        Document("FT-1", "FT 14 MAY / Title & more", text, 1),
-        Document("FT-2", "", "Everything but  the number", 14),
+        DocumentRecord("FT-1", "FT 14 MAY / Title & more", text, 1),
+        DocumentRecord("FT-2", "", "Everything but  the number", 14),
     ]
     assert (problems.errors, problems.warnings) == ([], [])
 
@@ -118,7 +118,7 @@ def test_json_problems_have_line_and_field() -> None:
         (10, "title", "control characters were replaced by spaces"),
         (10, "text", "control characters were replaced by spaces"),
     ]
-    assert documents[-1] == Document("f", "t", "a b c", 10)
+    assert documents[-1] == DocumentRecord("f", "t", "a b c", 10)
     assert [document.docno for document in documents] == ["a", "e", "f"]
 
 

@@ -14,7 +14,7 @@ from judging.formats.documents import read_documents
 from judging.formats.guess import guess_kind
 from judging.formats.problems import Problem, Problems
 from judging.formats.qrels import qrels_lines, read_qrels
-from judging.formats.topics import Topic, read_topics
+from judging.formats.topics import TopicRecord, read_topics
 
 DATA = Path(
     os.environ.get("EVALSITE_TEST_DATA", Path(__file__).resolve().parents[2] / "../shared/data")
@@ -30,7 +30,7 @@ pytestmark = [
 Row = tuple[str, str, int, float]
 
 
-def topics_of(path: Path) -> tuple[list[Topic], Problems]:
+def topics_of(path: Path) -> tuple[list[TopicRecord], Problems]:
     problems = Problems(path.name)
     with path.open("rb") as file:
         return list(read_topics(file, problems)), problems
@@ -154,7 +154,7 @@ def test_the_topics_of_trec8_agree_between_their_two_files() -> None:
     marked, marked_problems = topics_of(DATA / "trec8/topics.sgml")
     columns, column_problems = topics_of(DATA / "trec8/topics.tsv")
 
-    def squeezed(topics: list[Topic]) -> list[list[str]]:
+    def squeezed(topics: list[TopicRecord]) -> list[list[str]]:
         texts = [(t.topic_id, t.title, t.description, t.narrative) for t in topics]
         return [[" ".join(text.split()) for text in each] for each in texts]
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from estimation.core.collections.topics import TopicCollection
+from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.rounds.rounds import TopicRound
 from estimation.core.rounds.topics.designs import draw_queries
 from estimation.formats.collections import archive, ranked, tables, topics
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
@@ -42,14 +43,14 @@ from tests.formats.collection_files import (
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_written_is_read_back_to_the_bit(name: str, batches: int) -> None:
     found = assert_read_back(collected(case_of(name), batches, seed="süß"))
-    assert isinstance(found, TopicCollection)
+    assert isinstance(found, RankedCollection)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_read_back_has_the_same_estimates(name: str) -> None:
     given = collected(case_of(name))
     found, _ = read(written(given))
-    assert isinstance(found, TopicCollection)
+    assert isinstance(found, RankedCollection)
     runs = {"run0": RUNS["run0"]} | LATE
     for then, now in zip(evaluated(given, runs).results, evaluated(found, runs).results,
                          strict=True):  # fmt: skip
@@ -61,8 +62,9 @@ def test_documents_that_no_run_returns_are_kept(ranked_pool: Pool) -> None:
     for text, table in (("AP", PAIRS), ("DCG@2", OTHERS)):
         design = design_of(ranked_pool, parse_measure(text), budget=8.0)
         sample = draw_queries(ranked_pool, design, seed="s")
-        given = TopicCollection.of(
-            ranked_pool, design, sample, labels=judgments(ranked_pool, design, sample), batches=1,
+        given = RankedCollection.of(
+        ranked_pool, TopicRound(design, sample),
+        labels=judgments(ranked_pool, design, sample), batches=1,
             max_grade=BEST, version="0.1",
         )  # fmt: skip
         assert_read_back(given)
@@ -295,8 +297,9 @@ def test_what_no_reader_would_take_is_not_written(monkeypatch: pytest.MonkeyPatc
     pool = build_pool(given.topics, {"a b": RUNS["run0"]}, depth=10)
     design = design_of(pool, parse_measure("DCG@2"), budget=12.0)
     sample = draw_queries(pool, design, seed="s")
-    odd = TopicCollection.of(
-        pool, design, sample, labels=judgments(pool, design, sample), batches=1, max_grade=BEST,
+    odd = RankedCollection.of(
+        pool, TopicRound(design, sample),
+        labels=judgments(pool, design, sample), batches=1, max_grade=BEST,
         version="0.1",
     )  # fmt: skip
     with pytest.raises(ValueError, match="expected a list of 1 to 1000 tags of runs, not 1: 'a b'"):

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from judging.formats.problems import Problems, UnreadableError
-from judging.formats.topics import MAX_TEXT, MAX_TITLE, Topic, read_topics
+from judging.formats.topics import MAX_TEXT, MAX_TITLE, TopicRecord, read_topics
 
 
-def read(data: str | bytes, **options: Any) -> tuple[list[Topic], Problems]:
+def read(data: str | bytes, **options: Any) -> tuple[list[TopicRecord], Problems]:
     problems = Problems("t")
     raw = data.encode() if isinstance(data, str) else data
     return list(read_topics(io.BytesIO(raw), problems, **options)), problems
@@ -48,8 +48,8 @@ def test_trec_topics_are_read_with_and_without_closing_tags() -> None:
     description = "What is it?\n\nSecond & last paragraph."
     narrative = "A relevant document <b> has it ."
     assert topics == [
-        Topic("401", "foreign minorities, Germany", description, narrative, 2),
-        Topic("402", "genes", "", "", 17),
+        TopicRecord("401", "foreign minorities, Germany", description, narrative, 2),
+        TopicRecord("402", "genes", "", "", 17),
     ]
     assert (problems.errors, problems.warnings) == ([], [])
 
@@ -105,9 +105,9 @@ def test_tab_separated_topics_have_two_to_four_columns() -> None:
     topics, problems = read("1\ta b\n\n2\tc\td\r\n3\te\tf\tg")
     assert problems.ok
     assert topics == [
-        Topic("1", "a b", "", "", 1),
-        Topic("2", "c", "d", "", 3),
-        Topic("3", "e", "f", "g", 4),
+        TopicRecord("1", "a b", "", "", 1),
+        TopicRecord("2", "c", "d", "", 3),
+        TopicRecord("3", "e", "f", "g", 4),
     ]
 
 
@@ -115,7 +115,7 @@ def test_tab_separated_topics_have_two_to_four_columns() -> None:
 def test_a_header_names_the_columns(name: str) -> None:
     topics, problems = read(f"{name}\tnarrative\tquery\n1\tn\tt\n")
     assert problems.ok
-    assert topics == [Topic("1", "t", "", "n", 2)]
+    assert topics == [TopicRecord("1", "t", "", "n", 2)]
 
 
 @pytest.mark.parametrize("header", ["id\ttext\tother", "id\tdescription", "id\ttitle\tquery"])
@@ -146,7 +146,7 @@ def test_tab_separated_problems_have_line_and_field() -> None:
 @pytest.mark.parametrize("value", ["7", 7])
 def test_json_topics_go_by_many_keys(key: str, title: str, value: object) -> None:
     record = {key: value, title: " a ", "description": "d", "narrative": None}
-    assert read(jsonl(record)) == ([Topic("7", "a", "d", "", 1)], Problems("t"))
+    assert read(jsonl(record)) == ([TopicRecord("7", "a", "d", "", 1)], Problems("t"))
 
 
 def test_json_problems_have_line_and_field() -> None:

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from judging.models import Assignment, Decision, Judgment, Pair
 from tests.support import rest
+from tests.support.kept import Kept
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -86,8 +87,8 @@ REFUSED_BUT_HIS = {400, 409}  # the role may ask; state or body forbid it here
 
 
 @pytest.fixture
-def world() -> rest.World:
-    return rest.World()
+def world(kept: Kept) -> rest.World:
+    return rest.World(kept)
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 import json
 import random
+import threading
 from collections import Counter
+from contextlib import nullcontext, suppress
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import quote
@@ -10,10 +12,13 @@ from urllib.parse import quote
 import pytest
 from django.db import transaction
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
+from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.validation import validate_schema
 
 from judging.api import documentation
 from tests.support import rest
+from tests.support.kept import Kept
+from tests.support.races import at_once
 
 DOCUMENT = documentation.document()
 CASES = 250
@@ -27,6 +32,30 @@ WRITES = [each for each in OPERATIONS if each[1] != "get"]
 def test_the_document_is_valid() -> None:
     assert DOCUMENT["openapi"].startswith("3.1")
     validate_schema(DOCUMENT)
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_of_those_who_ask_for_it_first_at_the_same_moment_one_makes_it(
+    twin: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that has just begun has not made it yet, and the generator is not made for two."""
+    met, both = [], threading.Barrier(2)
+
+    class Meeting(SchemaGenerator):
+        def get_schema(self, *args: Any, **kwargs: Any) -> Any:
+            with suppress(threading.BrokenBarrierError):
+                met.append(both.wait(1.0))
+            return DOCUMENT
+
+    documentation._made.cache_clear()
+    monkeypatch.setattr(documentation, "SchemaGenerator", Meeting)
+    if twin:
+        monkeypatch.setattr(documentation, "_making", nullcontext())
+
+    outcomes = at_once([documentation.document] * 2)
+
+    assert outcomes == [DOCUMENT, DOCUMENT]
+    assert bool(met) == twin
 
 
 def test_every_address_is_in_it() -> None:
@@ -211,12 +240,12 @@ class Generator:
 @pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_sent_is_answered_as_documented(seed: int) -> None:
+def test_whatever_is_sent_is_answered_as_documented(seed: int, kept: Kept) -> None:
     """No server error, no undocumented status, no answer of another shape, in any role.
 
     The client checks every answer against the document.
     """
-    world = rest.World()
+    world = rest.World(kept)
     world.add("organizer", world.base, "admin", "assessor")
     ids = {**world.ids(), "token": 1, "pair": 1, "run": "run1", "baseline": "run2"}
     generator, statuses = Generator(seed, ids), Counter[int]()

@@ -254,3 +254,20 @@ def test_whoever_lost_a_lease_at_this_moment_gets_another_at_once() -> None:
     live = Assignment.objects.filter(state=Assignment.State.LEASED, lease_until__gt=Now())
     assert live.get() == held
     assert Pair.objects.get().held == 1
+
+
+def test_who_leaves_while_asking_for_a_pair_takes_none_along() -> None:
+    """Nobody would give it back before the lease runs out."""
+    campaign = factories.campaign(topics=1)
+    (anna,) = factories.assessors(campaign, "anna")
+    factories.released_batch(campaign, ["a"])
+    factories.released_batch(campaign, ["b"])
+    membership = Membership.objects.select_related("user", "campaign").get(user=anna)
+
+    with transaction.atomic():
+        members.remove(membership=membership, by=campaign.created_by)
+        claim = Other(lambda: assignments.claim_next(campaign=campaign, by=anna)).until_it_waits()
+
+    assert claim.outcome() is None
+    assert not Assignment.objects.exists()
+    assert list(campaign.batches.values_list("state", flat=True)) == ["waiting", "waiting"]

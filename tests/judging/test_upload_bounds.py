@@ -133,7 +133,7 @@ def test_what_was_staged_of_a_refused_file_does_not_keep_its_ids(
 def test_a_file_within_its_bounds_leaves_no_timer_and_no_limit(campaign: Campaign) -> None:
     assert read(stored(campaign, b"t1 0 a 1\n")).state == Upload.State.ACCEPTED
 
-    with bounds.kept(bounds.Bounds(0, 0, 0)):
+    with bounds.kept(bounds.WorkBounds(0, 0, 0)):
         assert len(bytearray(32 * 2**20)) == 32 * 2**20
     assert bounds.signal.getitimer(bounds.signal.ITIMER_REAL)[1] == 0.0
     assert bounds.resource.getrlimit(bounds.resource.RLIMIT_AS)[0] == (

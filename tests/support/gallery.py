@@ -140,7 +140,7 @@ def _of_rounds() -> list[Shot]:
     ):
         shots += _shots("organizer", f"/c/{made.slug}/", *places)
     active = Campaign.objects.get(slug="active")
-    html = Report.objects.get(estimate_set__round__campaign=active, name=Report.Name.HTML)
+    html = Report.objects.get(estimate_set__round__campaign=active, name="report.html")
     more = ("rounds/", "rounds/new/", "comments/", "decisions/", "people/", "settings/")
     compare = "rounds/1/ranking/compare/?first=run1&second=run4"
     shots += _shots("organizer", "/c/active/", *more, compare, f"rounds/1/reports/{html.pk}/")

@@ -20,6 +20,7 @@ from judging.api import documentation
 from judging.api.base import UnknownAddress
 from judging.models import Job, User
 from judging.services import jobs, members
+from tests.support.kept import Kept
 
 ERROR_FIELDS = {"code", "message", "errors"}
 LINE_FIELDS = {"file", "line", "field", "message"}
@@ -36,10 +37,13 @@ class RestClient(APIClient):
 
 
 def client_of(user: User | None) -> RestClient:
-    """A client with a key of the user; anonymous for None."""
+    """A client with a new key of the user; anonymous for None."""
+    return client_with(user and members.create_token(user=user, name="test"))
+
+
+def client_with(key: str | None) -> RestClient:
     client = RestClient(raise_request_exception=False)
-    if user is not None:
-        key = members.create_token(user=user, name="test")
+    if key is not None:
         client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
     return client
 
@@ -195,12 +199,21 @@ class World:
     The outsider assesses and the stranger organizes the other campaign only.
     """
 
-    def __init__(self) -> None:
-        self.users = {name: _user(name) for name in ROLES if name != "anonymous"}
-        self.clients = {name: client_of(self.users.get(name)) for name in ROLES}
-        self.disabled = User.objects.filter(username="disabled").update(is_active=False)
-        self.base = drawn_campaign(self.clients["organizer"])
-        self.other = drawn_campaign(self.clients["stranger"], "other")
+    base, other = "/api/campaigns/demo/", "/api/campaigns/other/"
+
+    def __init__(self, kept: Kept) -> None:
+        keys = kept("world", self._made)
+        self.users = {name: User.objects.get(username=name) for name in keys}
+        self.clients = {name: client_with(keys.get(name)) for name in ROLES}
+
+    def _made(self) -> dict[str, str]:
+        """All that is there; the keys of the users."""
+        users = {name: _user(name) for name in ROLES if name != "anonymous"}
+        keys = {name: members.create_token(user=user, name="test") for name, user in users.items()}
+        self.clients = {name: client_with(key) for name, key in keys.items()}
+        User.objects.filter(username="disabled").update(is_active=False)
+        drawn_campaign(self.clients["organizer"])
+        drawn_campaign(self.clients["stranger"], "other")
         self.add("organizer", self.base, "assessor", "assessor")
         self.add("stranger", self.other, "outsider", "assessor")
         helper = self.add("organizer", self.base, "helper", "assessor")
@@ -211,6 +224,7 @@ class World:
         self.clients["organizer"].post(f"{self.base}rounds/", {**ROUND, "seed": "more"})
         self.clients["organizer"].post(f"{self.base}rounds/2/draw/")
         work()
+        return keys
 
     def add(self, by: str, base: str, username: str, role: str) -> User:
         answer = self.clients[by].post(f"{base}members/", {"username": username, "role": role})

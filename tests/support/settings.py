@@ -12,6 +12,7 @@ import tempfile
 _data = tempfile.mkdtemp(prefix="evalsite-tests-")
 atexit.register(shutil.rmtree, _data, ignore_errors=True)
 os.environ["EVALSITE_DATA"] = _data
+os.environ.setdefault("EVALSITE_TEST_SHARED", _data)  # the folder of the process that starts others
 
 if os.environ.get("EVALSITE_TEST_DATABASE") == "postgres":
     from tests.support.postgres import shared_cluster

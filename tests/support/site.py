@@ -1,5 +1,6 @@
 """A whole site of real processes: gunicorn, Celery workers, its own database and broker."""
 
+import fcntl
 import functools
 import json
 import os
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -53,14 +55,36 @@ def manage(env: Mapping[str, str], *arguments: str) -> str:
     return done.stdout
 
 
+def made_once(name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that the first process of the run makes which asks for it; to be copied."""
+    folder = Path(os.environ.get("EVALSITE_TEST_SHARED") or os.environ["EVALSITE_DATA"]) / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            unfinished = folder.with_suffix(".unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            make(unfinished)
+            unfinished.rename(folder)
+    return folder
+
+
+def _prepare(data: Path) -> None:
+    manage(base_environment(data), "migrate", "--verbosity", "0")
+    manage(base_environment(data), "collectstatic", "--no-input", "--verbosity", "0")
+
+
+def prepare(data: Path) -> None:
+    """Gives a data directory a migrated SQLite file and static files."""
+    shutil.copytree(made_once("prepared", _prepare), data, dirs_exist_ok=True)
+
+
 @functools.cache
-def _prepared() -> Path:
-    """A data directory with a migrated SQLite file and static files, to be copied."""
-    data = Path(os.environ["EVALSITE_DATA"]) / "prepared"
-    env = base_environment(data)
-    manage(env, "migrate", "--verbosity", "0")
-    manage(env, "collectstatic", "--no-input", "--verbosity", "0")
-    return data
+def _migrated(postgres: Postgres) -> str:
+    """A database with all tables, to be copied."""
+    url = postgres.create_database()
+    data = Path(os.environ["EVALSITE_DATA"]) / "migrated"
+    manage(base_environment(data, DATABASE_URL=url), "migrate", "--verbosity", "0")
+    return urlsplit(url).path.removeprefix("/")
 
 
 class Process(Child):
@@ -98,10 +122,15 @@ class Site:
         workers: int = 1,
         env: Mapping[str, str] | None = None,
         data: Path | None = None,
+        like: Path | None = None,
     ) -> None:
+        """With ``like``, it begins as that data directory is."""
         self.stack = stack
         self.data = data or Path(tempfile.mkdtemp(prefix=f"evs-{stack}-"))
-        shutil.copytree(_prepared(), self.data, dirs_exist_ok=True)
+        if like is None:
+            prepare(self.data)
+        else:
+            shutil.copytree(like, self.data, dirs_exist_ok=True)
         self.broker = redis
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -110,11 +139,9 @@ class Site:
         if stack == "postgres":
             assert postgres is not None
             assert redis is not None
-            self.database_url = postgres.create_database()
+            self.database_url = postgres.create_database(_migrated(postgres))
             values |= {"DATABASE_URL": self.database_url, "CELERY_BROKER_URL": redis.url}
         self.env = base_environment(self.data, **values | dict(env or {}))
-        if stack == "postgres":
-            self.manage("migrate", "--verbosity", "0")
         web = gunicorn_command if stack == "postgres" else web_command
         self.web = self._process("web", web(f"127.0.0.1:{self.port}"))
         self.workers = [

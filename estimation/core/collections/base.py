@@ -25,7 +25,7 @@ Averaging over judged pairs alone, as if they had been drawn with equal chances,
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from ..arrays import (
     BytesArray,
     Int32Array,
     IntArray,
-    check_whole,
     frozen,
     index_array,
 )
@@ -77,10 +76,12 @@ class Collection(ABC):
     version : str
         The evalsite that made it.
 
+    What is read from a file is checked row by row by its reader (`estimation.formats.collections`).
+
     Raises
     ------
     CollectionError
-        If the parts do not fit each other.
+        If the judgments are not those of the sampled pairs, or rounds do not go together.
     """
 
     topics: tuple[str, ...]
@@ -92,7 +93,6 @@ class Collection(ABC):
     version: str
 
     def __post_init__(self) -> None:
-        _check_pairs(self)
         self._check_sample()
         _check_labels(self)
 
@@ -120,10 +120,11 @@ class Collection(ABC):
     def sampled(self) -> IntArray:
         """The pairs that are judged, as positions among the N, ascending."""
 
-    @property
-    @abstractmethod
-    def drawn(self) -> Judged:
-        """What was drawn, in one round or in several."""
+    if TYPE_CHECKING:
+
+        @property
+        def drawn(self) -> Judged:
+            """What was drawn, in one round or in several: a field, or made of fields."""
 
     @property
     def intervals(self) -> tuple[IntervalKind, ...]:
@@ -227,9 +228,8 @@ class Collection(ABC):
         """What the judgments let one expect of the N pairs; None: it is fitted to the runs."""
         return None
 
-    @abstractmethod
-    def _check_sample(self) -> None:
-        """Raise CollectionError unless what was drawn fits the pairs, which are in order."""
+    def _check_sample(self) -> None:  # noqa: B027 - most kinds have nothing to check
+        """Raise CollectionError unless parts that were drawn go together."""
 
     def name_of(self, pair: int) -> str:
         """Name a pair for a message."""
@@ -244,25 +244,6 @@ def ordered_labels(labels: LabelRows) -> LabelRows:
 
 
 # ---------------------------------------------------------------------------------- checks
-
-
-def _check_pairs(collection: Collection) -> None:
-    topics, topic, docno = collection.topics, collection.topic, collection.docno
-    if not topics or not len(docno):
-        raise CollectionError("a collection needs at least one topic and one pair")
-    for first, second in pairwise(topics):
-        if first.encode() >= second.encode():
-            raise CollectionError(f"topics must ascend: {second!r} comes after {first!r}")
-    for name, number in (("depth", collection.depth), ("max_grade", collection.max_grade)):
-        check_whole(number, name=name, error=CollectionError)
-    if len(topic) != len(docno):
-        lengths = f"{len(topic)} and {len(docno)}"
-        raise CollectionError(f"topic and docno must be of one length, not {lengths}")
-    index_array(topic, below=len(topics), name="topic", error=CollectionError)
-    rising = (topic[1:] > topic[:-1]) | ((topic[1:] == topic[:-1]) & (docno[1:] > docno[:-1]))
-    if not rising.all():
-        name = collection.name_of(int(np.argmin(rising)) + 1)
-        raise CollectionError(f"pairs must ascend, each once: {name} does not")
 
 
 def _check_labels(collection: Collection) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, frozen, index_array, refuse
+from ..arrays import BoolArray, IntArray, frozen
 from ..data.labels import LabelRows
 from ..data.pool import Pool
 from ..data.preferences import BETWEEN, part_names
@@ -153,14 +153,9 @@ class PairCollection(Collection):
             raise CollectionError(f"parts and seeds must be as many, at least one, not {lengths}")
         _check_names(self)
         for part in self.parts:
-            _check_design(self, part.design)
-            _check_draws(self, part)
-            if part.design.belief is not None:
-                _check_shares(self, part.design.belief, "belief")
+            _check_sizes(self, part.design)
         _check_rounds(self)
         _check_numbers(self)
-        if self.outlook is not None:
-            _check_outlook(self, self.outlook)
 
 
 def _numbers(parts: Sequence[Part]) -> list[str]:
@@ -215,88 +210,17 @@ def _check_names(collection: PairCollection) -> None:
             raise CollectionError(f"{rule}, not {collection.name_of(pair)}")
 
 
-def _check_design(collection: PairCollection, design: Design) -> None:
-    if len(design.size) != len(collection):
-        lengths = f"{len(design.size)} sizes for {len(collection)} pairs"
-        raise CollectionError(f"every pair must have a size in every round, not {lengths}")
-    bad = ~(np.isfinite(design.size) & (design.size >= 0.0))
-    if bad.any():
-        at = int(np.argmax(bad))
-        name, value = collection.name_of(at), float(design.size[at])
-        raise CollectionError(f"size of {name} must be >= 0, not {value!r}")
-    _check_steps(design)
+def _check_sizes(collection: PairCollection, design: Design) -> None:
     _check_total("all pairs", float(design.size.sum()))
     if design.method == "per-query":
         shares = np.bincount(collection.topic, weights=design.size, minlength=1)
-        used = np.flatnonzero(shares)
-        if len(used) != design.strata:
-            raise CollectionError(f"strata must be {len(used)}, not {design.strata}")
-        for topic in used.tolist():
+        for topic in np.flatnonzero(shares).tolist():
             _check_total(f"topic {collection.topics[topic]!r}", shares[topic] * design.strata)
-    elif design.strata != 1:
-        raise CollectionError(f"strata must be 1 for {design.method}, not {design.strata}")
 
 
 def _check_total(what: str, total: float) -> None:
     if abs(total - 1.0) > _SUM_TOLERANCE:
         raise CollectionError(f"the sizes of {what} must make up a whole, not {total!r} of it")
-
-
-def _check_steps(design: Design) -> None:
-    steps: FloatArray = design.steps
-    if not len(steps) or not np.all(steps > 0.0) or np.any(steps[1:] < steps[:-1]):
-        raise CollectionError(f"steps must be positive and never fall, not {steps.tolist()}")
-    if design.with_replacement and not np.all(np.isfinite(steps) & (steps == np.floor(steps))):
-        raise CollectionError(f"steps must be whole numbers of draws, not {steps.tolist()}")
-
-
-def _check_draws(collection: PairCollection, part: Part) -> None:
-    design, sample = part.design, part.sample
-    index_array(sample.pair, below=len(design.size), name="sample.pair", error=CollectionError)
-    falling = np.diff(sample.pair) <= 0
-    if falling.any():
-        name = collection.name_of(int(sample.pair[int(np.argmax(falling)) + 1]))
-        raise CollectionError(f"the sampled pairs must ascend, each once: {name} does not")
-    never = sample.pair[design.size[sample.pair] <= 0.0]
-    if len(never):
-        name = collection.name_of(int(never[0]))
-        raise CollectionError(f"{name} was drawn with probability 0")
-    number = design.draws() or 0
-    if len(sample.draws) != number:
-        raise CollectionError(f"draws must be {number} by the steps, not {len(sample.draws)}")
-    if number and not np.array_equal(np.unique(sample.draws), sample.pair):
-        differ = np.setxor1d(sample.draws, sample.pair)
-        raise CollectionError(f"the sampled pairs are not those drawn: {differ[0]} is only in one")
-    wrong = (sample.batch < 1) | (sample.batch > design.batches)
-    rule = f"lie between 1 and {design.batches}"
-    refuse(wrong, sample.batch, name="batch", rule=rule, error=CollectionError)
-
-
-def _check_shares(collection: PairCollection, shares: FloatArray, what: str) -> None:
-    if shares.shape != (len(collection),):
-        lengths = f"{what} of shape {shares.shape} for {len(collection)} pairs"
-        raise CollectionError(f"every pair must have a {what}, not {lengths}")
-    bad = ~((shares >= 0.0) & (shares <= 1.0))
-    if bad.any():
-        at = int(np.argmax(bad))
-        name, value = collection.name_of(at), float(shares[at])
-        raise CollectionError(f"{what} of {name} must lie between 0 and 1, not {value!r}")
-
-
-def _check_outlook(collection: PairCollection, outlook: KnownOutlook) -> None:
-    levels, reach = outlook.levels, outlook.reached
-    known = (levels >= 1) & (levels <= collection.max_grade)
-    if not len(levels) or not known.all() or np.any(np.diff(levels) <= 0):
-        rule = f"ascend from 1 to at most {collection.max_grade}"
-        raise CollectionError(f"levels must {rule}, not {levels.tolist()}")
-    if len(reach) != len(levels):
-        raise CollectionError(f"reach must be that of {len(levels)} levels, not of {len(reach)}")
-    for each in reach:
-        _check_shares(collection, each, "reach")
-    rising = np.any(reach[1:] > reach[:-1], axis=0)
-    if rising.any():
-        name = collection.name_of(int(np.argmax(rising)))
-        raise CollectionError(f"reach of {name} must not rise from level to level")
 
 
 def _check_rounds(collection: PairCollection) -> None:

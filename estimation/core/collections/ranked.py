@@ -2,20 +2,20 @@
 
 From pairs that were drawn one by one a run is told whatever other runs there were. Where topics are
 judged whole, or batches are planned from judgments, it is not so: what was drawn, and how likely
-that was, follows from the lists of all runs together.
+that was, follows from the lists of all runs together. How much a document of an active round counts
+follows from p_t(i) = sum_k p_t(k) p(r_k(i)), batch by batch, in the order in which documents were
+new.
 """
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypedDict
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..arrays import BytesArray, Int32Array, IntArray
-from ..data.labels import LabelRows
-from ..data.pool import Pool, RankedLists
+from ..arrays import IntArray, check_whole
+from ..data.labels import LabelRows, pair_name
+from ..data.pool import Pool
 from ..measures.table import Measure
 from ..rounds.active.rounds import ActiveRound
 from ..rounds.rounds import TopicRound
@@ -24,25 +24,19 @@ from .base import Collection, CollectionError, ordered_labels
 Ranked: TypeAlias = TopicRound | ActiveRound
 
 
-class Pooled(TypedDict):
-    """What a collection has of its pool, and the judgments of its pairs."""
-
-    topics: tuple[str, ...]
-    depth: int
-    topic: Int32Array
-    docno: BytesArray
-    pool: Pool
-    labels: LabelRows
-
-
 @dataclass(frozen=True, eq=False)
 class RankedCollection(Collection):
     """The complete batches of a round over a pool, the pool, and the judgments.
+
+    Build one with `RankedCollection.of`.
 
     Attributes
     ----------
     pool : Pool
         With all runs, as it was when the round was drawn, but without scores.
+    drawn : TopicRound or ActiveRound
+        The round of these batches. The order of draws of topics within a batch is not kept; the
+        seed of an active round is empty if `seed` is None.
     made_for : tuple of Measure
         At least one; tells where the collection comes from and has no influence.
     seed : str or None
@@ -50,8 +44,89 @@ class RankedCollection(Collection):
     """
 
     pool: Pool
+    drawn: Ranked
     made_for: tuple[Measure, ...]
     seed: str | None
+
+    @classmethod
+    def of(
+        cls,
+        pool: Pool,
+        drawn: Ranked,
+        *,
+        labels: LabelRows,
+        batches: int,
+        max_grade: int,
+        version: str,
+        seed: str | None = None,
+        measures: Sequence[Measure] = (),
+    ) -> "RankedCollection":
+        """Collect the first batches of a round.
+
+        Parameters
+        ----------
+        pool, drawn : Pool, TopicRound or ActiveRound
+            As they were when the sample was drawn.
+        labels : LabelRows
+            Judgments of the documents of these batches, as positions in the pool; those of others
+            are left out.
+        batches : int
+            Number of batches, counted from the first, of which every document is judged.
+        max_grade, version
+            As the attributes.
+        seed : str, optional
+            The seed of the draw. It is kept if these are all batches: later ones follow from it.
+        measures : sequence of Measure, optional
+            What the round was made for; by default the round's own.
+
+        Raises
+        ------
+        CollectionError
+            If pool and round do not belong together, a document of an active round's pool is in no
+            run's list, or a document of these batches is not judged.
+        ValueError
+            If `batches` is not between 1 and the number of batches.
+        """
+        _check(pool, drawn, batches)
+        told = seed if drawn.is_whole(batches) else None
+        bare = pool if pool.score is None else replace(pool, score=None)
+        return cls.holding(
+            bare,
+            _over(bare, drawn.prefix(pool, batches), told),
+            labels,
+            max_grade=max_grade,
+            version=version,
+            made_for=tuple(measures) or (drawn.measure,),
+            seed=told,
+        )
+
+    @classmethod
+    def holding(
+        cls,
+        pool: Pool,
+        drawn: Ranked,
+        labels: LabelRows,
+        *,
+        max_grade: int,
+        version: str,
+        made_for: tuple[Measure, ...],
+        seed: str | None,
+    ) -> "RankedCollection":
+        """Return the collection of all batches of a round, with the judgments of its pairs."""
+        kept = np.isin(labels.pair, drawn.served(pool).pair)
+        return cls(
+            topics=pool.topics,
+            depth=pool.depth,
+            topic=pool.topic,
+            docno=pool.docno,
+            labels=ordered_labels(LabelRows(labels.pair[kept], labels.grade[kept])),
+            max_grade=max_grade,
+            version=version,
+            pool=pool,
+            drawn=drawn,
+            made_for=made_for,
+            seed=seed,
+        )
 
     @property
     def pool_digest(self) -> str:
@@ -64,77 +139,36 @@ class RankedCollection(Collection):
         return self.made_for
 
     @property
-    @abstractmethod
-    def drawn(self) -> Ranked:
-        """The round of these batches."""
+    def sampled(self) -> IntArray:
+        """The documents that are judged, as positions among the N, ascending."""
+        return self.drawn.served(self.pool).pair
 
     @property
     def _sampled_pool(self) -> Pool:
         return self.pool
 
-    @abstractmethod
-    def _check_drawn(self) -> None:
-        """Raise CollectionError unless what was drawn fits the pool, which is that of the round."""
 
-    def _check_sample(self) -> None:
-        pool = self.pool
-        same = (pool.topics, pool.depth) == (self.topics, self.depth)
-        if not same or not _equal((pool.topic, pool.docno), (self.topic, self.docno)):
-            raise CollectionError("the pool must have the topics, the depth and the pairs")
-        if pool.score is not None:
-            raise CollectionError("the pool must be without scores")
-        check_round(pool, self.drawn)
-        if not self.made_for:
-            raise CollectionError("made_for must hold a measure")
-        self._check_drawn()
-
-
-def check_round(pool: Pool, drawn: Ranked) -> None:
-    """Raise CollectionError unless a round is over this pool, which is one of documents."""
+def _check(pool: Pool, drawn: Ranked, batches: int) -> None:
     if not pool.digest == drawn.design.pool_digest == drawn.sample.pool_digest:
         raise CollectionError("pool, design and sample do not belong together")
     if pool.is_of_preferences:
         raise CollectionError("preferences between documents do not make a judged collection")
+    if isinstance(drawn, TopicRound):
+        return
+    check_whole(batches, name="batches", most=drawn.sample.batches)
+    if np.any(np.diff(pool.indptr) == 0):
+        name = pair_name(int(np.argmin(np.diff(pool.indptr))), pool)
+        raise CollectionError(f"{name} is in no list: it could not be drawn")
 
 
-def pooled(pool: Pool, labels: LabelRows, *, sampled: IntArray) -> Pooled:
-    """Return what a collection has of its pool, with the judgments of the sampled pairs alone."""
-    kept = np.isin(labels.pair, sampled)
-    return {
-        "topics": pool.topics,
-        "depth": pool.depth,
-        "topic": pool.topic,
-        "docno": pool.docno,
-        "pool": pool,
-        "labels": ordered_labels(LabelRows(labels.pair[kept], labels.grade[kept])),
-    }
-
-
-def without_scores(pool: Pool) -> Pool:
-    """Return the pool without the scores of its runs, which these rounds have no use for."""
-    return pool if pool.score is None else replace(pool, score=None)
-
-
-def ranked_lists(pool: Pool, tag: str) -> RankedLists:
-    """Return what a run of a pool of documents returns, down to the pool's depth, without scores.
-
-    Raises
-    ------
-    PoolError
-        If the pool has no such run.
-    """
-    pairs, rank = _entries(pool, tag)
-    order = np.lexsort((rank, pool.topic[pairs]))
-    bounds = np.searchsorted(pool.topic[pairs], np.arange(len(pool.topics) + 1))
-    return RankedLists(pool.topics, bounds.astype(np.int64), pool.docno[pairs[order]])
-
-
-def _entries(pool: Pool, tag: str) -> tuple[IntArray, IntArray]:
-    """The pairs that a run returns, ascending, and their ranks."""
-    at = np.flatnonzero(pool.run == pool.run_index(tag))
-    pairs = np.searchsorted(pool.indptr, at, side="right") - 1
-    return pairs.astype(np.int64), pool.rank[at].astype(np.int64)
-
-
-def _equal(these: Sequence[NDArray[Any]], those: Sequence[NDArray[Any]]) -> bool:
-    return all(map(np.array_equal, these, those))
+def _over(pool: Pool, drawn: Ranked, seed: str | None) -> Ranked:
+    """The round as one of the pool without scores."""
+    digest = pool.digest
+    if isinstance(drawn, TopicRound):
+        return TopicRound(
+            replace(drawn.design, pool_digest=digest), replace(drawn.sample, pool_digest=digest)
+        )
+    return ActiveRound(
+        replace(drawn.design, pool_digest=digest),
+        replace(drawn.sample, pool_digest=digest, seed=seed or ""),
+    )

@@ -5,16 +5,27 @@ are follows from the pool alone; they are looked for once, and kept as long as t
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, Indices, Int32Array, IntArray, column_sums
+from ..arrays import (
+    BoolArray,
+    FloatArray,
+    Indices,
+    Int32Array,
+    IntArray,
+    SparseMatrix,
+    column_sums,
+    spread_rows,
+)
 from ..measures.table import Measure
 from .kept import kept
 from .pool import Pool
 
-MOST_KEPT = 4  # ranks, and measures, of which something is kept with a pool
+MOST_BYTES = 64_000_000  # of entries that are kept with a pool
+MOST_KEPT = 4  # measures of which shares are
 NEGLIGIBLE = 1e-9  # share of a list's squared weights that its end may have, to be left out
 
 
@@ -41,12 +52,28 @@ class Entries:
         """Where each entry stands in the pool, shape (e,)."""
         return np.arange(len(self.run)) if self.places is None else self.places
 
+    @cached_property
+    def numbers(self) -> Indices:
+        """How many entries each of the m pairs has."""
+        return np.diff(self.ends).astype(np.int32)
+
+    @cached_property
+    def counted(self) -> IntArray:
+        """The pairs with an entry, ascending."""
+        return np.flatnonzero(self.numbers)
+
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory beside the pool, about."""
+        entries = 0 if self.places is None else 12 * len(self.run)
+        return entries + 16 * len(self.ends)
+
     def number(self, pairs: IntArray) -> Indices:
         """Return how many entries each of some pairs has."""
-        return self.ends[pairs + 1] - self.ends[pairs]
+        return self.numbers[pairs]
 
     def of(self, pairs: IntArray) -> "Entries":
-        """Return the entries of some pairs, ascending."""
+        """Return the entries of some pairs, in their order."""
         number = self.number(pairs)
         ends = np.append(0, np.cumsum(number))
         place = np.arange(ends[-1]) + np.repeat(self.ends[pairs] - ends[:-1], number)
@@ -60,16 +87,52 @@ class Entries:
 
 def entries_down_to(pool: Pool, rank: int) -> Entries:
     """Return the entries of all N pairs down to a rank; pairs may be left without any."""
-    if rank >= pool.depth:
-        return Entries(pool.indptr, None, pool.run, pool.rank)
-    return kept(pool, "entries", rank, lambda: _find(pool, rank), most=MOST_KEPT)
+    rank = min(rank, pool.depth)
+    return kept(
+        pool,
+        "entries",
+        rank,
+        lambda: _find(pool, rank),
+        most=MOST_BYTES,
+        size=lambda each: each.nbytes,
+    )
 
 
 def _find(pool: Pool, rank: int) -> Entries:
-    entry = np.flatnonzero(pool.rank <= rank)
-    ends = np.searchsorted(entry, pool.indptr)
+    whole = Entries(pool.indptr, None, pool.run, pool.rank)
+    if rank == pool.depth:
+        return whole
+    found: dict[int, Entries] = pool.kept.get("entries", {})
+    among = found[min(deeper)] if (deeper := [each for each in found if each > rank]) else whole
+    there = among.rank <= rank
+    entry, before = np.flatnonzero(there), np.zeros(len(there) + 1, dtype=np.int32)
+    np.cumsum(there, out=before[1:])
     narrow = sparse.get_index_dtype(maxval=len(pool.run))
-    return Entries(ends.astype(narrow), entry.astype(narrow), pool.run[entry], pool.rank[entry])
+    places = entry if among.places is None else among.places[entry]
+    ends = before[among.ends].astype(narrow)
+    return Entries(ends, places.astype(narrow), among.run[entry], among.rank[entry])
+
+
+def weights_of(pool: Pool, measure: Measure, pairs: IntArray, *, wanted: BoolArray) -> SparseMatrix:
+    """Return `Pool.weights`; where a measure counts few ranks, from the entries down to the last.
+
+    Parameters are those of `Pool.weights`.
+    """
+    pool.check_measure(measure)
+    table = pool.rank_weights(measure)
+    if table is None:
+        return pool.weights(measure, pairs, wanted=wanted)
+    last = int(np.flatnonzero(table).max(initial=0))
+    if not table[1 : last + 1].all():
+        return pool.weights(measure, pairs, wanted=wanted)
+    if last == pool.depth:
+        rows = pool.by_pair(pool.rank)[pairs[wanted]]
+        data, place = table[rows.data], (rows.indices, rows.indptr)
+    else:
+        entries = entries_down_to(pool, last).of(pairs[wanted])
+        data, place = table[entries.rank], (entries.run, entries.ends.astype(np.int32))
+    shape = len(place[1]) - 1, len(pool.runs)
+    return spread_rows(sparse.csr_array((data, *place), shape=shape), wanted)
 
 
 def shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:

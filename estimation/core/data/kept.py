@@ -13,7 +13,13 @@ Result = TypeVar("Result")
 
 
 def kept(
-    pool: Pool, kind: str, key: Hashable, work: Callable[[], Result], *, most: int = 1
+    pool: Pool,
+    kind: str,
+    key: Hashable,
+    work: Callable[[], Result],
+    *,
+    most: int = 1,
+    size: Callable[[Result], int] = lambda _: 1,
 ) -> Result:
     """Return what was worked out before, or work it out now.
 
@@ -27,10 +33,12 @@ def kept(
     work : callable
     most : int
         Results of this kind that are kept: those that were asked for last.
+    size : callable, optional
+        For how many results each counts; by default one. The last one is always kept.
     """
     results = pool.kept.setdefault(kind, {})
     found = results.pop(key) if key in results else work()
     results[key] = found  # at the end: the first one was not asked for for the longest time
-    while len(results) > most:
+    while len(results) > 1 and sum(map(size, results.values())) > most:
         del results[next(iter(results))]
     return found

@@ -8,6 +8,8 @@ from ..arrays import FloatArray, IntArray, check_integers, index_array
 from ..measures.table import MAX_GRADE, Measure
 from .pool import Pool
 
+DENSE = 16  # possible numbers for each number, up to which counting is faster than sorting
+
 
 class LabelError(ValueError):
     """Label rows that do not fit the sample or the grade scale."""
@@ -109,15 +111,23 @@ def check_rows(
     labels: LabelRows, *, sampled: IntArray, max_grade: int, pool: Pool | None = None
 ) -> None:
     """Raise LabelError unless all rows are of sampled pairs, their grades from 0 to `max_grade`."""
+    _checked_positions(labels, sampled, max_grade, pool)
+
+
+def _checked_positions(
+    labels: LabelRows, sampled: IntArray, max_grade: int, pool: Pool | None
+) -> IntArray:
+    """Where the pair of each row stands among the sampled ones; LabelError as `check_rows`."""
     if labels.grade.size and (labels.grade.min() < 0 or labels.grade.max() > max_grade):
         row = int(np.argmax((labels.grade < 0) | (labels.grade > max_grade)))
         given = f"grade {labels.grade[row]} of {pair_name(int(labels.pair[row]), pool)}"
         raise LabelError(f"{given} does not lie between 0 and {max_grade} (row {row})")
-    foreign = _positions(labels.pair, sampled) < 0
-    if foreign.any():
-        row = int(np.argmax(foreign))
+    position = _positions(labels.pair, sampled)
+    if position.min(initial=0) < 0:
+        row = int(np.argmax(position < 0))
         name = pair_name(int(labels.pair[row]), pool)
         raise LabelError(f"{name} was judged but not sampled (row {row})")
+    return position
 
 
 def select_rows(
@@ -154,16 +164,25 @@ def select_rows(
         If a row belongs to no sampled pair, a grade is off the scale, or a pair of the prefix
         has no row: a sampled pair is never dropped silently.
     """
-    check_rows(labels, sampled=sampled, max_grade=max_grade, pool=pool)
-    position = _positions(labels.pair, prefix)
+    position = _checked_positions(labels, sampled, max_grade, pool)
+    if len(prefix) < len(sampled):
+        position = _positions(sampled, prefix)[position]
     grades = max_grade + 1
-    keys = np.sort((position * grades + labels.grade)[position >= 0])
-    position, grade = np.divmod(keys, grades)
+    keys = _sorted((position * grades + labels.grade)[position >= 0], len(prefix) * grades)
+    position = keys // grades
+    grade = keys - position * grades
     missing = np.flatnonzero(np.bincount(position, minlength=len(prefix)) == 0)
     if len(missing):
         all_of_them = f"{len(missing)} sampled pairs of these batches have no label"
         raise LabelError(f"{all_of_them}; the first is {pair_name(int(prefix[missing[0]]), pool)}")
     return LabelRows(position, grade)
+
+
+def _sorted(keys: IntArray, below: int) -> IntArray:
+    """Sort whole numbers from 0 on; those that are dense by counting them, which is faster."""
+    if below > DENSE * len(keys):
+        return np.sort(keys)
+    return np.repeat(np.arange(below), np.bincount(keys, minlength=below))
 
 
 def _positions(pairs: IntArray, among: IntArray) -> IntArray:
@@ -206,8 +225,11 @@ def pair_labels(rows: LabelRows, *, pairs: int, measure: Measure) -> PairLabels:
         raise LabelError(f"every pair needs at least one label; pair {first} has none")
     utility = measure.utilities(rows.grade)
     mean = np.bincount(position, weights=utility, minlength=pairs) / number
-    squares = np.bincount(position, weights=(utility - mean[position]) ** 2, minlength=pairs)
-    repeated = number >= 2
-    variance = np.where(repeated, squares / np.maximum(number - 1, 1), 0.0)
+    repeated, variance = number >= 2, np.zeros(pairs)
     measured = bool(repeated.any())
+    if measured:
+        again = np.flatnonzero(repeated[position])
+        apart = (utility[again] - mean[position[again]]) ** 2
+        squares = np.bincount(position[again], weights=apart, minlength=pairs)
+        np.divide(squares, number - 1, out=variance, where=repeated)
     return PairLabels(mean, number, variance, measured, singles_per_repeated(number))

@@ -313,9 +313,11 @@ class Pool:
 
     def by_pair(self, values: NDArray[Any]) -> SparseMatrix:
         """Arrange E values of entries as an array of pairs by runs, without copying them."""
-        # As narrow as `run`, which SciPy would otherwise copy to the width of `indptr`.
-        indptr = self.indptr.astype(sparse.get_index_dtype(maxval=len(self.run)))
-        return sparse.csr_array((values, self.run, indptr), shape=(len(self), len(self.runs)))
+        return sparse.csr_array((values, *self._place), shape=(len(self), len(self.runs)))
+
+    @cached_property
+    def _place(self) -> tuple[Int32Array, NDArray[Any]]:  # of one width, or SciPy copies `run`
+        return self.run, frozen(self.indptr.astype(sparse.get_index_dtype(maxval=len(self.run))))
 
     def weights(
         self, measure: Measure, pairs: IntArray | None = None, *, wanted: BoolArray | None = None

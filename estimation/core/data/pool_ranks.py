@@ -28,6 +28,11 @@ def _best_rank(pool: Pool) -> Int32Array:
     return frozen(best)
 
 
+def number_of_runs(pool: Pool) -> Int32Array:
+    """Return how many runs return each pair, (N,)."""
+    return kept(pool, "number of runs", None, lambda: frozen(np.diff(pool.indptr).astype(np.int32)))
+
+
 def number_by_rank(pool: Pool) -> FloatArray:
     """Return how many topics' lists of each run reach each rank, shape (k, depth + 1).
 
@@ -85,4 +90,5 @@ def rank_sums(pool: Pool, pairs: IntArray, values: Sequence[FloatArray]) -> list
     cells += entries.data
     matrix = np.ones(len(cells)), cells, entries.indptr
     of_cells = sparse.csr_array(matrix, shape=(len(pairs), places)).T
-    return [(of_cells @ each).reshape(-1, ranks) for each in values]
+    sums = of_cells @ np.stack(values, axis=1)  # in one pass
+    return [np.ascontiguousarray(each).reshape(-1, ranks) for each in sums.T]

@@ -32,7 +32,7 @@ import numpy as np
 from ..arrays import IntArray, frozen, listed
 from .pool import PoolError, RankedLists, rank_lines
 from .qrels import Qrels, SampledQrels
-from .trec_lines import Lines, TrecError
+from .trec_lines import TrecError, TrecLines
 
 Place: TypeAlias = str | os.PathLike[str]
 Runs: TypeAlias = dict[str, RankedLists]
@@ -115,7 +115,7 @@ def read_qrels(place: Place, *, below_zero: int | None = None) -> Qrels:
     >>> len(qrels), len(qrels.topics), int(qrels.grade.max())
     (1042, 50, 3)
     """
-    lines = Lines.of(Path(place), QRELS)
+    lines = TrecLines.of(Path(place), QRELS)
     grade = _negative(lines.grades(), below_zero)
     kept = grade >= 0
     return Qrels(lines.names("topic")[kept], lines.names("docno")[kept], frozen(grade[kept]))
@@ -151,7 +151,7 @@ def read_prels(
     >>> prels.docno.tolist(), prels.probability.tolist(), prels.left_out
     ([b'd1'], [0.5], 1)
     """
-    lines = Lines.of(Path(place), PRELS)
+    lines = TrecLines.of(Path(place), PRELS)
     lines.refuse_twice()
     chance = lines.probabilities()
     method = lines.integers("method", 9999)
@@ -190,7 +190,7 @@ def read_strata(place: Place) -> SampledQrels:
     >>> strata.docno.tolist(), strata.probability.tolist()
     ([b'd1', b'd2'], [1.0, 0.5])
     """
-    lines = Lines.of(Path(place), STRATA)
+    lines = TrecLines.of(Path(place), STRATA)
     lines.refuse_twice()
     grade, topic, docno = lines.grades(), lines.names("topic"), lines.names("docno")
     _, topic_code = np.unique(topic, return_inverse=True)
@@ -236,7 +236,7 @@ def _files(places: Place | Iterable[Place]) -> Iterator[Path]:
 
 def _ranked(path: Path, depth: int | None, name: str | None = None) -> Runs:
     """The runs of a file by their tags, or its one run under another name."""
-    lines = Lines.of(path, RUN)
+    lines = TrecLines.of(path, RUN)
     topic, docno, score = lines.names("topic"), lines.names("docno"), lines.scores()
     tags = lines.names("tag")
     found: Runs = {}

@@ -17,7 +17,7 @@ class TrecError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
+class TrecLines:
     """The lines of a file, split into columns."""
 
     path: Path
@@ -26,7 +26,7 @@ class Lines:
     columns: Sequence[Sequence[bytes]]
 
     @classmethod
-    def of(cls, path: Path, names: Sequence[str]) -> "Lines":
+    def of(cls, path: Path, names: Sequence[str]) -> "TrecLines":
         rows: list[list[bytes]] = []
         number: list[int] = []
         for at, line in enumerate(_content(path).splitlines(), 1):

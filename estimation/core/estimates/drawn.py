@@ -6,10 +6,12 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import (
+    BoolArray,
     FloatArray,
     Int32Array,
     IntArray,
     SparseMatrix,
+    array_hash,
     column_sums,
     index_array,
     shown,
@@ -120,28 +122,50 @@ class Drawn:
     @cached_property
     def key(self) -> int:
         """What tells apart any two rounds, but not the batches of one, in one process."""
-        rate = self.inclusion if self.rate is None else self.rate
-        belief = None if self.belief is None else self.belief.tobytes()
-        return hash((rate.tobytes(), belief))
+        belief = None if self.belief is None else array_hash(self.belief)
+        return hash((array_hash(self._rate), belief))
+
+    @property
+    def _rate(self) -> FloatArray:
+        return self.inclusion if self.rate is None else self.rate
+
+    @property
+    def eligible(self) -> BoolArray:
+        """Which pairs some batches can take, shape (N,)."""
+        return np.asarray(self._rate > 0.0)
+
+    @cached_property
+    def usual_belief(self) -> float:
+        """What is believed of the pairs of a sample, on average; 1 where that is not known."""
+        if self.belief is None:
+            return 1.0
+        total = max(float(self.inclusion.sum()), 1e-300)
+        return float((self.inclusion * self.belief).sum()) / total
 
     @cached_property
     def factor(self) -> FloatArray:
-        """What products of what a pair adds are multiplied by in variances of sums, shape (N,).
+        """`factors` of all pairs, shape (N,)."""
+        return self.factors(np.arange(len(self.inclusion)))
+
+    def factors(self, pairs: IntArray) -> FloatArray:
+        """What products of what a pair adds are multiplied by in variances of sums, shape (n,).
 
         (1 - pi) / pi; with replacement one over how often the pair is expected, since no pair is
         certain then. 0 of certain pairs and of those out of reach.
         """
         if self.counts is None:
-            chance = self.inclusion
+            chance = self.inclusion[pairs]
             uncertain = (chance > 0.0) & (chance < 1.0)
             return np.divide(1.0 - chance, chance, out=np.zeros_like(chance), where=uncertain)
-        often = self.expected
+        often = self.expected[pairs]
         return np.divide(1.0, often, out=np.zeros_like(often), where=often > 0.0)
 
     @cached_property
     def uncertain(self) -> IntArray:
         """The pairs that may or may not be sampled, ascending."""
-        return np.flatnonzero(self.factor)
+        often = self.inclusion if self.counts is None else self.expected
+        possible = often > 0.0
+        return np.flatnonzero(possible & (often < 1.0) if self.counts is None else possible)
 
     @property
     def per_topic(self) -> bool:

@@ -155,12 +155,12 @@ def horvitz_thompson_poisson(
     """
     _check_pairs(weights, labels, probability)
     value = _weighted_total(weights, labels.mean / probability)
-    squares = (labels.mean / probability) ** 2
+    finds = _root_scaled(weights, (labels.mean / probability) ** 2)
     noise = cross_product(weights, _noise(labels, probability))
     return Estimate(
         value=value,
-        covariance=cross_product(weights, (1.0 - probability) * squares) + noise,
-        contributions=_contributions(power_sums(_root_scaled(weights, squares).rows)),
+        covariance=cross_product(finds.rows, 1.0 - probability[finds.pairs]) + noise,
+        contributions=_contributions(power_sums(finds.rows)),
         noise=noise,
         sure=_weighted_total(weights, labels.mean * (probability == 1.0)),
     )
@@ -307,7 +307,8 @@ class _RootScaled:
 
 def _root_scaled(weights: SparseMatrix, scale: FloatArray) -> _RootScaled:
     pairs = np.flatnonzero((scale > 0.0) & (np.diff(weights.indptr) > 0))
-    rows, roots = weights[pairs], np.sqrt(scale[pairs])
+    every = len(pairs) == weights.shape[0]
+    rows, roots = weights.copy() if every else weights[pairs], np.sqrt(scale[pairs])
     rows.data *= np.repeat(roots, np.diff(rows.indptr))
     leave_out_negligible(rows)
     return _RootScaled(rows, pairs, roots)

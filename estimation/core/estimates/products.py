@@ -8,17 +8,20 @@ of the pairs. The bits do not depend on the number of threads, nor, among machin
 multiply-add, on the kernel.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, Indices, SparseMatrix
+from ..arrays import FloatArray, Indices, SparseMatrix, column_sums
 
 TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
 LEAST_FILLED = 0.15  # share of a tile's numbers that are not 0 from which on tiles are faster
+# Runs of a pair whose products are held one by one, and how many products are: 18 MB.
+MOST_COUPLED, MOST_COUPLES = 21, 1_500_000
 NEGLIGIBLE = 1e-18  # share of a root sum of squares: 1e5 pairs of it are still 3e-16
 
 
@@ -101,10 +104,77 @@ def leave_out_negligible(rows: SparseMatrix) -> None:
     squares = np.square(rows.data)
     if not len(squares) or squares.min() >= NEGLIGIBLE**2 * squares.max():
         return
-    place = rows.indices, rows.indptr
-    of_runs = sparse.csr_array((squares, *place), rows.shape).T @ np.ones(rows.shape[0])
+    of_runs = column_sums(rows.indices, squares, number=rows.shape[1])
     least = np.min(of_runs, where=of_runs > 0.0, initial=np.inf)
-    rows.data[squares < NEGLIGIBLE**2 * least] = 0.0
+    rows.data *= squares >= NEGLIGIBLE**2 * least
+
+
+def few_runs(number: Indices) -> int:
+    """Return the most runs of pairs whose products are held one by one.
+
+    Parameters
+    ----------
+    number : ndarray of int, shape (n,)
+        Of runs that return each pair.
+    """
+    runs = np.arange(MOST_COUPLED + 1)
+    pairs = np.bincount(np.minimum(number, MOST_COUPLED + 1), minlength=MOST_COUPLED + 2)[:-1]
+    held = np.cumsum(pairs * runs * (runs + 1) // 2)
+    return int(np.count_nonzero(held <= MOST_COUPLES)) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Couples:
+    """The products of every two runs of some pairs: sums of them for any weights are one pass.
+
+    Attributes
+    ----------
+    first : int
+        The position of the first of the pairs; all behind it are among them.
+    cells : csr_array, shape (pairs, k k)
+        a_ij a_il for j <= l.
+    """
+
+    first: int
+    cells: SparseMatrix
+
+    @classmethod
+    def of(cls, rows: SparseMatrix, first: int) -> "Couples":
+        """Multiply out the last pairs.
+
+        Parameters
+        ----------
+        rows : csr_array, shape (n, k)
+            a_ij, columns ascending; of pairs of few runs (`few_runs`) behind the first ones.
+        first : int
+        """
+        number = np.diff(rows.indptr)[first:].astype(np.int64)
+        ends = np.append(0, np.cumsum(number * (number + 1) // 2))
+        cells, data = np.empty(ends[-1], dtype=np.int64), np.empty(ends[-1])
+        for runs in np.unique(number).tolist():
+            pairs = np.flatnonzero(number == runs)
+            place = rows.indptr[first + pairs, None] + np.arange(runs)
+            one, other = np.triu_indices(runs)
+            here = ends[pairs, None] + np.arange(len(one))
+            columns, values = rows.indices[place], rows.data[place]
+            cells[here] = columns[:, one] * np.int64(rows.shape[1]) + columns[:, other]
+            data[here] = values[:, one] * values[:, other]
+        shape = rows.shape[0] - first, rows.shape[1] ** 2
+        narrow = sparse.get_index_dtype(maxval=max(shape[1], len(cells)))
+        place = cells.astype(narrow), ends.astype(narrow)
+        return cls(first, sparse.csr_array((data, *place), shape=shape))
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Return sum_i weight_i a_ij a_il over these pairs, of weights of all n, shape (k, k)."""
+        total = np.asarray(self.cells.T @ weights[self.first :], dtype=np.float64)
+        runs = math.isqrt(len(total))
+        above = total.reshape(runs, runs)
+        return above + np.triu(above, 1).T
+
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory."""
+        return sum(each.nbytes for each in (self.cells.data, self.cells.indices))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, IntArray, SparseMatrix
+from ..data.entries import weights_of
 from ..data.labels import LabelRows, PairLabels, pair_labels, singles_per_repeated
 from ..data.pool import Pool
 from ..measures.table import Measure
@@ -76,7 +77,7 @@ def linear_terms(pool: Pool, measure: Measure, *, pairs: IntArray, rows: LabelRo
     if measure.family == "gain":
         labels = pair_labels(rows, pairs=len(pairs), measure=measure)
         wanted = (labels.mean > 0.0) | (labels.variance > 0.0)
-        weights = pool.weights(measure, pairs, wanted=wanted)
+        weights = weights_of(pool, measure, pairs, wanted=wanted)
         return Terms(weights, labels, None, labels.noise_measured)
     return _terms_by_run(pool, measure, pairs, rows)
 

@@ -11,6 +11,7 @@ the few pairs in which they differ, and would be found to be certain if none of 
 These pairs are chosen with higher chances.
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,11 +23,15 @@ from ..data.kept import kept
 from ..data.pool import Pool
 from ..estimates.drawn import Drawn
 from ..estimates.estimators import cross_product, topic_contributions
+from ..estimates.products import Couples, few_runs
 from ..measures.table import Measure
 
 # Where uncertain pairs have more entries that count, pairs with about so many stand for all.
 MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
-MOST_KEPT = 4  # measures and rounds of which the chosen pairs are kept with a pool
+# Where they are fewer, those that some batch can draw are kept for all batches, if they have not
+# many times as many; and how many bytes are kept with a pool.
+HELD, MOST_KEPT = 4, 72_000_000
+MOST_NUMBERS = 64  # rounds and ranks of which it is kept how many these are
 EVENLY = 0.2  # share of them that are chosen whatever they may add
 ROUNDS = 4  # in which pairs that are sure to be looked at are set apart
 # Variance of a difference over those of both values, below which runs are nearly alike; and how
@@ -41,7 +46,7 @@ class Rows:
     Attributes
     ----------
     pair : ndarray of int64, shape (m,)
-        Ascending.
+        In any order.
     weight : ndarray of float64, shape (m,)
         For how many pairs this one stands; 0 of pairs that are certain.
     entry : ndarray of int64 or int32, shape (e,)
@@ -49,6 +54,8 @@ class Rows:
     matrix : csr_array, shape (m, k)
     factor : ndarray of float64, shape (m,)
         What E[y_ij y_il] is multiplied by.
+    couples : Couples or None
+        The products of the last pairs, where they are kept.
     """
 
     pool: Pool
@@ -57,6 +64,7 @@ class Rows:
     entry: Indices
     matrix: SparseMatrix
     factor: FloatArray
+    couples: Couples | None = None
 
     @classmethod
     def of(
@@ -71,15 +79,36 @@ class Rows:
         matrix = sparse.csr_array((data, entries.run, entries.ends.astype(np.int32)), shape=shape)
         return cls(pool, pairs, weight, entries.in_pool, matrix, np.ones(len(pairs)))
 
+    @classmethod
+    def to_keep(
+        cls, pool: Pool, measure: Measure, entries: Entries, pairs: IntArray, weight: FloatArray
+    ) -> "Rows":
+        """The same, pairs of many runs first, with the products of the others.
+
+        Of few runs all are in their order, so that numbers of two runs have the same bits whatever
+        the others return.
+        """
+        number = entries.number(pairs)
+        many = number > few_runs(number)
+        order = np.concatenate([np.flatnonzero(many), np.flatnonzero(~many)])
+        rows = cls.of(pool, measure, entries, pairs[order], weight[order])
+        return replace(rows, couples=Couples.of(rows.matrix, int(np.count_nonzero(many))))
+
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory, about."""
+        couples = 0 if self.couples is None else self.couples.nbytes
+        return couples + 16 * len(self.entry) + 24 * len(self.pair)
+
     def drawn(self, drawn: Drawn) -> "Rows":
         """The same with the factors of a sample."""
-        factor = drawn.factor[self.pair]
+        factor = drawn.factors(self.pair)
         weight = np.where(factor > 0.0, self.weight, 0.0)
         return replace(self, factor=factor * weight, weight=weight)
 
     def times(self, utility: FloatArray) -> "Rows":
         """The same, each entry multiplied by a number."""
-        return replace(self, matrix=self._with(self.matrix.data * utility))
+        return replace(self, matrix=self._with(self.matrix.data * utility), couples=None)
 
     def powers(self, power: int) -> SparseMatrix:
         """The matrix with each entry to a power of 2 or more; NumPy takes ten times as long."""
@@ -102,7 +131,14 @@ class Rows:
 
     def gram(self, numbers: FloatArray) -> FloatArray:
         """sum_i factor_i number_i y_ij y_il, shape (k, k)."""
-        return cross_product(self.matrix, self.factor * numbers)
+        weights = self.factor * numbers
+        if self.couples is None:
+            return cross_product(self.matrix, weights)
+        first, matrix = self.couples.first, self.matrix
+        ends = matrix.indptr[: first + 1]
+        entries = matrix.data[: ends[-1]], matrix.indices[: ends[-1]], ends
+        head = sparse.csr_array(entries, shape=(first, matrix.shape[1]))
+        return cross_product(head, weights[:first]) + self.couples.gram(weights)
 
     def by_topic(self, numbers: FloatArray) -> FloatArray:
         """sum_i number_i y_ij over the pairs of each topic, shape (T, k)."""
@@ -117,21 +153,47 @@ class Rows:
 def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
     """Return the uncertain pairs that have an entry which counts, or some that stand for them."""
     entries = entries_down_to(pool, last_rank(pool, measure))
-    pairs: IntArray = drawn.uncertain
-    number = entries.number(pairs)
-    if number.sum() <= MOST_ENTRIES:
-        pairs = pairs[number > 0]
-        rows = Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
-    else:
+
+    def keep(key: Hashable, work: Callable[[], Rows]) -> Rows:
+        return kept(pool, "rows", (measure, drawn.key, key), work, most=MOST_KEPT, size=_nbytes)
+
+    able = kept(
+        pool,
+        "number of entries",
+        (drawn.key, len(entries.run)),
+        lambda: int(entries.numbers.sum(where=drawn.eligible)),
+        most=MOST_NUMBERS,
+    )
+    uncertain = _uncertain_entries(drawn, entries, able)
+    if uncertain > MOST_ENTRIES:
         constant = _constant(drawn)
-        rows = kept(
-            pool,
-            "rows",
-            (measure, drawn.key, constant),
-            lambda: _chosen(pool, measure, drawn.belief, _factor(drawn, constant)),
-            most=MOST_KEPT,
+        rows = keep(
+            constant, lambda: _chosen(pool, measure, drawn.belief, _factor(drawn, constant))
         )
+    elif able <= min(MOST_ENTRIES, HELD * uncertain):
+        rows = keep("all", lambda: _held(pool, measure, entries, drawn))
+    else:
+        pairs = entries.counted[drawn.factors(entries.counted) > 0.0]
+        rows = Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
     return rows.drawn(drawn)
+
+
+def _uncertain_entries(drawn: Drawn, entries: Entries, able: int) -> int:
+    """How many of the entries are of pairs that are not certain, which of draws none is."""
+    if drawn.counts is not None:
+        return able
+    certain = np.flatnonzero(drawn.inclusion == 1.0)
+    return able - int(entries.number(certain).sum())
+
+
+def _nbytes(rows: Rows) -> int:
+    return rows.nbytes
+
+
+def _held(pool: Pool, measure: Measure, entries: Entries, drawn: Drawn) -> Rows:
+    """All pairs that can be drawn and have an entry which counts."""
+    pairs = entries.counted[drawn.eligible[entries.counted]]
+    return Rows.to_keep(pool, measure, entries, pairs, np.ones(len(pairs)))
 
 
 def _constant(drawn: Drawn) -> float | None:
@@ -141,7 +203,7 @@ def _constant(drawn: Drawn) -> float | None:
     """
     if drawn.rate is None or drawn.counts is not None:
         return None
-    first = drawn.uncertain[0]
+    first = int(np.argmax((drawn.inclusion > 0.0) & (drawn.inclusion < 1.0)))
     return float(2.0 ** np.floor(np.log2(drawn.inclusion[first] / drawn.rate[first])))
 
 
@@ -158,7 +220,7 @@ def _chosen(pool: Pool, measure: Measure, belief: FloatArray | None, factor: Flo
     """Some of the pairs with a factor, which stand for all of them."""
     entries = entries_down_to(pool, last_rank(pool, measure))
     doubt = factor if belief is None else factor * belief
-    pairs = np.flatnonzero((factor > 0.0) & (np.diff(entries.ends) > 0))
+    pairs = entries.counted[factor[entries.counted] > 0.0]
     number = entries.number(pairs)
     added = doubt[pairs] * shares_of_squares(pool, measure)[pairs] / np.sqrt(number)
     share = (1.0 - EVENLY) * added / max(added.sum(), 1e-300) + EVENLY / len(pairs)
@@ -168,7 +230,7 @@ def _chosen(pool: Pool, measure: Measure, belief: FloatArray | None, factor: Flo
         more = _of_differences(pool, measure, entries, near, doubt)[pairs]
         chance = np.maximum(chance, np.minimum(1.0, FOR_EACH * more))
     chosen = (mixed_bits(pairs) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < chance
-    return Rows.of(pool, measure, entries, pairs[chosen], 1.0 / chance[chosen])
+    return Rows.to_keep(pool, measure, entries, pairs[chosen], 1.0 / chance[chosen])
 
 
 def _with_sum(share: FloatArray, number: Indices, total: int) -> FloatArray:

@@ -8,6 +8,8 @@ Wilhelm (2024, *Inference for ranks*) do for ranks; the distribution of the larg
 normal vectors with the estimated correlations, of which a fixed set is drawn.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -19,6 +21,7 @@ MOST_VECTORS, LEAST_VECTORS = 1000, 250
 NEAR, FAR = 1.95, 6.0  # standard errors
 MOST_DEVIATES = 2_000_000  # vectors times pairs of runs
 NUGGET = 1e-10  # of the largest variance, so that a covariance without full rank has a root
+PIECE = 1 << 15  # deviates that are looked at together: 256 KB
 RUNS_AT_ONCE = 1 << 17  # numbers of vectors and runs that are multiplied at once
 
 
@@ -38,10 +41,15 @@ def holm(p_values: FloatArray) -> FloatArray:
     rows, columns = np.triu_indices(len(p_values), k=1)
     single = p_values[rows, columns]
     order = np.argsort(single, kind="stable")
+    return _matrix(_holm(single, order), rows, columns, len(p_values))
+
+
+def _holm(single: FloatArray, order: IntArray) -> FloatArray:
+    """The adjusted p-values of some in rising order; which of equal ones is first is all one."""
     steps = np.arange(len(order), 0, -1) * single[order]
     stepped = np.empty_like(single)
     stepped[order] = np.minimum(1.0, np.maximum.accumulate(steps))
-    return _matrix(stepped, rows, columns, len(p_values))
+    return stepped
 
 
 def largest_deviates(p_values: FloatArray, covariance: FloatArray) -> FloatArray:
@@ -73,7 +81,7 @@ def largest_deviates(p_values: FloatArray, covariance: FloatArray) -> FloatArray
     beyond = _beyond(covariance, rows[rising], columns[rising], wanted)
     stepped = np.empty_like(single)
     stepped[rising] = np.maximum.accumulate(beyond[::-1])[::-1]
-    return np.minimum(_matrix(stepped, rows, columns, runs), holm(p_values))
+    return _matrix(np.minimum(stepped, _holm(single, rising[::-1])), rows, columns, runs)
 
 
 def _beyond(
@@ -86,42 +94,98 @@ def _beyond(
     """
     number = int(np.clip(MOST_DEVIATES // len(rows), LEAST_VECTORS, MOST_VECTORS))
     near, far = (int(each) for each in np.searchsorted(wanted, [NEAR, FAR]))
-    deviates = _deviates(covariance, rows[:far], columns[:far], number)
+    largest, reached = np.zeros(number), []
+    for start, deviates in _deviates(covariance, rows[:far], columns[:far], number):
+        first = min(max(near - start, 0), len(deviates))  # the differences before it are near
+        largest = np.maximum(largest, deviates[:first].max(axis=0, initial=0.0))
+        reached.append(_Reached.of(deviates[first:], wanted, start + first))
+    reached.insert(0, _Reached(np.arange(number), np.full(number, near), largest))
     count = np.zeros(len(wanted), dtype=np.int64)
-    largest = deviates[:near].max(axis=0, initial=0.0)
-    count[:near] = np.count_nonzero(largest >= wanted[:near, None], axis=1)
-    steps = np.concatenate([largest[None, :], deviates[near:]])
-    np.maximum.accumulate(steps, axis=0, out=steps)
-    count[near:far] = np.count_nonzero(steps[1:] >= wanted[near:far, None], axis=1)
+    count[:near] = number - np.searchsorted(np.sort(largest), wanted[:near])
+    count[near:far] = _vectors_beyond(reached, wanted[:far])[near:]
     return np.asarray((1.0 + count) / (1.0 + number), dtype=np.float64)
 
 
-def _deviates(covariance: FloatArray, rows: IntArray, columns: IntArray, number: int) -> FloatArray:
-    """Absolute standardized differences of normal vectors, shape (pairs of runs, vectors)."""
+@dataclass(frozen=True, eq=False)
+class _Reached:
+    """Vectors in which a difference is as large as wanted there, and how large it is."""
+
+    vector: IntArray
+    difference: IntArray
+    deviate: FloatArray
+
+    @classmethod
+    def of(cls, deviates: FloatArray, wanted: FloatArray, start: int) -> "_Reached":
+        """Those of some differences, of which the first is that at `start`."""
+        large = np.flatnonzero(deviates >= wanted[start : start + len(deviates), None])
+        place, vector = np.divmod(large, deviates.shape[1])
+        return cls(vector, start + place, deviates.ravel()[large])
+
+
+def _vectors_beyond(reached: list[_Reached], wanted: FloatArray) -> IntArray:
+    """In how many vectors one of the differences up to each is as large as wanted there.
+
+    What is wanted rises, so that a deviate is large enough from its own difference on up to one
+    that only depends on how large it is.
+
+    Parameters
+    ----------
+    reached : list of _Reached
+        Differences rising.
+    wanted : ndarray of float64, shape (n,)
+        Rising.
+    """
+    vector = np.concatenate([each.vector for each in reached])
+    order, apart = np.argsort(vector.astype(np.int16), kind="stable"), len(wanted) + 1
+    first = np.concatenate([each.difference for each in reached])[order]
+    deviate = np.concatenate([each.deviate for each in reached])[order]
+    shift = vector[order] * apart  # vectors one behind the other
+    ends = np.maximum.accumulate(shift + np.searchsorted(wanted, deviate, side="right"))
+    begins = np.maximum(shift + first, np.append(0, ends[:-1]))
+    more = ends > begins
+    changes = np.bincount(begins[more] % apart, minlength=apart)
+    changes -= np.bincount(ends[more] % apart, minlength=apart)
+    return np.cumsum(changes)[:-1]
+
+
+def _deviates(
+    covariance: FloatArray, rows: IntArray, columns: IntArray, number: int
+) -> Iterator[tuple[int, FloatArray]]:
+    """Absolute standardized differences of normal vectors, (pairs of runs, vectors).
+
+    In pieces that a processor's cache holds, each with where it begins; the next one overwrites it.
+    """
     values = _product(_normal(number, len(covariance)), _root(covariance)).T.copy()
     variance = np.diag(covariance)
     spread = variance[rows] + variance[columns] - 2.0 * covariance[rows, columns]
     least = NUGGET * (variance[rows] + variance[columns])
     scale = np.where(spread > least, 1.0 / np.sqrt(np.maximum(spread, 1e-300)), 0.0)
-    deviates = values[rows]
-    deviates -= values[columns]
-    np.abs(deviates, out=deviates)
-    deviates *= scale[:, None]
-    return deviates
+    step = max(1, PIECE // number)
+    one, other = np.empty((2, step, number))
+    for start in range(0, len(rows), step):
+        piece = slice(start, min(start + step, len(rows)))
+        deviates, second = (each[: piece.stop - start] for each in (one, other))
+        np.take(values, rows[piece], axis=0, out=deviates, mode="clip")
+        np.take(values, columns[piece], axis=0, out=second, mode="clip")
+        deviates -= second
+        np.abs(deviates, out=deviates)
+        deviates *= scale[piece, None]
+        yield start, deviates
 
 
 def _root(covariance: FloatArray) -> FloatArray:
     """L with L L' = covariance (Cholesky), columns added in order on every machine."""
     runs = len(covariance)
     rest = covariance + np.eye(runs) * (NUGGET * max(float(np.diag(covariance).max()), 1e-300))
-    root = np.zeros_like(rest)
+    root, terms = np.zeros_like(rest), np.empty((runs + 1, runs))  # of the root the transpose
     for run in range(runs):
-        pivot = rest[run, run]
-        if pivot <= 0.0:
-            continue
-        root[run:, run] = rest[run:, run] / np.sqrt(pivot)
-        rest[run:, run:] -= np.multiply.outer(root[run:, run], root[run:, run])
-    return root
+        below = terms[: run + 1, : runs - run]
+        below[0] = rest[run, run:]
+        np.multiply(root[:run, run:], root[:run, run, None], out=below[1:])
+        column = np.subtract.reduce(below, axis=0)
+        if column[0] > 0.0:
+            root[run, run:] = column / np.sqrt(column[0])
+    return root.T
 
 
 def _product(vectors: FloatArray, root: FloatArray) -> FloatArray:

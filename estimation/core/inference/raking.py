@@ -20,15 +20,16 @@ kind gets twice the expectation.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..arrays import FloatArray, IntArray, SparseMatrix, spread_rows
+from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums, spread_rows
 from ..data.pool import Pool
-from ..data.pool_ranks import best_rank
+from ..data.pool_ranks import best_rank, number_of_runs
+from ..data.returned import is_few, returned_by
 from ..estimates.drawn import Drawn
 
 CLASSES = 10  # of probabilities and of beliefs, each with as many sampled pairs
@@ -54,14 +55,17 @@ class Known:
     ----------
     start : ndarray of float64, shape (n,)
         Logarithm of what the prior says of each before anything is found, up to a constant.
-    kinds : list of csr_arrays, shape (n, classes of the kind)
-        How much a pair belongs to each class: of topics, of probability, best rank, number of runs,
-        belief and prediction one class each, and all runs that return the pair, in equal parts; the
-        last kind are the runs of pairs that at most sqrt(k) runs return.
+    classes : list of (ndarray of int, shape (n,), int)
+        Of topics, of probability, best rank, number of runs, belief and prediction: the class of
+        each pair, and how many there are.
+    pairs : ndarray of int64, shape (n,)
+        The pairs themselves. The last two kinds are all runs that return a pair, in equal parts;
+        and those of pairs that at most sqrt(k) runs return.
     """
 
     start: FloatArray
-    kinds: list[SparseMatrix]
+    classes: list[tuple[NDArray[Any], int]]
+    pairs: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,16 +89,13 @@ class Kinds:
     bins: IntArray | None = None
 
     def of_pairs(self, pairs: IntArray) -> Known:
-        rows = self.pool.by_pair(self.pool.rank)
-        if len(pairs) < len(self.pool):
-            rows = rows[pairs]
-        graded = zip(self._graded(pairs, rows), self._edges, strict=True)
-        classes = [_one_each(_classes(each, edges), CLASSES) for each, edges in graded]
-        topics = _one_each(self.pool.topic[pairs], len(self.pool.topics))
+        graded = zip(self._graded(pairs), self._edges, strict=True)
+        classes = [(_classes(each, edges), CLASSES) for each, edges in graded]
+        topics = self.pool.topic[pairs], len(self.pool.topics)
         if self.bins is not None:
             bins = self.bins + 1
-            classes.append(_one_each(bins[pairs], int(bins.max(initial=0)) + 1))
-        return Known(self._start(pairs), [topics, *classes, *_runs(rows)])
+            classes.append((bins[pairs], int(bins.max(initial=0)) + 1))
+        return Known(self._start(pairs), [topics, *classes], pairs)
 
     def _start(self, pairs: IntArray) -> FloatArray:
         """The logarithm of the belief, as a share of what it is among sampled pairs."""
@@ -104,17 +105,16 @@ class Kinds:
         usual = max(float(belief[self.sampled].mean()), 1e-300)
         return np.asarray(np.log(np.maximum(belief[pairs] / usual, LEAST_BELIEF)))
 
-    def _graded(self, pairs: IntArray, rows: SparseMatrix) -> list[NDArray[Any]]:
-        """Numbers by which pairs are put into classes, (n,) each; rows hold their runs."""
-        best, counts = best_rank(self.pool)[pairs], np.diff(rows.indptr)
+    def _graded(self, pairs: IntArray) -> list[NDArray[Any]]:
+        """Numbers by which pairs are put into classes, (n,) each."""
+        best, counts = best_rank(self.pool)[pairs], number_of_runs(self.pool)[pairs]
         graded: list[NDArray[Any]] = [self.drawn.inclusion[pairs], best, counts]
         return graded if self.drawn.belief is None else [*graded, self.drawn.belief[pairs]]
 
     @cached_property
-    def _edges(self) -> list[FloatArray]:
+    def _edges(self) -> list[NDArray[Any]]:
         """Where classes end."""
-        rows = self.pool.by_pair(self.pool.rank)[self.sampled]
-        return [_edges(each) for each in self._graded(self.sampled, rows)]
+        return [_edges(each) for each in self._graded(self.sampled)]
 
 
 def _runs(rows: SparseMatrix) -> list[SparseMatrix]:
@@ -122,67 +122,129 @@ def _runs(rows: SparseMatrix) -> list[SparseMatrix]:
     counts = np.diff(rows.indptr)
     shares = np.repeat(1.0 / np.maximum(counts, 1), counts)
     runs = sparse.csr_array((shares, rows.indices, rows.indptr), shape=rows.shape)
-    few = counts**2 <= rows.shape[1]
+    few = is_few(counts, rows.shape[1])
     return [runs, spread_rows(runs[np.flatnonzero(few)], few)]
 
 
-def _classes(values: NDArray[Any], edges: FloatArray) -> NDArray[Any]:
+def _classes(values: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:
     """How many edges lie below each value; a search for each would take longer."""
-    found = np.zeros(len(values), dtype=np.int32)
-    for edge in edges.tolist():
+    found = np.zeros(len(values), dtype=np.uint8)
+    for edge in edges:
         found += values > edge
     return found
 
 
-def _edges(values: NDArray[Any]) -> FloatArray:
+def _edges(values: NDArray[Any]) -> NDArray[Any]:
     """Where classes with as many values each end."""
-    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    ordered = np.sort(values)
     at = (np.arange(1, CLASSES) * len(ordered)) // CLASSES
     return np.unique(ordered[at]) if len(ordered) else ordered
 
 
-def _one_each(of_pair: NDArray[Any], number: int) -> SparseMatrix:
-    ends = np.arange(len(of_pair) + 1, dtype=np.int32)
-    return sparse.csr_array((np.ones(len(of_pair)), of_pair, ends), shape=(len(of_pair), number))
+class _Kind(Protocol):
+    """A kind of classes, to which pairs belong in parts."""
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Add up numbers of n pairs by class, (n, L) to (classes, L)."""
+        ...
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        """Give n pairs the numbers of their classes, (classes, L) to (n, L)."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """How many classes there are."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _OneEach:
+    """Each pair is in one class."""
+
+    of_pair: NDArray[Any]
+    number: int
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        columns = [column_sums(self.of_pair, each, number=self.number) for each in values.T]
+        return np.stack(columns, axis=1)
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        spread: FloatArray = values[self.of_pair]
+        return spread
+
+
+@dataclass(frozen=True, eq=False)
+class _InParts:
+    """Pairs are in several classes, or in none; csr_array, shape (n, classes)."""
+
+    parts: SparseMatrix
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self.parts.T @ values, dtype=np.float64)
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self.parts @ values, dtype=np.float64)
+
+    @property
+    def number(self) -> int:
+        return int(self.parts.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
     """Logarithms of the base, shape (L,), and of factors of each kind, (classes, L), in place."""
 
+    pool: Pool
     base: FloatArray
     factors: list[FloatArray]
 
     @classmethod
-    def of(cls, known: Known, found: FloatArray) -> "Model":
+    def of(cls, pool: Pool, known: Known, found: FloatArray) -> "Model":
         """Fit it by raking to the shares found of n pairs, shape (n, L)."""
         sums = found.sum(axis=0)
         base = np.log((sums + 0.5) / (len(found) + 1.0))
-        factors = [np.zeros((kind.shape[1], len(base))) for kind in known.kinds]
-        model = cls(base, factors)
+        kinds: list[_Kind] = [_OneEach(*each) for each in known.classes]
+        kinds += [_InParts(each) for each in _runs(pool.by_pair(pool.rank)[known.pairs])]
+        model = cls(pool, base, [np.zeros((kind.number, len(base))) for kind in kinds])
         some = np.flatnonzero(sums)  # without finds nothing tells one pair from another
-        model._rake(known, found[:, some], some)
+        if len(some):
+            model._rake(kinds, known.start, found[:, some], some)
         return model
 
-    def _rake(self, known: Known, found: FloatArray, some: IntArray) -> None:
-        logs = self.base[some] + known.start[:, None]
-        added = [ADDED] * (len(known.kinds) - 2) + [ADDED_TO_RUNS] * 2
-        back = [kind.T.tocsr() for kind in known.kinds]
-        sums = [each @ found for each in back]
+    def _rake(
+        self, kinds: list[_Kind], start: FloatArray, found: FloatArray, some: IntArray
+    ) -> None:
+        logs = self.base[some] + start[:, None]
+        added = [ADDED] * (len(kinds) - 2) + [ADDED_TO_RUNS] * 2
+        sums = [kind.sums(found) for kind in kinds]
         for _ in range(SWEEPS):
-            for number, (kind, factor) in enumerate(zip(known.kinds, self.factors, strict=True)):
+            for number, (kind, factor) in enumerate(zip(kinds, self.factors, strict=True)):
                 old = factor[:, some]
-                without = (back[number] @ _shares(logs)) * np.exp(-old)
+                without = kind.sums(_shares(logs)) * np.exp(-old)
                 more = added[number]
                 new = np.log((sums[number] + more) / (without + more))
                 factor[:, some] = new
-                logs += kind @ (new - old)
+                logs += kind.spread(new - old)
 
-    def shares(self, known: Known) -> FloatArray:
-        """The modeled shares of n pairs, shape (n, L)."""
-        logs = self.base + known.start[:, None]
-        for kind, factor in zip(known.kinds, self.factors, strict=True):
-            logs += kind @ factor
+    def shares(self, known: Known, *, often: bool = False) -> FloatArray:
+        """The modeled shares of n pairs, shape (L, n).
+
+        Parameters
+        ----------
+        known : Known
+        often : bool
+            Whether these pairs are asked for again, so that their runs are kept with the pool.
+        """
+        logs = np.add.outer(self.base, known.start)
+        runs = returned_by(self.pool, known.pairs, keep=often)
+        *of_classes, of_all, of_few = self.factors
+        for level in range(len(logs)):
+            if not any(factor[:, level].any() for factor in self.factors):
+                continue  # nothing was found that is as good
+            for (place, _), factor in zip(known.classes, of_classes, strict=True):
+                logs[level] += factor[:, level][place]
+            logs[level] += runs.means(of_all[:, level], of_few[:, level])
         return _shares(logs)
 
 

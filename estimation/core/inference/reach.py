@@ -10,12 +10,15 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, array_hash, frozen
+from ..data.kept import kept
 from ..data.pool import Pool
 from ..data.pool_ranks import rank_sums, total_weights, weights_by_rank
 from ..estimates.estimators import effective_sample_size, kish
 from ..measures.table import Measure
 from .out_of_reach import OutOfReach
+
+MOST_KEPT = 64  # measures and samples of which a number of each run is kept with a pool
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,24 @@ class Reach:
         return OutOfReach.of(self.pool, self.inclusion > 0.0)
 
     def effective_sample_size(self, measure: Measure) -> FloatArray:
-        """Return (sum_S w/pi)^2 / sum_S (w/pi)^2 of each run, shape (k,); see the estimators'."""
+        """Return (sum_S w/pi)^2 / sum_S (w/pi)^2 of each run, shape (k,); see the estimators'.
+
+        Kept with the pool: corrections and second judgments leave the sampled pairs as they are.
+        """
+        return kept(
+            self.pool,
+            "sample sizes",
+            (measure, self._key),
+            lambda: frozen(self._effective_sample_size(measure)),
+            most=MOST_KEPT,
+        )
+
+    @cached_property
+    def _key(self) -> int:
+        """What tells apart any two samples with their probabilities, in one process."""
+        return hash((array_hash(self.pair), array_hash(self.inclusion[self.pair])))
+
+    def _effective_sample_size(self, measure: Measure) -> FloatArray:
         weights = weights_by_rank(self.pool, measure)
         if weights is None:
             chance = self.inclusion[self.pair]

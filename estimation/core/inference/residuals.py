@@ -41,7 +41,8 @@ class Residuals:
 
         First of those above 0, then of those below, without their sign.
         """
-        shares = self.model.shares(self.kinds.of_pairs(pairs)).T.reshape(2, POWERS, len(pairs))
+        known = self.kinds.of_pairs(pairs)
+        shares = self.model.shares(known, often=True).reshape(2, POWERS, len(pairs))
         scale = self.largest ** np.arange(1, POWERS + 1)
         return np.asarray(shares * scale[:, None], dtype=np.float64)
 
@@ -84,4 +85,4 @@ def fit_residuals(
     sides = (np.maximum(sign * left[some] / largest, 0.0) for sign in (1.0, -1.0))
     found = np.stack([side**power for side in sides for power in range(1, POWERS + 1)], axis=1)
     kinds = Kinds(pool, drawn, drawn.pair[some], order_bins(predictions))
-    return Residuals(kinds, Model.of(kinds.of_pairs(drawn.pair[some]), found), largest)
+    return Residuals(kinds, Model.of(pool, kinds.of_pairs(drawn.pair[some]), found), largest)

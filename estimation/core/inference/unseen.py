@@ -97,7 +97,7 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     rows = looked_at(reach.pool, drawn, measure)
     covariance, (total, cubes) = np.zeros((runs, runs)), np.zeros((2, runs))
     by_topic = np.zeros((len(reach.pool.topics), runs)) if drawn.per_topic else None
-    size = 1.0 / (drawn.inclusion if drawn.counts is None else drawn.expected)[rows.pair]
+    size = _sizes(rows, drawn)
     for each, (first, second, third) in _terms(rows, measure, outlook):
         covariance += each.gram(second)
         total += each.total(first)
@@ -123,7 +123,7 @@ def unseen_residuals(
         Of the family gain.
     """
     rows = looked_at(reach.pool, drawn, measure)
-    squares, size = rows.powers(2), 1.0 / drawn.inclusion[rows.pair]
+    squares, size = rows.powers(2), _sizes(rows, drawn)
     (gain, gain2, gain3), (loss, loss2, loss3) = residuals.moments(rows.pair)
     gains, losses = squares.T @ (rows.factor * gain2), squares.T @ (rows.factor * loss2)
     return Unseen(
@@ -135,6 +135,12 @@ def unseen_residuals(
             _share(losses, of=gains + losses),
         ),
     )
+
+
+def _sizes(rows: Rows, drawn: Drawn) -> FloatArray:
+    """What a find of each pair counts for, one over how often it is expected; certain pairs 0."""
+    often = (drawn.inclusion if drawn.counts is None else drawn.expected)[rows.pair]
+    return np.divide(1.0, often, out=np.zeros_like(often), where=rows.factor > 0.0)
 
 
 def _share(part: FloatArray, *, of: FloatArray) -> FloatArray:
@@ -168,7 +174,6 @@ def _terms(rows: Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[Row
 
 def _doubt(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
     """sqrt(sum_i factor_i b_i w_ij^2) over b sum_i w_ij, b_i the belief and b that of a sample."""
-    belief = np.ones(len(rows.pool)) if drawn.belief is None else drawn.belief
-    usual = float((drawn.inclusion * belief).sum() / max(drawn.inclusion.sum(), 1e-300))
-    squares: FloatArray = rows.powers(2).T @ (rows.factor * belief[rows.pair])
-    return _share(np.sqrt(squares), of=usual * total)
+    belief = 1.0 if drawn.belief is None else drawn.belief[rows.pair]
+    squares: FloatArray = rows.powers(2).T @ (rows.factor * belief)
+    return _share(np.sqrt(squares), of=drawn.usual_belief * total)

@@ -6,7 +6,6 @@ from typing import TypeAlias
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..collections.ranked import ranked_lists
 from ..data.labels import LabelRows
 from ..data.pool import Pool, PoolError, RankedLists, build_pool
 from ..data.qrels import Qrels, SampledQrels
@@ -176,9 +175,18 @@ def _joined(pool: Pool, later: Mapping[str, RankedLists]) -> Pool:
     twice = sorted(set(pool.runs) & set(later))
     if twice:
         raise PoolError(f"the pool has a run {twice[0]!r} already; call the later one otherwise")
-    runs = {tag: ranked_lists(pool, tag) for tag in pool.runs} | dict(later)
+    runs = {tag: _lists(pool, at) for at, tag in enumerate(pool.runs)} | dict(later)
     extra = {
         name: [docno.decode() for docno in pool.docno[pool.topic == at].tolist()]
         for at, name in enumerate(pool.topics)
     }
     return build_pool(pool.topics, runs, depth=pool.depth, extra=extra)
+
+
+def _lists(pool: Pool, run: int) -> RankedLists:
+    """What a run of a pool returns, down to the pool's depth, without scores."""
+    at = np.flatnonzero(pool.run == run)
+    pairs = pool.entry_pair[at]
+    order = np.lexsort((pool.rank[at], pool.topic[pairs]))
+    bounds = np.searchsorted(pool.topic[pairs], np.arange(len(pool.topics) + 1))
+    return RankedLists(pool.topics, bounds.astype(np.int64), pool.docno[pairs[order]])

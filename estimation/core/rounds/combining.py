@@ -29,7 +29,7 @@ from ..sampling.designs import Design
 from ..sampling.draws import Sample
 from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import SAMPLING_METHODS, draws_again, with_option
-from ..tables import Facts
+from ..tables import FactSheet
 from .pair_estimates import estimates_of_pairs
 from .results import Answer, Asked
 
@@ -64,7 +64,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RoundsTogether(Facts):
+class RoundsTogether(FactSheet):
     """Several rounds over one pool that are estimated together.
 
     Attributes

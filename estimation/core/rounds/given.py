@@ -27,7 +27,7 @@ from ..data.scope import Scope
 from ..estimates.drawn import Drawn
 from ..sampling.draws import Served
 from ..sampling.interval_kinds import IntervalKind
-from ..tables import Facts
+from ..tables import FactSheet
 from .pair_estimates import estimates_of_pairs
 from .results import Answer, Asked
 
@@ -37,7 +37,7 @@ class GivenError(ValueError):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GivenRound(Facts):
+class GivenRound(FactSheet):
     """A round that somebody else drew from a pool.
 
     Build one with `GivenRound.of`.

@@ -10,23 +10,24 @@ Active
 The first two are frozen when they are drawn. All are stored as two files, a design and a sample.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from ..archives import ArchiveFile, form_of
-from ..arrays import Int32Array
+from ..arrays import Int32Array, frozen
 from ..data.pool import Pool
 from ..data.scope import Scope
 from ..estimates.drawn import Drawn, check_sample
+from ..measures.table import Measure
 from ..sampling.designs import FORMAT as PAIR_FORMAT
 from ..sampling.designs import Design
 from ..sampling.draws import Sample, Served, draw
 from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import interval_kinds
 from ..sampling.probabilities import drawn_probabilities
-from ..tables import Facts
+from ..tables import FactSheet
 from .active.rounds import PLAN_FORMAT, ActivePlan, ActiveRound
 from .active.sampling import ActiveState
 from .pair_estimates import estimates_of_pairs
@@ -36,7 +37,7 @@ from .topics.estimates import estimates_of_topics
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairRound(Facts):
+class PairRound(FactSheet):
     """A round whose draws are pairs."""
 
     design: Design
@@ -82,7 +83,7 @@ class PairRound(Facts):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TopicRound(Facts):
+class TopicRound(FactSheet):
     """A round whose draws are whole topics."""
 
     design: QueryDesign
@@ -117,6 +118,39 @@ class TopicRound(Facts):
     def intervals(self) -> tuple[IntervalKind, ...]:
         """The kinds of intervals that there are."""
         return interval_kinds(self.method)
+
+    def prefix(self, pool: Pool, batches: int) -> "TopicRound":
+        """Return the first batches of the round of a pool, draws sorted within each.
+
+        Raises
+        ------
+        ValueError
+            If `batches` is not between 1 and the number of the design's batches.
+        """
+        design, sample = self.design, self.sample
+        design.step(batches)
+        taken, drawn = sample.batch <= batches, sample.draw_batch <= batches
+        draws, draw_batch = sample.draws[drawn], sample.draw_batch[drawn]
+        order = np.lexsort((draws, draw_batch))
+        return TopicRound(
+            replace(design, steps=frozen(design.steps[:batches])),
+            replace(
+                sample,
+                topic=frozen(sample.topic[taken]),
+                batch=frozen(sample.batch[taken]),
+                draws=frozen(draws[order]),
+                draw_batch=frozen(draw_batch[order]),
+            ),
+        )
+
+    def is_whole(self, batches: int) -> bool:
+        """Whether these are all batches."""
+        return batches == self.batches
+
+    @property
+    def measure(self) -> Measure:
+        """What it was drawn for."""
+        return self.design.measure
 
     def answer(self, scope: Scope, asked: Asked) -> Answer:
         """Estimate the runs of a scope; see `evaluation.evaluate`."""

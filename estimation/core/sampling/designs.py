@@ -37,7 +37,7 @@ from ..arrays import (
 )
 from ..data.pool import Pool
 from ..measures.table import Measure, check_is_measure, check_measures, parse_measure
-from ..tables import Facts
+from ..tables import FactSheet
 from .goals import Goal, check_goal, effective_weights
 from .methods import draws_again, with_option
 from .priors import Prior
@@ -63,7 +63,7 @@ class DesignError(ValueError):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Design(Facts):
+class Design(FactSheet):
     """Sampling probabilities of the N pairs of a pool, for all batches.
 
     Build one with `make_design`.

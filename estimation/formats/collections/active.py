@@ -23,17 +23,11 @@ from typing import IO, Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray, frozen
-from estimation.core.collections.active import (
-    ROUNDING,
-    SUM_TOLERANCE,
-    ActiveCollection,
-    log_absent,
-)
-from estimation.core.collections.ranked import pooled
+from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import MAX_GRADE
 from estimation.core.rounds.active.lists import make_frame
-from estimation.core.rounds.active.rounds import ActivePlan
+from estimation.core.rounds.active.rounds import ActivePlan, ActiveRound, log_absent
 from estimation.core.rounds.active.sampling import ActiveState
 from estimation.core.sampling.designs import MAX_BATCHES
 from estimation.formats.collections import facts as common
@@ -76,6 +70,8 @@ MAX_JUDGED = 10_000
 """Documents of a topic that are judged; every two of them are looked at."""
 MAX_DRAWS = 10**14
 """Of a round; a new document may have a chance of as little as 1e-12."""
+SUM_TOLERANCE = 1e-6  # of the chances of a round
+ROUNDING = 1e-9
 MAX_CHANCES = 10**10
 """Chances to be drawn, which every round of a topic gives to all documents of its lists."""
 
@@ -88,9 +84,9 @@ _FIELDS: Fields = {
 }
 
 
-def write_active(file: IO[bytes], collection: ActiveCollection) -> None:
+def write_active(file: IO[bytes], collection: RankedCollection) -> None:
     """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
-    plan, state = collection.plan, collection.state
+    plan, state = _round(collection)
     if np.bincount(collection.topic[state.pair]).max() > MAX_JUDGED:
         raise TooLargeError(f"at most {MAX_JUDGED} judged documents of a topic")
     if state.run_probability.size > MAX_CELLS:
@@ -106,34 +102,45 @@ def write_active(file: IO[bytes], collection: ActiveCollection) -> None:
     contents = {
         FACTS: ranked.facts_bytes(collection, FORMAT, rest),
         LISTS: ranked.lists_bytes(collection),
-        ROUNDS: table_bytes(("batch", "draws"), _round_rows(collection), key=TOPIC),
+        ROUNDS: table_bytes(("batch", "draws"), _round_rows(collection, state), key=TOPIC),
         CHANCES: table_bytes(
-            ("batch", "run", "probability"), _chance_rows(collection), key=TOPIC, most=MAX_ENTRIES
+            ("batch", "run", "probability"),
+            _chance_rows(collection, state),
+            key=TOPIC,
+            most=MAX_ENTRIES,
         ),
-        DRAWS: table_bytes(("batch", "place"), _draw_rows(collection)),
+        DRAWS: table_bytes(("batch", "place"), _draw_rows(collection, state)),
         JUDGMENTS: table_bytes(("grade",), judgment_rows(collection)),
     }
     write_members(file, contents)
 
 
-def _round_rows(collection: ActiveCollection) -> Iterator[tuple[str, int, int]]:
-    state = collection.state
+def _round(collection: RankedCollection) -> tuple[ActivePlan, ActiveState]:
+    if not isinstance(collection.drawn, ActiveRound):
+        raise TypeError("this is no collection of an active round")
+    return collection.drawn.design, collection.drawn.sample
+
+
+def _round_rows(collection: RankedCollection, state: ActiveState) -> Iterator[tuple[str, int, int]]:
     columns = (state.round_topic, state.round_batch, state.round_draws)
     for topic, batch, draws in zip(*(column.tolist() for column in columns), strict=True):
         yield collection.topics[topic], batch, draws
 
 
-def _chance_rows(collection: ActiveCollection) -> Iterator[tuple[str, int, str, float]]:
+def _chance_rows(
+    collection: RankedCollection, state: ActiveState
+) -> Iterator[tuple[str, int, str, float]]:
     """By round, then run, those above 0."""
-    state, runs = collection.state, collection.pool.runs
+    runs = collection.pool.runs
     rounds = zip(state.round_topic.tolist(), state.round_batch.tolist(), strict=True)
     for (topic, batch), chances in zip(rounds, state.run_probability, strict=True):
         for run in np.flatnonzero(chances).tolist():
             yield collection.topics[topic], batch, runs[run], float(chances[run])
 
 
-def _draw_rows(collection: ActiveCollection) -> Iterator[tuple[str, str, int, int]]:
-    state = collection.state
+def _draw_rows(
+    collection: RankedCollection, state: ActiveState
+) -> Iterator[tuple[str, str, int, int]]:
     batch = state.round_batch[state.pair_round].tolist()
     place = _counted(state.pair_round).tolist()
     yield from (
@@ -157,7 +164,7 @@ def _counted(group: IntArray) -> IntArray:
 
 def read_active(
     archive: zipfile.ZipFile, found: Mapping[str, Any], problems: Problems
-) -> ActiveCollection | None:
+) -> RankedCollection | None:
     """Read the collection of an archive whose facts were `found`; None when it has an error.
 
     Rounds, chances, draws and judgments must fit each other, and the pool its digest. Raises
@@ -185,9 +192,7 @@ def read_active(
     if not problems.ok:
         return None
     return reading.built(
-        lambda: ActiveCollection(
-            **pooled(pool, labels, sampled=state.pair), **facts.told, plan=plan, state=state
-        )
+        lambda: RankedCollection.holding(pool, ActiveRound(plan, state), labels, **facts.told)
     )
 
 

@@ -8,10 +8,10 @@ import zipfile
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
-from estimation.core.collections.active import ActiveCollection
 from estimation.core.collections.base import Collection
 from estimation.core.collections.pairs import PairCollection
-from estimation.core.collections.topics import TopicCollection
+from estimation.core.collections.ranked import RankedCollection
+from estimation.core.rounds.rounds import TopicRound
 from estimation.formats.collections import active, pair_facts, topics
 from estimation.formats.collections.archive import BROKEN, FACTS, inside, open_archive
 from estimation.formats.collections.facts import read_object
@@ -33,10 +33,10 @@ def write_collection(file: IO[bytes], collection: Collection) -> None:
     """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
     if isinstance(collection, PairCollection):
         write_pairs(file, collection)
-    elif isinstance(collection, TopicCollection):
-        topics.write_topics(file, collection)
-    elif isinstance(collection, ActiveCollection):
-        active.write_active(file, collection)
+    elif isinstance(collection, RankedCollection):
+        of_topics = isinstance(collection.drawn, TopicRound)
+        write = topics.write_topics if of_topics else active.write_active
+        write(file, collection)
     else:
         raise TypeError(f"there is no file for a {type(collection).__name__}")
 

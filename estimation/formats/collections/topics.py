@@ -26,8 +26,7 @@ from typing import IO, Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, frozen
-from estimation.core.collections.ranked import pooled
-from estimation.core.collections.topics import LEAST_DRAWS, TopicCollection, spent_by_batch
+from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.pool import Pool
 from estimation.core.rounds.rounds import TopicRound
 from estimation.core.rounds.topics.designs import (
@@ -68,6 +67,7 @@ FORMAT = "evalsite-topic-collection-1"
 TOPICS, PAIRS, OTHERS = "topics.tsv.gz", "pairs.tsv.gz", "others.tsv.gz"
 MEMBERS = (FACTS, TOPICS, PAIRS, OTHERS, LISTS, DRAWS, JUDGMENTS)
 SUM_TOLERANCE = 1e-6
+LEAST_DRAWS = 2  # fewer show no variance
 
 _STEPS = common.list_of(
     f"a list of 1 to {MAX_BATCHES} positive numbers",
@@ -92,17 +92,18 @@ _FIELDS: Fields = {
 _OF_DESIGN = ("rule", "model", "estimator", "floor")
 
 
-def write_topics(file: IO[bytes], collection: TopicCollection) -> None:
+def write_topics(file: IO[bytes], collection: RankedCollection) -> None:
     """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
-    reached = collection.within_reach
+    design, sample = _round(collection)
+    reached = labeled_pairs(collection.pool, runs=design.runs, depth=design.depth)
     judged, others = np.flatnonzero(reached), np.flatnonzero(~reached)
     contents = {
-        FACTS: ranked.facts_bytes(collection, FORMAT, _facts_of(collection.design)),
-        TOPICS: table_bytes(("cost", "probability"), _topic_rows(collection), key=TOPIC),
+        FACTS: ranked.facts_bytes(collection, FORMAT, _facts_of(design)),
+        TOPICS: table_bytes(("cost", "probability"), _topic_rows(collection, design), key=TOPIC),
         PAIRS: table_bytes((), keys(collection, judged)),
         OTHERS: table_bytes((), keys(collection, others)),
         LISTS: ranked.lists_bytes(collection),
-        DRAWS: table_bytes(("batch", "count"), _draw_rows(collection), key=TOPIC),
+        DRAWS: table_bytes(("batch", "count"), _draw_rows(collection, design, sample), key=TOPIC),
         JUDGMENTS: table_bytes(("grade",), judgment_rows(collection)),
     }
     write_members(file, contents)
@@ -119,16 +120,24 @@ def _facts_of(design: QueryDesign) -> dict[str, Any]:
     }
 
 
-def _topic_rows(collection: TopicCollection) -> Iterator[tuple[str, float, float]]:
-    design = collection.design
+def _round(collection: RankedCollection) -> tuple[QueryDesign, QuerySample]:
+    if not isinstance(collection.drawn, TopicRound):
+        raise TypeError("this is no collection of whole topics")
+    return collection.drawn.design, collection.drawn.sample
+
+
+def _topic_rows(
+    collection: RankedCollection, design: QueryDesign
+) -> Iterator[tuple[str, float, float]]:
     for place in np.flatnonzero(design.eligible).tolist():
         cost, chance = float(design.cost[place]), float(design.probability[place])
         yield collection.topics[place], cost, chance
 
 
-def _draw_rows(collection: TopicCollection) -> Iterator[tuple[str, int, int]]:
+def _draw_rows(
+    collection: RankedCollection, design: QueryDesign, sample: QuerySample
+) -> Iterator[tuple[str, int, int]]:
     """By batch, then topic."""
-    design, sample = collection.design, collection.sample
     batch, topic = sample.draw_batch.astype(np.int64), sample.draws
     if design.is_census:
         rest = sample.topic[sample.batch == design.batches]
@@ -144,7 +153,7 @@ def _draw_rows(collection: TopicCollection) -> Iterator[tuple[str, int, int]]:
 
 def read_topics(
     archive: zipfile.ZipFile, found: Mapping[str, Any], problems: Problems
-) -> TopicCollection | None:
+) -> RankedCollection | None:
     """Read the collection of an archive whose facts were `found`; None when it has an error.
 
     Costs, probabilities, draws and judgments must fit each other, and the pool its digest. Raises
@@ -166,15 +175,11 @@ def read_topics(
     sample = _read_draws(reading, design)
     if sample is None:
         return None
-    judged = TopicRound(design, sample).served(pool).pair
-    labels = reading.judged(pool, judged, f"a document of a topic of {DRAWS}")
+    drawn = TopicRound(design, sample)
+    labels = reading.judged(pool, drawn.served(pool).pair, f"a document of a topic of {DRAWS}")
     if not problems.ok:
         return None
-    return reading.built(
-        lambda: TopicCollection(
-            **pooled(pool, labels, sampled=judged), **facts.told, design=design, sample=sample
-        )
-    )
+    return reading.built(lambda: RankedCollection.holding(pool, drawn, labels, **facts.told))
 
 
 def _read_design(facts: RankedFacts, problems: Problems) -> dict[str, Any] | None:
@@ -322,8 +327,16 @@ def _check_rest(reading: RankedReading, design: QueryDesign, table: Table, rest:
         reading.member_error(DRAWS, None, "topic", message)
 
 
+def _spent_by_batch(design: QueryDesign, sample: QuerySample) -> FloatArray:
+    """What the topics of the batches 1..b cost together, shape (B,)."""
+    cost = np.bincount(
+        sample.batch - 1, weights=design.cost[sample.topic], minlength=design.batches
+    )
+    return np.cumsum(cost)
+
+
 def _check_draws(reading: RankedReading, design: QueryDesign, sample: QuerySample) -> None:
-    spent = spent_by_batch(design, sample)
+    spent = _spent_by_batch(design, sample)
     for at in np.flatnonzero(spent > design.steps * (1.0 + ROUNDING)).tolist():
         wanted = f"expected topics that cost at most {float(design.steps[at])!r}"
         message = f"{wanted} in the batches up to {at + 1}, found {float(spent[at])!r}"

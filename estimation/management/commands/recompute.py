@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from estimation.models import Round
+from estimation.plans import NAMED
 from estimation.selectors import latest_estimates
 from estimation.services import estimates, redrawing
 
@@ -22,7 +23,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         rounds = Round.objects.exclude(state__in=Round.NOT_DRAWN).select_related(
-            "campaign", "pool", "run", "baseline", "predictions", "cost_table"
+            "campaign", "pool", *NAMED
         )
         if options["campaign"]:
             rounds = rounds.filter(campaign__slug=options["campaign"])

@@ -37,7 +37,7 @@ from estimation.management.simulation_options import (
     LOGARITHMS,
     PRIORS,
     RULES,
-    Plan,
+    SimulationPlan,
     read_plan,
 )
 from estimation.management.simulation_tables import (
@@ -173,7 +173,7 @@ class Command(BaseCommand):
 
     def _print(
         self,
-        plan: Plan,
+        plan: SimulationPlan,
         collection: JudgedCollection,
         reports: Sequence[Report],
         notes: Sequence[str],
@@ -203,7 +203,7 @@ class _Field:
     predicted: FloatArray | None
 
     @classmethod
-    def of(cls, plan: Plan, collection: JudgedCollection) -> "_Field":
+    def of(cls, plan: SimulationPlan, collection: JudgedCollection) -> "_Field":
         pool, best = collection.pool(depth=plan.depth), collection.max_grade
         grades, unjudged = grades_of(pool, collection.grades)
         try:
@@ -215,7 +215,7 @@ class _Field:
             predicted = predicted_of(pool, read_predicted(plan.predicted, max_grade=best))
         return cls(pool, grades, unjudged, best, predicted)
 
-    def settings(self, plan: Plan, collection: JudgedCollection) -> list[Setting]:
+    def settings(self, plan: SimulationPlan, collection: JudgedCollection) -> list[Setting]:
         """One for each goal and budget."""
         goals = [_goal(plan, collection, kind) for kind in plan.goals]
         return [
@@ -239,7 +239,7 @@ class _Field:
         ]
 
 
-def _goal(plan: Plan, collection: JudgedCollection, kind: str) -> Goal:
+def _goal(plan: SimulationPlan, collection: JudgedCollection, kind: str) -> Goal:
     tags = plan.systems or tuple(collection.runs)
     for tag in tags:
         _check_tag("--systems", tag, collection)
@@ -267,7 +267,7 @@ def _check_tag(option: str, tag: str, collection: JudgedCollection) -> None:
         raise CommandError(f"{option}: there is no run {tag!r}; there are {listed}.")
 
 
-def _budgets(plan: Plan, pool: Pool) -> tuple[int, ...]:
+def _budgets(plan: SimulationPlan, pool: Pool) -> tuple[int, ...]:
     pairs = len(pool)
     for budget in plan.budgets or ():
         if budget > pairs:
@@ -277,7 +277,7 @@ def _budgets(plan: Plan, pool: Pool) -> tuple[int, ...]:
     return plan.budgets or (max(least, -(-pairs // DEFAULT_SHARE)),)
 
 
-def _contests(plan: Plan, settings: Sequence[Setting]) -> tuple[list[Contest], list[str]]:
+def _contests(plan: SimulationPlan, settings: Sequence[Setting]) -> tuple[list[Contest], list[str]]:
     """What is to be played, all of it prepared, and what cannot be and may be left out."""
     contests, left_out = [], []
     for setting in settings:

@@ -263,7 +263,7 @@ def reports(world: World) -> list[str]:
     """What reports quote of a design is what was asked for when it was drawn."""
     found = []
     made = Report.objects.filter(
-        estimate_set__round__campaign=world.campaign, name=Report.Name.ESTIMATES_JSON
+        estimate_set__round__campaign=world.campaign, name="estimates.json"
     )
     for report in made.select_related("estimate_set__round"):
         number = report.estimate_set.round.number

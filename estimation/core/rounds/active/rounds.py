@@ -18,14 +18,14 @@ from ...data.scope import Scope
 from ...estimates.estimators import effective_sample_size
 from ...inference.intervals import student_intervals
 from ...inference.unknown import all_known
-from ...measures.table import Measure, check_measures
+from ...measures.table import Measure, check_measures, parse_measure
 from ...sampling.draws import Served
 from ...sampling.interval_kinds import IntervalKind
 from ...sampling.methods import interval_kinds
-from ...tables import Facts
+from ...tables import FactSheet
 from ..results import Answer, Asked, EstimatorResult, RunEstimates
 from .estimates import ActiveEstimate, estimate
-from .lists import ActiveError, Valued, make_frame
+from .lists import ActiveError, ActiveFrame, Valued, make_frame
 from .sampling import ActiveState, plan_batch, start
 from .values import Form
 
@@ -36,7 +36,7 @@ FORMS: dict[str, Form] = {"sq": "sequential", "co": "corrected", "pa": "paper"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ActivePlan(Facts):
+class ActivePlan(FactSheet):
     """What is fixed before anything is judged.
 
     Build one with `make_plan`.
@@ -133,8 +133,21 @@ def _limits(pool: Pool, budget: int) -> IntArray:
     return one + in_proportion(sizes - one, rest) if rest else one
 
 
+def log_absent(frame: ActiveFrame, state: ActiveState) -> FloatArray:
+    """Return log(1 - pi_i) of every pair, shape (N,), from the rounds of a state."""
+    total = np.zeros(len(frame.pool))
+    for topic, draws, chances in zip(
+        state.round_topic.tolist(), state.round_draws.tolist(), state.run_probability, strict=True
+    ):
+        lists = frame.lists(topic)
+        with np.errstate(divide="ignore"):
+            added = draws * np.log1p(-lists.document_probability(chances))
+        total[lists.start : lists.start + len(lists)] += added
+    return total
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class ActiveRound(Facts):
+class ActiveRound(FactSheet):
     """A plan, and the batches planned from the judgments so far."""
 
     design: ActivePlan
@@ -194,13 +207,6 @@ class ActiveRound(Facts):
         state, frame = self.sample, make_frame(pool)
         rounds = int(np.searchsorted(state.round_batch, batches, side="right"))
         pairs = state.pair_round < rounds
-        log_absent = np.zeros(len(pool))
-        for row in range(rounds):
-            lists = frame.lists(int(state.round_topic[row]))
-            chance = lists.document_probability(state.run_probability[row])
-            with np.errstate(divide="ignore"):
-                added = state.round_draws[row] * np.log1p(-chance)
-            log_absent[lists.start : lists.start + len(added)] += added
         shorter = replace(
             state,
             pair=frozen(state.pair[pairs]),
@@ -209,9 +215,9 @@ class ActiveRound(Facts):
             round_batch=frozen(state.round_batch[:rounds]),
             round_draws=frozen(state.round_draws[:rounds]),
             run_probability=frozen(state.run_probability[:rounds]),
-            log_absent=frozen(log_absent),
         )
-        return replace(self, sample=shorter)
+        absent = frozen(log_absent(frame, shorter))
+        return replace(self, sample=replace(shorter, log_absent=absent))
 
     @property
     def method(self) -> str:
@@ -222,6 +228,16 @@ class ActiveRound(Facts):
     def intervals(self) -> tuple[IntervalKind, ...]:
         """The kinds of intervals that there are."""
         return interval_kinds(self.method)
+
+    def is_whole(self, batches: int) -> bool:
+        """Whether the budget was spent when so many batches were planned."""
+        planned = self.sample.round_batch[self.sample.pair_round] <= batches
+        return int(np.count_nonzero(planned)) >= self.design.budget
+
+    @property
+    def measure(self) -> Measure:
+        """The measure that it was planned for: AP of the relevant grades."""
+        return parse_measure(f"AP(rel={self.design.relevant_from})")
 
     def answer(self, scope: Scope, asked: Asked) -> Answer:
         """Estimate the runs of a scope from the first batches; see `evaluation.evaluate`.

@@ -44,7 +44,7 @@ from ...data.pool import Pool
 from ...measures.table import Measure, check_is_measure, check_measures, parse_measure
 from ...sampling.draws import uniform_numbers
 from ...sampling.goals import Goal, check_goal
-from ...tables import Facts
+from ...tables import FactSheet
 from .distributions import least_error
 from .grade_models import GradeModel, check_grade_model
 from .moments import Estimator, goal_moments
@@ -62,7 +62,7 @@ class QueryError(ValueError):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class QueryDesign(Facts):
+class QueryDesign(FactSheet):
     """Probabilities of drawing topics, fixed before anything is judged.
 
     Build one with `make_query_design`.

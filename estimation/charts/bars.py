@@ -1,0 +1,79 @@
+"""Bars: upright ones of topics, lying ones of grades."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from estimation.scales import (
+    PLOT_HEIGHT,
+    Tick,
+    down,
+    from_zero,
+    levels,
+)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """``x`` and ``width`` in percent across, ``y`` and ``height`` in pixels down."""
+
+    label: str
+    value: float
+    x: float
+    width: float
+    y: float
+    height: float
+
+
+@dataclass(frozen=True)
+class BarChart:
+    title: str
+    description: str
+    height: float
+    bars: tuple[Bar, ...]
+    y_ticks: tuple[Tick, ...]
+
+
+def topic_bars(values: Sequence[tuple[str, float]]) -> BarChart:
+    """Expected pairs of each topic, as upright bars in the order of the topics."""
+    upright = from_zero(value for _, value in values)
+    height = PLOT_HEIGHT / 2
+    room = 100 / max(1, len(values))
+    bars = tuple(
+        Bar(
+            label=topic,
+            value=value,
+            x=round(room * (index + 0.1), 3),
+            width=round(room * 0.8, 3),
+            y=down(upright, height, value),
+            height=round(height - down(upright, height, value), 2),
+        )
+        for index, (topic, value) in enumerate(values)
+    )
+    description = f"Expected number of pairs to judge for each of {len(values)} topics."
+    return BarChart("Pairs per topic", description, height, bars, levels(upright, height, 2))
+
+
+@dataclass(frozen=True)
+class Share:
+    label: str
+    count: int
+    percent: float
+    width: float
+
+
+@dataclass(frozen=True)
+class ShareChart:
+    title: str
+    description: str
+    rows: tuple[Share, ...]
+
+
+def grade_bars(counts: Sequence[tuple[str, int]]) -> ShareChart:
+    """How often each grade was given: lying bars, the longest over the whole width."""
+    total = sum(count for _, count in counts)
+    most = max((count for _, count in counts), default=0) or 1
+    rows = tuple(
+        Share(name, count, 100 * count / (total or 1), round(100 * count / most, 2))
+        for name, count in counts
+    )
+    return ShareChart("Grades given", f"How often each grade was given, of {total:,} labels.", rows)

@@ -1,0 +1,163 @@
+"""The matrix of verdicts between runs."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeAlias
+
+from estimation.scales import (
+    CHARACTER,
+    Tick,
+)
+
+MAX_GUTTER = 220.0
+EACH_CELL_UP_TO = 24
+"""Matrices of more runs are drawn as bands of equal verdicts, without symbols."""
+NAMED_ROW = 14.0
+"""Rows of a matrix at least so high have the names of their runs; lower ones only ranks."""
+BETTER, WORSE, UNDECIDED, UNKNOWN = "better", "worse", "undecided", "unknown"
+_NAMES = {1: BETTER, -1: WORSE, 0: UNDECIDED, None: UNKNOWN}
+SYMBOLS = {BETTER: "▲", WORSE: "▽", UNDECIDED: "·", UNKNOWN: "?"}
+_SAID = {
+    BETTER: "is surely better than",
+    WORSE: "is surely worse than",
+    UNDECIDED: "cannot be told from",
+}
+Verdict: TypeAlias = int | None
+"""1 better, -1 worse, 0 undecided; None: the difference is not known."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """``span`` equal verdicts of one row; ``second`` is empty if they are several."""
+
+    first: str
+    second: str
+    span: int
+    verdict: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def middle(self) -> float:
+        return self.y + self.height / 2
+
+    @property
+    def symbol(self) -> str:
+        return SYMBOLS[self.verdict]
+
+    @property
+    def sentence(self) -> str:
+        other = self.second or f"{self.span} runs"
+        if self.verdict == UNKNOWN:
+            return f"{self.first} against {other}: not known"
+        return f"{self.first} {_SAID[self.verdict]} {other}"
+
+
+@dataclass(frozen=True)
+class VerdictMatrix:
+    """Rows against columns, both in rank order. Positions in pixels of a drawing of fixed size.
+
+    ``left`` and ``top`` are the room for labels beside and above the square of side ``size``.
+    """
+
+    title: str
+    description: str
+    size: float
+    side: float
+    left: float
+    top: float
+    each: bool
+    unknown: bool
+    cells: tuple[Cell, ...]
+    columns: tuple[Tick, ...]
+    rows: tuple[Tick, ...]
+
+    @property
+    def width(self) -> float:
+        return self.left + self.size
+
+    @property
+    def height(self) -> float:
+        return self.top + self.size
+
+
+def verdict_matrix(
+    tags: Sequence[str],
+    verdicts: Sequence[Sequence[Verdict]],
+    *,
+    measure: str,
+    ranked: int | None = None,
+) -> VerdictMatrix:
+    """Verdicts of every two runs, the diagonal left out; only the first ``ranked`` have a rank."""
+    count = len(tags)
+    each, known = count <= EACH_CELL_UP_TO, count if ranked is None else ranked
+    side = 26.0 if each else max(4.0, math.floor(900 / count))
+    columns = _rank_ticks(count, side, known)
+    named = side >= NAMED_ROW
+    names = tuple(
+        Tick((row + 0.5) * side, f"{tag}  {_place(row + 1, known)}") for row, tag in enumerate(tags)
+    )
+    longest = max((len(name.label) for name in names), default=0) if named else 3
+    return VerdictMatrix(
+        title=f"Verdicts by {measure}",
+        description=_counted(verdicts),
+        size=count * side,
+        side=side,
+        left=min(MAX_GUTTER, CHARACTER * longest + 12),
+        top=22.0,
+        each=each,
+        unknown=any(verdict is None for line in verdicts for verdict in line),
+        cells=tuple(
+            cell for row in range(count) for cell in _cells(row, tags, verdicts[row], side, each)
+        ),
+        columns=columns,
+        rows=names if named else columns,
+    )
+
+
+def _counted(verdicts: Sequence[Sequence[Verdict]]) -> str:
+    count = len(verdicts)
+    decided = sum(bool(verdict) for line in verdicts for verdict in line) // 2
+    unknown = sum(verdict is None for line in verdicts for verdict in line) // 2
+    rest = f"; {unknown:,} {'is' if unknown == 1 else 'are'} not known" if unknown else ""
+    return f"{decided:,} of {count * (count - 1) // 2:,} pairs of runs are decided{rest}."
+
+
+def _cells(
+    row: int, tags: Sequence[str], line: Sequence[Verdict], side: float, each: bool
+) -> Iterator[Cell]:
+    """The row's cells; if not ``each``, neighbors with the same verdict are one."""
+    parts = [(column, line[column]) for column in range(len(tags)) if column != row]
+    groups = groupby(parts, key=lambda part: (part[1], part[0] > row, each and part[0]))
+    for (verdict, _, _), members in groups:
+        columns = [column for column, _ in members]
+        yield Cell(
+            first=tags[row],
+            second=tags[columns[0]] if len(columns) == 1 else "",
+            span=len(columns),
+            verdict=_NAMES[verdict],
+            x=columns[0] * side,
+            y=row * side,
+            width=len(columns) * side,
+            height=side,
+        )
+
+
+def _rank_ticks(count: int, side: float, ranked: int) -> tuple[Tick, ...]:
+    """Ranks whose labels have room: all of them, or the first and every tenth or so."""
+    step = next(nice for nice in (1, 5, 10, 20, 50, 100, 1000, 10**6) if nice >= 20 / side)
+    places = [place for place in range(1, count + 1) if place == 1 or place % step == 0]
+    return tuple(Tick((place - 0.5) * side, _place(place, ranked)) for place in places)
+
+
+def _place(place: int, ranked: int) -> str:
+    """A rank; for a run that has none its place among the rows, in brackets."""
+    return str(place) if place <= ranked else f"({place})"

@@ -1,0 +1,119 @@
+"""Which runs return some pairs, held so that means over them take little time.
+
+A deep pool has dozens of runs for every pair that many runs return: a mean over them would be the
+longest part of what is expected of a pair. The runs of such a pair are held as bits, eight runs
+together, and a table has the sum for each of the 256 sets that eight runs can form.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import (
+    BoolArray,
+    FloatArray,
+    Indices,
+    Int32Array,
+    IntArray,
+    SparseMatrix,
+    array_hash,
+    spread_rows,
+)
+from .kept import kept
+from .pool import Pool
+from .pool_ranks import number_of_runs
+
+MOST_KEPT = 32_000_000  # bytes that are kept with a pool
+AT_ONCE = 1 << 14  # pairs whose runs are turned into bits together
+
+
+@dataclass(frozen=True, eq=False)
+class Returned:
+    """The runs of n pairs: of those of few runs one by one, of the m others as bits.
+
+    Attributes
+    ----------
+    number : ndarray of int, shape (n,)
+        Of runs.
+    few : csr_array, shape (n, k)
+        Ones; rows of pairs that many runs return are empty.
+    many : ndarray of int64, shape (m,)
+        Positions of the pairs that many runs return.
+    bits : ndarray of uint8, shape (ceil(k / 8), m)
+    """
+
+    number: Int32Array
+    few: SparseMatrix
+    many: IntArray
+    bits: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, pool: Pool, pairs: IntArray) -> "Returned":
+        rows, number = pool.by_pair(pool.rank), number_of_runs(pool)[pairs]
+        few = is_few(number, len(pool.runs))
+        sparser, many = rows[pairs[few]], np.flatnonzero(~few)
+        ones = type(rows)((np.ones(sparser.nnz), sparser.indices, sparser.indptr), sparser.shape)
+        return cls(number, spread_rows(ones, few), many, _bits(rows[pairs[many]]))
+
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory, about."""
+        return int(self.bits.nbytes + 12 * self.few.nnz + 20 * len(self.number))
+
+    def means(self, of_all: FloatArray, of_few: FloatArray) -> FloatArray:
+        """Return means over the runs of each pair of a number of each run; 0 without any run.
+
+        Parameters
+        ----------
+        of_all, of_few : ndarray of float64, shape (k,)
+            To be added up for pairs of few runs, alone for the others.
+        """
+        sums: FloatArray = self.few @ (of_all + of_few)
+        sums[self.many] = _sums(self.bits, of_all)
+        return sums / np.maximum(self.number, 1)
+
+
+def is_few(number: Indices, runs: int) -> BoolArray:
+    """Whether at most sqrt(k) of k runs return a pair."""
+    return np.asarray(number.astype(np.int64) ** 2 <= runs)
+
+
+def returned_by(pool: Pool, pairs: IntArray, *, keep: bool) -> Returned:
+    """Return which runs return some pairs, kept with the pool for the next time or not."""
+    if not keep:
+        return Returned.of(pool, pairs)
+    return kept(
+        pool,
+        "returned",
+        array_hash(pairs),
+        lambda: Returned.of(pool, pairs),
+        most=MOST_KEPT,
+        size=lambda each: each.nbytes,
+    )
+
+
+def _bits(rows: SparseMatrix) -> NDArray[np.uint8]:
+    """The columns of each row as bits, shape (ceil(k / 8), n)."""
+    pairs, runs = rows.shape
+    bits = np.zeros((-(-runs // 8), pairs), dtype=np.uint8)
+    for start in range(0, pairs, AT_ONCE):
+        ends = rows.indptr[start : start + AT_ONCE + 1]
+        there = np.zeros((len(ends) - 1, runs), dtype=np.bool_)
+        pair = np.repeat(np.arange(len(there)), np.diff(ends))
+        there[pair, rows.indices[ends[0] : ends[-1]]] = True
+        bits[:, start : start + len(there)] = np.packbits(there, axis=1, bitorder="little").T
+    return bits
+
+
+def _sums(bits: NDArray[np.uint8], numbers: FloatArray) -> FloatArray:
+    """The sum of the numbers of the runs of each pair, shape (m,); runs ascending in eights."""
+    padded = np.zeros(8 * len(bits))
+    padded[: len(numbers)] = numbers
+    total = np.zeros(bits.shape[1])
+    for eight, sets in zip(padded.reshape(-1, 8), bits, strict=True):
+        table = np.zeros(256)
+        for run, number in enumerate(eight.tolist()):
+            table[1 << run : 2 << run] = table[: 1 << run] + number
+        total += table[sets]
+    return total

@@ -1,0 +1,238 @@
+"""What a round is made of: the one declaration of its options.
+
+The form, the bodies and answers of the REST interface, the checks of the service, the name of a
+design and what is quoted of it follow from here. A column of the same name in `models.Round` keeps
+the choice.
+"""
+
+from dataclasses import dataclass, fields
+
+from estimation.models import Prediction, Round
+from estimation.options import NamedRows, Option, declared, option
+
+MAX_MEASURES = 10
+LONGEST_MEASURE = 60
+RUNS = NamedRows("tag", lambda campaign: campaign.runs.all())
+GRADES = NamedRows(
+    "name", lambda campaign: campaign.predictions.exclude(form=Prediction.Form.COSTS)
+)
+TABLES = NamedRows("name", lambda campaign: campaign.predictions.filter(form=Prediction.Form.COSTS))
+OWN = "The method's own"
+SHARE = "Expected a share from 0 to 1."
+EPS = (
+    "Only for draws with replacement: added to every pair's weight times its chance of relevance, "
+    "so that no pair is left out."
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The choices of a round.
+
+    Runs are named by their tags, predicted grades and tables of costs by their name. Empty means:
+    a fresh seed, the method's own rule and estimator; no depth means that of the campaign. With
+    costs other than equal, budget and batch size are in their unit.
+    """
+
+    measure: str = option(
+        help="The measure that the sample is made for, written as ir-measures writes it.",
+        asked="As ir-measures writes it: P@10, DCG@10, AP, nDCG@10, ERR@20, #ofSwaps …",
+        required=True, initial="DCG@10", longest=LONGEST_MEASURE,
+        attrs={"list": "measures", "autocomplete": "off"},
+    )  # fmt: skip
+    budget: int = option(
+        help="How many (topic, document) pairs to judge, as expected over all batches.",
+        asked="Pairs to draw, in expectation; with costs what they cost together.",
+        answered="In the unit of the costs; batch_size as well.",
+        required=True, initial=1000, wide=False, least=1, most=10_000_000,
+    )  # fmt: skip
+    batch_size: int = option(
+        help="The estimates are computed anew after each batch.",
+        required=True, initial=100, wide=False, least=1,
+    )  # fmt: skip
+    goal: str = option(
+        default=Round.Goal.ABSOLUTE,
+        help="What the sample shall be best at. Other numbers are estimated all the same.",
+        required=True, choices=Round.Goal,
+    )  # fmt: skip
+    run: str = option(
+        default="",
+        help="The run whose value, or difference, is wanted.",
+        asked="Tag of the run that the goals single and pair are about.",
+        named=RUNS, only="run", wide=False,
+    )  # fmt: skip
+    baseline: str = option(
+        default="",
+        help="The run that it is compared with.",
+        asked="Tag of the run that the goals baseline and pair compare with.",
+        named=RUNS, only="baseline", wide=False,
+    )  # fmt: skip
+    reported: list[str] = option(  # noqa: RUF009
+        "Further measures", default=[],
+        help="Estimated from the same judgments, as far as they reach. At most 10.",
+        asked="Further measures to estimate.",
+        longest=MAX_MEASURES * LONGEST_MEASURE,
+        attrs={"placeholder": "P@10, RBP(p=0.8)", "autocomplete": "off"},
+    )  # fmt: skip
+    prior: str = option(
+        default=Round.Prior.RANK,
+        help="Which documents are expected to be relevant before anybody has judged. "
+        "It decides how precise the numbers are, never whether they are right.",
+        required=True, choices=Round.Prior,
+    )  # fmt: skip
+    method: str = option(
+        default=Round.Method.POISSON,
+        help="Poisson never draws a pair twice. Independent draws are simpler to describe. "
+        "Whole topics serve ERR as well; active sampling serves AP, R-precision and P.",
+        required=True, choices=Round.Method,
+    )  # fmt: skip
+    predictions: str = option(
+        "Predicted grades", default="",
+        help="For the prior of that name, to choose whole topics by, or to estimate with.",
+        asked="Name of uploaded predicted grades: for the prior scores, the method query and "
+        "the estimator difference.",
+        named=GRADES, empty="None", only="grades",
+    )  # fmt: skip
+    depth: int | None = option(
+        default=None,
+        help="How far down the runs are looked at. Left empty: as far as the campaign does; "
+        "ten ranks for preferences between documents.",
+        asked="Ranks that are looked at.",
+        answered="Null: the campaign's.",
+        least=1,
+    )  # fmt: skip
+    eps: float = option(
+        "Smoothing", default=0.0,
+        help=EPS,
+        asked=EPS,
+        attrs={"step": "any"}, needs="eps", least=0,
+        expected="Expected 0 or a small positive number.",
+    )  # fmt: skip
+    rule: str = option(
+        "Chance of a pair", default="",
+        help="How the prior becomes the chance to be drawn. The root is better when the prior "
+        "is unsure, and what Poisson and priority do by themselves.",
+        asked="How priors become sizes; empty: the method's own.",
+        answered="Empty: the method's own.",
+        choices=Round.Rule, empty=OWN, needs="rule", fact=True,
+        refusal="{method} has no rule of sizes. Methods that do: {methods}.",
+    )  # fmt: skip
+    floor: float = option(
+        "Spread evenly", default=0.1,
+        help="From 0 to 1: this share of the chances goes to all pairs alike, whatever the "
+        "prior says, so that surprises are found.",
+        asked="Share of the sizes spread evenly, by poisson and priority.",
+        attrs={"step": "0.05"}, needs="floor", least=0, most=1, expected=SHARE,
+    )  # fmt: skip
+    costs: str = option(
+        "Cost of a pair", default=Round.Costs.EQUAL,
+        help="Unequal costs buy more of the cheap pairs and fewer of the dear ones. Budget "
+        "and batch size are then counted in costs.",
+        asked="Of judging a pair, for poisson, iid and query. Budget and batch size are "
+        "counted in their unit: length: documents of average length; uploaded: that of the table.",
+        choices=Round.Costs, needs="costs",
+        refusal="{method} takes equal costs only. Methods that take others: {methods}.",
+    )  # fmt: skip
+    cost_table: str = option(
+        "Table of costs", default="",
+        help="Every pair of the pool needs a line: topic, docno, cost.",
+        asked="Name of an uploaded table of costs: for the costs uploaded.",
+        named=TABLES, empty="None", only="uploaded",
+    )  # fmt: skip
+    interval: str = option(
+        "Intervals", default=Round.Interval.STUDENT,
+        help="Student's hold if enough pairs carry each estimate. Guaranteed ones hold for "
+        "any sample and are far wider.",
+        asked="What the method allows; see the guide.",
+        choices=Round.Interval, of_method=lambda method: method.intervals, fact=True,
+    )  # fmt: skip
+    estimator: str = option(
+        default="",
+        help="Good predicted grades narrow the intervals, bad ones cost nothing; both leave "
+        "the estimates unbiased.",
+        asked="Empty: the method's own; difference: poisson, with predictions.",
+        answered="Empty: the method's own.",
+        choices=Round.Estimator, empty=OWN, needs="predictions", fact=True,
+        refusal="The difference estimator is one for {methods}.",
+    )  # fmt: skip
+    with_earlier: bool = option(
+        "Estimate together with the earlier rounds", default=False,
+        help="Uses the judgments of all earlier rounds with the same method, topics and "
+        "depth, also if runs came since then. Valid if this round was not planned because of what "
+        "they found.",
+        asked="Estimate together with the earlier rounds by the same method, poisson or iid, "
+        "whose pool is in this one. preview.earlier names those that count, and why others do not.",
+        needs="with_earlier",
+        refusal="Rounds of these methods can be estimated together: {methods}.",
+    )  # fmt: skip
+    labels: int = option(
+        "Labels per pair", default=1,
+        help="So many assessors judge each pair; their labels are averaged.",
+        asked="Judgments per pair.",
+        required=True, wide=False, least=1, most=20,
+    )  # fmt: skip
+    extra_share: float = option(
+        "Share with one label more", default=0.0,
+        help="From 0 to 1. Pairs judged twice show how far assessors agree.",
+        asked="Share of pairs that get one judgment more.",
+        required=True, initial=0.2, wide=False, attrs={"step": "0.05"}, least=0, most=1,
+        expected=SHARE,
+    )  # fmt: skip
+    seed: str = option(
+        default="",
+        help="Decides the draw; with it anybody can repeat it. Left empty: a random one.",
+        asked="Left out: a fresh one.",
+        longest=100, expected="Expected at most 100 printable characters.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the form; ``only``: where it is shown, as of options."""
+
+    title: str
+    names: tuple[str, ...]
+    only: str = ""
+
+
+SECTIONS = (
+    Section("", (
+        "goal", "run", "baseline", "measure", "reported", "budget", "batch_size", "labels",
+        "extra_share",
+    )),
+    Section("What is expected", ("prior", "predictions")),
+    Section("How pairs are drawn", ("method", "rule", "floor", "eps", "depth", "seed")),
+    Section("Costs", ("costs", "cost_table"), only="costs"),
+    Section(
+        "How the numbers are estimated", ("estimator", "interval", "with_earlier"), only="intervals"
+    ),
+)  # fmt: skip
+"""The form from top to bottom; all but the first part is folded away."""
+
+
+OPTIONS = {each.name: declared(each) for each in fields(Plan)}
+"""By name, as `Plan` has them."""
+NAMED = {name: option.named for name, option in OPTIONS.items() if option.named}
+"""Those that are rows of the campaign, told by their name."""
+
+
+def plan_of(row: Round) -> Plan:
+    """The choices of a round's row."""
+    chosen = {name: getattr(row, name) for name in OPTIONS}
+    return Plan(**chosen | {name: str(chosen[name] or "") for name in NAMED})
+
+
+def facts_of(row: Round) -> list[tuple[str, str]]:
+    """The options that a design's facts have a line of, with what was chosen."""
+    return [
+        (option.label, _said(row, option))
+        for name, option in OPTIONS.items()
+        if option.fact and getattr(row, name) != option.default
+    ]
+
+
+def _said(row: Round, option: Option) -> str:
+    if option.kind == "choice":
+        return str(getattr(row, f"get_{option.name}_display")())
+    value = getattr(row, option.name)
+    return "yes" if value is True else str(value)

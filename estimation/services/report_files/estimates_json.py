@@ -1,0 +1,67 @@
+"""Everything a program needs to use the numbers and to know where they come from."""
+
+import json
+import math
+from typing import Any
+
+from estimation import selectors
+from estimation.models import EstimateSet, Round
+from estimation.numbers import EstimateLine, estimate_lines, unknown_differences
+from estimation.services import quoting
+from estimation.services.report_files.estimates_csv import COLUMNS
+from estimation.services.report_files.kinds import ReportKind
+from estimation.unknown import name_of, purpose_of
+
+
+def make(row: Round, shown: EstimateSet) -> str:
+    lines = estimate_lines(row, shown)
+    document = {
+        "campaign": row.campaign.slug,
+        "round": row.number,
+        "design": quoting.facts_of(row),
+        "batches": shown.batches,
+        "earlier_rounds": shown.earlier,
+        "intervals": shown.intervals,
+        "pairs": shown.pair_count,
+        "labels": shown.label_count,
+        "decided_by_organizer": shown.decided_count,
+        "label_noise_measured": shown.noise_measured,
+        "runs_left_out": shown.left_out,
+        "computed": shown.created.isoformat(),
+        "digest": shown.digest,
+        "label_digest": shown.label_digest,
+        "provenance": shown.provenance,
+        "estimates": [
+            {column: _finite(getattr(line, column)) for column in COLUMNS} for line in lines
+        ],
+        "pairwise": [_pairwise(row, shown, lines, name) for name in selectors.measures_of(row)],
+    }
+    return json.dumps(document, indent=1, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: unknown instead."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _pairwise(
+    row: Round, shown: EstimateSet, lines: list[EstimateLine], measure: str
+) -> dict[str, Any]:
+    pairs = selectors.pairwise(shown, measure)
+    purpose = purpose_of(row, shown, measure, {line.run for line in lines if line.late})
+    return {
+        "measure": measure,
+        "runs": pairs.runs,
+        "covariance": pairs.covariance.tolist(),
+        "verdicts": pairs.verdicts.tolist(),
+        "unknown": [[name_of(reason) for reason in line] for line in pairs.unknown.tolist()],
+        "unknown_differences": [vars(found) for found in unknown_differences(pairs, purpose)],
+    }
+
+
+ESTIMATES_JSON = ReportKind(
+    "estimates.json",
+    "The same with covariances, verdicts and the design.",
+    content_type="application/json",
+    make=make,
+)

@@ -1,0 +1,80 @@
+"""The largest of many deviates: the fast way says what the plain one says, to the last bit."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from estimation.core.arrays import FloatArray
+from estimation.core.inference import multiplicity
+from estimation.core.inference.multiplicity import FAR, NEAR, holm, largest_deviates
+
+
+def asked(runs: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    """P-values of differences, near, far and between, and a covariance; two runs are equal."""
+    rng = np.random.default_rng([seed, runs])
+    mixed = rng.normal(size=(runs, runs + 3))
+    mixed[-1] = mixed[0]
+    single = 2.0 * special.ndtr(-np.abs(rng.normal(size=(runs, runs)) * 3.0))
+    single[0, 1:3] = 1.0
+    upper = np.triu(single, 1)
+    return upper + upper.T + np.eye(runs), mixed @ mixed.T
+
+
+def plainly(p_values: FloatArray, covariance: FloatArray, vectors: int) -> FloatArray:
+    """Every vector against every difference, those that are less likely last."""
+    runs = len(p_values)
+    rows, columns = np.triu_indices(runs, k=1)
+    order = np.argsort(-p_values[rows, columns], kind="stable")
+    rows, columns = rows[order], columns[order]
+    wanted = -special.ndtri(np.maximum(p_values[rows, columns] / 2.0, 1e-300))
+    values = multiplicity._product(
+        multiplicity._normal(vectors, runs), multiplicity._root(covariance)
+    )
+    variance = np.diag(covariance)
+    spread = variance[rows] + variance[columns] - 2.0 * covariance[rows, columns]
+    differ = spread > multiplicity.NUGGET * (variance[rows] + variance[columns])
+    scale = np.where(differ, 1.0 / np.sqrt(np.where(differ, spread, 1.0)), 0.0)
+    deviates = np.abs(values[:, rows] - values[:, columns]) * scale
+    deviates[:, wanted >= FAR] = 0.0
+    so_far = np.maximum.accumulate(deviates, axis=1)
+    near = wanted < NEAR
+    if near.any():
+        so_far[:, near] = deviates[:, near].max(axis=1)[:, None]
+    count = np.count_nonzero((so_far >= wanted) & (wanted < FAR), axis=0)
+    stepped = np.maximum.accumulate(((1.0 + count) / (1.0 + vectors))[::-1])[::-1]
+    adjusted = np.ones((runs, runs))
+    adjusted[rows, columns] = adjusted[columns, rows] = stepped
+    return np.minimum(adjusted, holm(p_values))
+
+
+@pytest.mark.parametrize("runs", [2, 3, 7, 40, 70])
+@pytest.mark.parametrize("piece", [1, multiplicity.PIECE], ids=["small", "large"])
+def test_adjusted_p_values_are_those_of_the_plain_way(
+    runs: int, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multiplicity, "PIECE", piece)
+    for seed in range(3):
+        p_values, covariance = asked(runs, seed)
+        vectors = int(np.clip(2_000_000 // (runs * (runs - 1) // 2), 250, 1000))
+        expected = plainly(p_values, covariance, vectors)
+        assert largest_deviates(p_values, covariance).tolist() == expected.tolist()
+        assert runs < 7 or len(np.unique(expected)) > 5
+
+
+def test_twin_that_forgets_earlier_differences_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = multiplicity._Reached.of
+
+    def forgetful(deviates: FloatArray, wanted: FloatArray, start: int) -> multiplicity._Reached:
+        return of(deviates[-1:], wanted, start + len(deviates) - 1)
+
+    p_values, covariance = asked(40, 0)
+    expected = largest_deviates(p_values, covariance)
+    monkeypatch.setattr(multiplicity._Reached, "of", forgetful)
+    assert largest_deviates(p_values, covariance).tolist() != expected.tolist()
+
+
+def test_root_is_one_of_the_covariance() -> None:
+    _, covariance = asked(30, 1)
+    root = multiplicity._root(covariance)
+    assert (np.triu(root, 1) == 0.0).all()
+    assert root @ root.T == pytest.approx(covariance, rel=1e-6)
