@@ -155,6 +155,33 @@ print(len(ev.__all__), ev.__version__)
     assert done.stdout.split() == [str(len(PUBLIC)), estimation.core.__version__]
 
 
+@pytest.mark.slow
+def test_type_checkers_see_what_is_there_and_nothing_else(wheel: Path, tmp_path: Path) -> None:
+    """mypy over a program that uses the wheel: it knows the types, and refuses a wrong name."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import evalsite_core as ev\n"
+        "measure: int = ev.parse_measure('P@10')\n"
+        "ev.evaluat\n"
+        "version: str = ev.__version__\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--config-file=", "--no-incremental", program.name]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = [line for line in done.stdout.splitlines() if line.startswith("program.py")]
+    assert [line.split(":")[1] for line in found] == ["2", "3"], done.stdout
+    assert 'expression has type "Measure"' in found[0]
+    assert 'has no attribute "evaluat"' in found[1]
+
+
 # --------------------------------------------------------------------------- docs/library.md
 
 

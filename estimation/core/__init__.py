@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from .sampling.priors import PriorError as PriorError
     from .sampling.priors import make_prior as make_prior
 
+    __version__: str
+
 _WHERE = {
     ".data.labels": ("LabelError", "LabelRows"),
     ".data.pool": ("Pool", "PoolError", "RankedLists"),
@@ -106,15 +108,17 @@ _MODULE = {name: module for module, names in _WHERE.items() for name in names}
 __all__ = sorted(_MODULE)  # noqa: PLE0605 - one list of names, and a test that types know them all
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE:
-        value = getattr(import_module(_MODULE[name], __name__), name)
-        globals()[name] = value
-        return value
-    if name == "__version__":
-        return _version()
-    meant = "" if name.startswith("_") else _nearest(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
+if not TYPE_CHECKING:  # type checkers shall refuse names that are not there
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULE:
+            value = getattr(import_module(_MODULE[name], __name__), name)
+            globals()[name] = value
+            return value
+        if name == "__version__":
+            return _version()
+        meant = "" if name.startswith("_") else _nearest(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
 
 
 def __dir__() -> list[str]:
