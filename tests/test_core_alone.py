@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -67,11 +67,11 @@ def run_core(tmp_path: Path) -> RunCore:
     return run
 
 
-def make_environment(folder: Path) -> Path:
+def make_environment(folder: Path, names: Iterable[str] = (*INSTALLED, *NEEDED_BY_PYTEST)) -> Path:
     """A virtual environment in which links are the only packages; its interpreter."""
     venv.create(folder, symlinks=True)
     packages = next(folder.glob("lib/python*/site-packages"))
-    for name in (*INSTALLED, *NEEDED_BY_PYTEST):
+    for name in names:
         found = importlib.util.find_spec(name)
         assert found is not None
         assert found.origin is not None

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from django.urls import Resolver404, resolve
 
+from estimation import core
 from estimation.core.measures.table import KINDS, parse_measure
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS
 from estimation.models import Round
@@ -85,6 +86,14 @@ def test_every_report_is_in_the_table_of_the_guide_and_no_other() -> None:
 def test_every_choice_of_a_design_is_told(option: str) -> None:
     rows = rf"^(?:\| {option} \||      {option} )"
     assert re.search(rows, text_of(METHODS / "sampling.md"), re.M)
+
+
+def test_every_public_name_of_the_library_is_told_and_no_other() -> None:
+    reference = text_of(REPO / "docs" / "library.md").partition("\n## Reference\n")[2]
+    told = re.findall(r"^\| `(\w+)` \|", reference, re.M)
+    assert sorted(told) == core.__all__
+    used = set(re.findall(r"\bev\.(\w+)", text_of(REPO / "docs" / "library.md")))
+    assert used <= {*core.__all__}
 
 
 def test_every_option_of_a_round_is_in_the_table_for_programs() -> None:

@@ -1,5 +1,6 @@
 """Array types of the core, and the checks that its public functions share."""
 
+import difflib
 import hashlib
 import math
 from collections.abc import Iterable
@@ -17,6 +18,8 @@ BytesArray: TypeAlias = NDArray[np.bytes_]
 Indices: TypeAlias = NDArray[np.integer[Any]]  # as narrow as suffices
 SparseMatrix: TypeAlias = Any  # scipy.sparse.csr_array; SciPy ships no type information
 
+# How like a name must be to be meant, and how like if it begins with another letter.
+ALIKE, VERY_ALIKE = 0.7, 0.8
 HASHED = 1 << 13  # numbers that are hashed at once
 
 
@@ -142,9 +145,22 @@ def column_sums(columns: NDArray[Any], values: FloatArray, *, number: int) -> Fl
     return np.asarray(sums, dtype=np.float64)
 
 
+def nearest(name: object, known: Iterable[str]) -> str:
+    """Return " (did you mean ...?)" with the known names that are most like a wrong one, if any."""
+    by_case, wrong = {each.lower(): each for each in known}, str(name).lower()
+    found = [
+        each
+        for each in difflib.get_close_matches(wrong, by_case, n=2, cutoff=ALIKE)
+        if each[:1] == wrong[:1] or difflib.SequenceMatcher(None, each, wrong).ratio() >= VERY_ALIKE
+    ]
+    meant = " or ".join(repr(by_case[each]) for each in found[: 1 if wrong in found else 2])
+    return f" (did you mean {meant}?)" if meant else ""
+
+
 def no_run(tag: str, runs: Iterable[str], *, named: str = "") -> str:
     """Return the sentence for a run that no pool has; `named` says where it is named."""
-    return f"the pool has no run {tag!r}{named}; its runs are {listed(runs)}"
+    tags = list(runs)
+    return f"the pool has no run {tag!r}{nearest(tag, tags)}{named}; its runs are {listed(tags)}"
 
 
 def spread_rows(rows: SparseMatrix, places: BoolArray) -> SparseMatrix:

@@ -17,8 +17,9 @@ from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.active.rounds import ActivePlan
 from estimation.core.rounds.rounds import AnyDesign
 from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
-from estimation.core.sampling.designs import Design, drawn_probabilities
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.interval_kinds import IntervalKind
+from estimation.core.sampling.probabilities import drawn_probabilities
 from estimation.models import Round
 from estimation.plans import NAMED
 from estimation.services import choices, designing, finite, together

@@ -17,7 +17,7 @@ _BLANKS = re.compile(r"[ \t]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Qrel:
+class JudgedLine:
     """One judged pair."""
 
     topic_id: str
@@ -41,7 +41,7 @@ class _SeenPairs:
         """The number of topics seen."""
         return len(self._places)
 
-    def earlier(self, qrel: Qrel) -> tuple[int, int] | None:
+    def earlier(self, qrel: JudgedLine) -> tuple[int, int] | None:
         """Return (line, grade) of an earlier judgment of the same pair, or remember this one."""
         docnos = self._places.setdefault(qrel.topic_id, {})
         place = docnos.setdefault(qrel.docno, len(self))
@@ -59,7 +59,7 @@ def read_qrels(
     grades: Collection[int] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     max_qrels: int = 1_000_000,
-) -> Iterator[Qrel]:
+) -> Iterator[JudgedLine]:
     """Yield the good judgments of a file and report the others.
 
     `grades` are the grades that are allowed (any whole number of up to four digits when None).
@@ -75,7 +75,7 @@ def _read(
     problems: Problems,
     grades: Collection[int] | None,
     limit: int,
-) -> Iterator[Qrel]:
+) -> Iterator[JudgedLine]:
     seen = _SeenPairs()
     for number, text in lines:
         qrel = _parse(text, number, problems, grades)
@@ -90,7 +90,7 @@ def _read(
 
 def _parse(
     text: str, number: int, problems: Problems, grades: Collection[int] | None
-) -> Qrel | None:
+) -> JudgedLine | None:
     cells = _BLANKS.split(text.strip(" \t"))
     if len(cells) != 4:
         message = "expected 4 columns (topic, iteration, docno, grade)"
@@ -105,7 +105,7 @@ def _parse(
     for field, fault in faults.items():
         if fault is not None:
             problems.error(number, field, fault)
-    return None if any(faults.values()) else Qrel(topic, docno, int(grade), number)
+    return None if any(faults.values()) else JudgedLine(topic, docno, int(grade), number)
 
 
 def _grade_problem(text: str, grades: Collection[int] | None) -> str | None:
@@ -118,7 +118,7 @@ def _grade_problem(text: str, grades: Collection[int] | None) -> str | None:
     return None
 
 
-def _is_repeated(qrel: Qrel, seen: _SeenPairs, problems: Problems) -> bool:
+def _is_repeated(qrel: JudgedLine, seen: _SeenPairs, problems: Problems) -> bool:
     earlier = seen.earlier(qrel)
     if earlier is None:
         return False

@@ -11,9 +11,10 @@ from estimation.core.data.pool import Pool, PoolError, build_pool
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.planning import expected_half_widths, half_width_curve
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, DesignError, make_design, poisson_thresholds
+from estimation.core.sampling.designs import Design, DesignError, make_design
 from estimation.core.sampling.goals import Goal, GoalError, effective_weights
 from estimation.core.sampling.priors import Prior, PriorError, make_prior
+from estimation.core.sampling.probabilities import poisson_thresholds
 
 DCG = parse_measure("DCG@2")
 SECOND = 1 / math.log2(3)

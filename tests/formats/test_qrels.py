@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judging.formats.problems import Problems, UnreadableError, id_problem
-from judging.formats.qrels import Qrel, qrels_lines, read_qrels, write_qrels
+from judging.formats.qrels import JudgedLine, qrels_lines, read_qrels, write_qrels
 
 IDS = st.text(min_size=1, max_size=20).filter(lambda text: id_problem(text) is None)
 
 
-def read(data: bytes, **options: Any) -> tuple[list[Qrel], Problems]:
+def read(data: bytes, **options: Any) -> tuple[list[JudgedLine], Problems]:
     problems = Problems("q")
     return list(read_qrels(io.BytesIO(data), problems, **options)), problems
 
@@ -22,9 +22,9 @@ def test_four_columns_are_read() -> None:
     data = b"401 0 FT-1 1\n401\t0\tFT-2\t0\r\n\n 402  Q0 FT-1 -1 \n"
     found, problems = read(data)
     assert found == [
-        Qrel("401", "FT-1", 1, 1),
-        Qrel("401", "FT-2", 0, 2),
-        Qrel("402", "FT-1", -1, 4),
+        JudgedLine("401", "FT-1", 1, 1),
+        JudgedLine("401", "FT-2", 0, 2),
+        JudgedLine("402", "FT-1", -1, 4),
     ]
     assert (problems.errors, problems.warnings) == ([], [])
     assert read(gzip.compress(data))[0] == found
@@ -51,7 +51,7 @@ def test_problems_have_line_and_field() -> None:
     assert [(p.line, p.field, p.message) for p in problems.warnings] == [
         (7, "docno", "topic '1' and docno 'a' have this grade on line 1 already")
     ]
-    assert found == [Qrel("1", "a", 1, 1)]
+    assert found == [JudgedLine("1", "a", 1, 1)]
 
 
 def test_a_file_without_a_judgment_is_an_error() -> None:

@@ -37,6 +37,12 @@ def preference_pool(pool: Pool, *, depth: int) -> Pool:
     ------
     PoolError
         If the pool is one of preferences already, or the depth is out of range.
+
+    Examples
+    --------
+    >>> pool = pool_runs({"a": rank_scores({"1": {"d1": 2.0, "d2": 1.0, "d3": 0.5}})}, depth=3)
+    >>> len(preference_pool(pool, depth=3))
+    3
     """
     if pool.is_of_preferences:
         raise PoolError("the pool is one of pairs of documents already")

@@ -25,3 +25,8 @@ Reasons: TypeAlias = NDArray[np.int8]  # of `Reason`, in the shape of what they 
 def all_known(*shape: int) -> Reasons:
     """Return that everything is known."""
     return np.full(shape, Reason.KNOWN, dtype=np.int8)
+
+
+def name_of(reason: int) -> str | None:
+    """Return what a reason is called in answers, tables and files; None if it is known."""
+    return Reason(reason).name.lower() if reason else None

@@ -28,7 +28,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import FloatArray, check_whole, refuse, shown
+from ..arrays import FloatArray, check_whole, nearest, refuse, shown
 from . import functions
 
 Value: TypeAlias = int | float | str
@@ -69,7 +69,7 @@ class Measure:
 
     def __post_init__(self) -> None:
         if self.name not in KINDS:
-            raise MeasureError(f"{self.name!r} is not a known measure; known are {_examples()}")
+            raise MeasureError(_no_measure(self.name))
         kind = KINDS[self.name]
         if self.cutoff is None and kind.needs_cutoff:
             raise MeasureError(f"{self.name} needs a cutoff, for example {kind.example}")
@@ -236,10 +236,18 @@ def parse_measure(text: str) -> Measure:
     ------
     MeasureError
         If the text is no measure; the message says what is allowed.
+
+    Examples
+    --------
+    >>> measure = parse_measure("ndcg@10")
+    >>> str(measure), measure.cutoff, measure.family
+    ('nDCG@10', 10, 'ratio')
     """
     match = _NOTATION.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
-        raise MeasureError(f"A measure is written like {_examples()}, not {text[:MAX_LENGTH]!r}")
+        given = text[:MAX_LENGTH]
+        meant = nearest(given, [kind.example for kind in KINDS.values()])
+        raise MeasureError(f"A measure is written like {_examples()}, not {given!r}{meant}")
     kind = _kind(match["name"])
     cutoff = int(match["cutoff"]) if match["cutoff"] else None
     return Measure(kind.name, cutoff, _read_parameters(kind, match["inside"] or ""))
@@ -395,7 +403,12 @@ def _kind(name: str) -> Kind:
     for known, kind in KINDS.items():
         if known.lower() == name.lower():
             return kind
-    raise MeasureError(f"{name!r} is not a known measure; known are {_examples()}")
+    raise MeasureError(_no_measure(name))
+
+
+def _no_measure(name: str) -> str:
+    meant = nearest(name, KINDS)
+    return f"{name!r} is not a known measure; known are {_examples()}{meant}"
 
 
 def _read_parameters(kind: Kind, inside: str) -> tuple[tuple[str, Value], ...]:

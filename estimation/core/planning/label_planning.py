@@ -20,8 +20,8 @@ from ..arrays import (
 )
 from ..data.labels import LabelError, PairLabels
 from ..estimates.estimators import BLOCK_ROWS, importance_sampling
-from ..sampling.designs import drawn_probabilities
 from ..sampling.goals import Goal, check_goal
+from ..sampling.probabilities import drawn_probabilities
 
 BISECTIONS = 100
 ROUNDING = 1e-9

@@ -22,13 +22,15 @@ from ..estimates.ratios import prior_slopes
 from ..inference.intervals import ROUNDING, difference_variances
 from ..inference.out_of_reach import OutOfReach
 from ..measures.table import PREFERENCE_MAX_GRADE, Measure
-from ..sampling.designs import Design, poisson_thresholds, refuse_costs
+from ..sampling.designs import Design, refuse_costs
 from ..sampling.methods import with_option
 from ..sampling.priors import Prior
+from ..sampling.probabilities import poisson_thresholds
+from ..tables import Columns, Tabled
 
 
-@dataclass(frozen=True, eq=False)
-class ExpectedPrecision:
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpectedPrecision(Tabled):
     """Half widths of intervals to be expected.
 
     Attributes
@@ -47,6 +49,14 @@ class ExpectedPrecision:
     runs: tuple[str, ...]
     half_width: FloatArray
     difference_half_width: FloatArray
+
+    def columns(self) -> Columns:
+        """Return the half width of every run's value, the smallest first."""
+        order = np.argsort(self.half_width, kind="stable").tolist()
+        return {
+            "run": [self.runs[at] for at in order],
+            "half width": self.half_width[order].tolist(),
+        }
 
 
 def expected_half_widths(

@@ -16,6 +16,7 @@ Priority samples are left out: the threshold of each depends on its own pairs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from ..sampling.designs import Design
 from ..sampling.draws import Sample
 from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import SAMPLING_METHODS, draws_again, with_option
+from ..tables import FactSheet
 from .pair_estimates import estimates_of_pairs
 from .results import Answer, Asked
 
@@ -61,8 +63,8 @@ class Part:
         return self.design.batches if self.batches is None else self.batches
 
 
-@dataclass(frozen=True, eq=False)
-class RoundsTogether:
+@dataclass(frozen=True, eq=False, repr=False)
+class RoundsTogether(FactSheet):
     """Several rounds over one pool that are estimated together.
 
     Attributes
@@ -79,6 +81,7 @@ class RoundsTogether:
     """
 
     parts: tuple[Part, ...]
+    FACTS: ClassVar = ("method", "batches", "intervals")
 
     def __post_init__(self) -> None:
         _check_parts(self.parts)
@@ -87,6 +90,11 @@ class RoundsTogether:
     def method(self) -> str:
         """The way of sampling of all of them."""
         return self.parts[0].design.method
+
+    @property
+    def batches(self) -> int:
+        """The number of batches of all of them."""
+        return sum(part.used for part in self.parts)
 
     @property
     def intervals(self) -> tuple[IntervalKind, ...]:
@@ -119,8 +127,7 @@ class RoundsTogether:
             several = "cannot be estimated from several rounds of draws"
             raise MeasureError(f"ratio measures {several}: {refused[0]}")
         drawn = self.drawn(scope.pool.topic[scope.place])
-        batches = sum(part.used for part in self.parts)
-        return estimates_of_pairs(scope, drawn, asked, sampled=drawn.pair, batches=batches)
+        return estimates_of_pairs(scope, drawn, asked, sampled=drawn.pair, batches=self.batches)
 
 
 def _drawn(parts: Sequence[Part], topic: Int32Array) -> Drawn:

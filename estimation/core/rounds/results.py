@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..data.labels import LabelRows
 from ..inference.intervals import Bound
 from ..inference.outlook import Outlook
 from ..inference.ranks import Ranking
-from ..inference.unknown import Reasons
-from ..measures.table import Measure
+from ..inference.unknown import Reasons, name_of
+from ..measures.table import Measure, MeasureError, parse_measure
 from ..sampling.interval_kinds import IntervalKind
+from ..tables import Columns, Tabled, by_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +163,48 @@ class Answer:
     results: tuple[RunEstimates, ...]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MeasureResult(RunEstimates):
+PAIR = ("run", "other", "difference", "margin", "adjusted p", "verdict", "unknown")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Verdicts(Tabled):
+    """Every two runs, and which of them is surely better.
+
+    Attributes
+    ----------
+    runs : tuple of str
+    ranking : Ranking
+        Of these runs.
+    """
+
+    runs: tuple[str, ...]
+    ranking: Ranking
+
+    @property
+    def caption(self) -> str:
+        """How many of the comparisons have a verdict."""
+        pairs = len(self.runs) * (len(self.runs) - 1) // 2
+        return f"{np.count_nonzero(self.ranking.verdicts == 1)} verdicts on {pairs} pairs of runs"
+
+    def columns(self) -> Columns:
+        """Return a row for every two runs, the one with the better rank first: `PAIR`.
+
+        A difference that is not known is None, and so are its margin and p.
+        """
+        order = self.ranking.order.tolist()
+        pairs = [(i, j) for at, i in enumerate(order) for j in order[at + 1 :]]
+        return by_rows(PAIR, [self._row(i, j) for i, j in pairs])
+
+    def _row(self, i: int, j: int) -> list[Any]:
+        found, why = self.ranking, name_of(int(self.ranking.unknown[i, j]))
+        numbers = (found.difference[i, j], found.margin[i, j], found.adjusted_p[i, j])
+        verdict = ("worse", "", "better")[int(found.verdicts[i, j]) + 1]
+        told = (None if why else float(number) for number in numbers)
+        return [self.runs[i], self.runs[j], *told, verdict, why or ""]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class MeasureResult(Tabled, RunEstimates):
     """Everything about one measure: `RunEstimates`, and how the runs compare.
 
     Attributes
@@ -175,9 +219,42 @@ class MeasureResult(RunEstimates):
     ranking: Ranking
     support: FloatArray
 
+    @property
+    def verdicts(self) -> Verdicts:
+        """Every two runs, and which of them is surely better."""
+        return Verdicts(self.runs, self.ranking)
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+    @property
+    def caption(self) -> str:
+        """The measure, and what its intervals are."""
+        return f"{self.measure}, {self.interval} intervals"
+
+    def columns(self) -> Columns:
+        """Return a row for every run, best first: `ROW`.
+
+        A value that is not known is None, and so are the ends of its interval; ``unknown`` says
+        why, by a name of `Reason`, and is empty where the value is known.
+        """
+        return by_rows(ROW, [self._row(run) for run in self.ranking.order.tolist()])
+
+    def _row(self, run: int) -> list[Any]:
+        found, ranking, why = self.estimate, self.ranking, name_of(int(self.estimate.unknown[run]))
+        numbers = (found.value[run], found.low[run], found.high[run])
+        return [
+            self.runs[run],
+            *(None if why else float(number) for number in numbers),
+            int(ranking.rank[run]),
+            f"{ranking.rank_low[run]}-{ranking.rank_high[run]}",
+            float(self.support[run]),
+            why or "",
+        ]
+
+
+ROW = ("run", "value", "low", "high", "rank", "possible ranks", "support", "unknown")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Tabled):
     """What a prefix of batches says.
 
     Attributes
@@ -199,3 +276,27 @@ class Evaluation:
     draws: int | None
     confidence: float
     results: tuple[MeasureResult, ...]
+
+    MOST_ROWS: ClassVar = 60
+
+    @property
+    def caption(self) -> str:
+        """What the numbers rest on."""
+        share = f"{100 * self.confidence:.4g} % intervals"
+        return f"{self.judged_pairs} judged pairs, {self.judgments} judgments, {share}"
+
+    def columns(self) -> Columns:
+        """Return a row for every measure and run: the measure, and what `MeasureResult` has."""
+        every = [(str(each.measure), each.columns()) for each in self.results]
+        measures = [name for name, columns in every for _ in columns["run"]]
+        joined = {name: [cell for _, columns in every for cell in columns[name]] for name in ROW}
+        return {"measure": measures, **joined}
+
+    def __getitem__(self, measure: str | Measure) -> MeasureResult:
+        """Return the result of a measure; MeasureError if it was not asked for."""
+        wanted = parse_measure(measure) if isinstance(measure, str) else measure
+        for each in self.results:
+            if each.measure == wanted:
+                return each
+        told = ", ".join(str(each.measure) for each in self.results)
+        raise MeasureError(f"{wanted} was not estimated; there is {told}")

@@ -11,7 +11,7 @@ The first two are frozen when they are drawn. All are stored as two files, a des
 """
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -22,10 +22,12 @@ from ..data.scope import Scope
 from ..estimates.drawn import Drawn, check_sample
 from ..measures.table import Measure
 from ..sampling.designs import FORMAT as PAIR_FORMAT
-from ..sampling.designs import Design, drawn_probabilities
+from ..sampling.designs import Design
 from ..sampling.draws import Sample, Served, draw
 from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import interval_kinds
+from ..sampling.probabilities import drawn_probabilities
+from ..tables import FactSheet
 from .active.rounds import PLAN_FORMAT, ActivePlan, ActiveRound
 from .active.sampling import ActiveState
 from .pair_estimates import estimates_of_pairs
@@ -34,12 +36,13 @@ from .topics.designs import QueryDesign, QuerySample, draw_queries, labeled_pair
 from .topics.estimates import estimates_of_topics
 
 
-@dataclass(frozen=True, eq=False)
-class PairRound:
+@dataclass(frozen=True, eq=False, repr=False)
+class PairRound(FactSheet):
     """A round whose draws are pairs."""
 
     design: Design
     sample: Sample
+    FACTS: ClassVar = ("method", "batches", "intervals")
 
     @property
     def batches(self) -> int:
@@ -52,7 +55,7 @@ class PairRound:
         draws = np.ones(len(sample.pair), dtype=np.int64)
         if len(sample.draws):
             draws = np.bincount(sample.draws, minlength=len(pool))[sample.pair]
-        return Served(sample.pair, sample.batch, sample.probability, draws)
+        return Served(sample.pair, sample.batch, sample.probability, draws, pool)
 
     @property
     def method(self) -> str:
@@ -79,12 +82,13 @@ class PairRound:
         return estimates_of_pairs(scope, drawn, asked, sampled=sample.pair, batches=used)
 
 
-@dataclass(frozen=True, eq=False)
-class TopicRound:
+@dataclass(frozen=True, eq=False, repr=False)
+class TopicRound(FactSheet):
     """A round whose draws are whole topics."""
 
     design: QueryDesign
     sample: QuerySample
+    FACTS: ClassVar = ("method", "batches", "intervals")
 
     @property
     def batches(self) -> int:
@@ -102,7 +106,8 @@ class TopicRound:
         if not design.is_census:
             drawn = design.probability[sample.topic]
             chance = drawn_probabilities(drawn, draws=len(sample.draws))
-        return Served(pair, sample.batch[topic], chance[topic], np.maximum(counts, 1)[topic])
+        often = np.maximum(counts, 1)[topic]
+        return Served(pair, sample.batch[topic], chance[topic], often, pool)
 
     @property
     def method(self) -> str:
@@ -157,7 +162,15 @@ AnyDesign: TypeAlias = Design | QueryDesign | ActivePlan
 
 
 def draw_round(pool: Pool, design: AnyDesign, *, seed: str) -> Round:
-    """Draw all batches of a design, or the first of an active round."""
+    """Draw all batches of a design, or the first of an active round.
+
+    Examples
+    --------
+    >>> pool = pool_runs({"a": rank_scores({"1": {"d1": 2.0, "d2": 1.0}})}, depth=2)
+    >>> design = make_design(pool, measure="P@2", budget=2, batch_size=2, goal="absolute")
+    >>> draw_round(pool, design, seed="any text").served(pool).columns()["docno"]
+    ['d1', 'd2']
+    """
     if isinstance(design, QueryDesign):
         return TopicRound(design, draw_queries(pool, design, seed=seed))
     if isinstance(design, ActivePlan):
@@ -172,6 +185,16 @@ def load_round(design: ArchiveFile, sample: ArchiveFile) -> Round:
     ------
     ValueError
         If a file is damaged or something else.
+
+    Examples
+    --------
+    >>> pool = pool_runs({"a": rank_scores({"1": {"d1": 2.0, "d2": 1.0}})}, depth=2)
+    >>> design = make_design(pool, measure="P@2", budget=2, goal="absolute")
+    >>> drawn = draw_round(pool, design, seed="any text")
+    >>> drawn.design.save("design.npz"), drawn.sample.save("sample.npz")
+    (None, None)
+    >>> load_round("design.npz", "sample.npz").method
+    'poisson'
     """
     form = form_of(design)
     if form == PAIR_FORMAT:

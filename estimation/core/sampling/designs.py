@@ -19,7 +19,7 @@ per-query
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -32,13 +32,21 @@ from ..arrays import (
     check_whole,
     column_sums,
     frozen,
+    nearest,
     refuse,
 )
 from ..data.pool import Pool
 from ..measures.table import Measure, check_is_measure, check_measures, parse_measure
+from ..tables import FactSheet
 from .goals import Goal, check_goal, effective_weights
 from .methods import draws_again, with_option
 from .priors import Prior
+from .probabilities import (
+    ROUNDING,
+    drawn_probabilities,
+    poisson_probabilities,
+    poisson_thresholds,
+)
 
 FORMAT = "evalsite-design-1"
 Method: TypeAlias = Literal["poisson", "priority", "iid", "per-query"]
@@ -46,7 +54,6 @@ Rule: TypeAlias = Literal["first", "second", "uniform"]
 METHODS: tuple[Method, ...] = get_args(Method)
 RULES: tuple[Rule, ...] = ("first", "second", "uniform")
 MAX_BATCHES = 100_000
-ROUNDING = 1e-9  # share by which a budget may exceed a sum of costs
 LEAST_COST, MOST_COST = 1e-15, 1e15
 LEAST_SIZE = 1e-30  # of the largest: far below what is ever drawn, and can be divided by
 
@@ -55,8 +62,8 @@ class DesignError(ValueError):
     """A design that cannot be made; the message is a sentence for the organizer."""
 
 
-@dataclass(frozen=True, eq=False)
-class Design:
+@dataclass(frozen=True, eq=False, repr=False)
+class Design(FactSheet):
     """Sampling probabilities of the N pairs of a pool, for all batches.
 
     Build one with `make_design`.
@@ -98,6 +105,10 @@ class Design:
     pool_digest: str
     strata: int = 1
     belief: FloatArray | None = None
+    FACTS: ClassVar = (
+        *("method", "goal", "measure", "reported", "prior", "rule", "budget", "batch_size"),
+        *("batches", "reachable_pairs", "expected_pairs", "is_census"),
+    )
 
     @property
     def with_replacement(self) -> bool:
@@ -108,6 +119,16 @@ class Design:
     def eligible(self) -> BoolArray:
         """Which pairs can be sampled at all, shape (N,)."""
         return np.asarray(self.size > 0.0)
+
+    @property
+    def reachable_pairs(self) -> int:
+        """The number of pairs that can be sampled."""
+        return int(np.count_nonzero(self.size))
+
+    @property
+    def expected_pairs(self) -> float:
+        """The number of distinct pairs that all batches are expected to hold."""
+        return float(self.inclusion().sum())
 
     @property
     def batches(self) -> int:
@@ -305,69 +326,10 @@ def make_design(
     )
 
 
-def poisson_probabilities(size: FloatArray, *, constant: float) -> FloatArray:
-    """Return min(1, c * size); 0 exactly where the size is 0, also for an infinite c."""
-    with np.errstate(invalid="ignore"):
-        return np.where(size > 0.0, np.minimum(1.0, constant * size), 0.0)
-
-
-def drawn_probabilities(chance: FloatArray, *, draws: float) -> FloatArray:
-    """Return 1 - (1 - Q)^n, the probability to be among n draws with replacement."""
-    possible = np.flatnonzero((chance > 0.0) & (draws > 0.0))  # what is certain is not in 0 draws
-    absent = -np.minimum(chance[possible], 1.0)
-    with np.errstate(divide="ignore"):
-        np.log1p(absent, out=absent)
-    absent *= draws
-    probability = np.zeros_like(chance)
-    probability[possible] = -np.expm1(absent, out=absent)
-    return probability
-
-
-def poisson_thresholds(
-    size: FloatArray, *, targets: FloatArray, costs: FloatArray | None = None
-) -> FloatArray:
-    """Solve sum_i cost_i min(1, c * size_i) = target for c.
-
-    Parameters
-    ----------
-    size : ndarray of float64, shape (N,)
-        Relative sizes, at least one of them positive.
-    targets : ndarray of float64, shape (B,)
-        Expected numbers of pairs, or costs, > 0.
-    costs : ndarray of float64, shape (N,), optional
-        By default every pair costs 1.
-
-    Returns
-    -------
-    ndarray of float64, shape (B,)
-        The constants; infinite where the target reaches the cost of all positive sizes.
-    """
-    falling, cost = _falling(size, costs)
-    spent = np.concatenate([[0.0], np.cumsum(cost)])
-    certain = spent[:-1]  # cost of the pairs larger than the s-th
-    rest = np.cumsum((cost * falling)[::-1])[::-1]  # what c multiplies when those are certain
-    reached = certain + rest / falling  # the expected cost at which the s-th becomes certain
-    saturated = np.searchsorted(reached, targets, side="right")
-    inside = np.minimum(saturated, len(falling) - 1)
-    constants = (targets - certain[inside]) / rest[inside]
-    # Rounding must not pull the constant below the one that makes the certain pairs certain.
-    constants = np.maximum(constants, np.append(0.0, 1.0 / falling)[inside])
-    whole = spent[-1] * (1.0 - ROUNDING)  # costs may sum to a little less in another order
-    return np.where(targets >= whole, np.inf, constants)
-
-
-def _falling(size: FloatArray, costs: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return the positive sizes from the largest down, and their costs."""
-    positive = size[size > 0.0]
-    if costs is None:  # sorting numbers is many times as fast as finding their order
-        return np.sort(positive)[::-1], np.ones(len(positive))
-    order = np.argsort(positive, kind="stable")[::-1]
-    return positive[order], costs[size > 0.0][order]
-
-
 def _check_names(pool: Pool, goal: Goal, prior: Prior, method: str, rule: str) -> None:
     if method not in METHODS:
-        raise DesignError(f"The method is one of {', '.join(METHODS)}, not {method!r}.")
+        meant = nearest(method, METHODS)
+        raise DesignError(f"The method is one of {', '.join(METHODS)}, not {method!r}{meant}.")
     if rule not in RULES:
         raise DesignError(f"The rule is one of {', '.join(RULES)}, not {rule!r}.")
     check_goal(goal, pool.runs)

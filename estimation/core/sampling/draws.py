@@ -22,7 +22,9 @@ from ..arrays import (
 )
 from ..data.pool import Pool
 from ..data.preferences import part_names
-from .designs import Design, poisson_probabilities
+from ..tables import Columns, Tabled
+from .designs import Design
+from .probabilities import poisson_probabilities
 
 FORMAT = "evalsite-sample-1"
 
@@ -82,8 +84,8 @@ class Sample:
 _COLUMNS = ("pair", "batch", "probability", "draws")
 
 
-@dataclass(frozen=True, eq=False)
-class Served:
+@dataclass(frozen=True, eq=False, repr=False)
+class Served(Tabled):
     """The pairs that a round of any kind has for assessors.
 
     Attributes
@@ -96,12 +98,33 @@ class Served:
         Probability, in (0, 1], to be in the sample of all batches.
     draws : ndarray of int64, shape (n,)
         How often each was drawn; 1 without replacement.
+    pool : Pool
+        The pool of the pairs.
     """
 
     pair: IntArray
     batch: Int32Array
     probability: FloatArray
     draws: IntArray
+    pool: Pool
+
+    @property
+    def caption(self) -> str:
+        """How much there is to judge."""
+        batches = int(self.batch.max(initial=0))
+        return f"{len(self.pair)} to judge, in {batches} {'batch' if batches == 1 else 'batches'}"
+
+    def columns(self) -> Columns:
+        """Return topic, docno, batch and probability, batch by batch; of preferences two docnos."""
+        order = np.lexsort((self.pair, self.batch))
+        pair, other = self.pair[order], self.pool.other
+        return {
+            "topic": [self.pool.topics[at] for at in self.pool.topic[pair].tolist()],
+            "docno": [name.decode() for name in self.pool.docno[pair].tolist()],
+            **({} if other is None else {"other": [n.decode() for n in other[pair].tolist()]}),
+            "batch": self.batch[order].tolist(),
+            "probability": self.probability[order].tolist(),
+        }
 
 
 def draw(pool: Pool, design: Design, *, seed: str, numbers: FloatArray | None = None) -> Sample:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray, check_whole, listed, no_run
+from ..arrays import FloatArray, check_whole, listed, nearest, no_run
 from ..data.pool import Pool, PoolError
 from ..measures.table import (
     MAX_GRADE,
@@ -53,7 +53,8 @@ class Goal:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise GoalError(f"the goal is one of {', '.join(KINDS)}, not {self.kind!r}")
+            meant = nearest(self.kind, KINDS)
+            raise GoalError(f"the goal is one of {', '.join(KINDS)}, not {self.kind!r}{meant}")
         least, most = LEAST_RUNS.get(self.kind, 1), MOST_RUNS.get(self.kind)
         if len(self.runs) < least or (most is not None and len(self.runs) > most):
             needed = f"at least {least}" if most is None else f"exactly {most}"
@@ -67,6 +68,11 @@ class Goal:
             if number > 1:
                 raise GoalError(f"the goal {self.kind!r} names the run {tag!r} twice")
 
+    def __str__(self) -> str:
+        """Return the kind and the first runs."""
+        beside = "" if self.against is None else f" against {self.against}"
+        return f"{self.kind} of {listed(self.runs, most=5)}{beside}"
+
     @property
     def _named(self) -> str:
         return f"{len(self.runs)} ({listed(self.runs)})" if self.runs else "0"
@@ -78,27 +84,47 @@ class Goal:
 
 
 def single(run: str) -> Goal:
-    """Estimate the value of one run (Schnabel et al. 2016, eq. 4)."""
+    """Estimate the value of one run (Schnabel et al. 2016, eq. 4).
+
+    >>> str(single("a"))
+    'single of a'
+    """
     return Goal("single", (run,))
 
 
 def absolute(*runs: str) -> Goal:
-    """Estimate the values of k runs (Schnabel, Swaminathan and Joachims, eq. 10-11: SQRT)."""
+    """Estimate the values of k runs (Schnabel, Swaminathan and Joachims, eq. 10-11: SQRT).
+
+    >>> str(absolute("a", "b"))
+    'absolute of a, b'
+    """
     return Goal("absolute", runs)
 
 
 def pair(run: str, other: str) -> Goal:
-    """Estimate the difference between two runs (Schnabel et al. 2016, eq. 9)."""
+    """Estimate the difference between two runs (Schnabel et al. 2016, eq. 9).
+
+    >>> str(pair("a", "b"))
+    'pair of a, b'
+    """
     return Goal("pair", (run, other))
 
 
 def baseline(*runs: str, against: str) -> Goal:
-    """Estimate the differences of k runs from a baseline (Schnabel et al. 2016, eq. 11)."""
+    """Estimate the differences of k runs from a baseline (Schnabel et al. 2016, eq. 11).
+
+    >>> str(baseline("a", "b", against="c"))
+    'baseline of a, b against c'
+    """
     return Goal("baseline", runs, against)
 
 
 def ranking(*runs: str) -> Goal:
-    """Rank k runs (Schnabel et al. 2016, eq. 13)."""
+    """Rank k runs (Schnabel et al. 2016, eq. 13).
+
+    >>> str(ranking("a", "b"))
+    'ranking of a, b'
+    """
     return Goal("ranking", runs)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from ..arrays import nearest
 from ..measures.table import KINDS, Family, Measure
 from .interval_kinds import INTERVAL_KINDS, IntervalKind
 
@@ -180,7 +181,9 @@ def interval_kinds(method: str) -> tuple[IntervalKind, ...]:
 def check_interval(kind: object, *, method: str) -> None:
     """Raise ValueError unless the kind exists and the method allows it."""
     if not (isinstance(kind, str) and kind in INTERVAL_KINDS):
-        raise ValueError(f"interval must be one of {', '.join(INTERVAL_KINDS)}, not {kind!r}")
+        meant = nearest(kind, INTERVAL_KINDS)
+        listed = ", ".join(INTERVAL_KINDS)
+        raise ValueError(f"interval must be one of {listed}, not {kind!r}{meant}")
     allowed = interval_kinds(method)
     if kind not in allowed:
         listed = ", ".join(allowed)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray, check_whole, column_sums, frozen, refuse
+from ..arrays import FloatArray, check_whole, column_sums, frozen, nearest, refuse
 from ..data.pool import Pool
 from ..measures.table import MAX_GRADE, Measure, check_is_measure
 from .calibration import agreement, order_bins
@@ -99,9 +99,18 @@ def make_prior(
         If no grade of the scale has any utility under the measure.
     PoolError
         If the goal names a run that the pool does not have.
+
+    Examples
+    --------
+    >>> pool = pool_runs({"a": rank_scores({"1": {"d1": 2.0, "d2": 1.0}})}, depth=2)
+    >>> measure = parse_measure("P@2")
+    >>> prior = make_prior(pool, name="rank", goal=single("a"), measure=measure, max_grade=1)
+    >>> prior.expected.round(3)
+    array([0.457, 0.444])
     """
     if name not in NAMES:
-        raise PriorError(f"The prior is one of {', '.join(NAMES)}, not {name!r}.")
+        meant = nearest(name, NAMES)
+        raise PriorError(f"The prior is one of {', '.join(NAMES)}, not {name!r}{meant}.")
     check_whole(max_grade, name="max_grade", most=MAX_GRADE, error=PriorError)
     check_is_measure(measure)
     check_goal(goal, pool.runs)

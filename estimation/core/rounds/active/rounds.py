@@ -6,6 +6,7 @@ batches before it (Li and Kanoulas 2017), until the budget of every topic is spe
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ...measures.table import Measure, check_measures, parse_measure
 from ...sampling.draws import Served
 from ...sampling.interval_kinds import IntervalKind
 from ...sampling.methods import interval_kinds
+from ...tables import FactSheet
 from ..results import Answer, Asked, EstimatorResult, RunEstimates
 from .estimates import ActiveEstimate, estimate
 from .lists import ActiveError, ActiveFrame, Valued, make_frame
@@ -33,8 +35,8 @@ FORMS: dict[str, Form] = {"sq": "sequential", "co": "corrected", "pa": "paper"}
 """Short names of the estimators; the first is unbiased and the one to show."""
 
 
-@dataclass(frozen=True, eq=False)
-class ActivePlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class ActivePlan(FactSheet):
     """What is fixed before anything is judged.
 
     Build one with `make_plan`.
@@ -54,6 +56,7 @@ class ActivePlan:
     per_batch: int
     relevant_from: int
     pool_digest: str
+    FACTS: ClassVar = ("budget", "batches", "per_batch", "relevant_from")
 
     @property
     def batches(self) -> int:
@@ -143,12 +146,13 @@ def log_absent(frame: ActiveFrame, state: ActiveState) -> FloatArray:
     return total
 
 
-@dataclass(frozen=True, eq=False)
-class ActiveRound:
+@dataclass(frozen=True, eq=False, repr=False)
+class ActiveRound(FactSheet):
     """A plan, and the batches planned from the judgments so far."""
 
     design: ActivePlan
     sample: ActiveState
+    FACTS: ClassVar = ("method", "batches", "intervals")
 
     @classmethod
     def begin(cls, pool: Pool, plan: ActivePlan, *, seed: str) -> "ActiveRound":
@@ -194,7 +198,7 @@ class ActiveRound:
         pair = self.sample.pair[order]
         batch = self.sample.round_batch[self.sample.pair_round][order]
         once = np.ones(len(pair), dtype=np.int64)
-        return Served(pair, batch, self.sample.inclusion(pair), once)
+        return Served(pair, batch, self.sample.inclusion(pair), once, pool)
 
     def prefix(self, pool: Pool, batches: int) -> "ActiveRound":
         """Return the round as it was when so many batches were planned."""

@@ -22,7 +22,7 @@ budget, and the draws of the batches 1..b are what a budget of that size alone w
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +44,7 @@ from ...data.pool import Pool
 from ...measures.table import Measure, check_is_measure, check_measures, parse_measure
 from ...sampling.draws import uniform_numbers
 from ...sampling.goals import Goal, check_goal
+from ...tables import FactSheet
 from .distributions import least_error
 from .grade_models import GradeModel, check_grade_model
 from .moments import Estimator, goal_moments
@@ -60,8 +61,8 @@ class QueryError(ValueError):
     """Costs, budgets or labels with which no topics can be drawn or evaluated."""
 
 
-@dataclass(frozen=True, eq=False)
-class QueryDesign:
+@dataclass(frozen=True, eq=False, repr=False)
+class QueryDesign(FactSheet):
     """Probabilities of drawing topics, fixed before anything is judged.
 
     Build one with `make_query_design`.
@@ -98,6 +99,15 @@ class QueryDesign:
     estimator: Estimator
     floor: float
     pool_digest: str
+    FACTS: ClassVar = (
+        *("goal", "measure", "depth", "rule", "model", "estimator"),
+        *("batches", "budget", "is_census"),
+    )
+
+    @property
+    def budget(self) -> float:
+        """What all batches may cost together."""
+        return float(self.steps[-1])
 
     @property
     def batches(self) -> int:

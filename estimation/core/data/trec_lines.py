@@ -1,0 +1,133 @@
+"""The lines of TREC's files, split into columns; what is wrong is named by file, line and field."""
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..arrays import BytesArray, FloatArray, IntArray
+from ..measures.table import MAX_GRADE
+
+
+class TrecError(ValueError):
+    """A file that is not what it should be; the message names file, line and field."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrecLines:
+    """The lines of a file, split into columns."""
+
+    path: Path
+    names_of_columns: Sequence[str]
+    number: Sequence[int]  # of each line in the file
+    columns: Sequence[Sequence[bytes]]
+
+    @classmethod
+    def of(cls, path: Path, names: Sequence[str]) -> "TrecLines":
+        rows: list[list[bytes]] = []
+        number: list[int] = []
+        for at, line in enumerate(_content(path).splitlines(), 1):
+            fields = line.split()
+            if not fields:
+                continue
+            if len(fields) != len(names):
+                wanted = f"expected {len(names)} fields ({' '.join(names)}), found {len(fields)}"
+                raise TrecError(f"{path}, line {at}: {wanted}")
+            rows.append(fields)
+            number.append(at)
+        if not rows:
+            raise TrecError(f"{path}: expected lines of {' '.join(names)}, found none")
+        return cls(path, names, number, list(zip(*rows, strict=True)))
+
+    def names(self, column: str) -> BytesArray:
+        """A column of names: UTF-8 without the byte 0, which arrays of bytes would lose."""
+        values = self._column(column)
+        for at, name in enumerate(values):
+            if not name.isascii() or b"\0" in name:
+                self._check_name(at, column, name)
+        return np.array(values, dtype=np.bytes_)
+
+    def scores(self) -> FloatArray:
+        return self._floats("score", "a finite number")
+
+    def probabilities(self) -> FloatArray:
+        wanted = "a probability above 0 and at most 1"
+        chance = self._floats("probability", wanted)
+        wrong = ~((chance > 0.0) & (chance <= 1.0))
+        if wrong.any():
+            raise self._unlike(int(np.argmax(wrong)), "probability", wanted)
+        return chance
+
+    def grades(self) -> IntArray:
+        return self.integers("grade", MAX_GRADE)
+
+    def integers(self, column: str, most: int) -> IntArray:
+        wanted = f"a whole number of at most {most}"
+        numbers = self._floats(column, wanted)
+        wrong = (numbers != np.floor(numbers)) | (numbers > most) | (numbers < -9999)
+        if wrong.any():
+            raise self._unlike(int(np.argmax(wrong)), column, wanted)
+        return numbers.astype(np.int64)
+
+    def refuse_twice(self) -> None:
+        """Raise an error if two lines are of one pair."""
+        seen: dict[tuple[bytes, bytes], int] = {}
+        pairs = zip(self._column("topic"), self._column("docno"), strict=True)
+        for at, pair in enumerate(pairs):
+            first = seen.setdefault(pair, at)
+            if first != at:
+                topic, docno = (name.decode(errors="replace") for name in pair)
+                twice = (
+                    f"docno {docno!r} of topic {topic!r} stands in line {self.number[first]} too"
+                )
+                raise TrecError(f"{self.path}, line {self.number[at]}, docno: {twice}")
+
+    def _column(self, name: str) -> Sequence[bytes]:
+        return self.columns[self.names_of_columns.index(name)]
+
+    def _floats(self, column: str, wanted: str) -> FloatArray:
+        values = self._column(column)
+        try:
+            numbers = np.array(values, dtype=np.bytes_).astype(np.float64)
+        except ValueError:
+            at = next(at for at, value in enumerate(values) if not _is_number(value))
+            raise self._unlike(at, column, wanted) from None
+        if not np.all(np.isfinite(numbers)):
+            raise self._unlike(int(np.argmin(np.isfinite(numbers))), column, wanted)
+        return numbers
+
+    def _check_name(self, at: int, column: str, name: bytes) -> None:
+        try:
+            name.decode()
+        except UnicodeDecodeError:
+            raise self._unlike(at, column, "UTF-8") from None
+        if b"\0" in name:
+            raise self._unlike(at, column, "a name without the byte 0")
+
+    def _unlike(self, at: int, column: str, wanted: str) -> TrecError:
+        found = self._column(column)[at][:40].decode(errors="replace")
+        place = f"{self.path}, line {self.number[at]}, {column}"
+        return TrecError(f"{place}: expected {wanted}, found {found!r}")
+
+
+def _is_number(value: bytes) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _content(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+    except OSError as error:
+        raise TrecError(f"{path}: {error.strerror or error}") from None
+    except (EOFError, zlib.error):
+        raise TrecError(
+            f"{path}: expected a whole gzip file; this one is cut off or damaged"
+        ) from None

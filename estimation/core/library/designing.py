@@ -1,0 +1,180 @@
+"""What people call who import the core: from run files to a sample, from judgments to a ranking.
+
+These functions read names and texts, fill in what is usual, and call the core; no number is worked
+out here. Each is one step:
+
+1. `pool_runs`: the pool of the runs;
+2. `make_design`: with which probability every pair is drawn; `expected_precision` and
+   `precision_by_budget` say what that promises;
+3. `draw_round`: the pairs to judge;
+4. `evaluate`: what their judgments say of every run.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..arrays import nearest
+from ..data.pool import Pool, RankedLists, build_pool, rank_lines
+from ..data.qrels import Qrels
+from ..measures.table import Measure
+from ..rounds.active.rounds import make_plan
+from ..rounds.rounds import AnyDesign
+from ..rounds.topics.designs import make_query_design
+from ..rounds.topics.grade_models import uniform_grades
+from ..sampling.designs import DesignError
+from ..sampling.designs import make_design as make_pair_design
+from ..sampling.goals import Goal
+from ..sampling.methods import SAMPLING_METHODS
+from ..sampling.priors import Prior
+from .names import named_goal, named_measure, named_prior
+
+BATCHES = 10  # that a budget is cut into unless somebody says how large they shall be
+
+
+def rank_scores(scores: Mapping[str, Mapping[str, float]]) -> RankedLists:
+    """Rank documents by their scores, topic by topic, as trec_eval does: a run from a mapping.
+
+    Examples
+    --------
+    >>> run = rank_scores({"1": {"d1": 0.5, "d2": 0.9}})
+    >>> run.topics, run.docnos.tolist()
+    (('1',), [b'd2', b'd1'])
+    """
+    lines = [
+        (topic.encode(), docno.encode(), score)
+        for topic, of_topic in scores.items()
+        for docno, score in of_topic.items()
+    ]
+    topics, docnos, numbers = zip(*lines, strict=True) if lines else ((), (), ())
+    return rank_lines(topics, docnos, numbers)
+
+
+def pool_runs(
+    runs: Mapping[str, RankedLists],
+    *,
+    depth: int,
+    topics: Iterable[str] | None = None,
+    scores: bool = False,
+    judged: Qrels | None = None,
+) -> Pool:
+    """Pool the first documents of every run and topic: all that can be judged.
+
+    Parameters
+    ----------
+    runs : mapping of str to RankedLists
+        As `read_runs` returns them.
+    depth : int
+        Documents per topic and run. Deeper measures are cut there.
+    topics : iterable of str, optional
+        All topics that values are means over, also those for which nothing is returned. By default
+        those of `judged`, else all for which any run returns something.
+    scores : bool
+        Keep the scores of the runs, for MAE, MSE and Accuracy.
+    judged : Qrels, optional
+        Judgments whose documents belong to the pool even where no run returns them: AP and nDCG
+        count the relevant ones.
+
+    Examples
+    --------
+    >>> runs = read_runs("demo/collection/runs")
+    >>> pool = pool_runs(runs, depth=10)
+    >>> len(pool), len(pool.topics), len(pool.runs)
+    (3223, 50, 20)
+    """
+    extra: dict[str, list[str]] = {}
+    if topics is None:
+        every = judged.topics if judged else {name for run in runs.values() for name in run.topics}
+    else:
+        every = set(topics)
+    if judged is not None:
+        for topic, docno in zip(judged.topic.tolist(), judged.docno.tolist(), strict=True):
+            extra.setdefault(topic.decode(), []).append(docno.decode())
+    kept = {topic: docnos for topic, docnos in extra.items() if topic in set(every)}
+    return build_pool(sorted(every), runs, depth=depth, scores=scores, extra=kept)
+
+
+def make_design(
+    pool: Pool,
+    *,
+    measure: Measure | str,
+    budget: float,
+    goal: Goal | str = "ranking",
+    method: str = "poisson",
+    prior: Prior | str = "rank",
+    batch_size: float | None = None,
+    max_grade: int | None = None,
+    reported: Sequence[Measure | str] = (),
+    **options: Any,
+) -> AnyDesign:
+    """Work out with which probability every pair, or topic, is drawn.
+
+    Parameters
+    ----------
+    pool : Pool
+    measure : Measure or str
+        What the sample is optimized for.
+    budget : float
+        Pairs to judge, or draws (``iid``, ``per-query``); of ``query`` documents to judge.
+    goal : Goal or str
+        ``ranking`` or ``absolute`` for all runs of the pool, or a `Goal`.
+    method : str
+        A way of sampling: ``poisson``, ``priority``, ``iid``, ``per-query``, ``query`` (whole
+        topics) or ``active``.
+    prior : Prior or str
+        What is believed of relevance before anything is judged: ``rank``, ``fusion``, ``constant``,
+        or a `Prior`. ``query`` and ``active`` have none. Measures of predictions and preferences
+        have the prior ``constant`` alone, which they get.
+    batch_size : float, optional
+        What a batch may take of the budget; by default a tenth.
+    max_grade : int, optional
+        The best grade of the scale. Needed for ``query`` and for measures of predictions.
+    reported : sequence of Measure or str
+        Further measures that will be estimated.
+    options
+        Others of the method's own function: ``rule``, ``eps``, ``floor``, ``costs``.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or a number out of range; the message says what is meant or allowed.
+
+    Examples
+    --------
+    >>> pool = pool_runs(read_runs("demo/collection/runs"), depth=10)
+    >>> design = make_design(pool, measure="DCG@10", budget=400)
+    >>> design.batches, round(design.expected_pairs), design.is_census
+    (10, 400, False)
+    >>> make_design(pool, measure="DCG@10", budget=400, method="poison")
+    Traceback (most recent call last):
+    DesignError: The method is one of poisson, ..., not 'poison' (did you mean 'poisson'?).
+    """
+    if method not in SAMPLING_METHODS:
+        names = ", ".join(SAMPLING_METHODS)
+        meant = nearest(method, SAMPLING_METHODS)
+        raise DesignError(f"The method is one of {names}, not {method!r}{meant}.")
+    main, others = named_measure(measure), tuple(map(named_measure, reported))
+    size = max(2, -(-budget // BATCHES)) if batch_size is None else batch_size
+    draws = SAMPLING_METHODS[method].draws
+    if draws == "batches":
+        return make_plan(pool, measures=(main, *others), budget=int(budget), batch_size=int(size))
+    aim = named_goal(pool, goal)
+    if draws == "topics":
+        if max_grade is None:
+            raise DesignError("max_grade is needed for the method 'query'.")
+        model = uniform_grades(pool, max_grade=max_grade)
+        options = {"batch_budget": batch_size, "measures": others, **options}
+        return make_query_design(
+            pool, goal=aim, measure=main, model=model, budget=budget, **options
+        )
+    return make_pair_design(
+        pool,
+        goal=aim,
+        measure=main,
+        prior=named_prior(pool, prior, aim, main, max_grade),
+        budget=budget,
+        batch_size=size,
+        method=method,  # type: ignore[arg-type]  # a name of the table that draws pairs
+        reported=others,
+        max_grade=max_grade,
+        **options,
+    )

@@ -1,0 +1,43 @@
+"""What texts stand for: measures, goals and priors."""
+
+from ..arrays import nearest
+from ..data.pool import Pool
+from ..measures.table import MAX_GRADE, Measure, parse_measure
+from ..sampling.goals import KINDS as GOALS
+from ..sampling.goals import Goal, GoalError
+from ..sampling.priors import Prior, make_prior
+
+
+def named_measure(measure: Measure | str) -> Measure:
+    """Return the measure that a text names."""
+    return parse_measure(measure) if isinstance(measure, str) else measure
+
+
+def named_goal(pool: Pool, goal: Goal | str) -> Goal:
+    """Return the goal of all runs of a pool that a text names."""
+    if not isinstance(goal, str):
+        return goal
+    if goal in ("ranking", "absolute"):
+        return Goal(goal, pool.runs)
+    if goal in GOALS:
+        raise GoalError(f"the goal {goal!r} names runs: {goal}(...) instead of a text")
+    raise GoalError(f"the goal is one of {', '.join(GOALS)}, not {goal!r}{nearest(goal, GOALS)}")
+
+
+def named_prior(
+    pool: Pool, prior: Prior | str, goal: Goal, measure: Measure, max_grade: int | None
+) -> Prior:
+    """Return the prior that a text names."""
+    if isinstance(prior, Prior):
+        return prior
+    of_runs = measure.family in ("prediction", "preference")
+    name = "constant" if of_runs and prior == "rank" else prior
+    best = _counting_grade(measure) if max_grade is None else max_grade
+    return make_prior(pool, name=name, goal=goal, measure=measure, max_grade=best)
+
+
+def _counting_grade(measure: Measure) -> int:
+    """The lowest grade with any utility: how large it is makes no difference to a design."""
+    if measure.family in ("prediction", "preference"):
+        return 1
+    return next(grade for grade in range(1, MAX_GRADE + 1) if measure.utilities([grade])[0] > 0.0)

@@ -1,0 +1,123 @@
+"""What a design promises before anything is judged, and what other budgets would."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..data.pool import Pool
+from ..measures.table import Measure
+from ..planning.planning import ExpectedPrecision, expected_half_widths, half_width_curve
+from ..sampling.designs import Design, DesignError
+from ..sampling.priors import Prior
+from ..tables import Columns, Tabled
+from .names import named_measure
+
+
+def expected_precision(
+    pool: Pool,
+    design: Design,
+    *,
+    measure: Measure | str | None = None,
+    max_grade: int = 1,
+    confidence: float = 0.95,
+) -> ExpectedPrecision:
+    """Say what a design of pairs promises: the half width of every run's interval to expect.
+
+    It rests on what the design's prior believes, before anything is judged.
+
+    Parameters
+    ----------
+    pool, design
+    measure : Measure or str, optional
+        By default the design's own.
+    max_grade : int
+        The best grade of the scale: half widths are in the unit of the measure.
+    confidence : float
+
+    Examples
+    --------
+    >>> pool = pool_runs(read_runs("demo/collection/runs"), depth=10)
+    >>> design = make_design(pool, measure="P@10", budget=400)
+    >>> expected = expected_precision(pool, design)
+    >>> expected.runs == pool.runs, bool((expected.half_width < 0.2).all())
+    (True, True)
+    """
+    wanted = design.measure if measure is None else named_measure(measure)
+    return expected_half_widths(
+        pool,
+        design,
+        measure=wanted,
+        prior=_prior_of(design, wanted, max_grade),
+        max_grade=max_grade,
+        confidence=confidence,
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrecisionByBudget(Tabled):
+    """Half widths of intervals to be expected of several budgets.
+
+    Attributes
+    ----------
+    runs : tuple of str
+    budgets : tuple of float
+        B of them.
+    half_width : ndarray of float64, shape (B, k)
+        Of every run's interval; infinite for a run that the design cannot sample all of.
+    """
+
+    runs: tuple[str, ...]
+    budgets: tuple[float, ...]
+    half_width: FloatArray
+
+    def columns(self) -> Columns:
+        """Return budget by budget the half width of the middle run and the largest."""
+        return {
+            "budget": list(self.budgets),
+            "middle run": np.median(self.half_width, axis=1).tolist(),
+            "worst run": np.max(self.half_width, axis=1).tolist(),
+        }
+
+
+def precision_by_budget(
+    pool: Pool,
+    design: Design,
+    *,
+    budgets: Sequence[float],
+    measure: Measure | str | None = None,
+    max_grade: int = 1,
+    confidence: float = 0.95,
+) -> PrecisionByBudget:
+    """Say how precise a design of pairs would be with other budgets; see `expected_precision`.
+
+    Examples
+    --------
+    >>> pool = pool_runs(read_runs("demo/collection/runs"), depth=10)
+    >>> design = make_design(pool, measure="P@10", budget=400)
+    >>> planned = precision_by_budget(pool, design, budgets=[200, 800])
+    >>> bool((planned.half_width[1] < planned.half_width[0]).all())
+    True
+    """
+    wanted = design.measure if measure is None else named_measure(measure)
+    curve = half_width_curve(
+        pool,
+        design,
+        measure=wanted,
+        prior=_prior_of(design, wanted, max_grade),
+        budgets=budgets,
+        max_grade=max_grade,
+        confidence=confidence,
+    )
+    return PrecisionByBudget(pool.runs, tuple(budgets), curve)
+
+
+def _prior_of(design: Design, measure: Measure, max_grade: int) -> Prior:
+    """What the design's prior believed, in the unit of a measure."""
+    if design.belief is None:
+        raise DesignError("The design does not hold what its prior believed.")
+    if measure.family in ("prediction", "preference"):
+        return Prior(design.prior, design.belief, design.belief)
+    best = measure.max_utility(max_grade)
+    return Prior(design.prior, best * design.belief, best**2 * design.belief)

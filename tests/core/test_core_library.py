@@ -1,0 +1,170 @@
+"""The library's steps: texts for objects, what is usual filled in, later runs, files."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from estimation import core
+from estimation.core.data.labels import LabelError
+from estimation.core.data.pool import Pool, PoolError
+from estimation.core.planning.planning import expected_half_widths
+from estimation.core.rounds import evaluation
+from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.goals import ranking
+from estimation.core.sampling.priors import make_prior
+
+DCG = core.parse_measure("DCG@5")
+
+
+def runs_of(number: int, seed: int = 0) -> dict[str, dict[str, dict[str, float]]]:
+    rng = np.random.default_rng(seed)
+    return {
+        f"run{at}": {
+            str(topic): {f"d{doc}": float(rng.random()) for doc in range(12)} for topic in range(15)
+        }
+        for at in range(number)
+    }
+
+
+@pytest.fixture
+def pool() -> Pool:
+    return core.pool_runs({t: core.rank_scores(r) for t, r in runs_of(4).items()}, depth=6)
+
+
+@pytest.fixture
+def judged(pool: Pool) -> core.Qrels:
+    rng = np.random.default_rng(5)
+    names = [f"d{doc}" for doc in range(12)]
+    return core.Qrels.of({t: {d: int(rng.integers(3)) for d in names} for t in pool.topics})
+
+
+def test_a_design_is_that_of_the_core(pool: Pool) -> None:
+    goal = ranking(*pool.runs)
+    prior = make_prior(pool, name="rank", goal=goal, measure=DCG, max_grade=2)
+    theirs = make_design(pool, goal=goal, measure=DCG, prior=prior, budget=80, batch_size=8)
+    ours = core.make_design(pool, measure="dcg@5", budget=80)
+    np.testing.assert_allclose(ours.size, theirs.size, rtol=1e-14)
+    np.testing.assert_allclose(ours.steps, theirs.steps, rtol=1e-12)
+    assert (ours.batches, ours.goal, ours.method) == (10, goal, "poisson")
+
+
+@pytest.mark.parametrize("method", ["poisson", "priority", "iid", "per-query", "query", "active"])
+def test_every_method_goes_from_a_pool_to_a_ranking(
+    pool: Pool, judged: core.Qrels, method: str
+) -> None:
+    design = core.make_design(pool, measure="P@5", budget=140, method=method, max_grade=2)
+    drawn = core.draw_round(pool, design, seed="s")
+    if isinstance(drawn, core.ActiveRound):
+        for _ in range(drawn.batches - 1):
+            drawn = drawn.extended(pool, labels=judged.labels(pool, drawn.served(pool).pair))
+    found = core.evaluate(pool, drawn, labels=judged, measures=("P@5",), max_grade=2)
+    assert sorted(found["P@5"].columns()["run"]) == list(pool.runs)
+    assert method in repr(drawn)
+
+
+def test_an_evaluation_is_that_of_the_core(pool: Pool, judged: core.Qrels) -> None:
+    drawn = core.draw_round(pool, core.make_design(pool, measure="DCG@5", budget=80), seed="s")
+    labels = judged.labels(pool, drawn.served(pool).pair)
+    theirs = evaluation.evaluate(pool, drawn, labels=labels, measures=[DCG], max_grade=2)
+    for given in (labels, judged):  # judgments of other pairs are left out
+        for measures in ("DCG@5", DCG, ["DCG@5"], (DCG,)):
+            ours = core.evaluate(pool, drawn, labels=given, measures=measures, max_grade=2)
+            assert ours.columns() == theirs.columns()
+
+
+def test_a_later_run_is_ranked_with_the_others(pool: Pool, judged: core.Qrels) -> None:
+    drawn = core.draw_round(pool, core.make_design(pool, measure="DCG@5", budget=90), seed="s")
+    asked = {"labels": judged, "measures": ["DCG@5", "AP"], "max_grade": 2}
+    alone = core.evaluate(pool, drawn, **asked)
+    later = {"new": core.rank_scores(runs_of(1, seed=9)["run0"])}
+    both = core.evaluate(pool, drawn, **asked, later=later)
+    for before, after in zip(alone.results, both.results, strict=True):
+        assert after.runs == ("new", *before.runs)
+        np.testing.assert_allclose(after.estimate.value[1:], before.estimate.value, rtol=1e-12)
+        assert after.support[0] < 1.0
+    with pytest.raises(PoolError, match="has a run 'run1' already"):
+        core.evaluate(pool, drawn, **asked, later={"run1": later["new"]})
+
+
+def test_a_drawn_pair_without_a_judgment_is_named(pool: Pool) -> None:
+    drawn = core.draw_round(pool, core.make_design(pool, measure="DCG@5", budget=80), seed="s")
+    with pytest.raises(LabelError, match="sampled pairs of these batches have no label"):
+        core.evaluate(pool, drawn, labels=core.Qrels.of({}), measures="P@5", max_grade=1)
+
+
+def test_rounds_together_share_numbers_by_their_seeds(pool: Pool, judged: core.Qrels) -> None:
+    designs = [core.make_design(pool, measure=name, budget=60) for name in ("P@5", "DCG@5")]
+    rounds = [core.draw_round(pool, each, seed="one") for each in designs]
+    both = core.together(rounds, seeds=["one", "one"])
+    labels = judged.labels(pool, np.union1d(*(each.sample.pair for each in rounds)))
+    found = core.evaluate(pool, both, labels=labels, measures="P@5", max_grade=2)
+    assert (
+        found.columns()
+        == core.evaluate(pool, both, labels=judged, measures="P@5", max_grade=2).columns()
+    )
+    largest = np.maximum(*(each.design.inclusion() for each in rounds))
+    np.testing.assert_allclose(both.drawn(pool.topic).inclusion, largest)
+    with pytest.raises(ValueError, match=r"longer|shorter"):
+        core.together(rounds, seeds=["one"])
+
+
+@pytest.mark.parametrize("grade", [1, 3])
+def test_what_is_promised_is_that_of_the_core(pool: Pool, grade: int) -> None:
+    goal = ranking(*pool.runs)
+    prior = make_prior(pool, name="rank", goal=goal, measure=DCG, max_grade=grade)
+    design = core.make_design(pool, measure="DCG@5", budget=80)
+    ours = core.expected_precision(pool, design, max_grade=grade)
+    theirs = expected_half_widths(pool, design, measure=DCG, prior=prior, max_grade=grade)
+    np.testing.assert_allclose(ours.half_width, theirs.half_width, rtol=1e-12)
+    curve = core.precision_by_budget(pool, design, budgets=[80, 40], max_grade=grade)
+    np.testing.assert_allclose(curve.half_width[0], theirs.half_width, rtol=1e-9)
+
+
+def test_texts_that_name_nothing_are_refused(pool: Pool) -> None:
+    asked = {"measure": "P@5", "budget": 50}
+    with pytest.raises(core.GoalError, match=r"'pair' names runs: pair\(\.\.\.\)"):
+        core.make_design(pool, **asked, goal="pair")
+    with pytest.raises(core.GoalError, match=r"not 'rankng' .did you mean 'ranking'"):
+        core.make_design(pool, **asked, goal="rankng")
+    with pytest.raises(core.DesignError, match=r"not 'activ' .did you mean 'active'"):
+        core.make_design(pool, **asked, method="activ")
+    with pytest.raises(core.PriorError, match=r"not 'ranks' .did you mean 'rank'"):
+        core.make_design(pool, **asked, prior="ranks")
+    with pytest.raises(core.DesignError, match="max_grade is needed"):
+        core.make_design(pool, **asked, method="query")
+    with pytest.raises(TypeError, match="flor"):
+        core.make_design(pool, **asked, flor=0.2)
+
+
+def test_a_pool_of_judgments_has_their_documents_and_topics() -> None:
+    run = core.rank_scores({"1": {"a": 1.0}, "3": {"a": 1.0}})
+    judged = core.Qrels.of({"1": {"z": 1}, "2": {"y": 0}})
+    pool = core.pool_runs({"r": run}, depth=2, judged=judged)
+    assert (pool.topics, pool.docno.tolist()) == (("1", "2"), [b"a", b"z", b"y"])
+    assert core.pool_runs({"r": run}, depth=2).topics == ("1", "3")
+    assert core.pool_runs({"r": run}, depth=2, topics=["1"], judged=judged).topics == ("1",)
+
+
+def test_our_sample_as_prels_comes_back(pool: Pool, judged: core.Qrels, tmp_path: Path) -> None:
+    drawn = core.draw_round(pool, core.make_design(pool, measure="P@5", budget=80), seed="s")
+    labels = judged.labels(pool, drawn.served(pool).pair)
+    assert core.write_prels(tmp_path / "p", pool, drawn, labels=labels) == len(labels.pair)
+    prels = core.read_prels(tmp_path / "p")
+    again = core.given_round(pool, prels)
+    ours, theirs = (
+        core.evaluate(pool, each, labels=judged, measures=("P@5", "DCG@5"), max_grade=2)
+        for each in (drawn, again)
+    )
+    for one, other in zip(ours.results, theirs.results, strict=True):
+        np.testing.assert_array_equal(one.estimate.value, other.estimate.value)
+
+
+def test_prels_have_place_for_one_judgment(pool: Pool, tmp_path: Path) -> None:
+    drawn = core.draw_round(pool, core.make_design(pool, measure="P@5", budget=80), seed="s")
+    pair = drawn.sample.pair
+    twice = core.LabelRows(np.append(pair, pair[0]), np.zeros(len(pair) + 1, dtype=np.int64))
+    with pytest.raises(LabelError, match="has several judgments"):
+        core.write_prels(tmp_path / "p", pool, drawn, labels=twice)
+    with pytest.raises(LabelError, match="was drawn but has no judgment"):
+        core.write_prels(tmp_path / "p", pool, drawn, labels=core.LabelRows(pair[:0], pair[:0]))
