@@ -4,7 +4,8 @@ The mistakes are the product's, and what catches them compares rows with a model
 no part in that, so one of the two is enough. The machine itself is run on both.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from hypothesis import Phase
 
+from estimation import plans
 from estimation.models import Round
 from estimation.services import leftovers, rounds
 from judging.models import Assignment, Campaign, Job, Judgment, Pair, User
@@ -25,10 +27,11 @@ Patch = pytest.MonkeyPatch
 def retry_that_forgets(patch: Patch) -> None:
     """Failed work that is tried again looks fine, and nobody does it."""
 
-    def retry(job: Job) -> None:
+    def retry(job: Job) -> Job:
         Job.objects.filter(pk=job.pk).update(
             state=Job.State.DONE, requested=F("requested") + 1, error=""
         )
+        return Job.objects.get(pk=job.pk)
 
     patch.setattr(jobs, "retry", retry)
 
@@ -48,7 +51,7 @@ def discard_during_a_draw(patch: Patch) -> None:
 
     def discard(*, row: Round, by: User) -> None:
         if not Round.objects.filter(pk=row.pk, state__in=Round.NOT_DRAWN).exists():
-            raise rounds._frozen(row)
+            raise rounds._frozen()
         leftovers.discard(row)
         audit.record("discard round", by=by, campaign=row.campaign_id, target=row)
         Round.objects.filter(pk=row.pk).delete()
@@ -59,16 +62,16 @@ def discard_during_a_draw(patch: Patch) -> None:
 def change_during_a_draw(patch: Patch) -> None:
     """A round is changed also while it is drawn."""
 
-    def change(*, row: Round, by: User, plan: rounds.Plan) -> None:
-        values = rounds._checked(row.campaign, plan)
+    def amend(*, row: Round, by: User, chosen: Mapping[str, Any]) -> None:
+        values = rounds._checked(row.campaign, replace(plans.plan_of(row), **chosen))
         jobs.request("preview", row.pk, campaign=row.campaign_id)
         changed = Round.objects.filter(pk=row.pk, state__in=Round.NOT_DRAWN)
         if not changed.update(preview={}, **values):
-            raise rounds._frozen(row)
+            raise rounds._frozen()
         audit.record("change round", by=by, campaign=row.campaign_id, target=row)
         row.refresh_from_db()
 
-    patch.setattr(rounds, "change", change)
+    patch.setattr(rounds, "amend", amend)
 
 
 def claim_that_counts_no_leases(patch: Patch) -> None:
