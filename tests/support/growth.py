@@ -1,5 +1,6 @@
 """How work grows with its size, for tests of complexity: a loaded machine changes no ratio."""
 
+import gc
 import time
 from collections.abc import Callable
 
@@ -8,15 +9,23 @@ LINEAR = 9.0
 
 
 def growth(work: Callable[[int], object], size: int) -> float:
-    """Processor time for four times the size over that for the size, each the least of three."""
-    return _least(work, 4 * size) / max(_least(work, size), 1e-4)
+    """Processor time for four times the size over that for the size, each the least of five.
 
-
-def _least(work: Callable[[int], object], size: int) -> float:
-    return min(_seconds(work, size) for _ in range(3))
+    They take turns, and the collector of garbage rests: neighbors on the machine and objects of
+    other tests, which it would visit, would count for the larger size only.
+    """
+    small, large = zip(
+        *((_seconds(work, size), _seconds(work, 4 * size)) for _ in range(5)), strict=True
+    )
+    return min(large) / max(min(small), 1e-4)
 
 
 def _seconds(work: Callable[[int], object], size: int) -> float:
-    started = time.thread_time()
-    work(size)
-    return time.thread_time() - started
+    gc.collect()
+    gc.disable()
+    try:
+        started = time.thread_time()
+        work(size)
+        return time.thread_time() - started
+    finally:
+        gc.enable()
