@@ -6,9 +6,10 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from estimation.core.data.labels import LabelRows
+from estimation.core.data.labels import LabelError, LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
+from estimation.core.data.scope import Scope
 from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.inference.slack import slack
 from estimation.core.measures.table import Measure, parse_measure
@@ -407,3 +408,11 @@ def test_pools_that_do_not_belong_together_are_refused() -> None:
         asked(pool_of({tag: lists(99) for tag in RUNS}))
     with pytest.raises(ValueError, match="preferences"):
         asked(preference_pool(case.joined, depth=3))
+
+
+@pytest.mark.parametrize("pair", [-1, 11])
+def test_a_judgment_of_no_pair_is_refused_beside_later_runs(pool: Pool, pair: int) -> None:
+    """A place counted from the end would give it to another document."""
+    scope = Scope(pool, np.arange(len(pool)), None)
+    with pytest.raises(LabelError, match="pair must lie between 0 and 10"):
+        scope.labels(LabelRows(np.array([0, pair]), np.array([1, 1])))

@@ -24,8 +24,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray, frozen
-from .labels import LabelRows, pair_name
+from ..arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray, frozen, index_array
+from .labels import LabelError, LabelRows, pair_name
 from .pool import Pool
 from .preferences import part_names
 
@@ -98,8 +98,17 @@ class Scope:
         return marked
 
     def labels(self, labels: LabelRows) -> LabelRows:
-        """Return judgments of the N pairs as those of pairs of these runs."""
-        return labels if self.is_sampled else LabelRows(self.place[labels.pair], labels.grade)
+        """Return judgments of the N pairs as those of pairs of these runs.
+
+        Raises
+        ------
+        LabelError
+            If a row is of no pair: a number below 0 would count from the end.
+        """
+        if self.is_sampled:
+            return labels
+        pair = index_array(labels.pair, below=len(self.place), name="pair", error=LabelError)
+        return LabelRows(self.place[pair], labels.grade)
 
     def positions(self, tags: Sequence[str]) -> IntArray:
         """Return where runs stand among these."""
