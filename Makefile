@@ -13,10 +13,13 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 VENV := .venv
 PY := $(VENV)/bin/python
+# One process more than cores: tests of servers mostly wait. At most four, for the memory.
+PROCESSES := $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? cores + 1 : 4)))
 # Files stay whole, as the tests of one share what it starts; tests/conftest.py sets their order.
-PYTEST := $(PY) -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-# No configuration of a running site must reach tests and checks.
-CLEAN := env -u DATABASE_URL -u CELERY_BROKER_URL -u SITE_URL -u SECRET_KEY -u DEBUG -u ALLOWED_HOSTS
+PYTEST := $(PY) -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
+# No configuration of a running site must reach tests and checks. Their many processes share what
+# the first one compiles.
+CLEAN := env -u PYTHONDONTWRITEBYTECODE -u DATABASE_URL -u CELERY_BROKER_URL -u SITE_URL -u SECRET_KEY -u DEBUG -u ALLOWED_HOSTS
 
 .PHONY: run test test-fast test-core drills check lint types contracts deployable install install-dev services
 
