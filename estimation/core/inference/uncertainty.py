@@ -113,10 +113,11 @@ def value_limits(
     away, where predictions were too high: two sums over different pairs, which are independent, so
     that how far the value may be off follows from how far either may be, in quadrature (MOVER: Zou
     and Donner 2008, *Construction of confidence limits about effect measures*). The find more that
-    limits allow for is one in all, parted between the two sums as the variance is: what can hardly
-    be taken away leaves the limits of gains alone. With half a find each, predictions that say
-    nothing, and so take little away, left one run of Cranfield covered .80 times. Disagreement
-    between assessors, which is as likely either way, is added in the same way.
+    limits allow for is one in all, in quadrature as well, parted between the two sums as the
+    variance is: what can hardly be taken away leaves the limits of gains alone. With half a find
+    for each, predictions that say nothing, and so take little away, left one run of Cranfield
+    covered .80 times. Disagreement between assessors, which is as likely either way, is added in
+    the same way.
 
     Parameters
     ----------
@@ -133,10 +134,11 @@ def value_limits(
     if unseen.losses is None:
         below, above = _reach_of(gains, of_pairs, unseen.find, confidence)
         return estimate.value - np.sqrt(below + more), estimate.value + np.sqrt(above + more)
-    share = unseen.losses.share
-    kept = 1.0 - share
-    below, above = _reach_of(gains, kept * of_pairs, kept * unseen.find, confidence)
-    rise, fall = _reach_of(losses, share * of_pairs, share * unseen.losses.find, confidence)
+    lost = unseen.losses.share
+    kept = 1.0 - lost
+    more_found, more_lost = np.sqrt(kept) * unseen.find, np.sqrt(lost) * unseen.losses.find
+    below, above = _reach_of(gains, kept * of_pairs, more_found, confidence)
+    rise, fall = _reach_of(losses, lost * of_pairs, more_lost, confidence)
     low, high = np.sqrt(below + fall + more), np.sqrt(above + rise + more)
     return estimate.value - low, estimate.value + high
 
