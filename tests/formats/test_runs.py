@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import estimation.formats.runs as runs_module
 from estimation.core.data.pool import RankedLists
 from estimation.core.data.scores import MOST_SCORE
+from estimation.formats import columns
 from estimation.formats.runs import (
     RunFile,
     load_run,
@@ -324,11 +325,11 @@ def test_lines_topics_and_docnos_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
     assert accepted(data, max_lines=10).lines == 10
     with pytest.raises(UnreadableError, match="at most 9 lines"):
         read(data, max_lines=9)
-    monkeypatch.setattr(runs_module, "MAX_TOPICS", 9)
+    monkeypatch.setattr(columns, "MAX_TOPICS", 9)
     with pytest.raises(UnreadableError, match="at most 9 topics"):
         read(data)
-    monkeypatch.setattr(runs_module, "MAX_TOPICS", 10)
-    monkeypatch.setattr(runs_module, "MAX_DOCNO_BYTES", 9)
+    monkeypatch.setattr(columns, "MAX_TOPICS", 10)
+    monkeypatch.setattr(columns, "MAX_DOCNO_BYTES", 9)
     with pytest.raises(UnreadableError, match="shorter docnos or fewer lines"):
         read(data)
 
@@ -365,7 +366,7 @@ def test_ten_million_lines_are_refused_before_most_are_read() -> None:
 def test_one_long_docno_in_every_chunk_costs_bounded_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runs_module, "MAX_DOCNO_BYTES", 32 * MEBIBYTE)
+    monkeypatch.setattr(columns, "MAX_DOCNO_BYTES", 32 * MEBIBYTE)
     problems = Problems("r")
     file = Generated(1000, lambda n: f"1 Q0 {'é' * 255 if n % 5000 == 0 else n} 1 1 t\n")
     tracemalloc.start()
