@@ -128,7 +128,7 @@ GOOD_IID = written(collection("iid"))
         (PAIRS, cell(1, 3, "weight"), 1, "columns", "expected the header"),
         (PAIRS, lambda data: b"", 1, "columns", "expected the header"),
         (PAIRS, header_alone, None, "", "expected pairs, found none"),
-        (PAIRS, twice(2), None, "docno", "once, found it on line 2 of pairs.tsv.gz already"),
+        (PAIRS, twice(2), None, "docno", "once, found it on line 2 already"),
         (DRAWS, cell(2, 3, "0"), 2, "batch", "from 1 to 2, found '0'"),
         (DRAWS, cell(2, 3, "3"), 2, "batch", "from 1 to 2, found '3'"),
         (DRAWS, cell(2, 4, "2"), 2, "count", "from 1 to 1, found '2'"),
