@@ -6,9 +6,8 @@ something unusual in it is read line by line, and reported line by line.
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import IO
 
 import numpy as np
 
@@ -223,32 +222,3 @@ def load_run(file: ArchiveFile) -> RunFile:
     facts, columns = read_columns(file)
     lists = RankedLists(tuple(facts["topics"]), columns["indptr"], columns["docnos"])
     return RunFile(facts["tag"], lists, columns["scores"], facts["lines"], facts["dropped"])
-
-
-def run_lines(run: RunFile) -> Iterator[str]:
-    """Yield the six-column lines of a run; ValueError for an id no reader would take."""
-    _refuse_bad_id(run.tag, "tag")
-    bounds = run.lists.indptr.tolist()
-    for place, topic in enumerate(run.lists.topics):
-        _refuse_bad_id(topic, "topic")
-        entries = slice(bounds[place], bounds[place + 1])
-        pairs = zip(run.lists.docnos[entries].tolist(), run.scores[entries].tolist(), strict=True)
-        for rank, (name, score) in enumerate(pairs, 1):
-            docno = name.decode()
-            _refuse_bad_id(docno, "docno")
-            yield f"{topic} Q0 {docno} {rank} {score!r} {run.tag}\n"
-
-
-def _refuse_bad_id(text: str, what: str) -> None:
-    fault = id_problem(text, what)
-    if fault is not None:
-        raise ValueError(fault)
-
-
-def write_run(file: IO[bytes], run: RunFile) -> int:
-    """Write a run's lines as UTF-8 and return their number."""
-    count = 0
-    for line in run_lines(run):
-        file.write(line.encode())
-        count += 1
-    return count

@@ -144,8 +144,7 @@ def _rows(collection: RankedCollection) -> Iterator[Row]:
 
 
 def _read(reading: RankedReading) -> RankedCollection:
-    lists = reading.table(LISTS)
-    reading.go_on()
+    lists = ranked.read_lists(reading)
     order = np.lexsort((lists.docno, lists.topic))
     pool = ranked.read_pool(reading, lists.topic[order], lists.docno[order], lists)
     plan = _plan(reading, pool)
@@ -244,7 +243,7 @@ def _check_chances(reading: RankedReading, rounds: Table, chances: FloatArray, p
     least = reading.facts.drawn["uniform_share"] / np.maximum(returned.sum(axis=1), 1)
     least = least[rounds.topic, None]
     lacking = returned[rounds.topic] & (chances < least * (1.0 - ROUNDING))
-    for at, run in np.argwhere(lacking).tolist():
+    for at, run in zip(*np.nonzero(lacking), strict=True):
         named = f"the run {show(pool.runs[run])} for {rounds.batch_of(at)}"
         wanted = f"{named} to have its uniform share, {least[at, 0]}, or more"
         reading.error(CHANCES, None, "probability", wanted, chances[at, run])

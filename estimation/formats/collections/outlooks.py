@@ -30,8 +30,7 @@ def outlook_form(facts: PairFacts, key: Sequence[str]) -> Form:
     """The table, in which any columns may be missing."""
     names = [_belief(number) for number in range(1, len(facts.rounds) + 1)]
     names += [_reach(level) for level in range(1, facts.max_grade + 1)]
-    columns = [fraction(name, optional=True) for name in names]
-    return Form(OUTLOOK, key, columns, optional=True)
+    return Form(OUTLOOK, key, list(map(fraction, names)), optional=True)
 
 
 def outlook_rows(collection: PairCollection) -> Row | None:

@@ -91,6 +91,27 @@ def list_rows(collection: RankedCollection) -> Row:
 RankedReading = Reading[RankedFacts]
 
 
+def read_lists(reading: RankedReading) -> Table:
+    """Read the lists by run, then topic, then rank: from 1 on, each once, and no document twice."""
+    lists = reading.table(LISTS)
+    reading.go_on()
+    lists = lists.ordered(lists.numbers["rank"], lists.topic, lists.numbers["run"])
+    run, rank = lists.whole("run"), lists.whole("rank")
+
+    def list_of(row: int) -> str:
+        return f"the list of {show(reading.facts.runs[run[row]])}"
+
+    keys = lists.docno, lists.topic, run
+    reading.refuse_repeats(lists, keys, lambda row: f"{lists.pair(row)} in {list_of(row)}", "docno")
+    cells = run * len(lists.topics) + lists.topic
+    expected = counted(cells)
+    wrong = np.flatnonzero(rank != expected)
+    for row in wrong[np.unique(cells[wrong], return_index=True)[1]].tolist():
+        whose = f"{list_of(row)} for {lists.topic_of(row)}"
+        reading.error(lists, row, "rank", f"rank {expected[row]} next in {whose}", rank[row])
+    return lists
+
+
 def read_pool(
     reading: RankedReading, topic: IntArray, docno: BytesArray, lists: Table, known: str = ""
 ) -> Pool:
@@ -100,7 +121,6 @@ def read_pool(
     every pair of the lists.
     """
     facts = reading.facts
-    lists = _checked(reading, lists)
     if known:
         place = lists.places(topic, docno)
         reading.refuse(lists, place < 0, "docno", f"a pair of {known}", lists.pair)
@@ -117,29 +137,6 @@ def read_pool(
         reading.error(FACTS, None, "pool", wanted, facts.pool_digest)
     reading.go_on()
     return pool
-
-
-def _checked(reading: RankedReading, lists: Table) -> Table:
-    """The lists by run, then topic, then rank: from 1 on, each once, and no document twice."""
-    run = lists.whole("run")
-
-    def list_of(table: Table, row: int) -> str:
-        return f"the list of {show(reading.facts.runs[int(table.numbers['run'][row])])}"
-
-    reading.refuse_repeats(
-        lists,
-        (lists.docno, lists.topic, run),
-        lambda row: f"{lists.pair(row)} in {list_of(lists, row)}",
-        "docno",
-    )
-    lists = lists.ordered(lists.numbers["rank"], lists.topic, run)
-    cells, rank = lists.whole("run") * len(lists.topics) + lists.topic, lists.whole("rank")
-    expected = counted(cells)
-    wrong = np.flatnonzero(rank != expected)
-    for row in wrong[np.unique(cells[wrong], return_index=True)[1]].tolist():
-        whose = f"{list_of(lists, row)} for {lists.topic_of(row)}"
-        reading.error(lists, row, "rank", f"rank {expected[row]} next in {whose}", rank[row])
-    return lists
 
 
 def _runs(lists: Table, number: int) -> Iterator[RankedLists]:

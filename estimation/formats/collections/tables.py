@@ -56,9 +56,9 @@ def share(name: str) -> Column:
     return Column(name, "a number above 0 and at most 1", _decimal(lambda value: 0 < value <= 1))
 
 
-def fraction(name: str, *, optional: bool = False) -> Column:
-    """A column of numbers from 0 to 1."""
-    return Column(name, "a number from 0 to 1", _decimal(lambda value: value <= 1), optional)
+def fraction(name: str) -> Column:
+    """A column of numbers from 0 to 1, which may be missing."""
+    return Column(name, "a number from 0 to 1", _decimal(lambda value: value <= 1), optional=True)
 
 
 def positive(name: str) -> Column:

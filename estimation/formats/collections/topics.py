@@ -40,7 +40,7 @@ from estimation.core.sampling.designs import MAX_BATCHES
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import ranked
 from estimation.formats.collections.archive import DRAWS, FACTS
-from estimation.formats.collections.ranked import LISTS, RankedFacts, RankedReading
+from estimation.formats.collections.ranked import RankedFacts, RankedReading
 from estimation.formats.collections.reading import Kind, Row, judgment_rows, judgments
 from estimation.formats.collections.tables import PAIR, TOPIC, Form, Table, positive, share, whole
 from judging.formats.problems import Problems, show
@@ -137,7 +137,8 @@ def _judged(reading: RankedReading, pool: Pool) -> BoolArray:
 
 def _read_pool(reading: RankedReading) -> Pool:
     """The pool, if the judged pairs are those that follow from the lists."""
-    pairs, others, lists = (reading.table(name) for name in (PAIRS, OTHERS, LISTS))
+    pairs, others = reading.table(PAIRS), reading.table(OTHERS)
+    lists = ranked.read_lists(reading)
     for table in (pairs, others):
         reading.refuse_repeated_pairs(table)
     if not len(pairs):
