@@ -86,6 +86,17 @@ def test_a_census_has_an_infinite_step() -> None:
     assert facts_of(written(given))["rounds"][0]["steps"] == ["inf"]
 
 
+def test_a_step_may_be_as_large_as_the_smallest_size_needs() -> None:
+    """Without a floor, what a pair was not believed to be worth has next to no size."""
+    given = collection()
+    (only,) = given.parts
+    design = replace(only.design, steps=np.append(only.design.steps[:-1], 1e25))
+    sample = replace(only.sample, probability=design.inclusion()[only.sample.pair])
+    found = assert_read_back(replace(given, parts=(replace(only, design=design, sample=sample),)))
+    assert isinstance(found, PairCollection)
+    assert found.parts[0].design.steps[-1] == 1e25
+
+
 def test_an_empty_sample_is_read() -> None:
     """A first Poisson batch may hold nothing."""
     given = collection(budget=2, batch_size=1)

@@ -46,7 +46,8 @@ class PairFacts(Facts):
 
 
 def _is_step(value: Any) -> bool:
-    return value == "inf" or (common.is_number(value) and value > 0)
+    is_finite = isinstance(value, int | float) and not isinstance(value, bool) and value < math.inf
+    return value == "inf" or (is_finite and value > 0)
 
 
 _OF_ROUND: Fields = {
