@@ -6,37 +6,22 @@ something unusual in it is read line by line, and reported line by line.
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
 
 import numpy as np
 
 from estimation.core.archives import ArchiveFile, write_archive
-from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray, frozen
+from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen
 from estimation.core.data.pool import RankedLists, trec_eval_order
 from estimation.core.data.scores import EXPECTED, first_unusable
-from estimation.formats.columns import (
-    MAX_DOCNO_BYTES,
-    MAX_NUMBER,
-    MAX_TOPICS,
-    known_topics,
-    parsed_number,
-    report_duplicates,
-)
+from estimation.formats.columns import MAX_NUMBER, LineReader, Lines, parsed_number
 from estimation.formats.run_columns import FORMAT, read_columns
-from judging.formats.lines import (
-    DEFAULT_LIMITS,
-    BinaryFile,
-    Limits,
-    decode_line,
-    read_chunks,
-)
+from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 
 _COLUMNS = ("topic", "Q0", "docno", "rank", "score", "tag")
 _RETURNS_NOTHING = "missing: the run returns nothing there"
-_BLANKS = re.compile(r"[ \t]+")
 _UNUSUAL = bytes(byte for byte in range(32) if byte not in b"\t\n") + b"\x7f\\"
 _PATH_LIKE = re.compile(rb"(?:^| )(?:[/~]|[A-Za-z]:)|(?:^|[ /])\.{1,2}(?:[ /]|$)")
 
@@ -66,17 +51,6 @@ class RunFile:
     dropped: int
 
 
-@dataclass(frozen=True, eq=False)
-class _Lines:
-    """Columns of lines: topic code, docno, score, rank (NaN when it is no number), line number."""
-
-    topic: IntArray
-    docno: BytesArray
-    score: FloatArray
-    rank: FloatArray
-    number: IntArray
-
-
 def read_run(
     file: BinaryFile,
     problems: Problems,
@@ -92,114 +66,63 @@ def read_run(
     Raises `UnreadableError`, its problem recorded, when reading cannot go on.
     """
     reader = _Reader(problems, max_lines)
-    for first, chunk in read_chunks(file, problems, limits):
-        reader.read(first, chunk)
-    lines, names = reader.lines(), reader.topics
-    if not len(lines.number) and problems.ok:
-        problems.error(None, "", "expected the lines of a run, found none in the file")
-    report_duplicates(lines.topic, lines.docno, lines.number, names, problems)
+    lines = reader.read(file, limits)
     _warn_of_ranks(lines, problems)
     _warn_of_scores(lines, problems)
-    known = known_topics(
-        lines.topic, lines.number, names, topics, problems, missing=_RETURNS_NOTHING
-    )
-    if not problems.ok:
-        return None
-    return _ranked(reader.tag, lines, names, known)
+    known = lines.of(topics, problems, missing=_RETURNS_NOTHING)
+    return _ranked(reader.tag, known, len(lines)) if problems.ok else None
 
 
-class _Reader:
-    """Takes chunks of lines and collects the good lines of all."""
+class _Reader(LineReader):
+    """Takes chunks of lines of scores and ranks, the latter NaN when they are no numbers."""
+
+    what = "the lines of a run"
 
     def __init__(self, problems: Problems, max_lines: int) -> None:
+        super().__init__(problems, max_lines)
         self.tag = ""
-        self.topics: list[str] = []
-        self._codes: dict[bytes, int] = {}
-        self._problems, self._max_lines = problems, max_lines
         self._tag_line = 0
         self._other_tags: set[str] = set()
-        self._parts: list[_Lines] = []
-        self._count, self._width = 0, 1
 
-    def read(self, first: int, chunk: bytes) -> None:
+    def read_chunk(self, first: int, chunk: bytes) -> None:
         """Read whole lines, the first of which has the number `first`."""
         rows = _split_plain(chunk)
         if rows is None or not self._add_plain(first, rows):
-            self._read_by_line(first, chunk)
-
-    def lines(self) -> _Lines:
-        """Return all good lines in the order of the file."""
-        parts = self._parts or [_lines([], [], [], [], [])]
-        columns = zip(*((p.topic, p.docno, p.score, p.rank, p.number) for p in parts), strict=True)
-        return _Lines(*(np.concatenate(column) for column in columns))
+            super().read_chunk(first, chunk)
 
     def _add_plain(self, first: int, rows: Sequence[Sequence[bytes]]) -> bool:
         topics, _, docnos, ranks, scores, tags = zip(*rows, strict=True)
-        names, numbers = set(tags), (_plain_numbers(scores), _plain_numbers(ranks))
-        if len(names) > 1 or numbers[0] is None or numbers[1] is None:
+        names, score, rank = set(tags), _plain_numbers(scores), _plain_numbers(ranks)
+        if len(names) > 1 or score is None or rank is None or not np.all(np.isfinite(score)):
             return False
         tag = names.pop().decode()
+        fresh = [topic for topic in dict.fromkeys(topics) if not self.is_known(topic)]
         if (self.tag or tag) != tag or id_problem(tag, "tag") or not _are_plain_ids(docnos):
             return False
-        if not np.all(np.isfinite(numbers[0])) or not self._know_topics(topics, first):
-            return False
-        self._set_tag(tag, first)
-        codes = [self._codes[topic] for topic in topics]
-        lines = range(first, first + len(rows))
-        self._add(_lines(codes, docnos, numbers[0], numbers[1], lines))
-        return True
-
-    def _know_topics(self, topics: Sequence[bytes], line: int) -> bool:
-        fresh = [topic for topic in dict.fromkeys(topics) if topic not in self._codes]
         if any(id_problem(topic.decode(), "topic") for topic in fresh):
             return False
-        for topic in fresh:
-            self._code(topic, line)
+        self._set_tag(tag, first)
+        codes = {topic: self.code(topic, first) for topic in dict.fromkeys(topics)}
+        lines = range(first, first + len(rows))
+        self.add([codes[topic] for topic in topics], docnos, lines, np.stack([score, rank], axis=1))
         return True
-
-    def _code(self, topic: bytes, line: int) -> int:
-        code = self._codes.setdefault(topic, len(self.topics))
-        if code == len(self.topics):
-            self.topics.append(topic.decode())
-            if code >= MAX_TOPICS:
-                self._problems.fatal(line, "topic", f"expected at most {MAX_TOPICS} topics")
-        return code
 
     def _set_tag(self, tag: str, line: int) -> None:
         if not self.tag:
             self.tag, self._tag_line = tag, line
 
-    def _read_by_line(self, first: int, chunk: bytes) -> None:
-        rows: list[tuple[int, bytes, float, float, int]] = []
-        for number, raw in enumerate(chunk.removesuffix(b"\n").split(b"\n"), first):
-            text = decode_line(raw, number, self._problems)
-            cells = _BLANKS.split(text.strip(" \t")) if text else [""]
-            if cells == [""]:
-                continue
-            if len(cells) != len(_COLUMNS):
-                wanted = f"expected {len(_COLUMNS)} columns ({', '.join(_COLUMNS)})"
-                self._problems.error(number, "columns", f"{wanted}, found {len(cells)}")
-            elif self._is_good(cells, number):
-                topic, _, docno, rank, score, _ = cells
-                code = self._code(topic.encode(), number)
-                rows.append((code, docno.encode(), float(score), parsed_number(rank), number))
-        if rows:
-            self._add(_lines(*zip(*rows, strict=True)))
-
-    def _is_good(self, cells: Sequence[str], line: int) -> bool:
-        topic, _, docno, _, score, tag = cells
-        faults = {
-            "topic": id_problem(topic, "topic"),
-            "docno": id_problem(docno),
-            "score": None
-            if math.isfinite(parsed_number(score))
-            else f"expected a finite number, found {show(score)}",
-            "tag": self._tag_fault(tag, line),
-        }
-        for field, fault in faults.items():
-            if fault:
-                self._problems.error(line, field, fault)
-        return not any(faults.values())
+    def parsed(self, cells: Sequence[str], line: int) -> tuple[str, str, Sequence[float]] | None:
+        if len(cells) != len(_COLUMNS):
+            wanted = f"expected {len(_COLUMNS)} columns ({', '.join(_COLUMNS)})"
+            self.problems.error(line, "columns", f"{wanted}, found {len(cells)}")
+            return None
+        topic, _, docno, rank, score, tag = cells
+        values = parsed_number(score), parsed_number(rank)
+        wrong = (
+            None if math.isfinite(values[0]) else f"expected a finite number, found {show(score)}"
+        )
+        faults = {"score": wrong, "tag": self._tag_fault(tag, line)}
+        return (topic, docno, values) if self.is_good(topic, docno, faults, line) else None
 
     def _tag_fault(self, tag: str, line: int) -> str | None:
         """Return what is wrong with a tag; each tag too many is reported once."""
@@ -211,17 +134,6 @@ class _Reader:
         self._other_tags.add(tag)
         wanted = f"expected the tag {show(self.tag)} of line {self._tag_line} in the whole file"
         return f"{wanted}, found {show(tag)}"
-
-    def _add(self, lines: _Lines) -> None:
-        self._count += len(lines.number)
-        self._width = max(self._width, lines.docno.itemsize)
-        at = int(lines.number[-1])
-        if self._count > self._max_lines:
-            self._problems.fatal(at, "", f"expected at most {self._max_lines} lines, found more")
-        if self._count * self._width > MAX_DOCNO_BYTES:
-            message = f"expected shorter docnos or fewer lines: over {MAX_DOCNO_BYTES} bytes"
-            self._problems.fatal(at, "docno", message)
-        self._parts.append(lines)
 
 
 def _split_plain(chunk: bytes) -> list[list[bytes]] | None:
@@ -246,36 +158,26 @@ def _plain_numbers(texts: Sequence[bytes]) -> FloatArray | None:
         return None
 
 
-def _lines(topic: Any, docno: Any, score: Any, rank: Any, number: Any) -> _Lines:
-    return _Lines(
-        np.array(topic, dtype=np.int64),
-        np.array(docno, dtype=np.bytes_),
-        np.array(score, dtype=np.float64),
-        np.array(rank, dtype=np.float64),
-        np.array(number, dtype=np.int64),
-    )
-
-
-def _warn_of_ranks(lines: _Lines, problems: Problems) -> None:
-    readable = np.isfinite(lines.rank)
+def _warn_of_ranks(lines: Lines, problems: Problems) -> None:
+    score, rank = lines.values.T
+    readable = np.isfinite(rank)
     if not readable.all():
         count, first = int((~readable).sum()), int(lines.number[~readable][0])
         message = f"the rank of {count} lines is no number; the order is by score"
         problems.warning(first, "rank", message)
-    against = rank_contradictions(
-        lines.topic[readable], lines.score[readable], lines.rank[readable]
-    )
+    against = rank_contradictions(lines.topic[readable], score[readable], rank[readable])
     if against.any():
         count, first = int(against.sum()), int(lines.number[readable][against][0])
         message = f"{count} lines score higher than a line with a better rank in their topic"
         problems.warning(first, "rank", f"{message}; the order is by score")
 
 
-def _warn_of_scores(lines: _Lines, problems: Problems) -> None:
+def _warn_of_scores(lines: Lines, problems: Problems) -> None:
     """Only order counts for most measures; those that take scores for grades refuse wild ones."""
-    at = first_unusable(lines.score)
+    score = lines.values[:, 0]
+    at = first_unusable(score)
     if at is not None:
-        problems.warning(int(lines.number[at]), "score", f"{EXPECTED}, found {lines.score[at]:g}")
+        problems.warning(int(lines.number[at]), "score", f"{EXPECTED}, found {score[at]:g}")
 
 
 def rank_contradictions(topic: IntArray, score: FloatArray, rank: FloatArray) -> BoolArray:
@@ -300,24 +202,12 @@ def rank_contradictions(topic: IntArray, score: FloatArray, rank: FloatArray) ->
     return against
 
 
-def _ranked(tag: str, lines: _Lines, names: Sequence[str], known: BoolArray) -> RunFile:
-    used = sorted(
-        {int(code) for code in np.unique(lines.topic[known])}, key=lambda c: _utf8(names[c])
-    )
-    places = np.zeros(len(names), dtype=np.int64)
-    places[used] = np.arange(len(used))
-    topic, docno, score = places[lines.topic[known]], lines.docno[known], lines.score[known]
-    order = trec_eval_order(score, docno, topics=topic)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(topic, minlength=len(used)))])
-    lists = RankedLists(
-        tuple(names[code] for code in used), frozen(indptr.astype(np.int64)), frozen(docno[order])
-    )
-    total = len(lines.number)
-    return RunFile(tag, lists, frozen(score[order]), total, total - len(order))
-
-
-def _utf8(text: str) -> bytes:
-    return text.encode()
+def _ranked(tag: str, lines: Lines, total: int) -> RunFile:
+    topics, topic, indptr = lines.by_topic()
+    score = lines.values[:, 0]
+    order = trec_eval_order(score, lines.docno, topics=topic)
+    lists = RankedLists(topics, frozen(indptr), frozen(lines.docno[order]))
+    return RunFile(tag, lists, frozen(score[order]), total, total - len(lines))
 
 
 def save_run(file: ArchiveFile, run: RunFile) -> None:
@@ -332,32 +222,3 @@ def load_run(file: ArchiveFile) -> RunFile:
     facts, columns = read_columns(file)
     lists = RankedLists(tuple(facts["topics"]), columns["indptr"], columns["docnos"])
     return RunFile(facts["tag"], lists, columns["scores"], facts["lines"], facts["dropped"])
-
-
-def run_lines(run: RunFile) -> Iterator[str]:
-    """Yield the six-column lines of a run; ValueError for an id no reader would take."""
-    _refuse_bad_id(run.tag, "tag")
-    bounds = run.lists.indptr.tolist()
-    for place, topic in enumerate(run.lists.topics):
-        _refuse_bad_id(topic, "topic")
-        entries = slice(bounds[place], bounds[place + 1])
-        pairs = zip(run.lists.docnos[entries].tolist(), run.scores[entries].tolist(), strict=True)
-        for rank, (name, score) in enumerate(pairs, 1):
-            docno = name.decode()
-            _refuse_bad_id(docno, "docno")
-            yield f"{topic} Q0 {docno} {rank} {score!r} {run.tag}\n"
-
-
-def _refuse_bad_id(text: str, what: str) -> None:
-    fault = id_problem(text, what)
-    if fault is not None:
-        raise ValueError(fault)
-
-
-def write_run(file: IO[bytes], run: RunFile) -> int:
-    """Write a run's lines as UTF-8 and return their number."""
-    count = 0
-    for line in run_lines(run):
-        file.write(line.encode())
-        count += 1
-    return count

@@ -42,7 +42,7 @@ def load(reading: Reading) -> Load:
     if reading.campaign.predictions.filter(name=name).exists():
         message = f"The campaign has predicted grades or costs “{name}” already: rename the file."
         reading.problems.error(None, "", message)
-    what = "predictions" if found.costs is None else "costs"
+    what = "costs" if found.form == "costs" else "predictions"
     reading.summary = {what: len(found.docnos), "pairs_left_out": found.dropped}
     return lambda: _create(reading, name, found)
 

@@ -42,11 +42,12 @@ class JsonRecord:
 
 
 def parse_record(text: str, line: int, problems: Problems) -> JsonRecord | None:
-    """Return a line's object, or None after reporting why it is none."""
+    """Return the object of a line, or of the lines from one on; None after reporting why not."""
     try:
         values = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        problems.error(line, "", f"expected a JSON object: {error.msg} at column {error.colno}")
+        at = line + error.lineno - 1
+        problems.error(at, "", f"expected a JSON object: {error.msg} at column {error.colno}")
     except ValueError as error:
         problems.error(line, "", f"expected a JSON object: {error}")
     except RecursionError:
@@ -54,7 +55,7 @@ def parse_record(text: str, line: int, problems: Problems) -> JsonRecord | None:
     else:
         if isinstance(values, dict):
             return JsonRecord(values, line, problems)
-        problems.error(line, "", "expected one JSON object per line, found another JSON value")
+        problems.error(line, "", "expected a JSON object, found another JSON value")
     return None
 
 

@@ -348,12 +348,12 @@ def many_rows(campaign: Campaign, count: int) -> tuple[Prediction, Pool]:
     """So many predicted grades of each of two topics, and a pool with half of either."""
     names = [f"DOC-{number:07d}" for number in range(count)]
     found = PredictionFile(
+        form="grades",
         max_grade=3,
         topics=("t1", "t2"),
         indptr=np.array([0, count, 2 * count]),
         docnos=np.array(2 * names, dtype=np.bytes_),
-        grades=np.tile(np.arange(count) % 4.0, 2),
-        probabilities=None,
+        values=np.tile(np.arange(count) % 4.0, 2),
         lines=2 * count,
     )
     made = prediction(campaign, GRADES, f"{count}.tsv")

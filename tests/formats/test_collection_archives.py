@@ -12,6 +12,9 @@ import pytest
 
 from estimation.formats.collections import active, archive, facts, pairs, tables, topics
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS, TooLargeError
+from estimation.formats.collections.outlooks import OUTLOOK
+from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
+from estimation.formats.collections.ranked import LISTS
 from judging.formats.problems import MAX_ERRORS
 from tests.formats import (
     test_active_collections,
@@ -58,9 +61,12 @@ def of_pairs(content: bytes, outlook: str, *, two: bool = False) -> Kind:
     headers = (*PAIR_HEADERS, f"topic docno {outlook}")
     if two:
         headers = tuple(header.replace("docno", "docno other") for header in headers)
-    return Kind(content, (*pairs.MEMBERS, *pairs.OPTIONAL), headers, pairs.OPTIONAL)
+    return Kind(content, PAIR_MEMBERS, headers, (OUTLOOK,))
 
 
+PAIR_MEMBERS = (FACTS, PAIRS, INELIGIBLE, DRAWS, JUDGMENTS, OUTLOOK)
+TOPIC_MEMBERS = (FACTS, topics.TOPICS, topics.PAIRS, topics.OTHERS, LISTS, DRAWS, JUDGMENTS)
+ACTIVE_MEMBERS = (FACTS, LISTS, active.ROUNDS, active.CHANCES, DRAWS, JUDGMENTS)
 PAIR_HEADERS = (
     "topic docno round size probability", "topic docno", "topic docno round batch count",
     "topic docno grade",
@@ -79,9 +85,9 @@ KINDS = {
     "draws": of_pairs(test_collections.GOOD_IID, f"belief_1 {REACH}"),
     "rounds": of_pairs(test_collection_rounds.GOOD, f"belief_1 belief_2 belief_3 {REACH}"),
     "preferences": of_pairs(test_preference_collections.GOOD, "belief_1 reach_1 reach_2", two=True),
-    "topics": Kind(test_topic_collections.GOOD, topics.MEMBERS, TOPIC_HEADERS),
-    "census": Kind(test_topic_collections.CENSUS, topics.MEMBERS, TOPIC_HEADERS),
-    "active": Kind(test_active_collections.GOOD, active.MEMBERS, ACTIVE_HEADERS),
+    "topics": Kind(test_topic_collections.GOOD, TOPIC_MEMBERS, TOPIC_HEADERS),
+    "census": Kind(test_topic_collections.CENSUS, TOPIC_MEMBERS, TOPIC_HEADERS),
+    "active": Kind(test_active_collections.GOOD, ACTIVE_MEMBERS, ACTIVE_HEADERS),
 }
 GOOD = test_collections.GOOD
 EACH = GOOD, test_topic_collections.GOOD, test_active_collections.GOOD
@@ -199,7 +205,8 @@ def test_reading_stops_at_too_many_errors(content: bytes) -> None:
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[1]", b"[" * 100_000, b'{"a": 1, "a": 2}', b'{"depth": NaN}', b"\xff\xfe",
-     b'{"depth": ' + b"9" * 5000 + b"}", b'{"\\ud800": 1}', b'{"depth": 1e999}'],
+     b'{"depth": ' + b"9" * 5000 + b"}", b'{"depth": ' + b"9" * 31 + b"}",
+     b'{"\\ud800": 1}', b'{"depth": 1e999}'],
 )  # fmt: skip
 def test_facts_that_are_no_json(content: bytes) -> None:
     file, _, _, message = first(repacked(GOOD, FACTS, lambda _: content))
@@ -213,7 +220,7 @@ def test_a_file_of_an_earlier_form_says_what_to_do() -> None:
     assert "again" not in first(repacked(GOOD, FACTS, fact("format", ["a"])))[3]
 
 
-@pytest.mark.parametrize("value", ["1e999", "-1e999", "9" * 400, "true", '"8"', "null", "[8]"])
+@pytest.mark.parametrize("value", ["1e999", "-1e999", "9" * 30, "true", '"8"', "null", "[8]"])
 @pytest.mark.parametrize(
     ("content", "field"),
     [
@@ -234,7 +241,7 @@ def test_a_goal_says_nothing_else() -> None:
     goal = facts_of(EACH[1])["goal"] | {"extra": 1}
     file, _, field, message = first(repacked(EACH[1], FACTS, fact("goal", goal)))
     assert (file, field, message) == (
-        f"c.zip/{FACTS}", "goal: 'extra'", "expected no such field",
+        f"c.zip/{FACTS}", "goal", "expected no such field as 'extra'",
     )  # fmt: skip
 
 
@@ -259,7 +266,7 @@ def test_a_goal_that_no_reader_would_take_is_not_written(monkeypatch: pytest.Mon
     found = [read(content)[0] for content in EACH[:2]]
     monkeypatch.setattr(facts, "MAX_RUNS", 0)
     for given in found:
-        with pytest.raises(TooLargeError, match="a goal of at most 0 runs"):
+        with pytest.raises(TooLargeError, match="at most 0 runs"):
             written(given)
 
 

@@ -86,6 +86,17 @@ def test_a_census_has_an_infinite_step() -> None:
     assert facts_of(written(given))["rounds"][0]["steps"] == ["inf"]
 
 
+def test_a_step_may_be_as_large_as_the_smallest_size_needs() -> None:
+    """Without a floor, what a pair was not believed to be worth has next to no size."""
+    given = collection()
+    (only,) = given.parts
+    design = replace(only.design, steps=np.append(only.design.steps[:-1], 1e25))
+    sample = replace(only.sample, probability=design.inclusion()[only.sample.pair])
+    found = assert_read_back(replace(given, parts=(replace(only, design=design, sample=sample),)))
+    assert isinstance(found, PairCollection)
+    assert found.parts[0].design.steps[-1] == 1e25
+
+
 def test_an_empty_sample_is_read() -> None:
     """A first Poisson batch may hold nothing."""
     given = collection(budget=2, batch_size=1)
@@ -128,7 +139,7 @@ GOOD_IID = written(collection("iid"))
         (PAIRS, cell(1, 3, "weight"), 1, "columns", "expected the header"),
         (PAIRS, lambda data: b"", 1, "columns", "expected the header"),
         (PAIRS, header_alone, None, "", "expected pairs, found none"),
-        (PAIRS, twice(2), None, "docno", "once, found it on line 2 of pairs.tsv.gz already"),
+        (PAIRS, twice(2), None, "docno", "once, found it on line 2 already"),
         (DRAWS, cell(2, 3, "0"), 2, "batch", "from 1 to 2, found '0'"),
         (DRAWS, cell(2, 3, "3"), 2, "batch", "from 1 to 2, found '3'"),
         (DRAWS, cell(2, 4, "2"), 2, "count", "from 1 to 1, found '2'"),

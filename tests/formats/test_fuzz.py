@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 import estimation.formats.runs as runs_module
 from estimation.formats.predictions import PredictionFile, read_predictions
-from estimation.formats.runs import RunFile, read_run, run_lines
+from estimation.formats.runs import RunFile, read_run
 from judging.formats.documents import read_documents
 from judging.formats.guess import guess_kind
 from judging.formats.lines import BinaryFile
 from judging.formats.problems import Problems, UnreadableError, id_problem, text_problem
 from judging.formats.qrels import qrels_lines, read_qrels
 from judging.formats.topics import read_topics
+from tests.formats.run_files import run_lines
 
 FUZZ = settings(deadline=None, max_examples=int(os.environ.get("EVALSITE_FUZZ_EXAMPLES", "300")))
 

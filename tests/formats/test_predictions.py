@@ -1,6 +1,5 @@
 import gzip
 import io
-import itertools
 import tracemalloc
 from typing import Any
 
@@ -9,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import estimation.formats.predictions as predictions_module
+from estimation.core.archives import write_archive
+from estimation.formats import columns
 from estimation.formats.predictions import (
+    FORMAT,
     PredictionFile,
     load_predictions,
     read_predictions,
@@ -62,12 +63,11 @@ def as_dict(found: PredictionFile) -> dict[tuple[str, str], Any]:
 def test_both_forms_are_read_by_topic_then_docno(change: Any, pack: Any) -> None:
     grades = accepted(pack(change(GRADES).encode()))
     assert pairs(grades) == [("401", "x"), ("401", "y"), ("402", "a"), ("402", "b"), ("402", "é")]
-    assert grades.grades is not None
-    assert grades.grades.tolist() == [0.0, 0.25, 3.0, 2.5, 1.0]
-    assert (grades.probabilities, grades.lines, grades.dropped) == (None, 5, 0)
+    assert grades.values.tolist() == [0.0, 0.25, 3.0, 2.5, 1.0]
+    assert (grades.form, grades.lines, grades.dropped) == ("grades", 5, 0)
     whole = accepted(pack(change(PROBABILITIES).encode()))
     assert pairs(whole) == [("401", "x"), ("402", "a"), ("402", "b")]
-    assert whole.grades is None
+    assert whole.form == "probabilities"
     assert whole.values.tolist() == [[1, 0, 0, 0], [0.1, 0.2, 0.3, 0.4], [0, 0, 0.25, 0.75]]
 
 
@@ -127,7 +127,7 @@ def test_costs_are_told_by_their_header(text: str) -> None:
     names = [(topic, docno.lower()) for topic, docno in pairs(found)]
     assert names == [("401", "x"), ("402", "a"), ("402", "b")]
     assert (found.form, found.values.tolist()) == ("costs", [0.25, 1000.0, 2.5])
-    assert (found.max_grade, found.grades, found.probabilities, found.lines) == (0, None, None, 3)
+    assert (found.max_grade, found.lines) == (0, 3)
     for use in (found.expected_grades, found.distributions):
         with pytest.raises(ValueError, match="costs are no predicted grades"):
             use()
@@ -300,15 +300,29 @@ def test_grades_are_stored_too_and_damage_is_noticed() -> None:
     stored.seek(0)
     again = load_predictions(stored)
     assert as_dict(again) == as_dict(found)
-    assert again.probabilities is None
+    assert again.form == "grades"
     for damaged in (b"", b"PK", stored.getvalue()[:100]):
         with pytest.raises(ValueError, match=r"damaged|not a file|pickle"):
             load_predictions(io.BytesIO(damaged))
     facts = {"topics": found.topics, "indptr": found.indptr, "docnos": found.docnos, "lines": 5}
-    for values in itertools.product((None, found.values), (None, np.ones((5, 4)))):
-        if (values[0] is None) == (values[1] is None):
-            with pytest.raises(ValueError, match="a grade, probabilities of all grades, or a cost"):
-                PredictionFile(max_grade=3, grades=values[0], probabilities=values[1], **facts)
+    for form, values in (
+        ("grades", np.ones((5, 4))), ("probabilities", np.ones(5)), ("costs", np.ones(4)),
+        ("", found.values),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="a grade, probabilities of all grades, or a cost"):
+            PredictionFile(max_grade=3, form=form, values=values, **facts)
+
+
+def test_a_stored_file_has_one_form() -> None:
+    """One without, or with two, was not written by us."""
+    facts = {"max_grade": 3, "topics": ["1"], "lines": 1}
+    arrays = {"indptr": np.array([0, 1]), "docnos": np.array([b"a"])}
+    for forms in ([], ["grades", "costs"]):
+        file = io.BytesIO()
+        write_archive(file, FORMAT, facts, arrays | dict.fromkeys(forms, np.ones(1)))
+        file.seek(0)
+        with pytest.raises(ValueError, match="a grade, probabilities of all grades, or a cost"):
+            load_predictions(file)
 
 
 class Generated:
@@ -335,7 +349,7 @@ def test_ten_million_lines_are_refused_before_most_are_read() -> None:
 
 @pytest.mark.slow
 def test_one_long_docno_costs_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predictions_module, "MAX_DOCNO_BYTES", 8 * MEBIBYTE)
+    monkeypatch.setattr(columns, "MAX_DOCNO_BYTES", 8 * MEBIBYTE)
     file = Generated(1000, lambda n: f"1 {'é' * 255 if n % 5000 == 0 else n} 1\n")
     tracemalloc.start()
     try:
@@ -348,7 +362,7 @@ def test_one_long_docno_costs_bounded_memory(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_too_many_topics_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predictions_module, "MAX_TOPICS", 9)
+    monkeypatch.setattr(columns, "MAX_TOPICS", 9)
     with pytest.raises(UnreadableError, match="at most 9 topics"):
         read("".join(f"{n} a 1\n" for n in range(10)))
     assert accepted("".join(f"{n} a 1\n" for n in range(9))).topics == tuple("012345678")

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimation.formats.runs import RunFile, read_run, run_lines
+from estimation.formats.runs import RunFile, read_run
 from judging.formats.documents import read_documents
 from judging.formats.guess import guess_kind
 from judging.formats.problems import Problem, Problems
 from judging.formats.qrels import qrels_lines, read_qrels
 from judging.formats.topics import TopicRecord, read_topics
+from tests.formats.run_files import run_lines
 
 DATA = Path(
     os.environ.get("EVALSITE_TEST_DATA", Path(__file__).resolve().parents[2] / "../shared/data")

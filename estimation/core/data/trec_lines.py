@@ -2,13 +2,13 @@
 
 import gzip
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ..arrays import BytesArray, FloatArray, IntArray
+from ..arrays import BoolArray, BytesArray, FloatArray, IntArray
 from ..measures.table import MAX_GRADE
 
 
@@ -51,25 +51,20 @@ class TrecLines:
         return np.array(values, dtype=np.bytes_)
 
     def scores(self) -> FloatArray:
-        return self._floats("score", "a finite number")
+        return self._numbers("score", "a finite number", np.isfinite)
 
     def probabilities(self) -> FloatArray:
         wanted = "a probability above 0 and at most 1"
-        chance = self._floats("probability", wanted)
-        wrong = ~((chance > 0.0) & (chance <= 1.0))
-        if wrong.any():
-            raise self._unlike(int(np.argmax(wrong)), "probability", wanted)
-        return chance
+        return self._numbers("probability", wanted, lambda chance: (chance > 0) & (chance <= 1))
 
     def grades(self) -> IntArray:
         return self.integers("grade", MAX_GRADE)
 
     def integers(self, column: str, most: int) -> IntArray:
         wanted = f"a whole number of at most {most}"
-        numbers = self._floats(column, wanted)
-        wrong = (numbers != np.floor(numbers)) | (numbers > most) | (numbers < -9999)
-        if wrong.any():
-            raise self._unlike(int(np.argmax(wrong)), column, wanted)
+        numbers = self._numbers(
+            column, wanted, lambda n: (n == np.floor(n)) & (n <= most) & (n >= -9999)
+        )
         return numbers.astype(np.int64)
 
     def refuse_twice(self) -> None:
@@ -88,15 +83,17 @@ class TrecLines:
     def _column(self, name: str) -> Sequence[bytes]:
         return self.columns[self.names_of_columns.index(name)]
 
-    def _floats(self, column: str, wanted: str) -> FloatArray:
+    def _numbers(
+        self, column: str, wanted: str, are_good: Callable[[FloatArray], BoolArray]
+    ) -> FloatArray:
         values = self._column(column)
         try:
-            numbers = np.array(values, dtype=np.bytes_).astype(np.float64)
+            numbers = np.array(list(map(float, values)))
         except ValueError:
-            at = next(at for at, value in enumerate(values) if not _is_number(value))
-            raise self._unlike(at, column, wanted) from None
-        if not np.all(np.isfinite(numbers)):
-            raise self._unlike(int(np.argmin(np.isfinite(numbers))), column, wanted)
+            numbers = np.array(list(map(_number, values)))
+        wrong = ~are_good(numbers)
+        if wrong.any():
+            raise self._unlike(int(np.argmax(wrong)), column, wanted)
         return numbers
 
     def _check_name(self, at: int, column: str, name: bytes) -> None:
@@ -113,12 +110,12 @@ class TrecLines:
         return TrecError(f"{place}: expected {wanted}, found {found!r}")
 
 
-def _is_number(value: bytes) -> bool:
+def _number(value: bytes) -> float:
+    """What a text says, NaN if it says no number."""
     try:
-        float(value)
+        return float(value)
     except ValueError:
-        return False
-    return True
+        return np.nan
 
 
 def _content(path: Path) -> bytes:

@@ -15,14 +15,13 @@
     topic, docno, grade: one row per judgment.
 """
 
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import IO, Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from estimation.core.arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray, frozen
+from estimation.core.arrays import FloatArray, Int32Array, IntArray, frozen
 from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import MAX_GRADE
@@ -32,16 +31,7 @@ from estimation.core.rounds.active.sampling import ActiveState
 from estimation.core.sampling.designs import MAX_BATCHES
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import ranked
-from estimation.formats.collections.archive import (
-    DRAWS,
-    FACTS,
-    JUDGMENTS,
-    TooLargeError,
-    check_members,
-    inside,
-    write_members,
-)
-from estimation.formats.collections.facts import Fields
+from estimation.formats.collections.archive import DRAWS, FACTS, TooLargeError
 from estimation.formats.collections.ranked import (
     LISTS,
     MAX_CELLS,
@@ -49,15 +39,16 @@ from estimation.formats.collections.ranked import (
     RankedFacts,
     RankedReading,
 )
-from estimation.formats.collections.rows import judgment_rows, keys
+from estimation.formats.collections.reading import Kind, Row, counted, judgment_rows, judgments
 from estimation.formats.collections.tables import (
     MAX_ROWS,
     PAIR,
     TOPIC,
+    Form,
+    Numbers,
     Table,
     name,
     share,
-    table_bytes,
     whole,
 )
 from estimation.formats.columns import MAX_TOPICS
@@ -65,7 +56,6 @@ from judging.formats.problems import Problems, show
 
 FORMAT = "evalsite-active-collection-1"
 ROUNDS, CHANCES = "rounds.tsv.gz", "chances.tsv.gz"
-MEMBERS = (FACTS, LISTS, ROUNDS, CHANCES, DRAWS, JUDGMENTS)
 MAX_JUDGED = 10_000
 """Documents of a topic that are judged; every two of them are looked at."""
 MAX_DRAWS = 10**14
@@ -75,78 +65,61 @@ ROUNDING = 1e-9
 MAX_CHANCES = 10**10
 """Chances to be drawn, which every round of a topic gives to all documents of its lists."""
 
-_LIMIT = common.whole(0, MAX_ROWS)
-_FIELDS: Fields = {
-    "relevant_from": common.whole(1, MAX_GRADE),
-    "per_batch": common.whole(1, MAX_ROWS),
-    "uniform_share": common.real("a number above 0 and at most 1", 5e-324, 1.0),
-    "limits": common.list_of("a list of numbers of documents", _LIMIT.check, 1, MAX_TOPICS),
-}
+_LIMITS = common.list_of(
+    "a list of numbers of documents",
+    common.whole(0, MAX_ROWS).check,
+    1,
+    MAX_TOPICS,
+    dump=np.ndarray.tolist,
+    load=lambda limits: frozen(np.array(limits, dtype=np.int64)),
+)
+_OF_ROUND = common.within(
+    "drawn",
+    {
+        "relevant_from": common.whole(1, MAX_GRADE).of("design.relevant_from"),
+        "per_batch": common.whole(1, MAX_ROWS).of("design.per_batch"),
+        "uniform_share": common.real("a number above 0 and at most 1", 5e-324, 1.0).of(
+            "sample.uniform_share"
+        ),
+        "limits": _LIMITS.of("design.limits"),
+    },
+)
 
 
-def write_active(file: IO[bytes], collection: RankedCollection) -> None:
-    """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
-    plan, state = _round(collection)
+def _facts(found: Mapping[str, Any], problems: Problems) -> RankedFacts:
+    return ranked.make_facts(found, _OF_ROUND, problems)
+
+
+def _forms(facts: RankedFacts) -> list[Form]:
+    batch = whole("batch", 1, MAX_BATCHES)
+    run = name("run", facts.runs, f"a run of {FACTS}")
+    return [
+        ranked.lists_form(facts),
+        Form(ROUNDS, TOPIC, [batch, whole("draws", 1, MAX_DRAWS)]),
+        Form(CHANCES, TOPIC, [batch, run, share("probability")], most=MAX_ENTRIES),
+        Form(DRAWS, PAIR, [batch, whole("place", 1, facts.drawn["per_batch"])]),
+        judgments(facts),
+    ]
+
+
+# --------------------------------------------------------------------------------- writing
+
+
+def _state_of(collection: RankedCollection) -> ActiveState:
+    if not isinstance(collection.drawn, ActiveRound):
+        raise TypeError("this is no collection of an active round")
+    return collection.drawn.sample
+
+
+def _refuse_large(collection: RankedCollection) -> None:
+    ranked.refuse_large(collection)
+    state = _state_of(collection)
     if np.bincount(collection.topic[state.pair]).max() > MAX_JUDGED:
         raise TooLargeError(f"at most {MAX_JUDGED} judged documents of a topic")
     if state.run_probability.size > MAX_CELLS:
         raise TooLargeError(f"at most {MAX_CELLS} rounds times runs")
     if _chances_to_be_drawn(collection.pool, state.round_topic) > MAX_CHANCES:
         raise TooLargeError(f"at most {MAX_CHANCES} rounds times documents of lists")
-    rest = {
-        "relevant_from": plan.relevant_from,
-        "per_batch": plan.per_batch,
-        "uniform_share": state.uniform_share,
-        "limits": plan.limits.tolist(),
-    }
-    contents = {
-        FACTS: ranked.facts_bytes(collection, FORMAT, rest),
-        LISTS: ranked.lists_bytes(collection),
-        ROUNDS: table_bytes(("batch", "draws"), _round_rows(collection, state), key=TOPIC),
-        CHANCES: table_bytes(
-            ("batch", "run", "probability"),
-            _chance_rows(collection, state),
-            key=TOPIC,
-            most=MAX_ENTRIES,
-        ),
-        DRAWS: table_bytes(("batch", "place"), _draw_rows(collection, state)),
-        JUDGMENTS: table_bytes(("grade",), judgment_rows(collection)),
-    }
-    write_members(file, contents)
-
-
-def _round(collection: RankedCollection) -> tuple[ActivePlan, ActiveState]:
-    if not isinstance(collection.drawn, ActiveRound):
-        raise TypeError("this is no collection of an active round")
-    return collection.drawn.design, collection.drawn.sample
-
-
-def _round_rows(collection: RankedCollection, state: ActiveState) -> Iterator[tuple[str, int, int]]:
-    columns = (state.round_topic, state.round_batch, state.round_draws)
-    for topic, batch, draws in zip(*(column.tolist() for column in columns), strict=True):
-        yield collection.topics[topic], batch, draws
-
-
-def _chance_rows(
-    collection: RankedCollection, state: ActiveState
-) -> Iterator[tuple[str, int, str, float]]:
-    """By round, then run, those above 0."""
-    runs = collection.pool.runs
-    rounds = zip(state.round_topic.tolist(), state.round_batch.tolist(), strict=True)
-    for (topic, batch), chances in zip(rounds, state.run_probability, strict=True):
-        for run in np.flatnonzero(chances).tolist():
-            yield collection.topics[topic], batch, runs[run], float(chances[run])
-
-
-def _draw_rows(
-    collection: RankedCollection, state: ActiveState
-) -> Iterator[tuple[str, str, int, int]]:
-    batch = state.round_batch[state.pair_round].tolist()
-    place = _counted(state.pair_round).tolist()
-    yield from (
-        (*key, *numbers)
-        for key, *numbers in zip(keys(collection, state.pair), batch, place, strict=True)
-    )
 
 
 def _chances_to_be_drawn(pool: Pool, rounds: IntArray | Int32Array) -> int:
@@ -154,234 +127,169 @@ def _chances_to_be_drawn(pool: Pool, rounds: IntArray | Int32Array) -> int:
     return int(pool.list_lengths.sum(axis=1)[rounds].sum())
 
 
-def _counted(group: IntArray) -> IntArray:
-    """The place of each row in its group, from 1; groups ascend."""
-    return np.arange(len(group)) - np.searchsorted(group, group) + 1
+def _rows(collection: RankedCollection) -> Iterator[Row]:
+    state = _state_of(collection)
+    topic, batch = state.round_topic, state.round_batch
+    yield ranked.list_rows(collection)
+    yield ROUNDS, topic, {"batch": batch, "draws": state.round_draws}
+    place, run = np.nonzero(state.run_probability)
+    chances = {"run": run, "probability": state.run_probability[place, run]}
+    yield CHANCES, topic[place], {"batch": batch[place], **chances}
+    places: Numbers = {"batch": batch[state.pair_round], "place": counted(state.pair_round)}
+    yield DRAWS, state.pair, places
+    yield judgment_rows(collection)
 
 
 # --------------------------------------------------------------------------------- reading
 
 
-def read_active(
-    archive: zipfile.ZipFile, found: Mapping[str, Any], problems: Problems
-) -> RankedCollection | None:
-    """Read the collection of an archive whose facts were `found`; None when it has an error.
-
-    Rounds, chances, draws and judgments must fit each other, and the pool its digest. Raises
-    `UnreadableError`, its problem recorded, when reading cannot go on.
-    """
-    check_members(archive, MEMBERS, problems)
-    with inside(problems, FACTS) as member:
-        facts = ranked.read_facts(found, FORMAT, _FIELDS, member)
-    if facts is None:
-        return None
-    reading = RankedReading(archive, facts, problems)
-    lists = reading.lists()
-    pool = reading.pool(*_pairs_of(lists), lists) if problems.ok else None
-    plan = None if pool is None else _plan(reading, pool)
-    if pool is None or plan is None:
-        return None
-    rounds = _read_rounds(reading, plan, pool)
-    if rounds is None:
-        return None
-    draws = _read_draws(reading, plan, pool, rounds)
-    if draws is None:
-        return None
-    state = _state(facts, pool, rounds, draws)
-    labels = reading.judged(pool, np.sort(state.pair), f"a document of {DRAWS}")
-    if not problems.ok:
-        return None
-    return reading.built(
-        lambda: RankedCollection.holding(pool, ActiveRound(plan, state), labels, **facts.told)
-    )
-
-
-def _pairs_of(lists: Table) -> tuple[IntArray, BytesArray]:
-    """The pairs of the lists by (topic, docno), repetitions included."""
+def _read(reading: RankedReading) -> RankedCollection:
+    lists = ranked.read_lists(reading)
     order = np.lexsort((lists.docno, lists.topic))
-    return lists.topic[order], lists.docno[order]
+    pool = ranked.read_pool(reading, lists.topic[order], lists.docno[order], lists)
+    plan = _plan(reading, pool)
+    rounds = _read_rounds(reading, plan, pool)
+    chances = _read_chances(reading, rounds, pool)
+    pair, within = _read_draws(reading, plan, pool, rounds)
+    told = reading.facts.drawn
+    state = ActiveState(
+        seed=reading.facts.seed or "",
+        batch_size=told["per_batch"],
+        relevant_from=told["relevant_from"],
+        uniform_share=float(told["uniform_share"]),
+        pool_digest=pool.digest,
+        pair=frozen(pair),
+        pair_round=frozen(within),
+        round_topic=frozen(rounds.topic.astype(np.int32)),
+        round_batch=frozen(rounds.whole("batch").astype(np.int32)),
+        round_draws=frozen(rounds.whole("draws")),
+        run_probability=frozen(chances),
+        log_absent=frozen(np.zeros(len(pool))),
+    )
+    state = replace(state, log_absent=frozen(log_absent(make_frame(pool), state)))
+    return ranked.collected(reading, pool, ActiveRound(plan, state), f"a document of {DRAWS}")
 
 
-def _plan(reading: RankedReading, pool: Pool) -> ActivePlan | None:
+def _plan(reading: RankedReading, pool: Pool) -> ActivePlan:
     """The plan, if there are limits for the topics and documents for the limits."""
-    rest = reading.facts.rest
-    limits = np.array(rest["limits"], dtype=np.int64)
+    told = reading.facts.drawn
+    limits = told["limits"]
     sizes = np.bincount(pool.topic, minlength=len(pool.topics))
-    with inside(reading.problems, FACTS) as problems:
-        if len(limits) != len(sizes):
-            message = f"expected {len(sizes)} numbers, one per topic, found {len(limits)}"
-            problems.error(None, "limits", message)
-            return None
-        for at in np.flatnonzero(limits > sizes).tolist():
-            named = f"{sizes[at]} documents of topic {show(pool.topics[at])}"
-            problems.error(None, "limits", f"expected at most the {named}, found {limits[at]}")
-    if not reading.problems.ok:
-        return None
-    return ActivePlan(frozen(limits), rest["per_batch"], rest["relevant_from"], pool.digest)
+    if len(limits) != len(sizes):
+        wanted = f"{len(sizes)} numbers, one per topic"
+        reading.error(FACTS, None, "limits", wanted, len(limits))
+    reading.go_on()
+    for at in np.flatnonzero(limits > sizes).tolist():
+        wanted = f"at most the {sizes[at]} documents of topic {show(pool.topics[at])}"
+        reading.error(FACTS, None, "limits", wanted, limits[at])
+    reading.go_on()
+    return ActivePlan(limits, told["per_batch"], told["relevant_from"], pool.digest)
 
 
-@dataclass(frozen=True, eq=False)
-class _Rounds:
-    """m rounds by (batch, topic), with their chances of k runs."""
-
-    topic: IntArray
-    batch: IntArray
-    draws: IntArray
-    chances: FloatArray  # (m, k)
-
-    def find(self, topic: IntArray, batch: IntArray) -> IntArray:
-        """The round of each topic and batch; -1 if there is none."""
-        most = 1 + int(max(self.topic.max(), topic.max(initial=0)))
-        known, wanted = self.batch * most + self.topic, batch * most + topic
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where(known[place] == wanted, place, -1)
-
-    def named(self, at: int, topics: Sequence[str]) -> str:
-        """Name a round for a message."""
-        return f"topic {show(topics[self.topic[at]])} in batch {self.batch[at]}"
-
-
-def _read_rounds(reading: RankedReading, plan: ActivePlan, pool: Pool) -> _Rounds | None:
-    columns = whole("batch", 1, MAX_BATCHES), whole("draws", 1, MAX_DRAWS)
-    table = reading.table(ROUNDS, *columns, key=TOPIC)
+def _read_rounds(reading: RankedReading, plan: ActivePlan, pool: Pool) -> Table:
+    """The m rounds by (batch, topic)."""
+    table = reading.table(ROUNDS)
     batch = table.whole("batch")
     reading.refuse_repeats(table, (table.topic, batch), table.batch_of, "topic")
     never = plan.limits[table.topic] == 0
     reading.refuse(table, never, "topic", "a topic with a limit above 0", table.topic_of)
     planned = np.bincount(batch, minlength=2)[1:]
     for at in np.flatnonzero(planned == 0).tolist():
-        reading.member_error(ROUNDS, None, "batch", f"expected rounds in batch {at + 1}")
+        reading.error(ROUNDS, None, "batch", f"rounds in batch {at + 1}")
     if len(table) * len(pool.runs) > MAX_CELLS:
-        reading.member_error(ROUNDS, None, "", f"expected at most {MAX_CELLS} rounds times runs")
+        reading.error(ROUNDS, None, "", f"at most {MAX_CELLS} rounds times runs")
     if _chances_to_be_drawn(pool, table.topic) > MAX_CHANCES:
-        message = f"expected at most {MAX_CHANCES} rounds times documents of lists"
-        reading.member_error(ROUNDS, None, "", message)
-    if not reading.problems.ok:
-        return None
-    order = np.lexsort((table.topic, batch))
-    draws = table.whole("draws")[order]
-    nothing = np.zeros((len(order), len(pool.runs)))
-    rounds = _Rounds(table.topic[order], batch[order], draws, nothing)
-    return _with_chances(reading, rounds, pool)
+        reading.error(ROUNDS, None, "", f"at most {MAX_CHANCES} rounds times documents of lists")
+    reading.go_on()
+    return table.ordered(table.topic, batch)
 
 
-def _with_chances(reading: RankedReading, rounds: _Rounds, pool: Pool) -> _Rounds | None:
-    """The rounds, if a draw of each surely goes to a list, and perhaps to any."""
-    tags = {tag: place for place, tag in enumerate(pool.runs)}
-    columns = whole("batch", 1, MAX_BATCHES), name("run", tags, f"a run of {FACTS}")
-    table = reading.table(CHANCES, *columns, share("probability"), key=TOPIC, most=MAX_ENTRIES)
+def _find_rounds(table: Table, rounds: Table) -> IntArray:
+    """The round of the topic and the batch of each row; -1 if there is none."""
+    most = 1 + int(max(rounds.topic.max(), table.topic.max(initial=0)))
+    known, wanted = (each.whole("batch") * most + each.topic for each in (rounds, table))
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[place] == wanted, place, -1)
+
+
+def _read_chances(reading: RankedReading, rounds: Table, pool: Pool) -> FloatArray:
+    """How likely a draw of each round is to go to the list of each run, shape (m, k)."""
+    table = reading.table(CHANCES)
     batch, run = table.whole("batch"), table.whole("run")
 
     def named(row: int) -> str:
         return f"the run {show(pool.runs[run[row]])} for {table.batch_of(row)}"
 
     reading.refuse_repeats(table, (run, table.topic, batch), named, "topic")
-    place = rounds.find(table.topic, batch)
+    place = _find_rounds(table, rounds)
     reading.refuse(table, place < 0, "batch", f"one of {ROUNDS}", table.batch_of)
     returned = pool.list_lengths > 0
     for row in np.flatnonzero(~returned[table.topic, run]).tolist():
-        message = f"expected a run that returns something for {table.topic_of(row)}"
-        reading.error(table, row, "run", f"{message}, found {show(pool.runs[run[row]])}")
-    if not reading.problems.ok:
-        return None
-    chances = np.zeros_like(rounds.chances)
+        wanted = f"a run that returns something for {table.topic_of(row)}"
+        reading.error(table, row, "run", wanted, show(pool.runs[run[row]]))
+    reading.go_on()
+    chances = np.zeros((len(rounds), len(pool.runs)))
     chances[place, run] = table.numbers["probability"]
-    _check_chances(reading, rounds, chances, returned)
-    return replace(rounds, chances=chances) if reading.problems.ok else None
+    _check_chances(reading, rounds, chances, pool)
+    return chances
 
 
-def _check_chances(
-    reading: RankedReading, rounds: _Rounds, chances: FloatArray, returned: BoolArray
-) -> None:
+def _check_chances(reading: RankedReading, rounds: Table, chances: FloatArray, pool: Pool) -> None:
     """They add up to 1, and every run that returns something has its uniform share."""
-    topics, totals = reading.facts.topics, chances.sum(axis=1)
+    totals, returned = chances.sum(axis=1), pool.list_lengths > 0
     for at in np.flatnonzero(~(np.abs(totals - 1.0) <= SUM_TOLERANCE)).tolist():
-        named = rounds.named(at, topics)
-        message = f"expected chances of {named} that add up to 1, found {float(totals[at])!r}"
-        reading.member_error(CHANCES, None, "probability", message)
-    least = reading.facts.rest["uniform_share"] / np.maximum(returned.sum(axis=1), 1)
-    for at, topic in enumerate(rounds.topic.tolist()):
-        lacking = returned[topic] & (chances[at] < least[topic] * (1.0 - ROUNDING))
-        for run in np.flatnonzero(lacking).tolist():
-            named = f"the run {show(reading.facts.runs[run])} for {rounds.named(at, topics)}"
-            message = f"expected {named} to have its uniform share,"
-            found = f"{float(least[topic])!r}, or more, found {float(chances[at, run])!r}"
-            reading.member_error(CHANCES, None, "probability", f"{message} {found}")
-
-
-@dataclass(frozen=True, eq=False)
-class _Draws:
-    """The sampled pairs as they were drawn, and their rounds."""
-
-    pair: IntArray
-    round: IntArray
+        wanted = f"chances of {rounds.batch_of(at)} that add up to 1"
+        reading.error(CHANCES, None, "probability", wanted, totals[at])
+    least = reading.facts.drawn["uniform_share"] / np.maximum(returned.sum(axis=1), 1)
+    least = least[rounds.topic, None]
+    lacking = returned[rounds.topic] & (chances < least * (1.0 - ROUNDING))
+    for at, run in zip(*np.nonzero(lacking), strict=True):
+        named = f"the run {show(pool.runs[run])} for {rounds.batch_of(at)}"
+        wanted = f"{named} to have its uniform share, {least[at, 0]}, or more"
+        reading.error(CHANCES, None, "probability", wanted, chances[at, run])
+    reading.go_on()
 
 
 def _read_draws(
-    reading: RankedReading, plan: ActivePlan, pool: Pool, rounds: _Rounds
-) -> _Draws | None:
-    columns = whole("batch", 1, MAX_BATCHES), whole("place", 1, plan.per_batch)
-    table = reading.table(DRAWS, *columns, key=PAIR)
+    reading: RankedReading, plan: ActivePlan, pool: Pool, rounds: Table
+) -> tuple[IntArray, IntArray]:
+    """The sampled pairs as they were drawn, and their rounds."""
+    table = reading.table(DRAWS)
     reading.refuse_repeated_pairs(table)
-    pair, batch = reading.places(table, pool), table.whole("batch")
-    within = rounds.find(table.topic, batch)
+    pair, within = table.places(pool.topic, pool.docno), _find_rounds(table, rounds)
     reading.refuse(table, pair < 0, "docno", f"a document of {LISTS}", table.pair)
     reading.refuse(table, within < 0, "batch", f"one of {ROUNDS}", table.batch_of)
-    if not reading.problems.ok:
-        return None
-    _check_places(reading, table, within)
-    _check_numbers(reading, plan, rounds, np.bincount(within, minlength=len(rounds.topic)))
-    order = np.lexsort((table.whole("place"), within))
-    return _Draws(pair[order], within[order]) if reading.problems.ok else None
-
-
-def _check_places(reading: RankedReading, table: Table, within: IntArray) -> None:
-    """The documents of a round are counted from 1."""
+    reading.go_on()
     place = table.whole("place")
     order = np.lexsort((place, within))
-    expected = _counted(within[order])
-    for at in np.flatnonzero(place[order] != expected).tolist():
-        row = int(order[at])
-        message = f"expected place {expected[at]} next for {table.batch_of(row)}"
-        reading.error(table, row, "place", f"{message}, found {place[row]}")
+    expected = np.empty(len(order), dtype=np.int64)
+    expected[order] = counted(within[order])
+    for row in np.flatnonzero(place != expected).tolist():
+        wanted = f"place {expected[row]} next for {table.batch_of(row)}"
+        reading.error(table, row, "place", wanted, place[row])
+    _check_numbers(reading, plan, rounds, np.bincount(within, minlength=len(rounds)))
+    reading.go_on()
+    return pair[order], within[order]
 
 
 def _check_numbers(
-    reading: RankedReading, plan: ActivePlan, rounds: _Rounds, found: IntArray
+    reading: RankedReading, plan: ActivePlan, rounds: Table, found: IntArray
 ) -> None:
     """Every round has new documents, no more than draws; no topic has more than its limit."""
-    topics = reading.facts.topics
+    draws, topics = rounds.whole("draws"), reading.facts.topics
     for at in np.flatnonzero(found == 0).tolist():
-        message = f"expected new documents of {rounds.named(at, topics)}, found none"
-        reading.member_error(DRAWS, None, "docno", message)
-    for at in np.flatnonzero(rounds.draws < found).tolist():
-        message = f"expected {found[at]} draws or more for {rounds.named(at, topics)}"
-        message += f", which has so many new documents, found {rounds.draws[at]}"
-        reading.member_error(ROUNDS, None, "draws", message)
+        reading.error(DRAWS, None, "docno", f"new documents of {rounds.batch_of(at)}", "none")
+    for at in np.flatnonzero(draws < found).tolist():
+        wanted = f"{found[at]} draws or more for {rounds.batch_of(at)}"
+        wanted += ", which has so many new documents"
+        reading.error(ROUNDS, None, "draws", wanted, draws[at])
     taken = np.bincount(rounds.topic, weights=found, minlength=len(topics)).astype(np.int64)
     most = np.minimum(plan.limits, MAX_JUDGED)
     for at in np.flatnonzero(taken > most).tolist():
-        message = f"expected at most {most[at]} documents of topic {show(topics[at])}"
-        reading.member_error(DRAWS, None, "docno", f"{message}, found {taken[at]}")
+        wanted = f"at most {most[at]} documents of topic {show(topics[at])}"
+        reading.error(DRAWS, None, "docno", wanted, taken[at])
     if reading.facts.seed is not None and found.sum() < plan.budget:
-        with inside(reading.problems, FACTS) as problems:
-            problems.error(None, "seed", "expected null, because the budget is not spent")
+        reading.error(FACTS, None, "seed", "null, because the budget is not spent")
 
 
-def _state(facts: RankedFacts, pool: Pool, rounds: _Rounds, draws: _Draws) -> ActiveState:
-    """What was sampled; the chances of all pairs follow from the rounds."""
-    state = ActiveState(
-        seed=facts.seed or "",
-        batch_size=facts.rest["per_batch"],
-        relevant_from=facts.rest["relevant_from"],
-        uniform_share=float(facts.rest["uniform_share"]),
-        pool_digest=pool.digest,
-        pair=frozen(draws.pair),
-        pair_round=frozen(draws.round),
-        round_topic=frozen(rounds.topic.astype(np.int32)),
-        round_batch=frozen(rounds.batch.astype(np.int32)),
-        round_draws=frozen(rounds.draws),
-        run_probability=frozen(rounds.chances),
-        log_absent=frozen(np.zeros(len(pool))),
-    )
-    return replace(state, log_absent=frozen(log_absent(make_frame(pool), state)))
+KIND = Kind({**ranked.FIELDS, **_OF_ROUND}, _refuse_large, _facts, _forms, _rows, _read)

@@ -33,6 +33,16 @@ class TooLargeError(ValueError):
     """A collection of which no reader would take so much; the message says of what."""
 
 
+class RefusedError(Exception):
+    """A collection that has an error; what is wrong with it is recorded."""
+
+
+def go_on(problems: Problems) -> None:
+    """Raise RefusedError if there was an error: what comes next rests on what has it."""
+    if not problems.ok:
+        raise RefusedError
+
+
 def write_members(file: IO[bytes], members: Mapping[str, bytes]) -> None:
     """Write the files of a collection in the order in which they are given."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:

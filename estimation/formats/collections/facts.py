@@ -1,17 +1,25 @@
-"""Fields of ``collection.json``: what each must hold, in words and as a check."""
+"""Fields of ``collection.json``, each declared once: what it must hold, where it comes from, and
+what is made of it. That is what it is written by, and what it is read by.
+"""
 
 import json
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypedDict
+from operator import attrgetter
+from typing import Any
 
-from estimation.core.collections.base import Collection
-from estimation.core.measures.table import MAX_GRADE, Measure, MeasureError, parse_measure
-from estimation.core.sampling.goals import Goal, GoalError
-from estimation.formats.collections.archive import TooLargeError
+import numpy as np
+
+from estimation.core.arrays import FloatArray, frozen
+from estimation.core.measures.table import MAX_GRADE, parse_measure
+from estimation.core.sampling.designs import MAX_BATCHES
+from estimation.core.sampling.goals import Goal
+from estimation.formats.collections.archive import RefusedError, TooLargeError
 from estimation.formats.columns import MAX_TOPICS
+from judging.formats.jsonl import parse_record
 from judging.formats.problems import Problems, id_problem, show, text_problem
 
 MAX_DEPTH = 1_000_000
@@ -20,16 +28,119 @@ _MAX_TEXT = 1000
 _OF_GOAL = ("kind", "runs", "against")
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
+Check = Callable[[Any], bool]
+Make = Callable[[Any], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
 
 @dataclass(frozen=True)
 class Field:
-    """What a field must hold, in words and as a check."""
+    """A field of ``collection.json``.
+
+    Attributes
+    ----------
+    expected, check : str, function
+        What it must hold, in words and as a check.
+    dump : function
+        Makes JSON of the attribute that the field tells.
+    load : function
+        Makes the attribute again of JSON that passed the check; ValueError says what is wrong.
+    source : str, optional
+        The attribute of the collection, with dots if it is one of a part of it, by default of the
+        field's name; empty: the collection itself.
+    """
 
     expected: str
-    check: Callable[[Any], bool]
+    check: Check
+    dump: Make = _same
+    load: Make = _same
+    source: str | None = None
+
+    def of(self, source: str) -> "Field":
+        """The field of another attribute."""
+        return replace(self, source=source)
 
 
 Fields = Mapping[str, Field]
+
+
+def within(part: str, fields: Fields) -> Fields:
+    """The fields of a part of a collection."""
+    return {name: field.of(f"{part}.{field.source or name}") for name, field in fields.items()}
+
+
+def dumped(told: object, fields: Fields) -> dict[str, Any]:
+    """Return what the fields tell of a collection, or of a part of it."""
+    found = {}
+    for name, field in fields.items():
+        source = name if field.source is None else field.source
+        found[name] = field.dump(attrgetter(source)(told) if source else told)
+    return found
+
+
+def check_fields(
+    found: Mapping[str, Any], fields: Fields, problems: Problems, which: str = ""
+) -> bool:
+    """Record every field that is missing, unknown, or holds something else; tell if all are good.
+
+    `which` comes before the names of the fields in messages.
+    """
+    before = problems.error_count
+    for name in sorted(found.keys() - fields.keys()):
+        problems.error(None, f"{which}{show(name)}", "expected no such field")
+    for name, field in fields.items():
+        if name not in found:
+            problems.error(None, f"{which}{name}", f"expected {field.expected}, found nothing")
+        elif not field.check(found[name]):
+            message = f"expected {field.expected}, found {_shown(found[name])}"
+            problems.error(None, f"{which}{name}", message)
+    return problems.error_count == before
+
+
+def loaded(
+    found: Mapping[str, Any], fields: Fields, problems: Problems, which: str = ""
+) -> dict[str, Any]:
+    """Return the attributes that fields tell, by their names; the fields passed `check_fields`.
+
+    What is wrong is recorded, and left out.
+    """
+    told = {}
+    for name, field in fields.items():
+        try:
+            told[(field.source or name).rpartition(".")[2]] = field.load(found[name])
+        except ValueError as error:
+            problems.error(None, f"{which}{name}", str(error)[:200])
+    return told
+
+
+def _shown(value: Any) -> str:
+    return str(value)[:40] if isinstance(value, int | float) else show(value)
+
+
+# ------------------------------------------------------------------------------------- json
+
+
+def object_bytes(found: Mapping[str, Any]) -> bytes:
+    """Return fields as JSON, in their order."""
+    return f"{json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()
+
+
+def read_object(content: bytes, problems: Problems) -> dict[str, Any]:
+    """Read a JSON object; RefusedError after recording what is wrong."""
+    try:
+        record = parse_record(content.decode(), 1, problems)
+    except UnicodeDecodeError as error:
+        problems.error(None, "", f"expected JSON in UTF-8: {error}")
+    else:
+        if record is not None:
+            return record.values
+    raise RefusedError
+
+
+# ------------------------------------------------------------------------ kinds of fields
 
 
 def is_text(value: Any) -> bool:
@@ -38,6 +149,14 @@ def is_text(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
+
+
+def is_id(value: Any) -> bool:
+    return isinstance(value, str) and id_problem(value) is None
+
+
+def is_object(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def whole(least: int, most: int) -> Field:
@@ -55,34 +174,79 @@ def real(expected: str, least: float, most: float) -> Field:
     return Field(expected, lambda value: is_number(value) and least <= value <= most)
 
 
-def list_of(expected: str, check: Callable[[Any], bool], least: int, most: int) -> Field:
+def optional(field: Field) -> Field:
+    return Field(f"null or {field.expected}", lambda value: value is None or field.check(value))
+
+
+def list_of(
+    expected: str, check: Check, least: int, most: int, *, dump: Make = list, load: Make = tuple
+) -> Field:
     def is_good(value: Any) -> bool:
         return isinstance(value, list) and least <= len(value) <= most and all(map(check, value))
 
-    return Field(expected, is_good)
+    return Field(expected, is_good, dump, load)
 
 
-def _is_topic(value: Any) -> bool:
-    return isinstance(value, str) and id_problem(value, "topic") is None
+def steps(expected: str, check: Check) -> Field:
+    """What batches add up to; infinity, the constant of a census, is the text "inf"."""
+    return list_of(expected, check, 1, MAX_BATCHES, dump=_dump_steps, load=_load_steps)
+
+
+def _dump_steps(steps: FloatArray) -> list[float | str]:
+    return [step if math.isfinite(step) else "inf" for step in steps.tolist()]
+
+
+def _load_steps(found: list[Any]) -> FloatArray:
+    values = np.array([float(step) for step in found])
+    if np.any(values[1:] < values[:-1]):
+        raise ValueError("expected steps that never fall")
+    return frozen(values)
+
+
+def ascending(names: list[str]) -> tuple[str, ...]:
+    """Return names; ValueError for the first that is not above the one before it."""
+    for first, second in pairwise(names):
+        if first.encode() >= second.encode():
+            message = f"expected them to ascend, each once, found {show(second)} after"
+            raise ValueError(f"{message} {show(first)}")
+    return tuple(names)
+
+
+def measures(expected: str, least: int) -> Field:
+    return list_of(
+        expected,
+        is_text,
+        least,
+        100,
+        dump=lambda measures: [str(measure) for measure in measures],
+        load=lambda texts: tuple(map(parse_measure, texts)),
+    )
+
+
+def _dump_goal(goal: Goal) -> dict[str, Any]:
+    if len(goal.all_runs) > MAX_RUNS:
+        raise TooLargeError(f"a goal of at most {MAX_RUNS} runs")
+    return vars(goal)
+
+
+def _load_goal(found: Mapping[str, Any]) -> Goal:
+    others = sorted(found.keys() - _OF_GOAL)
+    if others:
+        raise ValueError(f"expected no such field as {show(others[0])}")
+    kind, runs, against = (found.get(name) for name in _OF_GOAL)
+    tags = [*(runs if isinstance(runs, list) else [None]), *([] if against is None else [against])]
+    if not isinstance(kind, str) or not all(map(is_text, tags)) or len(tags) > MAX_RUNS:
+        told = f"expected a kind, a list of runs, at most {MAX_RUNS}, and perhaps one against"
+        raise ValueError(told)
+    return Goal(kind, tuple(runs or ()), against)
 
 
 TEXT = Field("a short text", is_text)
-MEASURE = Field("the name of a measure", is_text)
-MEASURES = list_of("a list of names of measures", is_text, 0, 100)
-GOAL = Field("an object with kind, runs and against", lambda value: isinstance(value, dict))
+SEED = optional(TEXT)
+MEASURE = Field("the name of a measure", is_text, str, parse_measure)
+GOAL = Field("an object with kind, runs and against", is_object, _dump_goal, _load_goal)
 
-SEED = Field("null or a short text", lambda value: value is None or is_text(value))
-
-COMMON: Fields = {
-    "evalsite": TEXT,
-    "pool": Field(
-        "64 hexadecimal digits", lambda v: isinstance(v, str) and bool(_DIGEST.fullmatch(v))
-    ),
-    "topics": list_of(f"a list of 1 to {MAX_TOPICS} topics", _is_topic, 1, MAX_TOPICS),
-    "depth": whole(1, MAX_DEPTH),
-    "max_grade": whole(1, MAX_GRADE),
-}
-"""What every kind of collection says."""
+# -------------------------------------------------------------------- what every kind says
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,139 +254,19 @@ class Facts:
     """What ``collection.json`` of every kind says."""
 
     version: str
-    pool: str
+    pool_digest: str
     topics: tuple[str, ...]
     depth: int
     max_grade: int
 
 
-class Common(TypedDict):
-    """The fields of `Facts`."""
-
-    version: str
-    pool: str
-    topics: tuple[str, ...]
-    depth: int
-    max_grade: int
-
-
-def common_facts(collection: Collection) -> dict[str, Any]:
-    """Return the fields that every kind has."""
-    return {
-        "evalsite": collection.version,
-        "pool": collection.pool_digest,
-        "topics": collection.topics,
-        "depth": collection.depth,
-        "max_grade": collection.max_grade,
-    }
-
-
-def read_common(found: Mapping[str, Any], problems: Problems) -> Common:
-    """Return the fields that every kind has, which are as `COMMON` says."""
-    check_ascending(found["topics"], "topics", problems)
-    return {
-        "version": found["evalsite"],
-        "pool": found["pool"],
-        "topics": tuple(found["topics"]),
-        "depth": found["depth"],
-        "max_grade": found["max_grade"],
-    }
-
-
-def check_ascending(names: Sequence[str], field: str, problems: Problems) -> None:
-    """Record the first name that is not above the one before it."""
-    for first, second in pairwise(names):
-        if first.encode() >= second.encode():
-            message = f"expected them to ascend, each once, found {show(second)} after"
-            problems.error(None, field, f"{message} {show(first)}")
-            return
-
-
-def fields_bytes(facts: Mapping[str, Any], fields: Fields) -> bytes:
-    """Return the fields as JSON, in their order."""
-    ordered = {name: facts[name] for name in fields}
-    text = json.dumps(ordered, indent=1, ensure_ascii=False, allow_nan=False)
-    return f"{text}\n".encode()
-
-
-def read_object(content: bytes, problems: Problems) -> dict[str, Any] | None:
-    """Read a JSON object, or return None after recording what is wrong."""
-    try:
-        found = json.loads(
-            content.decode(), object_pairs_hook=_without_repeats, parse_constant=_refused
-        )
-    except json.JSONDecodeError as error:
-        problems.error(error.lineno, "", f"expected JSON: {error.msg}")
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        problems.error(None, "", f"expected JSON in UTF-8: {reason[:200]}")
-    else:
-        if isinstance(found, dict):
-            return found
-        problems.error(None, "", "expected a JSON object")
-    return None
-
-
-def check_fields(
-    found: Mapping[str, Any], fields: Fields, problems: Problems, which: str = ""
-) -> None:
-    """Record every field that is missing, unknown, or holds something else.
-
-    `which` comes before the names of the fields in messages.
-    """
-    for name in sorted(found.keys() - fields.keys()):
-        problems.error(None, f"{which}{show(name)}", "expected no such field")
-    for name, field in fields.items():
-        if name not in found:
-            problems.error(None, f"{which}{name}", f"expected {field.expected}, found nothing")
-        elif not field.check(found[name]):
-            message = f"expected {field.expected}, found {_shown(found[name])}"
-            problems.error(None, f"{which}{name}", message)
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a field is there twice")
-    return found
-
-
-def _refused(name: str) -> float:
-    raise ValueError(f"{name} is no number in JSON")
-
-
-def _shown(value: Any) -> str:
-    return str(value)[:40] if isinstance(value, int | float) else show(value)
-
-
-def goal_facts(goal: Goal) -> dict[str, Any]:
-    """Return the fields of a goal; TooLargeError for more runs than a reader would take."""
-    if len(goal.all_runs) > MAX_RUNS:
-        raise TooLargeError(f"a goal of at most {MAX_RUNS} runs")
-    return vars(goal)
-
-
-def read_goal(found: Mapping[str, Any], problems: Problems, field: str = "goal") -> Goal | None:
-    """Read a goal, or return None after recording what is wrong."""
-    for name in sorted(found.keys() - _OF_GOAL):
-        problems.error(None, f"{field}: {show(name)}", "expected no such field")
-    kind, runs, against = (found.get(name) for name in _OF_GOAL)
-    tags = [*(runs if isinstance(runs, list) else [None]), *([] if against is None else [against])]
-    if not isinstance(kind, str) or not all(map(is_text, tags)) or len(tags) > MAX_RUNS:
-        told = f"expected a kind, a list of runs, at most {MAX_RUNS}, and perhaps one against"
-        problems.error(None, field, told)
-        return None
-    try:
-        return Goal(kind, tuple(runs or ()), against)
-    except GoalError as error:
-        problems.error(None, field, str(error)[:200])
-        return None
-
-
-def read_measure(text: str, field: str, problems: Problems) -> Measure | None:
-    """Read the name of a measure, or return None after recording what is wrong."""
-    try:
-        return parse_measure(text)
-    except MeasureError as error:
-        problems.error(None, field, str(error)[:200])
-        return None
+COMMON: Fields = {
+    "evalsite": TEXT.of("version"),
+    "pool": Field(
+        "64 hexadecimal digits", lambda v: isinstance(v, str) and bool(_DIGEST.fullmatch(v))
+    ).of("pool_digest"),
+    "topics": list_of(f"a list of 1 to {MAX_TOPICS} topics", is_id, 1, MAX_TOPICS, load=ascending),
+    "depth": whole(1, MAX_DEPTH),
+    "max_grade": whole(1, MAX_GRADE),
+}
+"""The fields of `Facts`."""

@@ -5,40 +5,68 @@ Everything is in canonical order, and equal collections give equal bytes.
 """
 
 import zipfile
-from collections.abc import Callable, Mapping
-from typing import IO, Any
+from collections.abc import Mapping
+from typing import IO
 
-from estimation.core.collections.base import Collection
+from estimation.core.collections.base import Collection, CollectionError
 from estimation.core.collections.pairs import PairCollection
 from estimation.core.collections.ranked import RankedCollection
 from estimation.core.rounds.rounds import TopicRound
-from estimation.formats.collections import active, pair_facts, topics
-from estimation.formats.collections.archive import BROKEN, FACTS, inside, open_archive
-from estimation.formats.collections.facts import read_object
-from estimation.formats.collections.pairs import read_pairs, write_pairs
+from estimation.formats.collections import active, pair_facts, pairs, topics
+from estimation.formats.collections.archive import (
+    BROKEN,
+    FACTS,
+    RefusedError,
+    check_members,
+    go_on,
+    inside,
+    open_archive,
+    write_members,
+)
+from estimation.formats.collections.facts import (
+    Facts,
+    check_fields,
+    dumped,
+    object_bytes,
+    one_of,
+    read_object,
+)
+from estimation.formats.collections.reading import Kind, Reading
 from judging.formats.problems import Problems, show
 
 OUTDATED = ("evalsite-collection-1",)
 
-Reader = Callable[[zipfile.ZipFile, Mapping[str, Any], Problems], Collection | None]
-_READERS: Mapping[str, Reader] = {
-    pair_facts.FORMAT: read_pairs,
-    pair_facts.OF_PREFERENCES: read_pairs,
-    topics.FORMAT: topics.read_topics,
-    active.FORMAT: active.read_active,
+_KINDS: Mapping[str, Kind] = {
+    pair_facts.FORMAT: pairs.KIND,
+    pair_facts.OF_PREFERENCES: pairs.KIND,
+    topics.FORMAT: topics.KIND,
+    active.FORMAT: active.KIND,
 }
 
 
 def write_collection(file: IO[bytes], collection: Collection) -> None:
     """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
+    form = _format_of(collection)
+    kind, problems = _KINDS[form], Problems(FACTS)
+    kind.refuse(collection)
+    members = {FACTS: object_bytes({"format": form} | dumped(collection, kind.fields))}
+    try:
+        _, facts = _facts(members[FACTS], problems)
+    except RefusedError:
+        first = problems.errors[0]
+        raise ValueError(f"{first.file}: {first.field}: {first.message}") from None
+    forms = {each.name: each for each in kind.forms(facts)}
+    for name, about, numbers in kind.rows(collection):
+        members[name] = forms[name].written(collection, about, numbers)
+    write_members(file, members)
+
+
+def _format_of(collection: Collection) -> str:
     if isinstance(collection, PairCollection):
-        write_pairs(file, collection)
-    elif isinstance(collection, RankedCollection):
-        of_topics = isinstance(collection.drawn, TopicRound)
-        write = topics.write_topics if of_topics else active.write_active
-        write(file, collection)
-    else:
-        raise TypeError(f"there is no file for a {type(collection).__name__}")
+        return pair_facts.OF_PREFERENCES if collection.is_of_preferences else pair_facts.FORMAT
+    if isinstance(collection, RankedCollection):
+        return topics.FORMAT if isinstance(collection.drawn, TopicRound) else active.FORMAT
+    raise TypeError(f"there is no file for a {type(collection).__name__}")
 
 
 def read_collection(file: IO[bytes], problems: Problems) -> Collection | None:
@@ -50,22 +78,39 @@ def read_collection(file: IO[bytes], problems: Problems) -> Collection | None:
     archive = open_archive(file, problems)
     try:
         with archive:
-            with inside(problems, FACTS) as member:
-                found = read_object(archive.read(FACTS), member)
-                reader = _reader_of(found, member) if found is not None else None
-            if found is None or reader is None:
-                return None
-            return reader(archive, found, problems)
+            return _read(archive, problems)
+    except RefusedError:
+        return None
+    except CollectionError as error:
+        problems.error(None, "", str(error))
+        return None
     except BROKEN as error:
         problems.fatal(None, "", f"expected a sound zip file: {str(error)[:200]}")
 
 
-def _reader_of(found: Mapping[str, Any], problems: Problems) -> Reader | None:
+def _read(archive: zipfile.ZipFile, problems: Problems) -> Collection:
+    with inside(problems, FACTS) as member:
+        kind, facts = _facts(archive.read(FACTS), member)
+    forms = {form.name: form for form in kind.forms(facts)}
+    optional = [name for name, form in forms.items() if form.optional]
+    needed = [FACTS, *(name for name in forms if name not in optional)]
+    check_members(archive, needed, problems, optional=optional)
+    return kind.read(Reading(archive, facts, forms, problems))
+
+
+def _facts(content: bytes, problems: Problems) -> tuple[Kind, Facts]:
+    """What ``collection.json`` says, of which kind; RefusedError if anything is wrong with it."""
+    found = read_object(content, problems)
     form = found.get("format")
-    if isinstance(form, str) and form in _READERS:
-        return _READERS[form]
-    told = f"expected one of {', '.join(_READERS)}, found {show(form)}"
-    if form in OUTDATED:
-        told += ", of an earlier evalsite: export the report again"
-    problems.error(None, "format", told)
-    return None
+    kind = _KINDS.get(form) if isinstance(form, str) else None
+    if kind is None:
+        told = f"expected one of {', '.join(_KINDS)}, found {show(form)}"
+        if form in OUTDATED:
+            told += ", of an earlier evalsite: export the report again"
+        problems.error(None, "format", told)
+        raise RefusedError
+    check_fields(found, {"format": one_of(*_KINDS), **kind.fields}, problems)
+    go_on(problems)
+    facts = kind.facts(found, problems)
+    go_on(problems)
+    return kind, facts

@@ -10,7 +10,7 @@ could draw, which have no row: whatever would be expected of them, no sample cou
 No run is named, but pairs of a topic with the same numbers were mostly returned by the same runs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,39 +19,30 @@ import numpy as np
 from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.collections.pairs import PairCollection
 from estimation.core.inference.outlook import KnownOutlook
-from estimation.formats.collections.reading import Reading
-from estimation.formats.collections.rows import keys
-from estimation.formats.collections.tables import Table, fraction
+from estimation.formats.collections.pair_facts import PairFacts
+from estimation.formats.collections.reading import Reading, Row
+from estimation.formats.collections.tables import Form, Table, fraction
 
 OUTLOOK = "outlook.tsv.gz"
 
 
-@dataclass(frozen=True, eq=False)
-class Expected:
-    """What each of R rounds believed of N pairs, (N,) or None, and their outlook."""
+def outlook_form(facts: PairFacts, key: Sequence[str]) -> Form:
+    """The table, in which any columns may be missing."""
+    names = [_belief(number) for number in range(1, len(facts.rounds) + 1)]
+    names += [_reach(level) for level in range(1, facts.max_grade + 1)]
+    return Form(OUTLOOK, key, list(map(fraction, names)), optional=True)
 
-    beliefs: tuple[FloatArray | None, ...]
-    outlook: KnownOutlook | None
 
-
-def expected_columns(collection: PairCollection) -> dict[str, FloatArray]:
-    """Return the columns of the table by their names, (N,) each; none if there is no table."""
+def outlook_rows(collection: PairCollection) -> Row | None:
+    """Return the rows of the table, by pair; None if it would have no columns."""
     beliefs = [part.design.belief for part in collection.parts]
     columns = {_belief(n): each for n, each in enumerate(beliefs, start=1) if each is not None}
     if collection.outlook is not None:
         levels, reach = collection.outlook.levels.tolist(), collection.outlook.reached
         columns |= {_reach(level): each for level, each in zip(levels, reach, strict=True)}
-    return columns
-
-
-def outlook_rows(
-    collection: PairCollection, columns: Mapping[str, FloatArray]
-) -> Iterator[tuple[str | float, ...]]:
-    """Yield the rows of the table, by pair."""
     pairs = np.flatnonzero(collection.within_reach)
-    numbers = zip(*(column[pairs].tolist() for column in columns.values()), strict=True)
-    for key, each in zip(keys(collection, pairs), numbers, strict=True):
-        yield *key, *each
+    told = {name: column[pairs] for name, column in columns.items()}
+    return (OUTLOOK, pairs, told) if told else None
 
 
 def _belief(number: int) -> str:
@@ -65,17 +56,26 @@ def _reach(level: int) -> str:
 # --------------------------------------------------------------------------------- reading
 
 
-def read_outlook(reading: Reading, rounds: int, key: Sequence[str]) -> Table:
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What each of R rounds believed of N pairs, (N,) or None, and their outlook."""
+
+    beliefs: tuple[FloatArray | None, ...]
+    outlook: KnownOutlook | None
+
+
+def read_outlook(reading: Reading[PairFacts]) -> Table:
     """Read the table; what is expected of better grades must not be more."""
-    names = [_belief(number) for number in range(1, rounds + 1)]
-    names += [_reach(level) for level in range(1, reading.facts.max_grade + 1)]
-    columns = [fraction(name, optional=True) for name in names]
-    table = reading.table(OUTLOOK, *columns, key=key)
+    table = reading.table(OUTLOOK)
     if not table.numbers:
-        wanted = f"expected one of the columns {names[0]} to {names[-1]}, found none"
-        reading.member_error(OUTLOOK, 1, "columns", wanted)
-    for before, after in pairwise(_levels(table)):
-        _refuse_rising(reading, table, _reach(before), _reach(after))
+        names = [column.name for column in reading.forms[OUTLOOK].columns]
+        wanted = f"one of the columns {names[0]} to {names[-1]}"
+        reading.error(OUTLOOK, 1, "columns", wanted, "none")
+    for before, after in pairwise(map(_reach, _levels(table))):
+        least, found = table.numbers[before], table.numbers[after]
+        for row in np.flatnonzero(found > least).tolist():
+            wanted = f"at most {least[row]}, which is {before}"
+            reading.error(table, row, after, wanted, found[row])
     return table
 
 
@@ -83,13 +83,6 @@ def _levels(table: Table) -> list[int]:
     """The grades that have a column, ascending."""
     kinds = (name.split("_") for name in table.numbers)
     return [int(number) for kind, number in kinds if kind == "reach"]
-
-
-def _refuse_rising(reading: Reading, table: Table, before: str, after: str) -> None:
-    least, found = table.numbers[before], table.numbers[after]
-    for row in np.flatnonzero(found > least).tolist():
-        message = f"expected at most {float(least[row])!r}, which is {before}"
-        reading.error(table, row, after, f"{message}, found {float(found[row])!r}")
 
 
 def expected_of(table: Table, place: IntArray, *, pairs: int, rounds: int) -> Expected:

@@ -1,71 +1,56 @@
-"""Reading the tables of a judged collection, and naming what is wrong with their rows."""
+"""What a kind of judged collection is, and what the readers of all kinds do with its tables."""
 
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from estimation.core.arrays import BoolArray, BytesArray, Int32Array, IntArray
-from estimation.core.collections.base import Collection, CollectionError
+from estimation.core.arrays import BoolArray, Indices, IntArray
+from estimation.core.collections.base import Collection
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.scope import find_pairs
-from estimation.formats.collections.archive import JUDGMENTS, inside
-from estimation.formats.collections.facts import Facts
-from estimation.formats.collections.tables import PAIR, Column, Table, read_table, whole
+from estimation.formats.collections.archive import JUDGMENTS, go_on, inside
+from estimation.formats.collections.facts import Facts, Fields
+from estimation.formats.collections.tables import PAIR, Form, Numbers, Table, whole
+from estimation.formats.columns import repeats
 from judging.formats.problems import Problems
 
-_Kind = TypeVar("_Kind", bound=Collection)
-
-
-class Known(Protocol):
-    """Pairs by (topic, docno)."""
-
-    @property
-    def topic(self) -> Int32Array | IntArray:
-        """Topic of each pair, as a position among those of the facts."""
-
-    @property
-    def docno(self) -> BytesArray:
-        """Docno of each pair."""
+F = TypeVar("F", bound=Facts)
+Row = tuple[str, Indices, Numbers]
+"""A table by its file's name: the topic or the pair of each row, and its columns of numbers."""
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
-    """A collection that is being read: its archive and facts, and the problems so far."""
+class Reading(Generic[F]):
+    """A collection that is being read: its archive, facts and tables, and the problems so far."""
 
     archive: zipfile.ZipFile
-    facts: Facts
+    facts: F
+    forms: Mapping[str, Form]
     problems: Problems
 
-    def table(
-        self, member: str, *columns: Column, key: Sequence[str], most: int | None = None
-    ) -> Table:
+    def has(self, name: str) -> bool:
+        """Whether a table is there that may be missing."""
+        return name in self.archive.namelist()
+
+    def table(self, name: str) -> Table:
         """Read a table of the archive; of its rows those that are good."""
-        with inside(self.problems, member) as problems, self.archive.open(member) as file:
-            return read_table(
-                file,
-                problems,
-                name=member,
-                columns=columns,
-                topics=self.facts.topics,
-                key=key,
-                most=most,
-            )
+        with inside(self.problems, name) as problems, self.archive.open(name) as file:
+            return self.forms[name].read(file, problems, self.facts.topics)
 
-    def judgments(self, key: Sequence[str] = PAIR) -> Table:
-        """Read the table of judgments."""
-        return self.table(JUDGMENTS, whole("grade", 0, self.facts.max_grade), key=key)
+    def error(
+        self, where: Table | str, row: int | None, field: str, expected: str, found: object = None
+    ) -> None:
+        """Record what is wrong with a row of a table, or with a file as a whole."""
+        line = int(where.line[row]) if isinstance(where, Table) and row is not None else row
+        told = f"expected {expected}" + ("" if found is None else f", found {found}")
+        with inside(self.problems, where if isinstance(where, str) else where.name) as problems:
+            problems.error(line, field, told)
 
-    def error(self, table: Table, row: int, field: str, message: str) -> None:
-        """Record what is wrong with a row of a table."""
-        self.member_error(table.name, int(table.line[row]), field, message)
-
-    def member_error(self, member: str, line: int | None, field: str, message: str) -> None:
-        """Record what is wrong with a file of the archive."""
-        with inside(self.problems, member) as problems:
-            problems.error(line, field, message)
+    def go_on(self) -> None:
+        """Raise RefusedError if there was an error."""
+        go_on(self.problems)
 
     def refuse(
         self,
@@ -73,11 +58,11 @@ class Reading:
         wrong: BoolArray,
         field: str,
         expected: str,
-        found: Callable[[int], str],
+        found: Callable[[int], object],
     ) -> None:
         """Refuse the rows that are wrong; `found` tells what stands in a row."""
         for row in np.flatnonzero(wrong).tolist():
-            self.error(table, row, field, f"expected {expected}, found {found(row)}")
+            self.error(table, row, field, expected, found(row))
 
     def refuse_repeats(
         self, table: Table, keys: Sequence[Any], what: Callable[[int], str], field: str
@@ -86,35 +71,63 @@ class Reading:
 
         `what` names the keys of a row for the message.
         """
-        order = np.lexsort((table.line, *keys))
-        same = np.all([key[order][1:] == key[order][:-1] for key in keys], axis=0)
-        for before, row in zip(order[:-1][same].tolist(), order[1:][same].tolist(), strict=True):
-            message = f"expected {what(row)} once, found it on line {table.line[before]} already"
-            self.error(table, row, field, message)
+        for row, first in repeats(table.line, *keys):
+            again = f"it on line {table.line[first]} already"
+            self.error(table, row, field, f"{what(row)} once", again)
 
     def refuse_repeated_pairs(self, table: Table) -> None:
         """Refuse pairs that stand in an earlier row."""
         self.refuse_repeats(table, (table.docno, table.topic), table.pair, "docno")
 
-    def places(self, table: Table, known: Known) -> IntArray:
-        """Where the pairs of a table stand among those known; -1 for those that do not."""
-        return find_pairs(
-            table.topic, table.docno, among_topic=known.topic, among_docno=known.docno
-        )
-
-    def labels(self, table: Table, known: Known, sampled: IntArray, what: str) -> LabelRows:
+    def labels(self, place: IntArray, table: Table, sampled: IntArray, what: str) -> LabelRows:
         """Return the judgments, in any order, and refuse those of pairs that were not sampled.
 
-        `what` says what every sampled pair is.
+        `place` has the pair of each, -1 for one that is not known; `what` says what every sampled
+        pair is.
         """
-        place = self.places(table, known)
         self.refuse(table, ~np.isin(place, sampled), "docno", what, table.pair)
         return LabelRows(place, table.whole("grade"))
 
-    def built(self, build: Callable[[], _Kind]) -> _Kind | None:
-        """Return what is built, or None after recording what does not fit."""
-        try:
-            return build()
-        except CollectionError as error:
-            self.problems.error(None, "", str(error))
-            return None
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of collection: what it tells, declared once for those who write and who read it.
+
+    Attributes
+    ----------
+    fields : Fields
+        What ``collection.json`` says.
+    refuse : function
+        Raises TooLargeError for a collection of which no reader would take so much.
+    facts : function
+        Makes facts of fields that are as they must be; a problem may be recorded.
+    forms : function
+        Returns the tables that stand beside such facts.
+    rows : function
+        Yields the rows of these tables, in canonical order.
+    read : function
+        Reads the tables, which must fit each other, and returns the collection.
+        Raises RefusedError, or CollectionError, for one that has an error.
+    """
+
+    fields: Fields
+    refuse: Callable[[Any], None]
+    facts: Callable[[Mapping[str, Any], Problems], Facts]
+    forms: Callable[[Any], Sequence[Form]]
+    rows: Callable[[Any], Iterator[Row]]
+    read: Callable[[Reading[Any]], Collection]
+
+
+def judgments(facts: Facts, key: Sequence[str] = PAIR) -> Form:
+    """The table of judgments, one row for each, without the assessor."""
+    return Form(JUDGMENTS, key, [whole("grade", 0, facts.max_grade)])
+
+
+def judgment_rows(collection: Collection) -> Row:
+    """Return the rows of the judgments, by (topic, docno, grade)."""
+    return JUDGMENTS, collection.labels.pair, {"grade": collection.labels.grade}
+
+
+def counted(group: IntArray) -> IntArray:
+    """The place of each row in its group, from 1; groups ascend."""
+    return np.arange(len(group)) - np.searchsorted(group, group) + 1

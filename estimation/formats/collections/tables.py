@@ -1,15 +1,23 @@
-"""Tables of a judged collection: gzipped tab-separated columns under a header line."""
+"""Tables of a judged collection: gzipped tab-separated columns under a header line.
+
+A table is declared once, as a `Form`: its file, what its rows are about, and its columns. That is
+what it is written by, and what it is read by.
+"""
 
 import re
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from estimation.core.arrays import BytesArray, FloatArray, IntArray
+from estimation.core.arrays import BytesArray, FloatArray, Indices, Int32Array, IntArray
+from estimation.core.collections.base import Collection
 from estimation.core.data.preferences import BETWEEN
+from estimation.core.data.scope import find_pairs
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.columns import MAX_DOCNO_BYTES
 from judging.formats.lines import BinaryFile, filled, read_lines
@@ -25,23 +33,72 @@ _MAX_NUMBER = 40
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 
+Numbers = Mapping[str, NDArray[Any]]
+
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers: its name, what is expected in it, and how it is read.
+    """A column of numbers: its name, what is expected in it, how it is read and written.
 
-    `read` returns None for a text that is not as expected. An `optional` column may be missing.
+    `read` returns None for a text that is not as expected. An `optional` column may be missing. A
+    column of ids expects nothing here: `id_problem` says what is wrong with them.
     """
 
     name: str
     expected: str
-    read: Callable[[str], float | None]
+    read: Callable[[str], float | str | None]
     optional: bool = False
+    text: Callable[[Any], str] = repr
+
+
+def share(name: str) -> Column:
+    """A column of numbers above 0 and at most 1."""
+    return Column(name, "a number above 0 and at most 1", _decimal(lambda value: 0 < value <= 1))
+
+
+def fraction(name: str) -> Column:
+    """A column of numbers from 0 to 1, which may be missing."""
+    return Column(name, "a number from 0 to 1", _decimal(lambda value: value <= 1), optional=True)
+
+
+def positive(name: str) -> Column:
+    """A column of numbers above 0 and below 1e15."""
+    return Column(name, "a number above 0 and below 1e15", _decimal(lambda value: 0 < value < 1e15))
+
+
+def _decimal(is_good: Callable[[float], bool]) -> Callable[[str], float | None]:
+    def read(text: str) -> float | None:
+        if len(text) > _MAX_NUMBER or not _DECIMAL.fullmatch(text):
+            return None
+        value = float(text)
+        return value if is_good(value) else None
+
+    return read
+
+
+def whole(name: str, least: int, most: int) -> Column:
+    """A column of whole numbers within limits."""
+
+    def read(text: str) -> float | None:
+        value = int(text) if _WHOLE.fullmatch(text) else -1
+        return float(value) if least <= value <= most else None
+
+    return Column(name, f"a whole number from {least} to {most}", read)
+
+
+def name(title: str, known: Sequence[str], of: str) -> Column:
+    """A column of known names, each held as its number; `of` says whose names they are."""
+    places = {each: place for place, each in enumerate(known)}
+    return Column(title, of, places.get, text=known.__getitem__)
+
+
+def _read_id(text: str) -> str | None:
+    return None if id_problem(text) else text
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The n rows of a table, as columns.
+    """The n rows of a table that was read, as columns.
 
     `name` is that of its file, and `topics` are the names of all topics that are known.
     """
@@ -60,6 +117,21 @@ class Table:
         """Return a column of whole numbers."""
         return self.numbers[name].astype(np.int64)
 
+    def ordered(self, *keys: NDArray[Any]) -> "Table":
+        """Return the rows by keys, the least important first."""
+        order = np.lexsort(keys)
+        return replace(
+            self,
+            line=self.line[order],
+            topic=self.topic[order],
+            docno=self.docno[order],
+            numbers={name: column[order] for name, column in self.numbers.items()},
+        )
+
+    def places(self, topic: Int32Array | IntArray, docno: BytesArray) -> IntArray:
+        """Where the pairs stand among those of a pool; -1 for those that do not."""
+        return find_pairs(self.topic, self.docno, among_topic=topic, among_docno=docno)
+
     def topic_of(self, row: int) -> str:
         """Name the topic of a row for a message."""
         return f"topic {show(self.topics[int(self.topic[row])])}"
@@ -75,211 +147,150 @@ class Table:
         return f"{self.topic_of(row)} in batch {self.numbers['batch'][row]:.0f}"
 
 
-def share(name: str) -> Column:
-    """A column of numbers above 0 and at most 1."""
+@dataclass(frozen=True)
+class Form:
+    """What a table is like: its file, what its rows are about, its columns of numbers.
 
-    def read(text: str) -> float | None:
-        value = _decimal(text)
-        return value if value is not None and 0.0 < value <= 1.0 else None
-
-    return Column(name, "a number above 0 and at most 1", read)
-
-
-def fraction(name: str, *, optional: bool = False) -> Column:
-    """A column of numbers from 0 to 1."""
-
-    def read(text: str) -> float | None:
-        value = _decimal(text)
-        return value if value is not None and value <= 1.0 else None
-
-    return Column(name, "a number from 0 to 1", read, optional)
-
-
-def positive(name: str) -> Column:
-    """A column of numbers above 0 and below 1e15."""
-
-    def read(text: str) -> float | None:
-        value = _decimal(text)
-        return value if value is not None and 0.0 < value < 1e15 else None
-
-    return Column(name, "a number above 0 and below 1e15", read)
-
-
-def whole(name: str, least: int, most: int) -> Column:
-    """A column of whole numbers within limits."""
-
-    def read(text: str) -> float | None:
-        value = int(text) if _WHOLE.fullmatch(text) else -1
-        return float(value) if least <= value <= most else None
-
-    return Column(name, f"a whole number from {least} to {most}", read)
-
-
-def _decimal(text: str) -> float | None:
-    return float(text) if len(text) <= _MAX_NUMBER and _DECIMAL.fullmatch(text) else None
-
-
-def name(title: str, known: Mapping[str, int], of: str) -> Column:
-    """A column of known names, each read as its number; `of` says whose names they are."""
-
-    def read(text: str) -> float | None:
-        return known.get(text)
-
-    return Column(title, of, read)
-
-
-def table_bytes(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str | int | float]],
-    *,
-    key: Sequence[str] = PAIR,
-    most: int | None = None,
-) -> bytes:
-    """Return a gzipped table; equal rows give equal bytes, numbers lose no digit.
-
-    Raises
-    ------
-    TooLargeError
-        If there are more rows than `most`, by default `MAX_ROWS`, or fewer with many columns.
-    ValueError
-        For an id that no reader would take.
+    It has `MAX_ROWS` rows at most, or `most`, and fewer with many columns. An `optional` table may
+    be missing.
     """
-    limit = _most_rows(most, len(columns))
-    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-    lines, packed = ["\t".join((*key, *columns))], []
-    for number, row in enumerate(rows, start=1):
-        if number > limit:
-            raise TooLargeError(f"at most {limit} rows, with {', '.join((*key, *columns))}")
-        for what, text in zip(key, row, strict=False):
-            fault = id_problem(str(text), what)
-            if fault is not None:
+
+    name: str
+    key: Sequence[str]
+    columns: Sequence[Column] = ()
+    most: int | None = None
+    optional: bool = False
+
+    @property
+    def header(self) -> list[str]:
+        """The names of all columns."""
+        return [*self.key, *(column.name for column in self.columns)]
+
+    @property
+    def limit(self) -> int:
+        """How many rows there may be."""
+        rows, columns = MAX_ROWS if self.most is None else self.most, len(self.columns)
+        return rows if columns <= _NUMBERS else rows * _NUMBERS // columns
+
+    def having(self, names: Container[str]) -> "Form":
+        """The form of a table that has only those of the optional columns."""
+        columns = [each for each in self.columns if not each.optional or each.name in names]
+        return replace(self, columns=columns)
+
+    def written(self, collection: Collection, about: Indices, numbers: Numbers) -> bytes:
+        """Return a gzipped table; equal rows give equal bytes, numbers lose no digit.
+
+        Parameters
+        ----------
+        collection : Collection
+        about : ndarray of int, shape (n,)
+            The topic or the pair of each row, as the key says.
+        numbers : mapping of str to ndarray, shape (n,) each
+            The columns; optional ones may be missing.
+
+        Raises
+        ------
+        TooLargeError
+            If there are more rows than a reader takes.
+        ValueError
+            For an id that no reader would take.
+        """
+        form = self.having(numbers)
+        if len(about) > form.limit:
+            raise TooLargeError(f"at most {form.limit} rows, with {', '.join(form.header)}")
+        packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+        packed = [packer.compress(("\t".join(form.header) + "\n").encode())]
+        for start in range(0, len(about), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            cells = form._ids(collection, about[rows])
+            cells += (map(each.text, numbers[each.name][rows].tolist()) for each in form.columns)
+            lines = map("\t".join, zip(*cells, strict=True))
+            packed.append(packer.compress("".join(f"{line}\n" for line in lines).encode()))
+        return b"".join([*packed, packer.flush()])
+
+    def _ids(self, collection: Collection, about: Indices) -> list[Any]:
+        """The columns of the key."""
+        if self.key == TOPIC:
+            ids = [[collection.topics[place] for place in about.tolist()]]
+        else:
+            docnos = (
+                each.decode().split(BETWEEN.decode()) for each in collection.docno[about].tolist()
+            )
+            topics = (collection.topics[place] for place in collection.topic[about].tolist())
+            ids = [list(topics), *map(list, zip(*docnos, strict=True))]
+        for what, column in zip(self.key, ids, strict=True):
+            for fault in filter(None, (id_problem(each, what) for each in column)):
                 raise ValueError(fault)
-        lines.append("\t".join(cell if isinstance(cell, str) else repr(cell) for cell in row))
-        if len(lines) >= _BLOCK:
-            packed.append(packer.compress(("\n".join(lines) + "\n").encode()))
-            lines = []
-    packed.append(packer.compress("".join(f"{line}\n" for line in lines).encode()))
-    return b"".join([*packed, packer.flush()])
+        return ids
 
+    def read(self, file: BinaryFile, problems: Problems, topics: Sequence[str]) -> Table:
+        """Read a table and return its good rows; `topics` are those that are known.
 
-def _most_rows(most: int | None, columns: int) -> int:
-    """How many rows a table may have: fewer if there are many columns of numbers."""
-    rows = MAX_ROWS if most is None else most
-    return rows if columns <= _NUMBERS else rows * _NUMBERS // columns
-
-
-def read_table(
-    file: BinaryFile,
-    problems: Problems,
-    *,
-    name: str,
-    columns: Sequence[Column],
-    topics: Sequence[str],
-    key: Sequence[str] = PAIR,
-    most: int | None = None,
-) -> Table:
-    """Read a table and return its good rows.
-
-    `name` is that of its file; `topics` are the known topics; `most` is the number of rows there
-    may be, as in `table_bytes`. Raises `UnreadableError`, its problem recorded, when reading cannot
-    go on.
-    """
-    lines = filled(read_lines(file, problems))
-    number, text = next(lines, (1, ""))
-    there = text.split("\t")
-    columns, every = _columns_of(there, columns), columns
-    if there != [*key, *(column.name for column in columns)]:
-        header = "\t".join([*key, *(column.name for column in every)])
-        perhaps = ", or a part of it" if any(column.optional for column in every) else ""
-        problems.fatal(number, "columns", f"expected the header {show(header)}{perhaps}")
-    reader = _Reader(problems, columns, topics, key, _most_rows(most, len(columns)))
-    for number, text in lines:
-        reader.read(number, text)
-    return reader.table(name)
-
-
-def _columns_of(header: Sequence[str], columns: Sequence[Column]) -> Sequence[Column]:
-    """The columns that a table has; all that must be there are among them."""
-    names = frozenset(header)
-    return [column for column in columns if not column.optional or column.name in names]
+        Raises `UnreadableError`, its problem recorded, when reading cannot go on.
+        """
+        lines = filled(read_lines(file, problems))
+        number, text = next(lines, (1, ""))
+        there = text.split("\t")
+        form = self.having(frozenset(there))
+        if there != form.header:
+            header = "\t".join(self.header)
+            perhaps = ", or a part of it" if any(each.optional for each in self.columns) else ""
+            problems.fatal(number, "columns", f"expected the header {show(header)}{perhaps}")
+        reader = _Reader(form, problems, topics)
+        for number, text in lines:
+            reader.read(number, text)
+        return reader.table()
 
 
 class _Reader:
     """Takes lines and collects the good ones."""
 
-    def __init__(
-        self,
-        problems: Problems,
-        columns: Sequence[Column],
-        topics: Sequence[str],
-        key: Sequence[str],
-        most: int,
-    ) -> None:
-        self._problems, self._columns, self._names = problems, columns, topics
-        self._topics = {topic: place for place, topic in enumerate(topics)}
-        self._key, self._first, self._most = key, len(key), most
+    def __init__(self, form: Form, problems: Problems, topics: Sequence[str]) -> None:
+        ids = [Column(each, "", _read_id) for each in form.key[1:]]
+        self._columns = [name("topic", topics, "a topic of collection.json"), *ids, *form.columns]
+        self._form, self._problems, self._names = form, problems, topics
+        self._first, self._limit = len(form.key), form.limit
         self._lines, self._codes, self._numbers = array("q"), array("q"), array("d")
         self._docnos: list[bytes] = []
         self._width = 1
 
     def read(self, line: int, text: str) -> None:
         cells = text.split("\t")
-        wanted = self._first + len(self._columns)
-        if len(cells) != wanted:
-            message = f"expected {wanted} columns between tabs, found {len(cells)}"
+        if len(cells) != len(self._columns):
+            message = f"expected {len(self._columns)} columns between tabs, found {len(cells)}"
             self._problems.error(line, "columns", message)
             return
-        code = self._topics.get(cells[0])
-        docnos = cells[1 : self._first]
-        faults = [id_problem(docno) for docno in docnos]
-        found = cells[self._first :]
-        numbers = [column.read(cell) for column, cell in zip(self._columns, found, strict=True)]
-        if code is None or any(faults) or None in numbers:
-            self._refuse(line, cells, faults, numbers)
+        values = [each.read(cell) for each, cell in zip(self._columns, cells, strict=True)]
+        if None not in values:
+            self._keep(line, values)
             return
-        name = BETWEEN.join(docno.encode() for docno in docnos)
-        self._keep(line, code, name, [number or 0.0 for number in numbers])
+        for column, cell, value in zip(self._columns, cells, values, strict=True):
+            if value is None:
+                wanted = f"expected {column.expected}, found {show(cell)}"
+                fault = wanted if column.expected else str(id_problem(cell))
+                self._problems.error(line, column.name, fault)
 
-    def _refuse(
-        self,
-        line: int,
-        cells: Sequence[str],
-        faults: Sequence[str | None],
-        numbers: Sequence[float | None],
-    ) -> None:
-        if cells[0] not in self._topics:
-            message = f"expected a topic of collection.json, found {show(cells[0])}"
-            self._problems.error(line, "topic", message)
-        for field, fault in zip(self._key[1:], faults, strict=True):
-            if fault is not None:
-                self._problems.error(line, field, fault)
-        found = cells[self._first :]
-        for column, cell, number in zip(self._columns, found, numbers, strict=True):
-            if number is None:
-                message = f"expected {column.expected}, found {show(cell)}"
-                self._problems.error(line, column.name, message)
-
-    def _keep(self, line: int, code: int, docno: bytes, numbers: list[float]) -> None:
+    def _keep(self, line: int, values: list[Any]) -> None:
+        docno = BETWEEN.join(each.encode() for each in values[1 : self._first])
         self._lines.append(line)
-        self._codes.append(code)
+        self._codes.append(values[0])
         self._docnos.append(docno)
-        self._numbers.extend(numbers)
+        self._numbers.extend(values[self._first :])
         self._width = max(self._width, len(docno))
-        if len(self._lines) > self._most:
-            self._problems.fatal(line, "", f"expected at most {self._most} rows, found more")
+        if len(self._lines) > self._limit:
+            self._problems.fatal(line, "", f"expected at most {self._limit} rows, found more")
         if len(self._lines) * self._width > MAX_DOCNO_BYTES:
             message = f"expected shorter docnos or fewer rows: over {MAX_DOCNO_BYTES} bytes"
             self._problems.fatal(line, "docno", message)
 
-    def table(self, name: str) -> Table:
-        numbers = np.array(self._numbers, dtype=np.float64).reshape(
-            len(self._lines), len(self._columns)
-        )
+    def table(self) -> Table:
+        shape = len(self._lines), len(self._form.columns)
+        numbers = np.array(self._numbers, dtype=np.float64).reshape(shape)
         return Table(
-            name=name,
+            name=self._form.name,
             topics=self._names,
             line=np.array(self._lines, dtype=np.int64),
             topic=np.array(self._codes, dtype=np.int64),
             docno=np.array(self._docnos, dtype=np.bytes_),
-            numbers={c.name: numbers[:, place] for place, c in enumerate(self._columns)},
+            numbers={each.name: numbers[:, at] for at, each in enumerate(self._form.columns)},
         )

@@ -18,10 +18,8 @@
     topic, docno, grade: one row per judgment.
 """
 
-import zipfile
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -41,102 +39,77 @@ from estimation.core.rounds.topics.designs import (
 from estimation.core.sampling.designs import MAX_BATCHES
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import ranked
-from estimation.formats.collections.archive import (
-    DRAWS,
-    FACTS,
-    JUDGMENTS,
-    check_members,
-    inside,
-    write_members,
-)
-from estimation.formats.collections.facts import Fields
-from estimation.formats.collections.ranked import LISTS, RankedFacts, RankedReading
-from estimation.formats.collections.rows import judgment_rows, keys
-from estimation.formats.collections.tables import (
-    PAIR,
-    TOPIC,
-    Table,
-    positive,
-    share,
-    table_bytes,
-    whole,
-)
+from estimation.formats.collections.archive import DRAWS, FACTS
+from estimation.formats.collections.ranked import RankedFacts, RankedReading
+from estimation.formats.collections.reading import Kind, Row, judgment_rows, judgments
+from estimation.formats.collections.tables import PAIR, TOPIC, Form, Table, positive, share, whole
 from judging.formats.problems import Problems, show
 
 FORMAT = "evalsite-topic-collection-1"
 TOPICS, PAIRS, OTHERS = "topics.tsv.gz", "pairs.tsv.gz", "others.tsv.gz"
-MEMBERS = (FACTS, TOPICS, PAIRS, OTHERS, LISTS, DRAWS, JUDGMENTS)
 SUM_TOLERANCE = 1e-6
 LEAST_DRAWS = 2  # fewer show no variance
 
-_STEPS = common.list_of(
-    f"a list of 1 to {MAX_BATCHES} positive numbers",
-    lambda value: common.is_number(value) and value > 0,
-    1,
-    MAX_BATCHES,
+_OF_DESIGN = common.within(
+    "drawn.design",
+    {
+        "judged_runs": ranked.RUNS.of("runs"),
+        "judged_depth": common.optional(common.whole(1, common.MAX_DEPTH)).of("depth"),
+        "steps": common.steps(
+            f"a list of 1 to {MAX_BATCHES} positive numbers",
+            lambda value: common.is_number(value) and value > 0,
+        ),
+        "goal": common.GOAL,
+        "measure": common.MEASURE,
+        "rule": common.one_of(*RULES),
+        "model": common.TEXT,
+        "estimator": common.one_of(*ESTIMATORS),
+        "floor": common.real("a number from 0 to 1", 0.0, 1.0),
+    },
 )
-_DEPTH = common.whole(1, common.MAX_DEPTH)
-_FIELDS: Fields = {
-    "judged_runs": ranked.RUNS,
-    "judged_depth": common.Field(
-        f"null or {_DEPTH.expected}", lambda value: value is None or _DEPTH.check(value)
-    ),
-    "steps": _STEPS,
-    "goal": common.GOAL,
-    "measure": common.MEASURE,
-    "rule": common.one_of(*RULES),
-    "model": common.TEXT,
-    "estimator": common.one_of(*ESTIMATORS),
-    "floor": common.real("a number from 0 to 1", 0.0, 1.0),
-}
-_OF_DESIGN = ("rule", "model", "estimator", "floor")
 
 
-def write_topics(file: IO[bytes], collection: RankedCollection) -> None:
-    """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
-    design, sample = _round(collection)
-    reached = labeled_pairs(collection.pool, runs=design.runs, depth=design.depth)
-    judged, others = np.flatnonzero(reached), np.flatnonzero(~reached)
-    contents = {
-        FACTS: ranked.facts_bytes(collection, FORMAT, _facts_of(design)),
-        TOPICS: table_bytes(("cost", "probability"), _topic_rows(collection, design), key=TOPIC),
-        PAIRS: table_bytes((), keys(collection, judged)),
-        OTHERS: table_bytes((), keys(collection, others)),
-        LISTS: ranked.lists_bytes(collection),
-        DRAWS: table_bytes(("batch", "count"), _draw_rows(collection, design, sample), key=TOPIC),
-        JUDGMENTS: table_bytes(("grade",), judgment_rows(collection)),
-    }
-    write_members(file, contents)
+def _facts(found: Mapping[str, Any], problems: Problems) -> RankedFacts:
+    facts = ranked.make_facts(found, _OF_DESIGN, problems)
+    judged = facts.drawn["runs"]
+    for tag in judged:
+        if tag not in facts.runs:
+            problems.error(None, "judged_runs", f"expected one of the runs, found {show(tag)}")
+    if list(judged) != [tag for tag in facts.runs if tag in set(judged)]:
+        problems.error(None, "judged_runs", "expected the order of the runs, each once")
+    return facts
 
 
-def _facts_of(design: QueryDesign) -> dict[str, Any]:
-    return {
-        "judged_runs": design.runs,
-        "judged_depth": design.depth,
-        "steps": design.steps.tolist(),
-        "goal": common.goal_facts(design.goal),
-        "measure": str(design.measure),
-        **{name: getattr(design, name) for name in _OF_DESIGN},
-    }
+def _forms(facts: RankedFacts) -> list[Form]:
+    batch = whole("batch", 1, len(facts.drawn["steps"]))
+    return [
+        Form(TOPICS, TOPIC, [positive("cost"), share("probability")]),
+        Form(PAIRS, PAIR),
+        Form(OTHERS, PAIR),
+        ranked.lists_form(facts),
+        Form(DRAWS, TOPIC, [batch, whole("count", 1, MAX_DRAWS)]),
+        judgments(facts),
+    ]
 
 
-def _round(collection: RankedCollection) -> tuple[QueryDesign, QuerySample]:
-    if not isinstance(collection.drawn, TopicRound):
+# --------------------------------------------------------------------------------- writing
+
+
+def _rows(collection: RankedCollection) -> Iterator[Row]:
+    design, sample = collection.drawn.design, collection.drawn.sample
+    if not isinstance(design, QueryDesign) or not isinstance(sample, QuerySample):
         raise TypeError("this is no collection of whole topics")
-    return collection.drawn.design, collection.drawn.sample
+    topics = np.flatnonzero(design.eligible)
+    yield TOPICS, topics, {"cost": design.cost[topics], "probability": design.probability[topics]}
+    judged = labeled_pairs(collection.pool, runs=design.runs, depth=design.depth)
+    yield PAIRS, np.flatnonzero(judged), {}
+    yield OTHERS, np.flatnonzero(~judged), {}
+    yield ranked.list_rows(collection)
+    yield _draw_rows(design, sample)
+    yield judgment_rows(collection)
 
 
-def _topic_rows(
-    collection: RankedCollection, design: QueryDesign
-) -> Iterator[tuple[str, float, float]]:
-    for place in np.flatnonzero(design.eligible).tolist():
-        cost, chance = float(design.cost[place]), float(design.probability[place])
-        yield collection.topics[place], cost, chance
-
-
-def _draw_rows(
-    collection: RankedCollection, design: QueryDesign, sample: QuerySample
-) -> Iterator[tuple[str, int, int]]:
+def _draw_rows(design: QueryDesign, sample: QuerySample) -> Row:
     """By batch, then topic."""
     batch, topic = sample.draw_batch.astype(np.int64), sample.draws
     if design.is_census:
@@ -144,120 +117,72 @@ def _draw_rows(
         batch = np.append(batch, np.full(len(rest), design.batches))
         topic = np.append(topic, rest)
     (batch, topic), counts = np.unique(np.stack([batch, topic]), axis=1, return_counts=True)
-    rows = zip(topic.tolist(), batch.tolist(), counts.tolist(), strict=True)
-    yield from ((collection.topics[place], number, count) for place, number, count in rows)
+    return DRAWS, topic, {"batch": batch, "count": counts}
 
 
 # --------------------------------------------------------------------------------- reading
 
 
-def read_topics(
-    archive: zipfile.ZipFile, found: Mapping[str, Any], problems: Problems
-) -> RankedCollection | None:
-    """Read the collection of an archive whose facts were `found`; None when it has an error.
-
-    Costs, probabilities, draws and judgments must fit each other, and the pool its digest. Raises
-    `UnreadableError`, its problem recorded, when reading cannot go on.
-    """
-    check_members(archive, MEMBERS, problems)
-    with inside(problems, FACTS) as member:
-        facts = ranked.read_facts(found, FORMAT, _FIELDS, member)
-        told = None if facts is None else _read_design(facts, member)
-    if facts is None or told is None:
-        return None
-    reading = RankedReading(archive, facts, problems)
-    pool = _read_pool(reading, told)
-    if pool is None:
-        return None
-    design = _design(reading, told, pool)
-    if design is None:
-        return None
-    sample = _read_draws(reading, design)
-    if sample is None:
-        return None
-    drawn = TopicRound(design, sample)
-    labels = reading.judged(pool, drawn.served(pool).pair, f"a document of a topic of {DRAWS}")
-    if not problems.ok:
-        return None
-    return reading.built(lambda: RankedCollection.holding(pool, drawn, labels, **facts.told))
+def _read(reading: RankedReading) -> RankedCollection:
+    pool = _read_pool(reading)
+    design = _read_design(reading, pool)
+    drawn = TopicRound(design, _read_draws(reading, design))
+    return ranked.collected(reading, pool, drawn, f"a document of a topic of {DRAWS}")
 
 
-def _read_design(facts: RankedFacts, problems: Problems) -> dict[str, Any] | None:
-    """The arguments of the design, but for what stands in tables."""
-    rest = facts.rest
-    steps = [float(step) for step in rest["steps"]]
-    if any(after < before for before, after in pairwise(steps)):
-        problems.error(None, "steps", "expected steps that never fall")
-    judged = rest["judged_runs"]
-    for tag in judged:
-        if tag not in facts.runs:
-            problems.error(None, "judged_runs", f"expected one of the runs, found {show(tag)}")
-    if list(judged) != [tag for tag in facts.runs if tag in set(judged)]:
-        problems.error(None, "judged_runs", "expected the order of the runs, each once")
-    goal = common.read_goal(rest["goal"], problems)
-    measure = common.read_measure(rest["measure"], "measure", problems)
-    if not problems.ok:
-        return None
-    named = {name: rest[name] for name in _OF_DESIGN}
-    return named | {
-        "runs": tuple(judged),
-        "depth": rest["judged_depth"],
-        "steps": frozen(np.array(steps)),
-        "goal": goal,
-        "measure": measure,
-        "pool_digest": facts.pool,
-    }
+def _judged(reading: RankedReading, pool: Pool) -> BoolArray:
+    told = reading.facts.drawn
+    return labeled_pairs(pool, runs=told["runs"], depth=told["depth"])
 
 
-def _read_pool(reading: RankedReading, told: Mapping[str, Any]) -> Pool | None:
+def _read_pool(reading: RankedReading) -> Pool:
     """The pool, if the judged pairs are those that follow from the lists."""
-    tables = {member: reading.table(member, key=PAIR) for member in (PAIRS, OTHERS)}
-    lists = reading.lists()
-    for table in tables.values():
+    pairs, others = reading.table(PAIRS), reading.table(OTHERS)
+    lists = ranked.read_lists(reading)
+    for table in (pairs, others):
         reading.refuse_repeated_pairs(table)
-    if not len(tables[PAIRS]):
-        reading.member_error(PAIRS, None, "", "expected pairs, found none")
-    if not reading.problems.ok:
-        return None
-    topic = np.concatenate([table.topic for table in tables.values()])
-    docno = np.concatenate([table.docno for table in tables.values()])
+    if not len(pairs):
+        reading.error(PAIRS, None, "", "pairs", "none")
+    reading.go_on()
+    topic = np.concatenate([pairs.topic, others.topic])
+    docno = np.concatenate([pairs.docno, others.docno])
     order = np.lexsort((docno, topic))
-    pool = reading.pool(topic[order], docno[order], lists, f"{PAIRS} or {OTHERS}")
-    if pool is None:
-        return None
-    reached = labeled_pairs(pool, runs=told["runs"], depth=told["depth"])
-    for member, table in tables.items():
-        rule = "is judged where its topic is drawn" if member == PAIRS else "is not judged"
-        wrong = reached[reading.places(table, pool)] != (member == PAIRS)
-        reading.refuse(table, wrong, "docno", f"a pair that {rule}", table.pair)
-    return pool if reading.problems.ok else None
+    known = f"{PAIRS} or {OTHERS}"
+    pool = ranked.read_pool(reading, topic[order], docno[order], lists, known)
+    judged = _judged(reading, pool)
+    wrong = ~judged[pairs.places(pool.topic, pool.docno)]
+    rule = "a pair that is judged where its topic is drawn"
+    reading.refuse(pairs, wrong, "docno", rule, pairs.pair)
+    wrong = judged[others.places(pool.topic, pool.docno)]
+    reading.refuse(others, wrong, "docno", "a pair that is not judged", others.pair)
+    reading.go_on()
+    return pool
 
 
-def _design(reading: RankedReading, told: Mapping[str, Any], pool: Pool) -> QueryDesign | None:
+def _read_design(reading: RankedReading, pool: Pool) -> QueryDesign:
     """The design, if the topics are those with something to judge."""
-    table = reading.table(TOPICS, positive("cost"), share("probability"), key=TOPIC)
+    table = reading.table(TOPICS)
     reading.refuse_repeats(table, (table.topic,), table.topic_of, "topic")
     needed = np.zeros(len(pool.topics), dtype=np.bool_)
-    needed[pool.topic[labeled_pairs(pool, runs=told["runs"], depth=told["depth"])]] = True
+    needed[pool.topic[_judged(reading, pool)]] = True
     wrong = ~needed[table.topic]
     reading.refuse(table, wrong, "topic", f"a topic with pairs in {PAIRS}", table.topic_of)
     needed[table.topic] = False
     for topic in np.flatnonzero(needed).tolist():
-        message = f"expected topic {show(pool.topics[topic])}, which has pairs, found nothing"
-        reading.member_error(TOPICS, None, "topic", message)
-    total = float(table.numbers["probability"].sum())
+        wanted = f"topic {show(pool.topics[topic])}, which has pairs"
+        reading.error(TOPICS, None, "topic", wanted, "nothing")
+    total = table.numbers["probability"].sum()
     if abs(total - 1.0) > SUM_TOLERANCE:
-        message = f"expected numbers that add up to 1, found {total!r}"
-        reading.member_error(TOPICS, None, "probability", message)
-    if not reading.problems.ok:
-        return None
+        reading.error(TOPICS, None, "probability", "numbers that add up to 1", total)
+    reading.go_on()
     design = QueryDesign(
         cost=_by_topic(table, "cost", pool),
         probability=_by_topic(table, "probability", pool),
-        **told,
+        pool_digest=pool.digest,
+        **reading.facts.drawn,
     )
     _check_steps(reading, design)
-    return design if reading.problems.ok else None
+    return design
 
 
 def _by_topic(table: Table, name: str, pool: Pool) -> FloatArray:
@@ -268,80 +193,78 @@ def _by_topic(table: Table, name: str, pool: Pool) -> FloatArray:
 
 def _check_steps(reading: RankedReading, design: QueryDesign) -> None:
     """They pay for the two most expensive topics at once, and for no more than all."""
-    total, dearest = float(design.cost.sum()), float(np.sort(design.cost)[-2:].sum())
-    with inside(reading.problems, FACTS) as problems:
-        if design.steps[0] * (1.0 + ROUNDING) < dearest:
-            rule = "the cost of the two most expensive topics"
-            message = f"expected a first step of at least {dearest!r}, {rule}"
-            problems.error(None, "steps", f"{message}, found {float(design.steps[0])!r}")
-        if design.steps[-1] > total * (1.0 + ROUNDING):
-            message = f"expected a last step of at most {total!r}, what all topics cost"
-            problems.error(None, "steps", f"{message}, found {float(design.steps[-1])!r}")
+    first, last = design.steps[[0, -1]]
+    total, dearest = design.cost.sum(), np.sort(design.cost)[-2:].sum()
+    if first * (1.0 + ROUNDING) < dearest:
+        wanted = f"a first step of at least {dearest}, the cost of the two most expensive topics"
+        reading.error(FACTS, None, "steps", wanted, first)
+    if last > total * (1.0 + ROUNDING):
+        wanted = f"a last step of at most {total}, what all topics cost"
+        reading.error(FACTS, None, "steps", wanted, last)
+    reading.go_on()
 
 
-def _read_draws(reading: RankedReading, design: QueryDesign) -> QuerySample | None:
+def _read_draws(reading: RankedReading, design: QueryDesign) -> QuerySample:
     """The topics that were drawn, if the steps pay for them."""
-    columns = whole("batch", 1, design.batches), whole("count", 1, MAX_DRAWS)
-    table = reading.table(DRAWS, *columns, key=TOPIC)
+    table = reading.table(DRAWS)
     batch, count = table.whole("batch"), table.whole("count")
     reading.refuse_repeats(table, (table.topic, batch), table.batch_of, "topic")
     never = ~design.eligible[table.topic]
     reading.refuse(table, never, "topic", f"a topic of {TOPICS}", table.topic_of)
     if count.sum() > MAX_DRAWS:
-        reading.member_error(DRAWS, None, "count", f"expected at most {MAX_DRAWS} draws")
-    if not reading.problems.ok:
-        return None
-    rest = np.full(len(table), design.is_census) & (batch == design.batches)
-    sample = _sample(design, table, rest)
+        reading.error(DRAWS, None, "count", f"at most {MAX_DRAWS} draws")
+    reading.go_on()
     if design.is_census:
-        _check_rest(reading, design, table, rest)
+        _check_rest(reading, design, table)
+    sample = _sample(design, table.ordered(table.topic, batch))
     _check_draws(reading, design, sample)
-    return sample if reading.problems.ok else None
+    reading.go_on()
+    return sample
 
 
-def _sample(design: QueryDesign, table: Table, rest: BoolArray) -> QuerySample:
-    batch, count = table.whole("batch"), table.whole("count")
-    order = np.lexsort((table.topic, batch))
-    topic, first = np.unique(table.topic[order], return_index=True)
-    drawn = order[~rest[order]]
+def _is_rest(design: QueryDesign, table: Table) -> BoolArray:
+    """Which rows are of the last batch of a census, which takes all topics that are left."""
+    return np.asarray((table.whole("batch") == design.batches) & design.is_census)
+
+
+def _sample(design: QueryDesign, table: Table) -> QuerySample:
+    """What the rows, by batch, then topic, say was drawn."""
+    batch = table.whole("batch").astype(np.int32)
+    count = np.where(_is_rest(design, table), 0, table.whole("count"))
+    topic, first = np.unique(table.topic, return_index=True)
     return QuerySample(
         topic=frozen(topic),
-        batch=frozen(batch[order][first].astype(np.int32)),
-        draws=frozen(np.repeat(table.topic[drawn], count[drawn])),
-        draw_batch=frozen(np.repeat(batch[drawn], count[drawn]).astype(np.int32)),
+        batch=frozen(batch[first]),
+        draws=frozen(np.repeat(table.topic, count)),
+        draw_batch=frozen(np.repeat(batch, count)),
         pool_digest=design.pool_digest,
     )
 
 
-def _check_rest(reading: RankedReading, design: QueryDesign, table: Table, rest: BoolArray) -> None:
+def _check_rest(reading: RankedReading, design: QueryDesign, table: Table) -> None:
     """The last batch of a census: every topic that was not drawn, once."""
-    count = table.whole("count")
-    earlier = np.isin(table.topic, table.topic[~rest])
+    rest = _is_rest(design, table)
+    again = np.isin(table.topic, table.topic[~rest]) | (table.whole("count") != 1)
     wanted = "a topic that was not drawn before, once, in the last batch, which takes all"
-    reading.refuse(table, rest & (earlier | (count != 1)), "topic", wanted, table.topic_of)
+    reading.refuse(table, rest & again, "topic", wanted, table.topic_of)
     left = design.eligible.copy()
     left[table.topic] = False
     for topic in np.flatnonzero(left).tolist():
-        named = f"topic {show(reading.facts.topics[topic])}"
-        message = f"expected {named} in the last batch, which takes all, found nothing"
-        reading.member_error(DRAWS, None, "topic", message)
-
-
-def _spent_by_batch(design: QueryDesign, sample: QuerySample) -> FloatArray:
-    """What the topics of the batches 1..b cost together, shape (B,)."""
-    cost = np.bincount(
-        sample.batch - 1, weights=design.cost[sample.topic], minlength=design.batches
-    )
-    return np.cumsum(cost)
+        wanted = f"topic {show(table.topics[topic])} in the last batch, which takes all"
+        reading.error(DRAWS, None, "topic", wanted, "nothing")
 
 
 def _check_draws(reading: RankedReading, design: QueryDesign, sample: QuerySample) -> None:
-    spent = _spent_by_batch(design, sample)
+    """The topics of the batches 1..b cost no more than their steps allow."""
+    cost = design.cost[sample.topic]
+    spent = np.cumsum(np.bincount(sample.batch - 1, weights=cost, minlength=design.batches))
     for at in np.flatnonzero(spent > design.steps * (1.0 + ROUNDING)).tolist():
-        wanted = f"expected topics that cost at most {float(design.steps[at])!r}"
-        message = f"{wanted} in the batches up to {at + 1}, found {float(spent[at])!r}"
-        reading.member_error(DRAWS, None, "batch", message)
-    draws = int(np.count_nonzero(sample.draw_batch == 1))
+        wanted = f"topics that cost at most {design.steps[at]} in the batches up to {at + 1}"
+        reading.error(DRAWS, None, "batch", wanted, spent[at])
+    draws = np.count_nonzero(sample.draw_batch == 1)
     if draws < LEAST_DRAWS and not (design.is_census and design.batches == 1):
-        message = f"expected at least {LEAST_DRAWS} draws in batch 1, found {draws}"
-        reading.member_error(DRAWS, None, "count", message)
+        wanted = f"at least {LEAST_DRAWS} draws in batch 1"
+        reading.error(DRAWS, None, "count", wanted, draws)
+
+
+KIND = Kind({**ranked.FIELDS, **_OF_DESIGN}, ranked.refuse_large, _facts, _forms, _rows, _read)
