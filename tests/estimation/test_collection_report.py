@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from estimation import selectors
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import RankedLists
 from estimation.core.rounds.results import Evaluation
 from estimation.formats.collections import tables
@@ -36,11 +36,11 @@ def collection_report(row: Round) -> Report:
     return report
 
 
-def content_of(report: Report) -> PairCollection:
+def content_of(report: Report) -> RoundCollection:
     problems = Problems(report.name)
     with files.path_of(report.file).open("rb") as file:
         found = read_collection(file, problems)
-    assert isinstance(found, PairCollection), problems.errors
+    assert isinstance(found, RoundCollection), problems.errors
     return found
 
 
@@ -129,7 +129,7 @@ def test_a_report_that_is_missing_can_be_made(judged: Round, organizer: Client) 
 
 def seeds_of(row: Round) -> tuple[str | None, ...]:
     kept = collections.collection_of(row, latest(row))
-    assert isinstance(kept, PairCollection)
+    assert isinstance(kept, RoundCollection)
     return kept.seeds
 
 
@@ -194,7 +194,7 @@ def test_runs_of_the_pool_get_the_numbers_of_the_recompute(
     assert len(content_of(collection_report(first)).parts) == 1
 
 
-def assert_the_same_alone(found: PairCollection, run3: RankedLists, then: Evaluation) -> None:
+def assert_the_same_alone(found: RoundCollection, run3: RankedLists, then: Evaluation) -> None:
     """What is expected of pairs does not depend on which runs are asked for."""
     now = found.evaluate({"run3": run3}, measures=found.measures)
     for before, after in zip(then.results, now.results, strict=True):

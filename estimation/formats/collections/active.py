@@ -23,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray, frozen
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import MAX_GRADE
 from estimation.core.rounds.active.lists import make_frame
@@ -84,7 +84,7 @@ _FIELDS: Fields = {
 }
 
 
-def write_active(file: IO[bytes], collection: RankedCollection) -> None:
+def write_active(file: IO[bytes], collection: RoundCollection) -> None:
     """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
     plan, state = _round(collection)
     if np.bincount(collection.topic[state.pair]).max() > MAX_JUDGED:
@@ -115,20 +115,20 @@ def write_active(file: IO[bytes], collection: RankedCollection) -> None:
     write_members(file, contents)
 
 
-def _round(collection: RankedCollection) -> tuple[ActivePlan, ActiveState]:
+def _round(collection: RoundCollection) -> tuple[ActivePlan, ActiveState]:
     if not isinstance(collection.drawn, ActiveRound):
         raise TypeError("this is no collection of an active round")
     return collection.drawn.design, collection.drawn.sample
 
 
-def _round_rows(collection: RankedCollection, state: ActiveState) -> Iterator[tuple[str, int, int]]:
+def _round_rows(collection: RoundCollection, state: ActiveState) -> Iterator[tuple[str, int, int]]:
     columns = (state.round_topic, state.round_batch, state.round_draws)
     for topic, batch, draws in zip(*(column.tolist() for column in columns), strict=True):
         yield collection.topics[topic], batch, draws
 
 
 def _chance_rows(
-    collection: RankedCollection, state: ActiveState
+    collection: RoundCollection, state: ActiveState
 ) -> Iterator[tuple[str, int, str, float]]:
     """By round, then run, those above 0."""
     runs = collection.pool.runs
@@ -139,7 +139,7 @@ def _chance_rows(
 
 
 def _draw_rows(
-    collection: RankedCollection, state: ActiveState
+    collection: RoundCollection, state: ActiveState
 ) -> Iterator[tuple[str, str, int, int]]:
     batch = state.round_batch[state.pair_round].tolist()
     place = _counted(state.pair_round).tolist()
@@ -164,7 +164,7 @@ def _counted(group: IntArray) -> IntArray:
 
 def read_active(
     archive: zipfile.ZipFile, found: Mapping[str, Any], problems: Problems
-) -> RankedCollection | None:
+) -> RoundCollection | None:
     """Read the collection of an archive whose facts were `found`; None when it has an error.
 
     Rounds, chances, draws and judgments must fit each other, and the pool its digest. Raises
@@ -192,7 +192,7 @@ def read_active(
     if not problems.ok:
         return None
     return reading.built(
-        lambda: RankedCollection.holding(pool, ActiveRound(plan, state), labels, **facts.told)
+        lambda: RoundCollection(pool, ActiveRound(plan, state), labels, **facts.told)
     )
 
 

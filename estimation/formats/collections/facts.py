@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypedDict
 
-from estimation.core.collections.base import Collection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.measures.table import MAX_GRADE, Measure, MeasureError, parse_measure
 from estimation.core.sampling.goals import Goal, GoalError
 from estimation.formats.collections.archive import TooLargeError
@@ -106,7 +106,7 @@ class Common(TypedDict):
     max_grade: int
 
 
-def common_facts(collection: Collection) -> dict[str, Any]:
+def common_facts(collection: RoundCollection) -> dict[str, Any]:
     """Return the fields that every kind has."""
     return {
         "evalsite": collection.version,

@@ -8,9 +8,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
-from estimation.core.collections.base import Collection
-from estimation.core.collections.pairs import PairCollection
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.rounds.rounds import TopicRound
 from estimation.formats.collections import active, pair_facts, topics
 from estimation.formats.collections.archive import BROKEN, FACTS, inside, open_archive
@@ -20,7 +18,7 @@ from judging.formats.problems import Problems, show
 
 OUTDATED = ("evalsite-collection-1",)
 
-Reader = Callable[[zipfile.ZipFile, Mapping[str, Any], Problems], Collection | None]
+Reader = Callable[[zipfile.ZipFile, Mapping[str, Any], Problems], RoundCollection | None]
 _READERS: Mapping[str, Reader] = {
     pair_facts.FORMAT: read_pairs,
     pair_facts.OF_PREFERENCES: read_pairs,
@@ -29,19 +27,17 @@ _READERS: Mapping[str, Reader] = {
 }
 
 
-def write_collection(file: IO[bytes], collection: Collection) -> None:
+def write_collection(file: IO[bytes], collection: RoundCollection) -> None:
     """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
-    if isinstance(collection, PairCollection):
+    if collection.parts:
         write_pairs(file, collection)
-    elif isinstance(collection, RankedCollection):
-        of_topics = isinstance(collection.drawn, TopicRound)
-        write = topics.write_topics if of_topics else active.write_active
-        write(file, collection)
+    elif isinstance(collection.drawn, TopicRound):
+        topics.write_topics(file, collection)
     else:
-        raise TypeError(f"there is no file for a {type(collection).__name__}")
+        active.write_active(file, collection)
 
 
-def read_collection(file: IO[bytes], problems: Problems) -> Collection | None:
+def read_collection(file: IO[bytes], problems: Problems) -> RoundCollection | None:
     """Read a collection, or return None when it has an error.
 
     Nothing in the file is trusted. Raises `UnreadableError`, its problem recorded, when reading

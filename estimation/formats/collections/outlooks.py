@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from estimation.core.arrays import FloatArray, IntArray, frozen
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.formats.collections.reading import Reading
 from estimation.formats.collections.rows import keys
@@ -34,7 +34,7 @@ class Expected:
     outlook: KnownOutlook | None
 
 
-def expected_columns(collection: PairCollection) -> dict[str, FloatArray]:
+def expected_columns(collection: RoundCollection) -> dict[str, FloatArray]:
     """Return the columns of the table by their names, (N,) each; none if there is no table."""
     beliefs = [part.design.belief for part in collection.parts]
     columns = {_belief(n): each for n, each in enumerate(beliefs, start=1) if each is not None}
@@ -45,7 +45,7 @@ def expected_columns(collection: PairCollection) -> dict[str, FloatArray]:
 
 
 def outlook_rows(
-    collection: PairCollection, columns: Mapping[str, FloatArray]
+    collection: RoundCollection, columns: Mapping[str, FloatArray]
 ) -> Iterator[tuple[str | float, ...]]:
     """Yield the rows of the table, by pair."""
     pairs = np.flatnonzero(collection.within_reach)

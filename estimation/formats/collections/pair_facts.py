@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from estimation.core.arrays import FloatArray
-from estimation.core.collections.pairs import PairCollection
-from estimation.core.rounds.combining import Part
+from estimation.core.collections.base import RoundCollection
+from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import MAX_BATCHES, METHODS, RULES
 from estimation.core.sampling.methods import draws_again
 from estimation.formats.collections import facts as common
@@ -77,7 +77,7 @@ class PairFacts(common.Facts):
     rounds: tuple[RoundFacts, ...]
 
 
-def facts_bytes(collection: PairCollection) -> bytes:
+def facts_bytes(collection: RoundCollection) -> bytes:
     """Return the facts as JSON; infinity, the constant of a census, is the text "inf".
 
     Raises
@@ -95,7 +95,7 @@ def facts_bytes(collection: PairCollection) -> bytes:
     return common.fields_bytes(facts, _FIELDS)
 
 
-def _of_round(part: Part, seed: str | None) -> dict[str, Any]:
+def _of_round(part: PairRound, seed: str | None) -> dict[str, Any]:
     design = part.design
     facts = {name: getattr(design, name) for name in _OF_DESIGN} | {
         "steps": [step if math.isfinite(step) else "inf" for step in design.steps.tolist()],

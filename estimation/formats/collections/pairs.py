@@ -28,10 +28,11 @@ from typing import IO, Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray, frozen
-from estimation.core.collections.base import ordered_labels
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
+from estimation.core.collections.published import pairs_alone
 from estimation.core.data.labels import LabelRows
-from estimation.core.rounds.combining import Part
+from estimation.core.rounds.combining import as_one
+from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import Sample
 from estimation.formats.collections.archive import (
@@ -70,7 +71,7 @@ MAX_SIZES = 40_000_000
 _SAME = 1e-9
 
 
-def write_pairs(file: IO[bytes], collection: PairCollection) -> None:
+def write_pairs(file: IO[bytes], collection: RoundCollection) -> None:
     """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
     if len(collection) * len(collection.parts) > MAX_SIZES:
         raise TooLargeError(f"at most {MAX_SIZES} pairs times rounds")
@@ -89,7 +90,7 @@ def write_pairs(file: IO[bytes], collection: PairCollection) -> None:
     write_members(file, contents)
 
 
-def _pair_rows(collection: PairCollection) -> Iterator[tuple[str | float, ...]]:
+def _pair_rows(collection: RoundCollection) -> Iterator[tuple[str | float, ...]]:
     """By round, then pair."""
     for number, part in enumerate(collection.parts, start=1):
         design = part.design
@@ -99,7 +100,7 @@ def _pair_rows(collection: PairCollection) -> Iterator[tuple[str | float, ...]]:
             yield *key, number, size, chance
 
 
-def _draw_rows(collection: PairCollection) -> Iterator[tuple[str | int, ...]]:
+def _draw_rows(collection: RoundCollection) -> Iterator[tuple[str | int, ...]]:
     """By round, then batch, then pair."""
     for number, part in enumerate(collection.parts, start=1):
         sample, design = part.sample, part.design
@@ -118,7 +119,7 @@ def _draw_rows(collection: PairCollection) -> Iterator[tuple[str | int, ...]]:
 
 def read_pairs(
     archive: zipfile.ZipFile, found: Mapping[str, Any], problems: Problems
-) -> PairCollection | None:
+) -> RoundCollection | None:
     """Read the collection of an archive whose facts were `found`; None when it has an error.
 
     Probabilities, draws and judgments must fit each other. Raises `UnreadableError`, its problem
@@ -147,18 +148,23 @@ def read_pairs(
     if not problems.ok:
         return None
     return reading.built(
-        lambda: PairCollection(
-            topics=facts.topics,
-            depth=facts.depth,
-            topic=frozen(pairs.topic.astype(np.int32)),
-            docno=frozen(pairs.docno),
-            labels=ordered_labels(labels),
+        lambda: RoundCollection(
+            pool=pairs_alone(
+                facts.topics,
+                facts.depth,
+                frozen(pairs.topic.astype(np.int32)),
+                frozen(pairs.docno),
+                of_two=facts.of_preferences,
+            ),
+            drawn=as_one(
+                [
+                    PairRound(design, sample, numbers=each.numbers)
+                    for design, sample, each in zip(designs, samples, facts.rounds, strict=True)
+                ]
+            ),
+            labels=labels,
             max_grade=facts.max_grade,
             version=facts.version,
-            parts=tuple(
-                Part(design, sample, numbers=each.numbers)
-                for design, sample, each in zip(designs, samples, facts.rounds, strict=True)
-            ),
             seeds=tuple(each.seed for each in facts.rounds),
             outlook=expected.outlook,
         )

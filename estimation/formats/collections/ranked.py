@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from estimation.core.arrays import BytesArray, IntArray
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.data.scope import find_pairs
@@ -52,7 +52,7 @@ class Told(TypedDict):
     max_grade: int
     version: str
     made_for: tuple[Measure, ...]
-    seed: str | None
+    seeds: tuple[str | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +71,11 @@ class RankedFacts(common.Facts):
             "max_grade": self.max_grade,
             "version": self.version,
             "made_for": self.measures,
-            "seed": self.seed,
+            "seeds": (self.seed,),
         }
 
 
-def facts_bytes(collection: RankedCollection, form: str, rest: Mapping[str, Any]) -> bytes:
+def facts_bytes(collection: RoundCollection, form: str, rest: Mapping[str, Any]) -> bytes:
     """Return the facts as JSON.
 
     Raises
@@ -95,7 +95,7 @@ def facts_bytes(collection: RankedCollection, form: str, rest: Mapping[str, Any]
     told = {
         "format": form,
         **common.common_facts(collection),
-        "seed": collection.seed,
+        "seed": collection.seeds[0],
         "measures": [str(measure) for measure in collection.made_for],
         "runs": runs,
     }
@@ -128,12 +128,12 @@ def read_facts(
 # --------------------------------------------------------------------------------- writing
 
 
-def lists_bytes(collection: RankedCollection) -> bytes:
+def lists_bytes(collection: RoundCollection) -> bytes:
     """Return the table of the lists."""
     return table_bytes(("run", "rank"), _list_rows(collection), most=MAX_ENTRIES)
 
 
-def _list_rows(collection: RankedCollection) -> Iterator[tuple[str, str, str, int]]:
+def _list_rows(collection: RoundCollection) -> Iterator[tuple[str, str, str, int]]:
     """By run, then topic, then rank."""
     pool = collection.pool
     pair = pool.entry_pair

@@ -3,20 +3,20 @@
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
 from estimation.core.arrays import BoolArray, BytesArray, Int32Array, IntArray
-from estimation.core.collections.base import Collection, CollectionError
+from estimation.core.collections.base import CollectionError, RoundCollection
+from estimation.core.collections.published import checked
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.scope import find_pairs
+from estimation.core.rounds.combining import CombiningError
 from estimation.formats.collections.archive import JUDGMENTS, inside
 from estimation.formats.collections.facts import Facts
 from estimation.formats.collections.tables import PAIR, Column, Table, read_table, whole
 from judging.formats.problems import Problems
-
-_Kind = TypeVar("_Kind", bound=Collection)
 
 
 class Known(Protocol):
@@ -111,10 +111,10 @@ class Reading:
         self.refuse(table, ~np.isin(place, sampled), "docno", what, table.pair)
         return LabelRows(place, table.whole("grade"))
 
-    def built(self, build: Callable[[], _Kind]) -> _Kind | None:
+    def built(self, build: Callable[[], RoundCollection]) -> RoundCollection | None:
         """Return what is built, or None after recording what does not fit."""
         try:
-            return build()
-        except CollectionError as error:
+            return checked(build())
+        except (CollectionError, CombiningError) as error:
             self.problems.error(None, "", str(error))
             return None

@@ -26,7 +26,7 @@ from typing import IO, Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, frozen
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
 from estimation.core.rounds.rounds import TopicRound
 from estimation.core.rounds.topics.designs import (
@@ -92,7 +92,7 @@ _FIELDS: Fields = {
 _OF_DESIGN = ("rule", "model", "estimator", "floor")
 
 
-def write_topics(file: IO[bytes], collection: RankedCollection) -> None:
+def write_topics(file: IO[bytes], collection: RoundCollection) -> None:
     """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
     design, sample = _round(collection)
     reached = labeled_pairs(collection.pool, runs=design.runs, depth=design.depth)
@@ -120,14 +120,14 @@ def _facts_of(design: QueryDesign) -> dict[str, Any]:
     }
 
 
-def _round(collection: RankedCollection) -> tuple[QueryDesign, QuerySample]:
+def _round(collection: RoundCollection) -> tuple[QueryDesign, QuerySample]:
     if not isinstance(collection.drawn, TopicRound):
         raise TypeError("this is no collection of whole topics")
     return collection.drawn.design, collection.drawn.sample
 
 
 def _topic_rows(
-    collection: RankedCollection, design: QueryDesign
+    collection: RoundCollection, design: QueryDesign
 ) -> Iterator[tuple[str, float, float]]:
     for place in np.flatnonzero(design.eligible).tolist():
         cost, chance = float(design.cost[place]), float(design.probability[place])
@@ -135,7 +135,7 @@ def _topic_rows(
 
 
 def _draw_rows(
-    collection: RankedCollection, design: QueryDesign, sample: QuerySample
+    collection: RoundCollection, design: QueryDesign, sample: QuerySample
 ) -> Iterator[tuple[str, int, int]]:
     """By batch, then topic."""
     batch, topic = sample.draw_batch.astype(np.int64), sample.draws
@@ -153,7 +153,7 @@ def _draw_rows(
 
 def read_topics(
     archive: zipfile.ZipFile, found: Mapping[str, Any], problems: Problems
-) -> RankedCollection | None:
+) -> RoundCollection | None:
     """Read the collection of an archive whose facts were `found`; None when it has an error.
 
     Costs, probabilities, draws and judgments must fit each other, and the pool its digest. Raises
@@ -179,7 +179,7 @@ def read_topics(
     labels = reading.judged(pool, drawn.served(pool).pair, f"a document of a topic of {DRAWS}")
     if not problems.ok:
         return None
-    return reading.built(lambda: RankedCollection.holding(pool, drawn, labels, **facts.told))
+    return reading.built(lambda: RoundCollection(pool, drawn, labels, **facts.told))
 
 
 def _read_design(facts: RankedFacts, problems: Problems) -> dict[str, Any] | None:

@@ -58,12 +58,12 @@ from ...arrays import FloatArray, IntArray
 from ...data.labels import LabelRows, PairLabels, pair_labels, select_rows
 from ...measures.table import MAX_GRADE, Measure, parse_measure
 from .expected import (
-    Line,
-    Moments,
+    LikelyUtility,
+    Linearized,
     expected_covariance,
     expected_moments,
 )
-from .lists import ActiveError, ActiveFrame, TopicLists, Valued
+from .lists import ActiveError, ActiveFrame, TopicLists
 from .sampling import ActiveState
 from .steps import History, Steps, grouped
 from .values import (
@@ -128,7 +128,8 @@ def estimate(
     labels: LabelRows,
     measures: Sequence[str],
     form: Form = "corrected",
-    valued: Valued | None = None,
+    over: ActiveFrame | None = None,
+    place: IntArray | None = None,
 ) -> tuple[ActiveEstimate, ...]:
     """Estimate measures of every run from the judgments of an active sample.
 
@@ -143,9 +144,11 @@ def estimate(
         ``AP``, ``Rprec``, and linear measures of grades such as ``P@30``.
     form : {"corrected", "paper", "sequential"}
         See the module's text.
-    valued : Valued, optional
-        The runs whose values are wanted; by default those of the sampled pool. Documents outside
+    over : ActiveFrame, optional
+        Of the runs whose values are wanted; by default those of the sampled pool. Documents outside
         of it are taken for useless. The lists of these runs must not depend on the sample.
+    place : ndarray of int64, shape (N,), optional
+        Where the pairs of the sampled pool stand in that of `over`, ascending.
 
     Returns
     -------
@@ -164,21 +167,22 @@ def estimate(
     _check_form(state, form)
     parsed = [_supported(name) for name in measures]
     judged = _Judged.of(frame, state, labels, parsed)
-    valued = Valued.sampled(frame) if valued is None else valued
-    topics = _topics(frame, state, judged, form, valued)
-    tables = _Tables.empty(len(frame.pool.topics), len(valued.frame.pool.runs), len(measures))
+    over = frame if over is None else over
+    place = np.arange(len(frame.pool)) if place is None else place
+    topics = _topics(frame, state, judged, form, over, place)
+    tables = _Tables.empty(len(frame.pool.topics), len(over.pool.runs), len(measures))
     for number, topic in topics.items():
         tables.count(number, topic, judged)
-    for place, measure in enumerate(parsed):
-        column = place + 1
+    for at, measure in enumerate(parsed):
+        column = at + 1
         moments = _moments(topics, judged, column)
         for number, topic in topics.items():
             utility, noise = judged.of_column(column, topic.rows)
             result = topic_result(topic.sample, measure, utility, form)
             covariance = topic.covariance(measure, result, utility, noise, moments.get(number))
-            tables.add(place, number, topic, result, covariance)
+            tables.add(at, number, topic, result, covariance)
     noisy = judged.labels[0].noise_measured
-    return tuple(tables.estimate(place, name, noisy) for place, name in enumerate(measures))
+    return tuple(tables.estimate(at, name, noisy) for at, name in enumerate(measures))
 
 
 def _supported(name: str) -> Measure:
@@ -252,7 +256,7 @@ class _Topic:
         result: TopicResult,
         utility: FloatArray,
         noise: FloatArray,
-        moments: Moments | None,
+        moments: LikelyUtility | None,
     ) -> FloatArray:
         """The covariance of the values; that of a ratio of nothing is 0."""
         weights = self.sample.weights
@@ -275,11 +279,11 @@ class _Topic:
 
 
 def _relevant_variance(
-    steps: Steps, design: FloatArray, moments: Moments, spread: FloatArray
+    steps: Steps, design: FloatArray, moments: LikelyUtility, spread: FloatArray
 ) -> float:
     """The variance of R^."""
     nothing = sparse.csr_array((len(spread), 1))
-    line = Line(nothing, np.array([-1.0]), 1.0)
+    line = Linearized(nothing, np.array([-1.0]), 1.0)
     expected = expected_covariance(steps, line, moments, spread=spread)
     return float(_mean_of(design, expected, steps)[0, 0])
 
@@ -294,7 +298,12 @@ def _mean_of(design: FloatArray, expected: FloatArray, steps: Steps) -> FloatArr
 
 
 def _topics(
-    frame: ActiveFrame, state: ActiveState, judged: _Judged, form: Form, valued: Valued
+    frame: ActiveFrame,
+    state: ActiveState,
+    judged: _Judged,
+    form: Form,
+    over: ActiveFrame,
+    place: IntArray,
 ) -> dict[int, _Topic]:
     """All sampled topics, by their position in the pool."""
     history = History.of(frame, state)
@@ -309,13 +318,14 @@ def _topics(
             if steps is None
             else steps.weights(documents)
         )
-        ranked, places = valued.of_topic(topic, lists)
+        ranked = over.lists(topic)
+        places = place[lists.start : lists.start + len(lists)] - ranked.start
         sample = TopicSample.of(ranked, documents, weights, places=places)
         found[topic] = _Topic(span, rows, sample, steps, {})
     return found
 
 
-def _moments(topics: dict[int, _Topic], judged: _Judged, column: int) -> dict[int, Moments]:
+def _moments(topics: dict[int, _Topic], judged: _Judged, column: int) -> dict[int, LikelyUtility]:
     """What the labels of a measure lead to expect in every topic, for sequential weights."""
     steps = {number: each.steps for number, each in topics.items() if each.steps is not None}
     utility = {}

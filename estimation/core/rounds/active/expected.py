@@ -29,7 +29,7 @@ LARGEST_STEP, STEPS, CLOSE = 2.0, 100, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class Linearized:
     """A measure as a sum over the N documents of a topic: z_ij = (slope_ij - level_j) / scale.
 
     Attributes
@@ -53,7 +53,7 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class LikelyUtility:
     """What is known or likely of the utility y of the N documents of a topic.
 
     ``mean``, ``square``: of y, shape (N,); y and its square where the document was judged.
@@ -65,7 +65,7 @@ class Moments:
 
 def expected_moments(
     steps: Mapping[int, Steps], utility: Mapping[int, FloatArray]
-) -> dict[int, Moments]:
+) -> dict[int, LikelyUtility]:
     """Fit the model to all topics, and return the moments of every topic.
 
     Parameters
@@ -92,10 +92,10 @@ def expected_moments(
 
 def _moments(
     steps: Steps, utility: FloatArray, chance: FloatArray, first: float, second: float
-) -> Moments:
+) -> LikelyUtility:
     mean, square = chance * first, chance * second
     mean[steps.document], square[steps.document] = utility, utility**2
-    return Moments(mean, square)
+    return LikelyUtility(mean, square)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ def _logistic(rows: FloatArray, coefficient: FloatArray) -> FloatArray:
 
 
 def expected_covariance(
-    steps: Steps, line: Line, moments: Moments, *, spread: FloatArray
+    steps: Steps, line: Linearized, moments: LikelyUtility, *, spread: FloatArray
 ) -> FloatArray:
     """Return sum_s c_s^2 (sum_i z_ij z_il / q_s(i) - Z_sj Z_sl), Z_s what is unknown before s.
 
@@ -174,9 +174,9 @@ def expected_covariance(
     Parameters
     ----------
     steps : Steps
-    line : Line
+    line : Linearized
         Derivatives z by the utility, of k runs.
-    moments : Moments
+    moments : LikelyUtility
     spread : ndarray of float64, shape (N,)
         From `Steps.spread`.
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ...arrays import BoolArray, FloatArray, IntArray, SparseMatrix, frozen
+from ...arrays import FloatArray, IntArray, SparseMatrix, frozen
 from ...data.pool import Pool
 
 
@@ -94,42 +94,6 @@ class ActiveFrame:
         if found is None:
             raise ActiveError(f"topic {self.pool.topics[topic]!r} has no documents in the pool")
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class Valued:
-    """The runs whose values are estimated, and where the pairs that are sampled stand among theirs.
-
-    They have no part in the sampling: they may be other runs than those of the sampled pool, and
-    return other documents beside its N pairs.
-
-    Attributes
-    ----------
-    frame : ActiveFrame
-        Of these runs; over the topics of the sampled pool, with all of its pairs.
-    place : ndarray of int64, shape (N,)
-        Where the pairs of the sampled pool stand in the pool of these runs; ascending.
-    """
-
-    frame: ActiveFrame
-    place: IntArray
-
-    @classmethod
-    def sampled(cls, frame: ActiveFrame) -> "Valued":
-        """Return the runs of the sampled pool itself."""
-        return cls(frame, np.arange(len(frame.pool)))
-
-    @property
-    def could_be_drawn(self) -> BoolArray:
-        """Whether each pair of the pool of these runs is one of the sampled pool."""
-        inside = np.zeros(len(self.frame.pool), dtype=np.bool_)
-        inside[self.place] = True
-        return inside
-
-    def of_topic(self, topic: int, sampled: TopicLists) -> tuple[TopicLists, IntArray]:
-        """Return their lists of a topic, and where its documents that are sampled stand in them."""
-        lists = self.frame.lists(topic)
-        return lists, self.place[sampled.start : sampled.start + len(sampled)] - lists.start
 
 
 def make_frame(pool: Pool) -> ActiveFrame:

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from ...arrays import FloatArray, IntArray, SparseMatrix
 from ...measures.table import Measure
-from .expected import Line
+from .expected import Linearized
 from .lists import TopicLists
 from .weights import Weights
 
@@ -70,7 +70,7 @@ class TopicResult:
         z_i y_i: the value moves as sum w_i z_i y_i does.
     level : ndarray of float64, shape (k,)
     scale : float
-        See `expected.Line`; 0 if a ratio has no denominator.
+        See `expected.Linearized`; 0 if a ratio has no denominator.
     bias : ndarray of float64, shape (k,)
         Of ratios: their bias to second order, -Cov(z, R^) / R.
     density : ndarray of float64, shape (k, k), optional
@@ -102,7 +102,7 @@ def topic_result(
 
 def topic_line(
     sample: TopicSample, measure: Measure, utility: FloatArray, result: TopicResult
-) -> Line:
+) -> Linearized:
     """Linearize a result with a scale above 0 in all documents of the topic that are sampled."""
     lists = sample.lists
     if measure.name == "AP":
@@ -116,7 +116,7 @@ def topic_line(
         (slope, (lists.document, lists.run)), shape=lists.chances.shape
     )
     array.eliminate_zeros()
-    return Line(array[sample.places], result.level, result.scale)
+    return Linearized(array[sample.places], result.level, result.scale)
 
 
 def _precision_slopes(sample: TopicSample, y: FloatArray) -> FloatArray:

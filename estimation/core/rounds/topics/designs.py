@@ -124,15 +124,9 @@ class QueryDesign(FactSheet):
         """Whether the last batch takes all topics that are left."""
         return _affordable(float(self.cost.sum()), float(self.steps[-1]))
 
-    def step(self, batches: int | None = None) -> float:
-        """Return what the first batches may cost together; by default all."""
-        number = self.batches if batches is None else batches
-        check_whole(number, name="batches", most=self.batches, error=QueryError)
-        return float(self.steps[number - 1])
-
-    def planned_draws(self, batches: int | None = None) -> float:
+    def planned_draws(self) -> float:
         """Return budget / sum cost q, the number of draws if none recurred (Theorem 1)."""
-        return self.step(batches) / float(np.sum(self.cost * self.probability))
+        return self.budget / float(np.sum(self.cost * self.probability))
 
     def expected_cost(self, draws: float) -> float:
         """Return what so many draws cost on average, a recurring topic costing nothing more."""
@@ -185,14 +179,6 @@ class QuerySample:
     draws: IntArray
     draw_batch: Int32Array
     pool_digest: str
-
-    def prefix(self, batches: int) -> IntArray:
-        """Return the distinct topics of the first batches, ascending."""
-        return self.topic[self.batch <= batches]
-
-    def drawn(self, batches: int) -> IntArray:
-        """Return the draws of the first batches, in order."""
-        return self.draws[self.draw_batch <= batches]
 
     def save(self, file: ArchiveFile) -> None:
         """Write the sample to a path or a binary file."""
