@@ -24,7 +24,8 @@ from scipy import optimize
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool, rank_lines
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds.topics.designs import QueryDesign, Rule, draw_queries, make_query_design
+from estimation.core.rounds.topics.designs import QueryDesign, Rule, make_query_design
+from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.estimators import ratio_estimate, unbiased_estimate
 from estimation.core.rounds.topics.grade_models import GradeModel, predicted_grades, uniform_grades
 from estimation.core.rounds.topics.moments import Estimator

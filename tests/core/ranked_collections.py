@@ -81,7 +81,5 @@ def assert_questions_without_answer_are_refused(good: RoundCollection) -> None:
         good.evaluate(LATE, measures=[])
     with pytest.raises(ValueError, match="confidence"):
         good.evaluate(LATE, measures=good.measures, confidence=1.0)
-    with pytest.raises(
-        ValueError, match="interval must be one of student for the method .*, not 'chernoff'"
-    ):
+    with pytest.raises(ValueError, match="interval must be one of student for the method"):
         good.evaluate(LATE, measures=good.measures, interval="chernoff")

@@ -20,7 +20,8 @@ from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
 from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound, TopicRound
-from estimation.core.rounds.topics.designs import draw_queries, labeled_pairs, make_query_design
+from estimation.core.rounds.topics.designs import labeled_pairs, make_query_design
+from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import make_design

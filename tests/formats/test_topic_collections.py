@@ -6,7 +6,7 @@ from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.core.rounds.rounds import TopicRound
-from estimation.core.rounds.topics.designs import draw_queries
+from estimation.core.rounds.topics.draws import draw_queries
 from estimation.formats.collections import archive, ranked, tables, topics
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
 from estimation.formats.collections.ranked import LISTS

@@ -29,7 +29,8 @@ from .active.rounds import PLAN_FORMAT, ActivePlan, ActiveRound
 from .active.sampling import ActiveState
 from .pair_estimates import estimates_of_pairs
 from .results import Answer, Asked, DrawnRound
-from .topics.designs import QueryDesign, QueryError, QuerySample, draw_queries, labeled_pairs
+from .topics.designs import QueryDesign, QueryError, labeled_pairs
+from .topics.draws import QuerySample, draw_queries
 from .topics.estimates import estimates_of_topics
 
 

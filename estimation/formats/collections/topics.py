@@ -31,13 +31,12 @@ from estimation.core.data.pool import Pool
 from estimation.core.rounds.rounds import TopicRound
 from estimation.core.rounds.topics.designs import (
     ESTIMATORS,
-    MAX_DRAWS,
     ROUNDING,
     RULES,
     QueryDesign,
-    QuerySample,
     labeled_pairs,
 )
+from estimation.core.rounds.topics.draws import MAX_DRAWS, QuerySample
 from estimation.core.sampling.designs import MAX_BATCHES
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import ranked

@@ -170,19 +170,11 @@ def estimate(
     over = frame if over is None else over
     place = np.arange(len(frame.pool)) if place is None else place
     topics = _topics(frame, state, judged, form, over, place)
-    tables = _Tables.empty(len(frame.pool.topics), len(over.pool.runs), len(measures))
-    for number, topic in topics.items():
-        tables.count(number, topic, judged)
-    for at, measure in enumerate(parsed):
-        column = at + 1
-        moments = _moments(topics, judged, column)
-        for number, topic in topics.items():
-            utility, noise = judged.of_column(column, topic.rows)
-            result = topic_result(topic.sample, measure, utility, form)
-            covariance = topic.covariance(measure, result, utility, noise, moments.get(number))
-            tables.add(at, number, topic, result, covariance)
-    noisy = judged.labels[0].noise_measured
-    return tuple(tables.estimate(at, name, noisy) for at, name in enumerate(measures))
+    counts = _counted(topics, judged, len(frame.pool.topics))
+    return tuple(
+        _estimate(measure, topics, judged, column, form, counts, runs=len(over.pool.runs))
+        for column, measure in enumerate(parsed, start=1)
+    )
 
 
 def _supported(name: str) -> Measure:
@@ -344,60 +336,57 @@ def _by_inclusion(lists: TopicLists, history: History, topic: int, documents: In
 
 
 @dataclass(frozen=True, eq=False)
-class _Tables:
-    """Results by measure and topic, filled in topic by topic."""
+class _Counts:
+    """What was found in each topic, see `ActiveEstimate`."""
 
-    value: FloatArray  # (measures, |X|, k)
-    variance: FloatArray  # (measures, |X|, k)
-    covariance: FloatArray  # (measures, k, k), summed over topics
-    bias: FloatArray  # (measures, k), summed over topics
-    relevant: FloatArray  # (|X|, 2): R^ and its variance
+    relevant: FloatArray
+    relevant_variance: FloatArray
     judged: IntArray
     found: IntArray
+    noise_measured: bool
 
-    @classmethod
-    def empty(cls, topics: int, runs: int, measures: int) -> "_Tables":
-        return cls(
-            value=np.zeros((measures, topics, runs)),
-            variance=np.zeros((measures, topics, runs)),
-            covariance=np.zeros((measures, runs, runs)),
-            bias=np.zeros((measures, runs)),
-            relevant=np.zeros((topics, 2)),
-            judged=np.zeros(topics, dtype=np.int64),
-            found=np.zeros(topics, dtype=np.int64),
-        )
 
-    def count(self, number: int, topic: _Topic, judged: _Judged) -> None:
-        """Fill in what was found in a topic."""
+def _counted(topics: dict[int, _Topic], judged: _Judged, number: int) -> _Counts:
+    relevant, variance = np.zeros((2, number))
+    sampled, found = np.zeros((2, number), dtype=np.int64)
+    for at, topic in topics.items():
         relevance, noise = judged.of_column(0, topic.rows)
         weights = topic.sample.weights
-        self.judged[number] = topic.span.stop - topic.span.start
-        self.found[number] = np.count_nonzero(relevance)
-        variance = quadratic_form(relevance[:, None], weights)[0, 0]
+        sampled[at] = topic.span.stop - topic.span.start
+        found[at] = np.count_nonzero(relevance)
+        relevant[at] = (weights.single * relevance).sum()
         disagreement = float((_missing(weights) * noise).sum())
-        self.relevant[number] = (weights.single * relevance).sum(), variance + disagreement
+        variance[at] = quadratic_form(relevance[:, None], weights)[0, 0] + disagreement
+    return _Counts(relevant, variance, sampled, found, judged.labels[0].noise_measured)
 
-    def add(
-        self, place: int, number: int, topic: _Topic, result: TopicResult, covariance: FloatArray
-    ) -> None:
-        """Fill in one measure in one topic."""
-        self.value[place, number] = result.value
+
+def _estimate(
+    measure: Measure,
+    topics: dict[int, _Topic],
+    judged: _Judged,
+    column: int,
+    form: Form,
+    counts: _Counts,
+    *,
+    runs: int,
+) -> ActiveEstimate:
+    """Topic by topic; biases of topics add up, and so does what is uncertain of them."""
+    number, moments = len(counts.judged), _moments(topics, judged, column)
+    value, variance = np.zeros((2, number, runs))
+    covariance, bias = np.zeros((runs, runs)), np.zeros(runs)
+    for at, topic in topics.items():
+        utility, noise = judged.of_column(column, topic.rows)
+        result = topic_result(topic.sample, measure, utility, form)
+        of_topic = topic.covariance(measure, result, utility, noise, moments.get(at))
+        value[at], variance[at] = result.value, np.diag(of_topic)
+        covariance += of_topic
         if topic.steps is not None:
-            self.bias[place] += result.bias
-        self.variance[place, number] = np.diag(covariance)
-        self.covariance[place] += covariance
-
-    def estimate(self, place: int, name: str, noise_measured: bool) -> ActiveEstimate:
-        topics, bias = len(self.judged), self.bias[place]
-        return ActiveEstimate(
-            measure=name,
-            value=self.value[place].sum(axis=0) / topics,
-            covariance=(self.covariance[place] + np.multiply.outer(bias, bias)) / topics**2,
-            topic_value=self.value[place],
-            topic_variance=self.variance[place],
-            relevant=self.relevant[:, 0],
-            relevant_variance=self.relevant[:, 1],
-            judged=self.judged,
-            found=self.found,
-            noise_measured=noise_measured,
-        )
+            bias += result.bias
+    return ActiveEstimate(
+        measure=str(measure),
+        value=value.sum(axis=0) / number,
+        covariance=(covariance + np.multiply.outer(bias, bias)) / number**2,
+        topic_value=value,
+        topic_variance=variance,
+        **vars(counts),
+    )

@@ -30,21 +30,11 @@ LARGEST_STEP, STEPS, CLOSE = 2.0, 100, 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Linearized:
-    """A measure as a sum over the N documents of a topic: z_ij = (slope_ij - level_j) / scale.
+    """A measure as a sum over the N documents of a topic: z_ij = (slope_ij - level_j) / scale."""
 
-    Attributes
-    ----------
-    slope : csr_array, shape (N, k)
-        For documents that the run returns.
-    level : ndarray of float64, shape (k,)
-        Through the denominator of a ratio: for every document.
-    scale : float
-        The denominator; 1 for sums.
-    """
-
-    slope: SparseMatrix
-    level: FloatArray
-    scale: float
+    slope: SparseMatrix  # (N, k): for documents that the run returns
+    level: FloatArray  # (k,): through the denominator of a ratio, for every document
+    scale: float  # the denominator; 1 for sums
 
     def rows(self, documents: IntArray) -> FloatArray:
         """Return z of some documents, shape (m, k)."""
@@ -66,14 +56,9 @@ class LikelyUtility:
 def expected_moments(
     steps: Mapping[int, Steps], utility: Mapping[int, FloatArray]
 ) -> dict[int, LikelyUtility]:
-    """Fit the model to all topics, and return the moments of every topic.
+    """Fit the model to all topics, and return what it says of each.
 
-    Parameters
-    ----------
-    steps : mapping of Steps
-        By topic.
-    utility : mapping of ndarray of float64, shape (n,)
-        The mean utility of the document of each step, by topic.
+    ``steps`` and, for the document of each step, its mean ``utility`` are by topic.
     """
     known = [features(steps[topic], utility[topic]) for topic in steps]
     late = [each.known[len(each.known) // 2 :] for each in known]
@@ -167,22 +152,10 @@ def _logistic(rows: FloatArray, coefficient: FloatArray) -> FloatArray:
 def expected_covariance(
     steps: Steps, line: Linearized, moments: LikelyUtility, *, spread: FloatArray
 ) -> FloatArray:
-    """Return sum_s c_s^2 (sum_i z_ij z_il / q_s(i) - Z_sj Z_sl), Z_s what is unknown before s.
+    """Return sum_s c_s^2 (sum_i z_ij z_il / q_s(i) - Z_sj Z_sl), shape (k, k).
 
-    If the moments are the truth, it has the covariance of the estimates as its expectation.
-
-    Parameters
-    ----------
-    steps : Steps
-    line : Linearized
-        Derivatives z by the utility, of k runs.
-    moments : LikelyUtility
-    spread : ndarray of float64, shape (N,)
-        From `Steps.spread`.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
+    Z_s is what is unknown before s, z of the `line` of k runs, and `spread` from `Steps.spread`. If
+    the moments are the truth, it has the covariance of the estimates as its expectation.
     """
     factor = spread * moments.square
     cross = (line.slope.T @ line.slope.multiply(factor[:, None]).tocsr()).toarray()

@@ -2,7 +2,7 @@
 
 The m topics that have documents to judge are a known share m/T of the campaign's T; the other
 topics have the value 0 for every run, so that every estimate is the estimate over the m topics
-(`queries.estimators`) times m/T. Intervals are for the campaign's own topics.
+(`topics.estimators`) times m/T. Intervals are for the campaign's own topics.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ from .designs import (
     ESTIMATORS,
     QueryDesign,
     QueryError,
-    QuerySample,
     judged_depth,
     labeled_pairs,
 )
+from .draws import QuerySample
 from .estimators import (
     Disagreement,
     QueryEstimate,
