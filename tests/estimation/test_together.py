@@ -147,7 +147,7 @@ def test_a_run_that_joins_is_estimated_from_all_judgments(
         pool,
         RoundsTogether(tuple(parts_of(rows))),
         joined=outcome.inputs.joined,
-        labels=outcome.inputs.labels,
+        labels=outcome.inputs.collection.labels,
         measures=[parse_measure("DCG@10")],
         max_grade=campaign.max_grade,
     ).results
@@ -302,8 +302,8 @@ def test_the_collection_of_rounds_over_two_pools_gives_their_numbers(campaign: C
     kept = collection_of(second, latest(second))
     outcome = estimates.from_scratch(second)
     assert outcome is not None
-    assert kept.pool_digest == outcome.inputs.pool.digest
-    assert len(kept.labels.pair) == len(outcome.inputs.labels.pair)
+    assert kept.pool_digest == outcome.inputs.collection.pool.digest
+    assert len(kept.labels.pair) == len(outcome.inputs.collection.labels.pair)
 
 
 def test_the_preview_says_which_rounds_count_and_why_others_do_not(

@@ -34,8 +34,7 @@ def unsure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, ...]:
     """A collection of run1 and run2, and three runs; nothing is known of run2 and the late run4."""
     values = {"run2": Reason.TOO_LITTLE, "run4": Reason.TOO_LITTLE}
     differences = [*unknown.all_of("run2", ("run1", "run4")), ("run1", "run4")]
-    told = unknown.told(RoundCollection.evaluate, values, differences)
-    monkeypatch.setattr(RoundCollection, "evaluate", told)
+    unknown.patch(monkeypatch, values=values, differences=differences)
     return folder / "collection.zip", *(folder / f"run{n}.run" for n in (1, 2, 4))
 
 
