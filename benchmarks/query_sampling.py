@@ -145,7 +145,9 @@ def read_collection(folder: Path, tags: Sequence[str]) -> JudgedCollection:
     place = {key: row for row, key in enumerate(zip(topic.tolist(), docno.tolist(), strict=True))}
     names = [pool.topics[each].encode() for each in pool.topic]
     rows = [place[key] for key in zip(names, pool.docno.tolist(), strict=True)]
-    model = predicted_grades(pool, topics=topic, docnos=docno, probabilities=chances)
+    best = chances.shape[1] - 1
+    every, probability = np.arange(len(pool)), chances[rows]
+    model = predicted_grades(pool, pairs=every, probability=probability, max_grade=best)
     return JudgedCollection(pool, grade[rows], model)
 
 

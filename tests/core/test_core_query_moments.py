@@ -175,46 +175,32 @@ def test_goals_expect_the_squares_of_all_label_vectors(
 
 
 def test_predictions_fill_the_model_and_the_rest_is_uniform(pool: Pool) -> None:
-    columns = {
-        "topics": ["t2", "t1", "t9"],
-        "docnos": ["x", "a", "a"],
-        "probabilities": [[0.5, 0.3, 0.1999], [0, 0, 1], [1, 0, 0]],
-    }
-    found = predicted_grades(pool, **columns)
-    keys = zip(pool.topic.tolist(), pool.docno.tolist(), strict=True)
-    place = {(pool.topics[t], docno.decode()): pair for pair, (t, docno) in enumerate(keys)}
-    assert found.probability[place["t1", "a"]].tolist() == [0, 0, 1]
+    rows = np.array([[0.5, 0.3, 0.2], [0, 0, 1]])
+    found = predicted_grades(pool, pairs=np.array([5, 0]), probability=rows, max_grade=2)
+    assert found.probability[[5, 0]].tolist() == rows.tolist()
     assert found.probability.sum(axis=1) == pytest.approx(np.ones(len(pool)), **EXACT)
-    assert found.probability[place["t2", "y"]] == pytest.approx(np.full(3, 1 / 3), **EXACT)
-    assert np.flatnonzero(found.predicted).tolist() == sorted([place["t1", "a"], place["t2", "x"]])
-    shuffled = predicted_grades(pool, **{k: [v[i] for i in (2, 0, 1)] for k, v in columns.items()})
-    assert np.array_equal(shuffled.probability, found.probability)
-    nothing = predicted_grades(pool, topics=[], docnos=[], probabilities=np.empty((0, 3)))
+    assert found.probability[1] == pytest.approx(np.full(3, 1 / 3), **EXACT)
+    assert np.flatnonzero(found.predicted).tolist() == [0, 5]
+    none = np.array([], dtype=np.int64)
+    nothing = predicted_grades(pool, pairs=none, probability=np.empty((0, 3)), max_grade=2)
     flat = uniform_grades(pool, max_grade=2)
     assert nothing.probability == pytest.approx(flat.probability, **EXACT)
     assert flat.max_grade == 2
 
 
 @pytest.mark.parametrize(
-    ("docno", "row", "said"),
-    [
-        ("b", [0.5, 0.6, 0.0], "'t1', docno 'b' must be at least 0 and sum to 1"),
-        ("b", [1.5, -0.5, 0.0], "'b'"),
-        ("b", [math.nan, 0.5, 0.5], "'b'"),
-        ("b", [math.inf, 0.5, 0.5], "'b'"),
-        ("a", [1.0, 0.0, 0.0], "topic 't1', docno 'a' has two predictions"),
-    ],
+    "row", [[0.5, 0.6, 0.0], [1.5, -0.5, 0.0], [math.nan, 0.5, 0.5], [math.inf, 0.5, 0.5]]
 )
-def test_bad_predictions_are_named(pool: Pool, docno: str, row: list[float], said: str) -> None:
-    rows = [[1.0, 0.0, 0.0], row]
+def test_bad_predictions_are_named(pool: Pool, row: list[float]) -> None:
+    rows, said = np.array([[1.0, 0.0, 0.0], row]), "document 'b' of topic 't1' must be at least 0"
     with pytest.raises(GradeModelError, match=said):
-        predicted_grades(pool, topics=["t1", "t1"], docnos=["a", docno], probabilities=rows)
+        predicted_grades(pool, pairs=np.array([0, 1]), probability=rows, max_grade=2)
 
 
 def test_models_that_do_not_fit_are_refused(pool: Pool, model: GradeModel) -> None:
     chances = model.probability.copy()
     chances[4, 0] += 1e-6
-    for broken, said in [(chances, "docno 'e'"), (chances[1:], "one row for each")]:
+    for broken, said in [(chances, "document 'e'"), (chances[1:], "one row for each")]:
         wrong = GradeModel("predicted", broken, model.predicted)
         with pytest.raises(GradeModelError, match=said):
             value_moments(pool, runs=["beta"], measure=parse_measure("ERR"), model=wrong)
