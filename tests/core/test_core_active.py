@@ -20,6 +20,7 @@ from estimation.core.rounds.active.weights import (
     joint_inclusion,
     sequential_weights,
 )
+from tests.core.active_plans import one_topic, replay
 
 CHANCE = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.0, 0.2, 0.3]])
 DRAWS = np.array([2, 2])
@@ -176,30 +177,6 @@ def test_every_document_is_sampled_in_the_end_and_none_twice(frame) -> None:
     state = campaign(frame, batch_size=2)
     assert sorted(state.pair.tolist()) == list(range(11))
     assert state.batches == 4
-
-
-def one_topic(frame: ActiveFrame, state: ActiveState, topic: int) -> np.ndarray:
-    """Limits under which no other topic is planned."""
-    limits = np.bincount(frame.pool.topic[state.pair], minlength=len(frame.pool.topics))
-    limits[topic] = len(frame.pool)
-    return limits
-
-
-def replay(frame: ActiveFrame, state: ActiveState, labels: LabelRows) -> ActiveState:
-    """All batches planned again from seed and labels: which topics got how much is told by limits.
-    The same bits, if the state came about as it should."""
-    again = start(
-        frame, seed=state.seed, batch_size=state.batch_size, relevant_from=state.relevant_from,
-        uniform_share=state.uniform_share,
-    )  # fmt: skip
-    batch = state.round_batch[state.pair_round]
-    for number in range(1, state.batches + 1):
-        known = np.isin(labels.pair, again.pair)
-        rows = LabelRows(labels.pair[known], labels.grade[known])
-        taken = frame.pool.topic[state.pair[batch <= number]]
-        limits = np.bincount(taken, minlength=len(frame.pool.topics))
-        again = plan_batch(frame, again, labels=rows, limits=limits)
-    return again
 
 
 def test_limits_are_kept_and_topics_without_any_left_need_no_labels(frame) -> None:
