@@ -26,6 +26,7 @@ from judging.formats.problems import Problems
 from judging.models import Campaign, Job, User
 from tests.core.comparing import OF_ONE_RUN
 from tests.estimation.test_later_runs import join, of_run, with_news
+from tests.estimation.test_round_choices import grades
 from tests.support import evaluation, factories
 
 pytestmark = pytest.mark.django_db
@@ -81,6 +82,23 @@ def test_it_is_the_same_whenever_it_is_made(judged: Round) -> None:
     shown = latest(judged)
     kept = files.path_of(collection_report(judged).file).read_bytes()
     assert collections.collection_zip(judged, shown) == kept
+
+
+def test_predictions_help_the_round_and_are_not_published(campaign: Campaign) -> None:
+    """What is published is estimated without, as the round tells it beside its own estimates."""
+    grades(campaign)
+    row = evaluation.drawn(campaign, estimator="difference", predictions="judge")
+    evaluation.judge(campaign, 45)
+    assert estimates.gather(row).collection.predictions is not None
+    found = content_of(collection_report(row))
+    assert found.predictions is None
+    lists = {run.tag: read_back(run).lists for run in campaign.runs.all()}
+    (now, *_) = found.evaluate(lists, measures=found.measures).results
+    assert list(now.estimators) == ["ht"]
+    for name, same in (("ht", True), ("di", False)):
+        rows = latest(row).estimates.filter(measure=str(now.measure), estimator=name)
+        stored = dict(rows.values_list("run__tag", "value"))
+        assert (dict(zip(now.runs, now.estimate.value.tolist(), strict=True)) == stored) is same
 
 
 def test_it_names_no_assessor(judged: Round) -> None:
