@@ -25,7 +25,7 @@ from estimation.core.data.pool import Pool, RankedLists, build_pool, rank_lines
 from estimation.core.data.scope import find_pairs
 from estimation.core.inference.intervals import student_intervals
 from estimation.core.rounds.active.estimates import estimate
-from estimation.core.rounds.active.lists import ActiveFrame, Valued, make_frame
+from estimation.core.rounds.active.lists import ActiveFrame, make_frame
 from estimation.core.rounds.active.sampling import ActiveState, plan_batch, start
 from estimation.core.rounds.active.values import Form
 from estimation.research.baselines.estimates import estimate as estimate_selection
@@ -300,15 +300,16 @@ class Covered:
 
     frame: ActiveFrame
     grades: IntArray
-    valued: Valued
-    valued_grades: IntArray
+    over: ActiveFrame
+    place: IntArray
+    over_grades: IntArray
     groups: Mapping[str, BoolArray]
 
     @classmethod
     def whole(cls, pool: Pool, grades: IntArray) -> "Covered":
         frame = make_frame(pool)
         everyone = {"": np.ones(len(pool.runs), dtype=np.bool_)}
-        return cls(frame, grades, Valued.sampled(frame), grades, everyone)
+        return cls(frame, grades, frame, np.arange(len(pool)), grades, everyone)
 
     @classmethod
     def with_later(cls, collection: Collection, later: int) -> "Covered":
@@ -324,11 +325,11 @@ class Covered:
         inside[place] = grades
         is_late = np.isin(joined.runs, late)
         groups = {"own": ~is_late, "later": is_late}
-        return cls(make_frame(pool), grades, Valued(make_frame(joined), place), inside, groups)
+        return cls(make_frame(pool), grades, make_frame(joined), place, inside, groups)
 
     def truth(self, measure: str) -> FloatArray:
-        pool = self.valued.frame.pool
-        return values_from_grades(pool, grades=self.valued_grades, measure=measure).mean(axis=0)
+        pool, grades = self.over.pool, self.over_grades
+        return values_from_grades(pool, grades=grades, measure=measure).mean(axis=0)
 
 
 def compare_coverage(covered: Covered, *, share: float, samples: int) -> None:
@@ -343,7 +344,7 @@ def compare_coverage(covered: Covered, *, share: float, samples: int) -> None:
         )
         for found in estimate(
             covered.frame, state, labels=labels, measures=COVERED, form="sequential",
-            valued=covered.valued,
+            over=covered.over, place=covered.place,
         ):  # fmt: skip
             truth = covered.truth(found.measure)
             df = np.full(len(truth), max(1.0, found.found.sum() - 1.0))

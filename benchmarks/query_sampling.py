@@ -24,7 +24,8 @@ from scipy import optimize
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool, rank_lines
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds.topics.designs import QueryDesign, Rule, draw_queries, make_query_design
+from estimation.core.rounds.topics.designs import QueryDesign, Rule, make_query_design
+from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.estimators import ratio_estimate, unbiased_estimate
 from estimation.core.rounds.topics.grade_models import GradeModel, predicted_grades, uniform_grades
 from estimation.core.rounds.topics.moments import Estimator
@@ -144,7 +145,9 @@ def read_collection(folder: Path, tags: Sequence[str]) -> JudgedCollection:
     place = {key: row for row, key in enumerate(zip(topic.tolist(), docno.tolist(), strict=True))}
     names = [pool.topics[each].encode() for each in pool.topic]
     rows = [place[key] for key in zip(names, pool.docno.tolist(), strict=True)]
-    model = predicted_grades(pool, topics=topic, docnos=docno, probabilities=chances)
+    best = chances.shape[1] - 1
+    every, probability = np.arange(len(pool)), chances[rows]
+    model = predicted_grades(pool, pairs=every, probability=probability, max_grade=best)
     return JudgedCollection(pool, grade[rows], model)
 
 

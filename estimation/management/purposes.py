@@ -2,16 +2,14 @@
 
 import numpy as np
 
-from estimation.core.collections.base import Collection
-from estimation.core.collections.pairs import PairCollection
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import TopicRound
 from estimation.core.sampling.goals import Goal, absolute
 from estimation.unknown import Purpose, enough_relevant
 
 
-def purpose_of(collection: Collection, result: MeasureResult) -> Purpose:
+def purpose_of(collection: RoundCollection, result: MeasureResult) -> Purpose:
     """The purpose, with regard to a measure; runs that the goal did not know joined later."""
     goal, found = _goal(collection), result.relevant_found
     named = goal.kind in ("single", "pair")
@@ -28,12 +26,9 @@ def purpose_of(collection: Collection, result: MeasureResult) -> Purpose:
     )
 
 
-def _goal(collection: Collection) -> Goal:
-    if isinstance(collection, PairCollection):
+def _goal(collection: RoundCollection) -> Goal:
+    if collection.parts:
         return collection.parts[-1].design.goal
-    if isinstance(collection, RankedCollection):
-        drawn = collection.drawn
-        if isinstance(drawn, TopicRound):
-            return drawn.design.goal
-        return absolute(*collection.pool.runs)  # it has no goal but the values of its runs
-    raise TypeError(f"no goal is known of a {type(collection).__name__}")
+    if isinstance(collection.drawn, TopicRound):
+        return collection.drawn.design.goal
+    return absolute(*collection.pool.runs)  # an active round has no goal but the values of its runs

@@ -1,26 +1,100 @@
-"""The judged collection of a round: what estimates of runs that arrive later need."""
+"""The judged collection of a round: what its estimates rest on, and those of runs that come later.
 
+It is made from what the database holds whenever it is asked: the round's frozen design and sample,
+and the labels of its complete batches in a row from the first. Every such prefix is an exact sample
+of the design; which pairs it holds was settled before any grade was known.
+"""
+
+import hashlib
 import io
-from typing import Any
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.collections.base import Collection
-from estimation.core.collections.pairs import PairCollection
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
+from estimation.core.collections.published import published
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import PREFERENCE_MAX_GRADE
-from estimation.core.rounds.rounds import PairRound
+from estimation.core.rounds.combining import as_one
+from estimation.core.rounds.results import DrawnRound
+from estimation.core.rounds.rounds import PairRound, load_round
+from estimation.core.rounds.rounds import Round as Drawn
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.collections.files import write_collection
 from estimation.models import EstimateSet, Round
-from estimation.selectors import draws_behind
-from estimation.services import designing
-from estimation.services.estimates import columns_of
-from estimation.services.together import Counted, parts_of, positions_of
+from estimation.selectors import draws_of
+from estimation.services import designing, files, pools, predictions, together
+from estimation.services.together import Counted
 from judging import selectors as judging
 from judging.errors import UserError
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The collection of a round, how many batches the round has in all, and of all labels their
+    digest and how many the organizer decided."""
+
+    collection: RoundCollection
+    batches: int
+    label_digest: str
+    decided: int
+
+
+def columns_of(row: Round) -> tuple[Pool, Drawn]:
+    """The pool of a drawn round, and what was drawn from it."""
+    if row.pool is None:
+        raise ValueError(f"round {row.pk} has not been drawn")
+    stored = files.path_of(row.design_file), files.path_of(row.sample_file)
+    return pools.load(row.pool), load_round(*stored)
+
+
+def gather(row: Round, counted: Sequence[Counted]) -> Gathered:
+    """The collection of a round, with the earlier ones that count with it; it is the last.
+
+    The same rows give the same bits, in whatever order they come.
+    """
+    pool, drawn = columns_of(row)
+    draws = draws_of(row.campaign, {each.row.number: each.batches for each in counted})
+    positions = together.positions_of(pool, row, draws)
+    labels = sorted(
+        (positions[label.pair], label.assessor, label.grade, label.decided)
+        for label in judging.labels(draws.values("pair"))
+        if label.pair in positions
+    )
+    best = PREFERENCE_MAX_GRADE if pool.is_of_preferences else row.campaign.max_grade
+    collection = RoundCollection(
+        pool,
+        _counting(pool, drawn, counted),
+        LabelRows(
+            pair=np.array([label[0] for label in labels], dtype=np.int64),
+            grade=np.array([label[2] for label in labels], dtype=np.int64),
+        ),
+        max_grade=best,
+        made_for=tuple(designing.measures_of(row)),
+        predictions=_predictions(row, pool) if len(counted) == 1 else None,
+    )
+    digest = hashlib.sha256(json.dumps(labels).encode()).hexdigest()
+    return Gathered(collection, drawn.batches, digest, sum(label[3] for label in labels))
+
+
+def _counting(pool: Pool, drawn: Drawn, counted: Sequence[Counted]) -> DrawnRound:
+    """The complete batches of the round, alone or together with the earlier ones."""
+    own = drawn.prefix(pool, counted[-1].batches)
+    if isinstance(own, PairRound):
+        return as_one(together.parts_of(pool, own, counted))
+    return own
+
+
+def _predictions(row: Round, pool: Pool) -> np.ndarray | None:
+    """Predicted grades, where the round is estimated with their help."""
+    helps = row.estimator == Round.Estimator.DIFFERENCE
+    return predictions.grades_for(row.predictions, pool) if row.predictions and helps else None
+
+
+# ---------------------------------------------------------------------------- what is published
 
 
 def collection_zip(row: Round, shown: EstimateSet) -> bytes:
@@ -37,51 +111,16 @@ def collection_zip(row: Round, shown: EstimateSet) -> bytes:
     return buffer.getvalue()
 
 
-def collection_of(row: Round, shown: EstimateSet) -> Collection:
-    """Everything that the estimates rest on."""
-    pool, drawn = columns_of(row)
-    kept: dict[str, Any] = {
-        "labels": _labels(pool, shown),
-        "max_grade": PREFERENCE_MAX_GRADE if pool.is_of_preferences else row.campaign.max_grade,
-        "version": shown.provenance["evalsite"],
-    }
+def collection_of(row: Round, shown: EstimateSet) -> RoundCollection:
+    """Everything that the estimates rest on, as it is published."""
+    counted = together.behind(row, shown)
     secret = _seeds_of_open_rounds(row)
-    if isinstance(drawn, PairRound):
-        counted = _counted(row, shown)
-        seeds = [_unless(each.row.seed, secret) for each in counted]
-        return PairCollection.of(pool, parts_of(pool, counted), seeds=seeds, **kept)
-    kept |= {
-        "batches": shown.batches,
-        "seed": _unless(row.seed, secret),
-        "measures": designing.measures_of(row),
-    }
-    return RankedCollection.of(pool, drawn, **kept)
-
-
-def _counted(row: Round, shown: EstimateSet) -> list[Counted]:
-    """The rounds that the estimates rest on, in their order: earlier ones, then this one."""
-    batches = shown.all_batches
-    rows = Round.objects.filter(campaign=row.campaign_id, number__in=batches)
-    rows = rows.select_related("pool").order_by("number")
-    return [Counted(each, batches[each.number]) for each in rows]
+    seeds = [None if each.row.seed in secret else each.row.seed for each in counted]
+    collection = gather(row, counted).collection
+    return published(collection, version=shown.provenance["evalsite"], seeds=seeds)
 
 
 def _seeds_of_open_rounds(row: Round) -> set[str]:
     """Whoever has such a seed knows what comes next in a round that has a batch left."""
     rounds = Round.objects.filter(campaign=row.campaign_id).exclude(state=Round.State.COMPLETE)
     return set(rounds.values_list("seed", flat=True))
-
-
-def _unless(seed: str, secret: set[str]) -> str | None:
-    return None if seed in secret else seed
-
-
-def _labels(pool: Pool, shown: EstimateSet) -> LabelRows:
-    """Pairs that several rounds drew stand at one place in the pool of the last."""
-    draws = draws_behind(shown)
-    positions = positions_of(pool, shown.round, draws)
-    rows = sorted(
-        (positions[label.pair], label.grade) for label in judging.labels(draws.values("pair"))
-    )
-    pairs, grades = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    return LabelRows(pairs, grades)

@@ -1,16 +1,11 @@
 """From labels to numbers: the recompute after a batch.
 
-Every recompute starts from what the database holds: the round's frozen design and sample, and the
-labels of its batches. Only the complete batches in a row from the first are used, because every
-such prefix is an exact sample of the design; which pairs they hold was settled before any grade
-was known. The same rows give the same bits, in whatever order they come.
-
-Runs that were accepted after the draw are estimated from the same labels and take part in the
-ranking (see `estimation.core.data.scope`).
+Every recompute makes the collection of the round anew (`services.collections`) and asks it. Runs
+that were accepted after the draw are estimated from the same labels and take part in the ranking
+(see `estimation.core.data.scope`).
 """
 
 import hashlib
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,65 +16,48 @@ from django.db import transaction
 from django.db.models import Max
 
 from estimation.core.archives import write_archive
-from estimation.core.data.labels import LabelRows
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool as Columns
-from estimation.core.rounds.combining import RoundsTogether
-from estimation.core.rounds.evaluation import Judged, evaluate
 from estimation.core.rounds.results import Evaluation, MeasureResult
-from estimation.core.rounds.rounds import Round as Drawn
-from estimation.core.rounds.rounds import load_round
 from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.models import Estimate, EstimateSet, Round
-from estimation.selectors import MATRICES_FORMAT, complete_batches, draws_of
+from estimation.selectors import MATRICES_FORMAT, complete_batches
 from estimation.services import (
-    designing,
+    collections,
     drawing,
     files,
     finite,
     label_advice,
     pools,
-    predictions,
     together,
 )
-from estimation.services.together import Counted
-from judging import selectors
+from estimation.services.collections import Gathered
 from judging.services import jobs
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a recompute rests on.
+    """What a recompute rests on: the collection of the round, and what came beside it.
 
-    ``joined`` is the pool with the runs that came after the draw, and ``late`` are their tags;
-    ``left_out`` are those of runs that came then and cannot take part.
-    ``earlier`` are the rounds that are estimated together with this one.
+    ``batches`` are the complete ones of the round, ``earlier`` those of the rounds that are
+    estimated together with it, by their number. ``joined`` is the pool with the runs that came
+    after the draw, and ``late`` are their tags; ``left_out`` are those of runs that came then and
+    cannot take part.
     """
 
-    pool: Columns
+    gathered: Gathered
+    batches: int
+    earlier: dict[str, int]
     joined: Columns
     left_out: list[str]
-    drawn: Drawn
-    batches: int
-    earlier: list[Counted]
-    labels: LabelRows
-    label_digest: str
-    decided: int
 
     @property
-    def earlier_batches(self) -> dict[str, int]:
-        """Complete batches of the earlier rounds, by the number of the round."""
-        return {str(each.row.number): each.batches for each in self.earlier}
-
-    def judged(self, row: Round) -> Judged:
-        """What was drawn: in the round alone, or together with the earlier ones."""
-        if not self.earlier:
-            return self.drawn
-        counted = [*self.earlier, Counted(row, self.batches)]
-        return RoundsTogether(tuple(together.parts_of(self.pool, counted)))
+    def collection(self) -> RoundCollection:
+        return self.gathered.collection
 
     @property
     def late(self) -> list[str]:
-        return sorted(set(self.joined.runs) - set(self.pool.runs))
+        return sorted(set(self.joined.runs) - set(self.collection.pool.runs))
 
 
 @dataclass(frozen=True)
@@ -110,10 +88,7 @@ def recompute(job: jobs.Running) -> None:
     outcome = compute(row, inputs)
     facts, arrays = _matrices(outcome)
     _check_numbers(outcome, arrays)
-    if not inputs.earlier:  # advice is about the labels of one round
-        facts["labels"] = label_advice.compared(
-            row, pool=inputs.pool, drawn=inputs.drawn, labels=inputs.labels, batches=inputs.batches
-        )
+    facts["labels"] = label_advice.compared(row, inputs.collection)
     matrices = files.keep_written(
         "matrices", lambda file: write_archive(file, MATRICES_FORMAT, facts, arrays)
     )
@@ -135,8 +110,9 @@ def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
         return False
     late = last.estimates.filter(late=True).values_list("run__tag", flat=True).distinct()
     known = (last.batches, last.earlier, last.label_digest, set(late), last.left_out)
-    now = (inputs.batches, inputs.earlier_batches, inputs.label_digest, set(inputs.late))
-    return known == (*now, inputs.left_out)
+    labels = inputs.gathered.label_digest
+    now = (inputs.batches, inputs.earlier, labels, set(inputs.late), inputs.left_out)
+    return known == now
 
 
 def from_scratch(row: Round) -> Recomputed | None:
@@ -145,65 +121,22 @@ def from_scratch(row: Round) -> Recomputed | None:
 
 
 def gather(row: Round) -> Inputs:
-    pool, drawn = columns_of(row)
-    batches = complete_batches(row)
-    earlier = together.before(row)
-    counted = {each.row.number: each.batches for each in (*earlier, Counted(row, batches))}
-    draws = draws_of(row.campaign, counted)
-    positions = together.positions_of(pool, row, draws)
-    labels = [
-        (positions[label.pair], label.assessor, label.grade, label.decided)
-        for label in selectors.labels(draws.values("pair"))
-        if label.pair in positions
-    ]
-    labels.sort()
-    return Inputs(
-        pool=pool,
-        joined=pools.joined(row.campaign, pool),
-        left_out=pools.left_out(row.campaign, pool),
-        drawn=drawn,
-        batches=batches,
-        earlier=earlier,
-        labels=LabelRows(
-            pair=np.array([label[0] for label in labels], dtype=np.int64),
-            grade=np.array([label[2] for label in labels], dtype=np.int64),
-        ),
-        label_digest=hashlib.sha256(json.dumps(labels).encode()).hexdigest(),
-        decided=sum(label[3] for label in labels),
-    )
-
-
-def columns_of(row: Round) -> tuple[Columns, Drawn]:
-    """The pool of a drawn round, and what was drawn from it."""
-    if row.pool is None:
-        raise ValueError(f"round {row.pk} has not been drawn")
-    stored = files.path_of(row.design_file), files.path_of(row.sample_file)
-    return pools.load(row.pool), load_round(*stored)
+    *earlier, last = counted = together.counted(row)
+    gathered = collections.gather(row, counted)
+    joined, left_out = pools.joined(row.campaign, gathered.collection.pool)
+    batches = {str(each.row.number): each.batches for each in earlier}
+    return Inputs(gathered, last.batches, batches, joined, left_out)
 
 
 def compute(row: Round, inputs: Inputs) -> Recomputed:
     start = time.perf_counter()
-    evaluation = evaluate(
-        inputs.pool,
-        inputs.judged(row),
-        labels=inputs.labels,
-        measures=designing.measures_of(row),
-        max_grade=row.campaign.max_grade,
-        joined=inputs.joined,
-        batches=None if inputs.earlier else inputs.batches,
+    evaluation = inputs.collection.evaluate(
+        inputs.joined,
+        measures=inputs.collection.measures,
         interval=cast(IntervalKind, row.interval),
-        predictions=_predictions(row, inputs),
     )
     seconds = time.perf_counter() - start
     return Recomputed(inputs, evaluation, _digest(evaluation), seconds)
-
-
-def _predictions(row: Round, inputs: Inputs) -> np.ndarray | None:
-    """Predicted grades, where the round is estimated with their help: alone."""
-    helps = row.estimator == Round.Estimator.DIFFERENCE and not inputs.earlier
-    return (
-        predictions.grades_for(row.predictions, inputs.pool) if row.predictions and helps else None
-    )
 
 
 def _digest(evaluation: Evaluation) -> str:
@@ -241,7 +174,7 @@ def _matrices(outcome: Recomputed) -> tuple[dict[str, object], dict[str, np.ndar
     results = outcome.evaluation.results
     facts: dict[str, object] = {
         "runs": results[0].runs,
-        "topics": outcome.inputs.pool.topics,
+        "topics": outcome.inputs.collection.topics,
         "measures": [str(result.measure) for result in results],
     }
     return facts, arrays
@@ -265,13 +198,13 @@ def _store(row: Round, outcome: Recomputed, matrices: str) -> None:
         round=row,
         number=last + 1,
         batches=inputs.batches,
-        earlier=inputs.earlier_batches,
+        earlier=inputs.earlier,
         pair_count=evaluation.judged_pairs,
         label_count=evaluation.judgments,
-        decided_count=inputs.decided,
+        decided_count=inputs.gathered.decided,
         left_out=inputs.left_out,
         matrices_file=matrices,
-        label_digest=inputs.label_digest,
+        label_digest=inputs.gathered.label_digest,
         digest=outcome.digest,
         intervals={str(each.measure): each.interval for each in evaluation.results},
         provenance=_provenance(inputs),
@@ -290,7 +223,7 @@ def _store(row: Round, outcome: Recomputed, matrices: str) -> None:
 
 
 def _provenance(inputs: Inputs) -> dict[str, str]:
-    made_with = drawing.provenance(inputs.pool)
+    made_with = drawing.provenance(inputs.collection.pool)
     return made_with | ({"joined_pool": inputs.joined.digest} if inputs.late else {})
 
 
@@ -340,7 +273,7 @@ def _places(result: MeasureResult) -> dict[int, int]:
 
 
 def _advance(row: Round, outcome: Recomputed) -> None:
-    done = outcome.inputs.batches == outcome.inputs.drawn.batches
+    done = outcome.inputs.batches == outcome.inputs.gathered.batches
     state = Round.State.COMPLETE if done else Round.State.JUDGING
     Round.objects.filter(pk=row.pk, state__in=[Round.State.DRAWN, Round.State.JUDGING]).update(
         state=state

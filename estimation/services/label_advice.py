@@ -3,24 +3,23 @@
 from dataclasses import asdict
 from typing import Any
 
-from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool as Columns
+from estimation.core.collections.base import RoundCollection
 from estimation.core.planning.label_advice import NUMBERS, compare_labels, supports
 from estimation.core.rounds.rounds import PairRound
-from estimation.core.rounds.rounds import Round as Drawn
 from estimation.core.sampling.draws import extra_labels
 from estimation.models import Round
-from estimation.services import designing
 
 
-def compared(
-    row: Round, *, pool: Columns, drawn: Drawn, labels: LabelRows, batches: int
-) -> dict[str, dict[str, Any]]:
-    """`LabelComparison` as JSON per measure; measures and methods without one are missing."""
+def compared(row: Round, collection: RoundCollection) -> dict[str, dict[str, Any]]:
+    """`LabelComparison` as JSON per measure; measures and methods without one are missing.
+
+    Advice is about the labels of one round: there is none for several together.
+    """
+    pool, drawn = collection.pool, collection.drawn
     if not isinstance(drawn, PairRound):
         return {}
     design, sample = drawn.design, drawn.sample
-    measures = [each for each in designing.measures_of(row) if supports(design, each)]
+    measures = [each for each in collection.measures if supports(design, each)]
     if not measures:
         return {}
     wanted = extra_labels(
@@ -31,11 +30,11 @@ def compared(
             pool,
             design,
             sample,
-            labels=labels,
+            labels=collection.labels,
             wanted=wanted,
             measure=measure,
             max_grade=row.campaign.max_grade,
-            batches=batches,
+            batches=drawn.used,
             numbers=sorted({*NUMBERS, row.labels}),
         )
         for measure in measures

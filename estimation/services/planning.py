@@ -5,7 +5,7 @@ from django.db import transaction
 from estimation.core.rounds.active.rounds import ActiveRound
 from estimation.models import Round
 from estimation.selectors import complete_batches
-from estimation.services import drawing, estimates, files, leftovers
+from estimation.services import collections, drawing, estimates, files, leftovers
 from judging.services import audit, batches, jobs
 
 
@@ -20,10 +20,10 @@ def plan_batch(job: jobs.Running) -> None:
     if row.state != Round.State.JUDGING:
         return
     leftovers.discard(row)
-    pool, drawn = estimates.columns_of(row)
+    pool, drawn = collections.columns_of(row)
     if not isinstance(drawn, ActiveRound) or complete_batches(row) < drawn.sample.batches:
         return
-    longer = drawn.extended(pool, labels=estimates.gather(row).labels)
+    longer = drawn.extended(pool, labels=estimates.gather(row).collection.labels)
     if longer is drawn:
         Round.objects.filter(pk=row.pk, state=Round.State.JUDGING).update(
             state=Round.State.COMPLETE

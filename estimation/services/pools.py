@@ -60,32 +60,26 @@ def ensure(
     return _keep(campaign, digest, columns), columns
 
 
-def joined(campaign: Campaign, columns: Columns) -> Columns:
+def joined(campaign: Campaign, columns: Columns) -> tuple[Columns, list[str]]:
     """A pool of the campaign with the runs that were accepted after it was built.
 
-    The same object if there are none. Topics that were added later stay outside, as they were,
-    and so do runs that cannot take part (`left_out`).
+    The same object if there are none. Topics that were added later stay outside, as they were, and
+    so do runs whose scores the pool cannot take: their tags are told. Which these are follows from
+    the runs alone, so that nothing else is estimated differently.
     """
-    without = left_out(campaign, columns)
-    tags = campaign.runs.exclude(tag__in=without).values_list("tag", flat=True)
-    if set(tags) <= set(columns.runs):
-        return columns
-    kind = _kind_of(columns)
+    later, without = campaign.runs.exclude(tag__in=columns.runs).order_by("tag"), []
+    if columns.score is not None:
+        without = [run.tag for run in later if scores.fault_of(run, depth=columns.depth)]
+    if not later.exclude(tag__in=without).exists():
+        return columns, without
     _, larger = ensure(
-        campaign, depth=columns.depth, kind=kind, topics=columns.topics, without=without
+        campaign,
+        depth=columns.depth,
+        kind=_kind_of(columns),
+        topics=columns.topics,
+        without=without,
     )
-    return larger
-
-
-def left_out(campaign: Campaign, columns: Columns) -> list[str]:
-    """Tags of runs that were accepted later and whose scores the pool cannot take.
-
-    Which these are follows from the runs alone, so that nothing else is estimated differently.
-    """
-    if columns.score is None:
-        return []
-    later = campaign.runs.exclude(tag__in=columns.runs).order_by("tag")
-    return [run.tag for run in later if scores.fault_of(run, depth=columns.depth)]
+    return larger, without
 
 
 def _kind_of(columns: Columns) -> PoolKind:

@@ -7,9 +7,10 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from estimation.core.arrays import BytesArray, FloatArray, IntArray, frozen
+from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.data.pool import Pool
-from estimation.core.rounds.topics.grade_models import GradeModel, check_grade_model, uniform_grades
+from estimation.core.data.scope import find_pairs
+from estimation.core.rounds.topics.grade_models import GradeModel, predicted_grades
 from estimation.formats.predictions import (
     PredictionFile,
     load_predictions,
@@ -93,11 +94,9 @@ def model_for(prediction: Prediction, pool: Pool, max_grade: int) -> GradeModel:
     _check(prediction, pool, max_grade)
     found = read_back(prediction)
     rows = rows_in(found, pool)
-    probability = np.array(uniform_grades(pool, max_grade=max_grade).probability)
-    probability[rows >= 0] = found.distributions()[rows[rows >= 0]]
-    model = GradeModel("predicted", frozen(probability), frozen(rows >= 0))
-    check_grade_model(pool, model)
-    return model
+    pairs = np.flatnonzero(rows >= 0)
+    chances = found.distributions()[rows[pairs]]
+    return predicted_grades(pool, pairs=pairs, probability=chances, max_grade=max_grade)
 
 
 def _check(prediction: Prediction, pool: Pool, max_grade: int) -> None:
@@ -112,24 +111,8 @@ def _check(prediction: Prediction, pool: Pool, max_grade: int) -> None:
 
 
 def rows_in(found: PredictionFile, pool: Pool) -> IntArray:
-    """The row of every pair of the pool, -1 where there is none.
-
-    Both are sorted by topic, then docno, so that each topic is one search; a search over all
-    topics at once would need keys as wide as the longest docno of either side.
-    """
-    rows = np.full(len(pool), -1, dtype=np.int64)
+    """The row of every pair of the pool, -1 where there is none."""
     places = {topic: place for place, topic in enumerate(found.topics)}
-    bounds = np.searchsorted(pool.topic, np.arange(len(pool.topics) + 1))
-    for number, topic in enumerate(pool.topics):
-        place = places.get(topic)
-        if place is not None:
-            pairs = slice(bounds[number], bounds[number + 1])
-            start, end = found.indptr[place], found.indptr[place + 1]
-            rows[pairs] = _positions(found.docnos[start:end], pool.docno[pairs], start)
-    return rows
-
-
-def _positions(known: BytesArray, wanted: BytesArray, start: int) -> IntArray:
-    places = np.searchsorted(known, wanted)
-    is_known = known[np.minimum(places, len(known) - 1)] == wanted
-    return np.where(is_known, start + places, -1)
+    topic = np.array([places.get(name, -1) for name in pool.topics], dtype=np.int64)[pool.topic]
+    known = np.repeat(np.arange(len(found.topics)), np.diff(found.indptr))
+    return find_pairs(topic, pool.docno, among_topic=known, among_docno=found.docnos)

@@ -148,9 +148,10 @@ def _earlier(row: Round, pool: Pool) -> dict[str, Any] | None:
     """Which drawn rounds count as well, and why others do not; None if none is asked for."""
     if not row.with_earlier:
         return None
+    faults = together.faults(row, pool)
     return {
-        "counting": together.counting(row, pool),
-        "left_out": together.left_out(row, pool),
+        "counting": [number for number, why in faults.items() if not why],
+        "left_out": {str(number): why for number, why in faults.items() if why},
     }
 
 

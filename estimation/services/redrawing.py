@@ -3,11 +3,12 @@
 import numpy as np
 
 from estimation.core.data.pool import Pool
-from estimation.core.rounds.rounds import PairRound, TopicRound, draw_round
+from estimation.core.rounds.active.rounds import ActiveRound
 from estimation.core.rounds.rounds import Round as Drawn
+from estimation.core.rounds.rounds import draw_round
 from estimation.models import Round
 from estimation.services import quoting
-from estimation.services.estimates import columns_of
+from estimation.services.collections import columns_of
 
 
 def faults_of(row: Round) -> list[str]:
@@ -17,13 +18,9 @@ def faults_of(row: Round) -> list[str]:
 
 
 def _of_files(row: Round, drawn: Drawn) -> list[str]:
-    """The stored design itself names its method and measure."""
-    method, measure = Round.Method.ACTIVE.value, row.measure
-    if isinstance(drawn, TopicRound):
-        method, measure = Round.Method.QUERY.value, str(drawn.design.measure)
-    elif isinstance(drawn, PairRound):
-        method, measure = drawn.design.method, str(drawn.design.measure)
-    pairs = {"method": (method, row.method), "measure": (measure, row.measure)}
+    """The stored design itself names its method and measure, that of an active round no measure."""
+    measure = row.measure if isinstance(drawn, ActiveRound) else str(drawn.measures[0])
+    pairs = {"method": (drawn.method, row.method), "measure": (measure, row.measure)}
     return [
         f"{name} is {stored!r} in the stored design, and the row says {said!r}"
         for name, (stored, said) in pairs.items()
@@ -33,7 +30,7 @@ def _of_files(row: Round, drawn: Drawn) -> list[str]:
 
 def _of_sample(row: Round, pool: Pool, drawn: Drawn) -> list[str]:
     """The design and the seed give the sample again. That of an active round grows with labels."""
-    if not isinstance(drawn, PairRound | TopicRound):
+    if isinstance(drawn, ActiveRound):
         return []
     again, stored = draw_round(pool, drawn.design, seed=row.seed).served(pool), drawn.served(pool)
     columns = ("pair", "batch", "probability", "draws")

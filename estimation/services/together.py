@@ -8,55 +8,58 @@ with that of the later alone (`estimation.core.rounds.combining.part_over`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
 from estimation.core.arrays import IntArray
 from estimation.core.data.pool import Pool as Columns
 from estimation.core.data.scope import place_of_pairs
-from estimation.core.rounds.combining import Part, part_over
+from estimation.core.rounds.combining import part_over
+from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import Sample
-from estimation.models import Draw, Round
+from estimation.models import Draw, EstimateSet, Round
 from estimation.selectors import complete_batches
 from estimation.services import files, pools
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A round, and how many of its batches are complete."""
+    """A round, and how many of its batches count."""
 
     row: Round
     batches: int
 
     @property
-    def part(self) -> Part:
+    def part(self) -> PairRound:
         """Over the round's own pool."""
         row = self.row
         design, sample = files.path_of(row.design_file), files.path_of(row.sample_file)
-        return Part(Design.load(design), Sample.load(sample), self.batches, numbers=row.seed)
+        return PairRound(Design.load(design), Sample.load(sample), self.batches, row.seed)
 
 
-def before(row: Round) -> list[Counted]:
-    """The rounds that are estimated together with a drawn one, as far as they are judged."""
-    if not row.with_earlier or row.pool is None:
-        return []
-    pool = pools.load(row.pool)
-    counting = [each for each in _earlier(row) if not why_not(each, row, pool)]
-    counted = [Counted(each, complete_batches(each)) for each in counting]
-    return [each for each in counted if each.batches]
+def counted(row: Round) -> list[Counted]:
+    """A drawn round, the last, and those that are estimated together with it, as far as judged."""
+    earlier: list[Counted] = []
+    if row.with_earlier and row.pool is not None:
+        pool = pools.load(row.pool)
+        counting = [each for each in _earlier(row) if not _why_not(each, row, pool)]
+        earlier = [Counted(each, complete_batches(each)) for each in counting]
+    return [*(each for each in earlier if each.batches), Counted(row, complete_batches(row))]
 
 
-def left_out(row: Round, pool: Columns) -> dict[str, str]:
-    """Why drawn rounds before this one do not count with it, by their number."""
-    reasons = {str(each.number): why_not(each, row, pool) for each in _earlier(row)}
-    return {number: why for number, why in reasons.items() if why}
+def behind(row: Round, shown: EstimateSet) -> list[Counted]:
+    """The same as estimates of the round had them."""
+    batches = shown.all_batches
+    rows = Round.objects.filter(campaign=row.campaign_id, number__in=batches)
+    rows = rows.select_related("campaign", "pool").order_by("number")
+    return [Counted(each, batches[each.number]) for each in rows]
 
 
-def counting(row: Round, pool: Columns) -> list[int]:
-    """Numbers of the drawn rounds before this one that count with it."""
-    return [each.number for each in _earlier(row) if not why_not(each, row, pool)]
+def faults(row: Round, pool: Columns) -> dict[int, str]:
+    """Why drawn rounds before this one do not count with it, by their number; or nothing."""
+    return {each.number: _why_not(each, row, pool) for each in _earlier(row)}
 
 
 def _earlier(row: Round) -> QuerySet[Round]:
@@ -64,7 +67,7 @@ def _earlier(row: Round) -> QuerySet[Round]:
     return rows.exclude(pool=None).select_related("pool").order_by("number")
 
 
-def why_not(earlier: Round, row: Round, pool: Columns) -> str:
+def _why_not(earlier: Round, row: Round, pool: Columns) -> str:
     """Why an earlier round cannot be estimated together with one from this pool; or nothing."""
     if earlier.method != row.method:
         return f"its method is {earlier.get_method_display()}"
@@ -94,14 +97,14 @@ def _difference(smaller: Columns, pool: Columns) -> str:
     return "it holds documents that no run returns any more"
 
 
-def parts_of(pool: Columns, counted: Sequence[Counted]) -> list[Part]:
-    """What the rounds drew, all over the pool of the last of them."""
+def parts_of(pool: Columns, own: PairRound, counted: Sequence[Counted]) -> list[PairRound]:
+    """What the rounds drew, all over the pool of the last of them, which drew its ``own``."""
     *earlier, last = counted
-    own = last.part
+    own = replace(own, numbers=last.row.seed)
     return [*(_over(pool, each, last.row, own.design) for each in earlier), own]
 
 
-def _over(pool: Columns, counted: Counted, row: Round, like: Design) -> Part:
+def _over(pool: Columns, counted: Counted, row: Round, like: Design) -> PairRound:
     smaller = counted.row.pool
     if smaller is None or smaller.pk == row.pool_id:
         return counted.part

@@ -7,13 +7,11 @@ import numpy as np
 from demo.assessors import load_truth
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
-from estimation.core.rounds.evaluation import evaluate
-from estimation.core.rounds.rounds import PairRound
-from estimation.core.sampling.designs import make_design
-from estimation.core.sampling.draws import draw
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.topics.values import topic_values
 from estimation.models import Round
 from estimation.selectors import RankedRun, ranking_table
-from estimation.services import demo, designing, pools
+from estimation.services import demo, pools
 
 
 @dataclass(frozen=True)
@@ -39,26 +37,12 @@ def met(row: Round, measure: str) -> list[Met]:
 
 def _true_values(row: Round, pool: Pool, measure: str) -> dict[str, float]:
     truth = load_truth(demo.COLLECTION / "qrels.txt.gz")
-    [chosen] = [m for m in designing.measures_of(row) if str(m) == measure]
-    everything = make_design(
+    names = zip((pool.topics[at] for at in pool.topic.tolist()), pool.docno.tolist(), strict=True)
+    grades = [truth.get((topic, docno.decode()), 0) for topic, docno in names]
+    values = topic_values(
         pool,
-        goal=designing.goal_of(row, pool),
-        measure=chosen,
-        prior=designing.prior_of(row, pool),
-        budget=len(pool),
-        batch_size=len(pool),
-    )
-    census = draw(pool, everything, seed="census")
-    names = [
-        (pool.topics[pool.topic[pair]], pool.docno[pair].decode()) for pair in census.pair.tolist()
-    ]
-    grades = np.array([truth.get(name, 0) for name in names], dtype=np.int64)
-    evaluation = evaluate(
-        pool,
-        PairRound(everything, census),
-        labels=LabelRows(pair=census.pair, grade=grades),
-        measures=[chosen],
+        labels=LabelRows(np.arange(len(pool)), np.array(grades, dtype=np.int64)),
+        measure=parse_measure(measure),
         max_grade=row.campaign.max_grade,
     )
-    result = evaluation.results[0]
-    return dict(zip(result.runs, result.estimate.value.tolist(), strict=True))
+    return dict(zip(pool.runs, values.mean(axis=0).tolist(), strict=True))

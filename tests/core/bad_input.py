@@ -19,7 +19,7 @@ from estimation.core.rounds.active.estimates import estimate as estimate_active
 from estimation.core.rounds.active.lists import make_frame
 from estimation.core.rounds.active.rounds import make_plan
 from estimation.core.rounds.active.sampling import plan_batch, start
-from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound
@@ -83,13 +83,13 @@ class Given:
         settings = {"labels": rows, "measures": [DCG], "max_grade": 3}
         return evaluate(self.pool, PairRound(design or self.census, sample), **(settings | options))
 
-    def together(self, *parts: Part, **options: object) -> Evaluation:
+    def together(self, *parts: PairRound, **options: object) -> Evaluation:
         settings = {"labels": self.rows([0, 1, 2, 3, 4]), "measures": [DCG], "max_grade": 3}
         return evaluate(self.pool, RoundsTogether(tuple(parts)), **(settings | options))
 
     @property
-    def part(self) -> Part:
-        return Part(self.census, draw(self.pool, self.census, seed="s"))
+    def part(self) -> PairRound:
+        return PairRound(self.census, draw(self.pool, self.census, seed="s"))
 
     def drawn(self, **options: object) -> object:
         """What importance sampling takes: two pairs, drawn once and twice."""

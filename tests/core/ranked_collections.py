@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import PoolError, RankedLists
 from estimation.core.rounds.results import Evaluation, MeasureResult
@@ -16,7 +16,7 @@ MATRICES = ("covariance", "difference_df")
 """What replaces fields of a collection."""
 
 
-def evaluated(collection: RankedCollection, runs: dict[str, RankedLists]) -> Evaluation:
+def evaluated(collection: RoundCollection, runs: dict[str, RankedLists]) -> Evaluation:
     return collection.evaluate(runs, measures=collection.measures)
 
 
@@ -48,7 +48,7 @@ def assert_same_ranking(then: MeasureResult, now: MeasureResult) -> None:
 
 
 def assert_same_as_in_the_round(
-    then: Evaluation, collection: RankedCollection, runs: dict[str, RankedLists]
+    then: Evaluation, collection: RoundCollection, runs: dict[str, RankedLists]
 ) -> None:
     """Runs of the round have the numbers that they had there."""
     now, tags = evaluated(collection, runs), tuple(runs)
@@ -62,7 +62,7 @@ def assert_same_as_in_the_round(
 
 
 def assert_the_rows_of_judgments_have_no_order(
-    collected: Callable[[LabelRows], RankedCollection], rows: LabelRows
+    collected: Callable[[LabelRows], RoundCollection], rows: LabelRows
 ) -> None:
     shuffled = np.random.default_rng(2).permutation(len(rows.pair))
     one = collected(rows)
@@ -74,12 +74,12 @@ def assert_the_rows_of_judgments_have_no_order(
 # ------------------------------------------------------------------------------- bad input
 
 
-def assert_questions_without_answer_are_refused(good: RankedCollection) -> None:
+def assert_questions_without_answer_are_refused(good: RoundCollection) -> None:
     with pytest.raises(PoolError, match="one run"):
         evaluated(good, {})
     with pytest.raises(ValueError, match="must be a measure"):
         good.evaluate(LATE, measures=[])
     with pytest.raises(ValueError, match="confidence"):
         good.evaluate(LATE, measures=good.measures, confidence=1.0)
-    with pytest.raises(ValueError, match="interval must be one of student, not 'chernoff'"):
+    with pytest.raises(ValueError, match="interval must be one of student for the method"):
         good.evaluate(LATE, measures=good.measures, interval="chernoff")

@@ -14,12 +14,13 @@ from estimation.core.data.labels import LabelError, LabelRows
 from estimation.core.data.pool import build_pool
 from estimation.core.rounds.active.estimates import ActiveEstimate, estimate
 from estimation.core.rounds.active.lists import ActiveError, ActiveFrame, make_frame, rank_prior
-from estimation.core.rounds.active.sampling import ActiveState, plan_batch, replay, start
+from estimation.core.rounds.active.sampling import ActiveState, plan_batch, start
 from estimation.core.rounds.active.weights import (
     inclusion_weights,
     joint_inclusion,
     sequential_weights,
 )
+from tests.core.active_plans import one_topic, replay
 
 CHANCE = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.0, 0.2, 0.3]])
 DRAWS = np.array([2, 2])
@@ -178,15 +179,16 @@ def test_every_document_is_sampled_in_the_end_and_none_twice(frame) -> None:
     assert state.batches == 4
 
 
-def test_limits_and_topics_are_kept(frame) -> None:
+def test_limits_are_kept_and_topics_without_any_left_need_no_labels(frame) -> None:
     state = campaign(frame, limits=np.array([4, 2, 0]))
     assert np.bincount(frame.pool.topic[state.pair]).tolist() == [4, 2]
-    only = plan_batch(frame, state, labels=truth_of(state), topics=np.array([1]))
+    limits = one_topic(frame, state, 1)
+    only = plan_batch(frame, state, labels=truth_of(state), limits=limits)
     assert frame.pool.topic[only.latest].tolist() == [1]
     some = truth_of(state)
     known = frame.pool.topic[some.pair] == 1
     fewer = LabelRows(some.pair[known], some.grade[known])
-    assert same(only, plan_batch(frame, state, labels=fewer, topics=np.array([1])))
+    assert same(only, plan_batch(frame, state, labels=fewer, limits=limits))
 
 
 def test_runs_are_drawn_in_proportion_to_average_precision(frame) -> None:
@@ -224,16 +226,16 @@ def test_only_seed_and_labels_decide(frame) -> None:
     turned = LabelRows(rows.pair[::-1].copy(), rows.grade[::-1].copy())
     again = plan_batch(frame, state, labels=turned)
     assert same(again, plan_batch(frame, state, labels=rows))
-    assert same(again, replay(frame, again, labels=truth_of(again)))
+    assert same(again, replay(frame, again, truth_of(again)))
     assert not same(campaign(frame, 2), campaign(frame, 2, seed="other"))
     wrong = LabelRows(rows.pair, 1 - np.minimum(rows.grade, 1))
-    assert not same(again, replay(frame, again, labels=wrong))
+    assert not same(again, replay(frame, again, wrong))
 
 
 def test_replay_follows_limits_and_topics(frame) -> None:
     state = campaign(frame, limits=np.array([5, 2, 0]))
-    state = plan_batch(frame, state, labels=truth_of(state), topics=np.array([0]))
-    assert same(state, replay(frame, state, labels=truth_of(state)))
+    state = plan_batch(frame, state, labels=truth_of(state), limits=one_topic(frame, state, 0))
+    assert same(state, replay(frame, state, truth_of(state)))
 
 
 def test_states_are_stored_bit_by_bit(frame, tmp_path: Path) -> None:
@@ -258,7 +260,7 @@ def test_the_number_of_draws_has_its_distribution(frame) -> None:
             frame,
             start(frame, seed=str(number), batch_size=2),
             labels=LabelRows(np.array([], dtype=np.int64), np.array([], dtype=np.int64)),
-            topics=np.array([0]),
+            limits=np.array([99, 0, 0]),
         )
         draws.append(int(state.round_draws[0]))
         first.append(int(state.pair[0]))
@@ -283,8 +285,6 @@ def test_bad_arguments_are_refused(frame, tiny_pool) -> None:
         estimate(make_frame(tiny_pool), state, labels=truth_of(state), measures=["AP"])
     with pytest.raises(ActiveError, match="limits"):
         plan_batch(frame, state, labels=truth_of(state), limits=np.array([1, 2]))
-    with pytest.raises(ValueError, match="topics must lie between"):
-        plan_batch(frame, state, labels=truth_of(state), topics=np.array([7]))
     with pytest.raises(ActiveError, match="has no documents"):
         frame.lists(2)
     with pytest.raises(ActiveError, match="no estimator for 'ERR@10'"):
@@ -387,7 +387,8 @@ def all_plans(frame: ActiveFrame, state: ActiveState, length: int) -> Iterator[t
     if len(state.pair) == length:
         yield 1.0, state
         return
-    next_round = plan_batch(frame, state, labels=truth_of(state), topics=np.array([0]))
+    limits = one_topic(frame, state, 0)
+    next_round = plan_batch(frame, state, labels=truth_of(state), limits=limits)
     chance = frame.lists(0).document_probability(next_round.run_probability[-1])
     chance[state.pair] = 0.0
     for document in np.flatnonzero(chance).tolist():

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.collections.base import CollectionError
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import CollectionError, RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
@@ -15,6 +14,7 @@ from estimation.core.measures.table import Measure, MeasureError, parse_measure
 from estimation.core.rounds.active.lists import make_frame
 from estimation.core.rounds.active.rounds import ActiveRound, log_absent, make_plan
 from estimation.core.rounds.evaluation import evaluate
+from tests.core.collecting import publish
 from tests.core.ranked_collections import (
     assert_questions_without_answer_are_refused,
     assert_same,
@@ -49,12 +49,10 @@ def linear() -> Case:
     return CASES["linear"]()
 
 
-def collected(case: Case, batches: int | None = None, **options) -> RankedCollection:
+def collected(case: Case, batches: int | None = None, **options) -> RoundCollection:
     settings = {"max_grade": BEST, "version": "0.1", "labels": case.asked["labels"]} | options
     used = case.drawn.sample.batches if batches is None else batches
-    return RankedCollection.of(
-        case.pool, case.drawn, batches=used, measures=case.asked["measures"], **settings
-    )
+    return publish(case.pool, case.drawn, batches=used, measures=case.asked["measures"], **settings)
 
 
 # ------------------------------------------------------------------ the same as it was there
@@ -107,7 +105,7 @@ def test_the_chances_are_worked_out_again_to_the_last_bit(case: Case) -> None:
 
 
 def expectation(
-    ranked, change: Callable[[RankedCollection], RankedCollection] = lambda collection: collection
+    ranked, change: Callable[[RoundCollection], RoundCollection] = lambda collection: collection
 ) -> tuple[np.ndarray, np.ndarray]:
     """What later runs get over all plans and judgments, and what they are worth within reach."""
     runs, late = (
@@ -116,7 +114,7 @@ def expectation(
     pool = build_pool(["t1"], runs, depth=5)
     value = np.zeros(len(late))
     for chance, state, labels in every_plan(make_frame(pool), length=2, number=1):
-        collection = RankedCollection.of(
+        collection = publish(
             pool, round_of(pool, state, DCG), labels=labels, batches=2, max_grade=1, version="0.1"
         )
         found = change(collection).evaluate(late, measures=[DCG]).results[0]
@@ -132,7 +130,7 @@ def test_later_runs_are_unbiased_over_all_plans_and_judgments(ranked) -> None:
 
 
 def test_twin_that_forgets_how_runs_were_chosen_is_caught(ranked) -> None:
-    def alike(collection: RankedCollection) -> RankedCollection:
+    def alike(collection: RoundCollection) -> RoundCollection:
         plan, state = collection.drawn.design, collection.drawn.sample
         even = np.full_like(state.run_probability, 1.0 / len(collection.pool.runs))
         state = replace(state, run_probability=even)
@@ -148,9 +146,9 @@ def test_twin_that_forgets_how_runs_were_chosen_is_caught(ranked) -> None:
 
 
 def test_nothing_is_kept_of_batches_that_are_not_complete(linear: Case) -> None:
-    part, whole = (collected(linear, batches, seed="s") for batches in (1, None))
-    assert (part.seed, part.drawn.sample.seed) == (None, "")
-    assert (whole.seed, whole.drawn.sample.seed) == ("s", "s")
+    part, whole = (collected(linear, batches, seeds=["s"]) for batches in (1, None))
+    assert (part.seeds, part.drawn.sample.seed) == ((None,), "")
+    assert (whole.seeds, whole.drawn.sample.seed) == (("s",), "s")
     assert whole.drawn.design.budget == len(whole.drawn.sample.pair)
     assert part.drawn.sample.batches == 1
     assert set(part.labels.pair) == set(part.sampled) < set(whole.sampled)
@@ -158,7 +156,7 @@ def test_nothing_is_kept_of_batches_that_are_not_complete(linear: Case) -> None:
 
 
 def test_a_seed_is_not_told_before_the_budget_is_spent(linear: Case) -> None:
-    assert collected(linear, 1, seed="s").seed is None
+    assert collected(linear, 1, seeds=["s"]).seeds == (None,)
 
 
 def test_the_rows_of_judgments_have_no_order(linear: Case) -> None:
@@ -171,7 +169,7 @@ def test_measures_are_those_of_the_round_or_precision(linear: Case) -> None:
     assert collected(linear).measures == tuple(linear.asked["measures"])
     plan = replace(linear.drawn.design, relevant_from=2)
     drawn = ActiveRound(plan, replace(linear.drawn.sample, relevant_from=2))
-    without = RankedCollection.of(
+    without = publish(
         linear.pool, drawn, labels=linear.asked["labels"], batches=1, max_grade=BEST, version="0.1"
     )
     assert without.measures == (parse_measure("AP(rel=2)"),)
@@ -183,22 +181,22 @@ def test_measures_are_those_of_the_round_or_precision(linear: Case) -> None:
 
 
 @pytest.fixture(scope="module")
-def good(linear: Case) -> RankedCollection:
+def good(linear: Case) -> RoundCollection:
     return collected(linear)
 
 
-def small_collection(pool: Pool) -> RankedCollection:
+def small_collection(pool: Pool) -> RoundCollection:
     drawn = ActiveRound.begin(
         pool, make_plan(pool, measures=[DCG], budget=1, batch_size=1), seed="s"
     )
     labels = LabelRows(drawn.sample.pair, np.array([1]))
-    return RankedCollection.of(pool, drawn, labels=labels, batches=1, max_grade=1, version="0.1")
+    return publish(pool, drawn, labels=labels, batches=1, max_grade=1, version="0.1")
 
 
 def test_what_does_not_belong_together(linear: Case, ranked) -> None:
     with pytest.raises(CollectionError, match="do not belong together"):
-        RankedCollection.of(
-            linear.joined, linear.drawn, labels=linear.asked["labels"], batches=1, max_grade=BEST,
+        publish(
+            linear.joined, linear.drawn, labels=linear.asked["labels"], max_grade=BEST,
             version="0.1",
         )  # fmt: skip
     with pytest.raises(ValueError, match="batches must be a whole number between 1 and"):
@@ -217,7 +215,7 @@ def test_preferences_are_refused(linear: Case) -> None:
     plan = replace(linear.drawn.design, pool_digest=pool.digest)
     drawn = ActiveRound(plan, replace(linear.drawn.sample, pool_digest=pool.digest))
     with pytest.raises(CollectionError, match="preferences between documents"):
-        RankedCollection.of(
+        publish(
             pool, drawn, labels=linear.asked["labels"], batches=1, max_grade=BEST, version="0.1"
         )
 
@@ -226,11 +224,11 @@ def test_preferences_are_refused(linear: Case) -> None:
     "measure", [parse_measure(text) for text in ("nDCG@5", "AP@5", "ERR@5", "MAE", "#ofSwaps")],
     ids=str,
 )  # fmt: skip
-def test_measures_that_cannot_be_estimated(good: RankedCollection, measure: Measure) -> None:
+def test_measures_that_cannot_be_estimated(good: RoundCollection, measure: Measure) -> None:
     for runs in ({"run0": RUNS["run0"]}, LATE):
         with pytest.raises(MeasureError, match="has no estimator for"):
             good.evaluate(runs, measures=[measure])
 
 
-def test_questions_that_have_no_answer(good: RankedCollection) -> None:
+def test_questions_that_have_no_answer(good: RoundCollection) -> None:
     assert_questions_without_answer_are_refused(good)

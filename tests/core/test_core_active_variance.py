@@ -12,8 +12,8 @@ from estimation.core.data.pool import build_pool, rank_lines
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.active.estimates import estimate
 from estimation.core.rounds.active.expected import (
+    LikelyUtility,
     Logistic,
-    Moments,
     expected_covariance,
     expected_moments,
 )
@@ -107,8 +107,8 @@ def test_the_variance_is_unbiased_over_all_plans_and_judgments(frame, number: in
 def test_the_expected_variance_is_exact_with_the_true_moments(frame) -> None:
     """Over all plans that labels without noise can steer; a wrong model is noticed."""
     grades = np.array([1, 0, 1, 1, 0])
-    truth = Moments(grades.astype(np.float64), grades.astype(np.float64))
-    wrong = Moments(truth.mean * 0.5, truth.square * 0.5)
+    truth = LikelyUtility(grades.astype(np.float64), grades.astype(np.float64))
+    wrong = LikelyUtility(truth.mean * 0.5, truth.square * 0.5)
     measure = parse_measure("DCG@4")
     values, expected, halved = [], [], []
     for probability, plan in plans_of(frame, grades, length=3):

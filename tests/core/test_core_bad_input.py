@@ -344,7 +344,7 @@ LABELS: list[Case] = [
         sample=replace(draw(g.pool, g.census, seed="s"), pair=whole([0, 1, 2, 3, 7]))), ValueError,
      r"sample\.pair must lie between 0 and 4, not 7 \(item 4\)"),
     ("together", lambda g: g.together(), CombiningError, "parts must hold at least one round"),
-    ("batches together", lambda g: g.together(replace(g.part, batches=0)), ValueError,
+    ("batches together", lambda g: g.together(replace(g.part, complete=0)), ValueError,
      f"batches {BETWEEN} 1 and 1, not 0"),
     ("not judged together", lambda g: g.together(g.part, labels=g.rows([0, 1, 2, 3])), LabelError,
      "1 sampled pairs of these batches have no label; the first is document 'y' of topic 't2'"),

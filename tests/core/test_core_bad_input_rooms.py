@@ -11,7 +11,8 @@ from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.active.lists import ActiveError
 from estimation.core.rounds.active.weights import joint_inclusion, sequential_weights
-from estimation.core.rounds.topics.designs import QueryError, draw_queries
+from estimation.core.rounds.topics.designs import QueryError
+from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.grade_models import GradeModelError, uniform_grades
 from estimation.core.sampling import goals
 from estimation.research.baselines.estimates import values_from_grades
@@ -67,7 +68,6 @@ QUERIES: list[Case] = [
      f"the pool has no run 'zeta'; {THEIR_RUNS}"),
     ("seed", lambda g: draw_queries(g.pool, g.queries(), seed=7), ValueError,
      "seed must be a text, not 7"),
-    ("batches", lambda g: g.queries().step(2), QueryError, f"batches {BETWEEN} 1 and 1, not 2"),
     ("scale", lambda g: uniform_grades(g.pool, max_grade=0), GradeModelError,
      f"max_grade {BETWEEN} 1 and 50, not 0"),
     ("pair", lambda g: g.topic_values([0, 99], [0, 0]), QueryError,
@@ -120,8 +120,6 @@ ACTIVE: list[Case] = [
      ActiveError, r"limits must not be negative, not -2 \(item 1\)"),
     ("limits", lambda g: g.next_batch(g.rows(g.first_active()), limits=whole([1])), ActiveError,
      r"limits must be 3 numbers, one per topic, not of the shape \(1,\)"),
-    ("topic", lambda g: g.next_batch(g.rows(g.first_active()), topics=whole([3])), ValueError,
-     r"topics must lie between 0 and 2, not 3 \(item 0\)"),
     ("form", lambda g: g.estimate_active(form="best"), ActiveError,
      "form must be one of corrected, paper, sequential, not 'best'"),
     ("sequential", lambda g: g.estimate_active(form="sequential"), ActiveError,

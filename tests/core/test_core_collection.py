@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from estimation.core.arrays import frozen
-from estimation.core.collections.base import CollectionError
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import CollectionError, RoundCollection
+from estimation.core.collections.published import checked
 from estimation.core.data.labels import LabelError, LabelRows
 from estimation.core.data.pool import Pool, PoolError, RankedLists, build_pool
 from estimation.core.data.scope import find_pairs
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.measures.table import MeasureError, parse_measure
-from estimation.core.rounds.combining import Part
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
@@ -23,6 +22,7 @@ from estimation.core.sampling import goals
 from estimation.core.sampling.designs import METHODS, Design, make_design
 from estimation.core.sampling.draws import Sample, draw
 from estimation.core.sampling.priors import make_prior
+from tests.core.collecting import publish
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@2")
@@ -44,8 +44,8 @@ def design_of(pool: Pool, method: str = "poisson", **options) -> Design:
 
 
 def collected(pool: Pool, design: Design, sample: Sample, labels: LabelRows, batches: int = 1):
-    parts = [Part(design, sample, batches)]
-    return PairCollection.of(pool, parts, labels=labels, max_grade=MAX_GRADE, version="0.1")
+    parts = [PairRound(design, sample, batches)]
+    return publish(pool, parts, labels=labels, max_grade=MAX_GRADE, version="0.1")
 
 
 def sample_of(design: Design, pairs: np.ndarray, draws: np.ndarray) -> Sample:
@@ -58,7 +58,7 @@ def sample_of(design: Design, pairs: np.ndarray, draws: np.ndarray) -> Sample:
     )
 
 
-def all_collections(pool: Pool, method: str) -> Iterator[tuple[float, PairCollection]]:
+def all_collections(pool: Pool, method: str) -> Iterator[tuple[float, RoundCollection]]:
     """Every sample of the tiny pool with its probability."""
     design = design_of(pool, method)
     none = np.array([], dtype=np.int64)
@@ -78,15 +78,15 @@ def all_collections(pool: Pool, method: str) -> Iterator[tuple[float, PairCollec
             yield probability, collected(pool, design, sample_of(design, pairs, draws), labels)
 
 
-Estimator = Callable[[PairCollection, dict[str, RankedLists]], np.ndarray]
+Estimator = Callable[[RoundCollection, dict[str, RankedLists]], np.ndarray]
 
 
-def estimated(collection: PairCollection, runs: dict[str, RankedLists]) -> np.ndarray:
+def estimated(collection: RoundCollection, runs: dict[str, RankedLists]) -> np.ndarray:
     result = collection.evaluate(runs, measures=[DCG]).results[0]
     return np.concatenate([result.estimate.value, np.diag(result.estimate.covariance)])
 
 
-def among_judged_only(collection: PairCollection, runs: dict[str, RankedLists]) -> np.ndarray:
+def among_judged_only(collection: RoundCollection, runs: dict[str, RankedLists]) -> np.ndarray:
     """The twin: the mean utility of judged documents by the run's weights, as if all were alike."""
     pool = collection.pool_for(runs)
     weights = pool.weights(DCG).toarray()[:, 0]
@@ -161,7 +161,7 @@ def test_out_of_reach_documents_make_a_lower_bound(tiny_pool: Pool, ranked, meth
     assert result.support == pytest.approx([1.0 - weights[0] / (2 * weights.sum())], **EXACT)
 
 
-def test_what_one_run_adds_is_no_loss_of_another(good: PairCollection, ranked) -> None:
+def test_what_one_run_adds_is_no_loss_of_another(good: RoundCollection, ranked) -> None:
     """Under AP: every pair of the pool counts for all, and what a run adds for itself."""
     runs = {"late": ranked({"t1": "nc", "t2": "xm"}), "known": ranked(LATE)}
     together = good.evaluate(runs, measures=[parse_measure("AP")]).results[0]
@@ -175,7 +175,7 @@ def test_what_one_run_adds_is_no_loss_of_another(good: PairCollection, ranked) -
 
 @pytest.mark.parametrize("score", [1e160, -2e20, np.inf])
 def test_predictions_that_nobody_can_reckon_with_are_refused(
-    good: PairCollection, ranked, score: float
+    good: RoundCollection, ranked, score: float
 ) -> None:
     lists = replace(ranked({"t1": "ab"}), scores=np.array([1.0, score]))
     with pytest.raises(
@@ -348,7 +348,7 @@ def test_late_runs_of_trec8_are_covered_by_their_intervals(trec8) -> None:
     assert abs(np.mean(twin_off)) > 0.1
 
 
-def reachable(collection: PairCollection, late: dict[str, RankedLists], trec8, measure):
+def reachable(collection: RoundCollection, late: dict[str, RankedLists], trec8, measure):
     """The runs' values from documents that could be sampled, and their weights, by pair."""
     pool = collection.pool_for(late)
     place = find_pairs(
@@ -362,21 +362,21 @@ def reachable(collection: PairCollection, late: dict[str, RankedLists], trec8, m
 
 
 @pytest.fixture
-def good(tiny_pool: Pool) -> PairCollection:
+def good(tiny_pool: Pool) -> RoundCollection:
     design = design_of(tiny_pool, "iid", budget=6, batch_size=3)
     sample = draw(tiny_pool, design, seed="s")
     return collected(tiny_pool, design, sample, LabelRows(sample.pair, GRADES[sample.pair]), 2)
 
 
-def part_with(collection: PairCollection, **changes: object) -> dict[str, object]:
-    return {"parts": (replace(collection.parts[0], **changes),)}
+def part_with(collection: RoundCollection, **changes: object) -> dict[str, object]:
+    return {"drawn": replace(collection.parts[0], **changes)}
 
 
-def design_with(collection: PairCollection, **changes: object) -> dict[str, object]:
+def design_with(collection: RoundCollection, **changes: object) -> dict[str, object]:
     return part_with(collection, design=replace(collection.parts[0].design, **changes))
 
 
-def believed(collection: PairCollection, at: float) -> dict[str, object]:
+def believed(collection: RoundCollection, at: float) -> dict[str, object]:
     return design_with(collection, belief=np.array([0.0, at, 0.5, 1.0, 1.0]))
 
 
@@ -385,8 +385,7 @@ def expected(levels: list[int], *reach: list[float]) -> dict[str, object]:
 
 
 BAD = {
-    "at least one, not 0 and 0": lambda c: {"parts": (), "seeds": ()},
-    "at least one, not 1 and 2": lambda c: {"seeds": (None, None)},
+    "must be as many, not 1 and 2": lambda c: {"seeds": (None, None)},
     "sizes of all pairs must make up a whole": lambda c: design_with(
         c, size=c.parts[0].design.size * 1.01
     ),
@@ -404,16 +403,16 @@ BAD = {
 
 
 @pytest.mark.parametrize("message", BAD)
-def test_parts_that_do_not_fit_are_named(good: PairCollection, message: str) -> None:
+def test_parts_that_do_not_fit_are_named(good: RoundCollection, message: str) -> None:
     with pytest.raises(CollectionError) as refused:
-        replace(good, **BAD[message](good))
+        checked(replace(good, **BAD[message](good)))
     assert message in str(refused.value)
 
 
 def test_a_judged_pair_that_was_not_sampled(tiny_pool: Pool) -> None:
     design = design_of(tiny_pool)
     sample = sample_of(design, np.array([0, 3]), np.array([], dtype=np.int64))
-    with pytest.raises(CollectionError, match="docno 'c' of topic 't1' is judged but was not"):
+    with pytest.raises(CollectionError, match="document 'c' of topic 't1' is judged but was not"):
         collected(tiny_pool, design, sample, LabelRows(np.array([0, 2, 3]), np.array([1, 1, 1])))
 
 
@@ -427,7 +426,7 @@ def test_what_does_not_belong_together(tiny_pool: Pool, wide_pool: Pool, ranked)
         collected(tiny_pool, design, sample, rows, batches=2)
 
 
-def test_runs_and_measures_that_cannot_be_estimated(good: PairCollection, ranked) -> None:
+def test_runs_and_measures_that_cannot_be_estimated(good: RoundCollection, ranked) -> None:
     late = {"late": ranked(LATE)}
     with pytest.raises(PoolError, match="one run"):
         good.evaluate({}, measures=[DCG])

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from estimation.core.arrays import frozen
-from estimation.core.collections.base import CollectionError
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import CollectionError, RoundCollection
+from estimation.core.collections.published import checked
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import MeasureError, parse_measure
-from estimation.core.rounds.combining import Part
+from estimation.core.rounds.combining import CombiningError, as_one
+from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.draws import Sample, draw
+from tests.core.collecting import publish
 from tests.core.test_core_collection import LATE, assert_same, truth
 from tests.core.test_core_combining import (
     DCG,
@@ -34,13 +36,13 @@ from tests.core.test_core_later_together import KINDS, Rounds
 BY_HAND = dict(zip("abcxy", GRADES.tolist(), strict=True))
 
 
-def collected(pool: Pool, parts: Sequence[Part], labels: LabelRows, **more) -> PairCollection:
-    return PairCollection.of(pool, parts, labels=labels, max_grade=MAX_GRADE, version="0.1", **more)
+def collected(pool: Pool, parts: Sequence[PairRound], labels: LabelRows, **more) -> RoundCollection:
+    return publish(pool, parts, labels=labels, max_grade=MAX_GRADE, version="0.1", **more)
 
 
 # ------------------------------------------------------------------------- over all samples
 
-Samples = Iterator[tuple[float, list[Part]]]
+Samples = Iterator[tuple[float, list[PairRound]]]
 
 
 def apart(pool: Pool, method: str) -> Samples:
@@ -48,7 +50,7 @@ def apart(pool: Pool, method: str) -> Samples:
     first, second = designs(pool, method)
     every = draws_of if method == "iid" else poisson_of
     for (one, a), (two, b) in product(list(every(first)), list(every(second))):
-        yield one * two, [Part(first, a, numbers="s"), Part(second, b, numbers="t")]
+        yield one * two, [PairRound(first, a, numbers="s"), PairRound(second, b, numbers="t")]
 
 
 def sharing(pool: Pool, method: str) -> Samples:
@@ -63,7 +65,7 @@ def sharing(pool: Pool, method: str) -> Samples:
         probability = float(np.prod(outcomes[outcome, np.arange(len(pool))]))
         if probability > 0.0:
             number = np.choose(outcome, [low / 2, (low + high) / 2, (1.0 + high) / 2])
-            parts = [Part(each, sample_of(each, number), numbers="s") for each in both]
+            parts = [PairRound(each, sample_of(each, number), numbers="s") for each in both]
             yield probability, parts
 
 
@@ -126,7 +128,7 @@ def test_the_twin_that_takes_shared_numbers_for_others_is_caught(tiny_pool: Pool
 # ----------------------------------------------------------------- the same as it was there
 
 
-def collection_of(case: Rounds) -> PairCollection:
+def collection_of(case: Rounds) -> RoundCollection:
     return collected(case.pool, case.parts, case.asked["labels"])
 
 
@@ -172,7 +174,7 @@ def test_a_later_run_gets_what_the_rounds_say_of_it(method: str) -> None:
 def test_rounds_that_share_their_numbers_say_so_and_no_more() -> None:
     case = Rounds("poisson")
     first, second = case.parts
-    other = Part(first.design, draw(case.pool, first.design, seed="t"), numbers="t")
+    other = PairRound(first.design, draw(case.pool, first.design, seed="t"), numbers="t")
     parts = [first, second, other, replace(first, numbers="")]
     pairs = np.unique(np.concatenate([part.sample.prefix(part.used) for part in parts]))
     collection = collected(case.pool, parts, LabelRows(pairs, pairs * 0))
@@ -194,9 +196,11 @@ def test_it_asks_for_what_the_last_round_was_drawn_for() -> None:
 # ------------------------------------------------------------------------------- bad input
 
 
-def of_two(tiny_pool: Pool, method: str = "poisson", numbers: str = "st", **more) -> PairCollection:
+def of_two(
+    tiny_pool: Pool, method: str = "poisson", numbers: str = "st", **more
+) -> RoundCollection:
     both = zip(designs(tiny_pool, method), numbers, strict=True)
-    parts = [Part(each, draw(tiny_pool, each, seed=seed), numbers=seed) for each, seed in both]
+    parts = [PairRound(each, draw(tiny_pool, each, seed=seed), numbers=seed) for each, seed in both]
     return collected(tiny_pool, parts, labels_of(*(part.sample for part in parts)), **more)
 
 
@@ -204,23 +208,23 @@ def test_what_draws_do_not_tell_is_refused(tiny_pool: Pool, ranked) -> None:
     collection, late = of_two(tiny_pool, "iid"), {"late": ranked(LATE)}
     with pytest.raises(MeasureError, match="ratio measures cannot be estimated from several"):
         collection.evaluate(late, measures=[parse_measure("AP")])
-    with pytest.raises(ValueError, match="one of student, hoeffding, hoeffding-paper, not"):
+    with pytest.raises(ValueError, match="one of student, hoeffding, hoeffding-paper for several"):
         collection.evaluate(late, measures=[DCG], interval="empirical-bernstein")
 
 
 def test_methods_that_do_not_go_together_are_refused(tiny_pool: Pool) -> None:
     good = of_two(tiny_pool)
-    with pytest.raises(CollectionError, match="all be by poisson or all by iid, not poisson, iid"):
-        replace(good, parts=(good.parts[0], of_two(tiny_pool, "iid").parts[1]))
-    with pytest.raises(CollectionError, match="all by iid, not priority, priority"):
-        replace(good, parts=tuple(of_method(part, "priority") for part in good.parts))
+    with pytest.raises(CombiningError, match="all be by poisson or all by iid, not poisson, iid"):
+        as_one([good.parts[0], of_two(tiny_pool, "iid").parts[1]])
+    with pytest.raises(CombiningError, match="all by iid, not priority, priority"):
+        as_one([of_method(part, "priority") for part in good.parts])
     first, second = good.parts
     foreign = replace(second, design=replace(second.design, pool_digest="0" * 64))
-    with pytest.raises(CollectionError, match="over the same pool"):
-        replace(good, parts=(first, foreign))
+    with pytest.raises(CombiningError, match=r"parts\[1\] belongs to another pool"):
+        as_one([first, foreign])
 
 
-def of_method(part: Part, method: str) -> Part:
+def of_method(part: PairRound, method: str) -> PairRound:
     return replace(part, design=replace(part.design, method=method))
 
 
@@ -231,7 +235,7 @@ def test_numbers_count_up(tiny_pool: Pool, numbers: tuple[str, str]) -> None:
         replace(part, numbers=number) for part, number in zip(good.parts, numbers, strict=True)
     )
     with pytest.raises(CollectionError, match=f"as they come, not {numbers[0]}, {numbers[1]}"):
-        replace(good, parts=parts)
+        checked(replace(good, drawn=as_one(parts)))
 
 
 def test_numbers_agree_with_seeds(tiny_pool: Pool) -> None:
@@ -239,10 +243,10 @@ def test_numbers_agree_with_seeds(tiny_pool: Pool) -> None:
     assert of_two(tiny_pool, seeds=("s", None)).seeds == ("s", None)
     assert of_two(tiny_pool, numbers="ss", seeds=("s", "s")).seeds == ("s", "s")
     with pytest.raises(CollectionError, match="rounds 2 and rounds 1 have the same seed"):
-        replace(good, seeds=("s", "s"))
+        checked(replace(good, seeds=("s", "s")))
     with pytest.raises(CollectionError, match=r"rounds 1, 2 share their numbers .* have one seed"):
         of_two(tiny_pool, numbers="ss", seeds=("s", None))
-    with pytest.raises(CollectionError, match="rounds 1, 2 have the same draws"):
+    with pytest.raises(CombiningError, match=r"parts\[1\] has the same draws as another part"):
         of_two(tiny_pool, "iid", numbers="ss")
 
 
@@ -255,7 +259,7 @@ def test_numbers_agree_with_samples(tiny_pool: Pool) -> None:
     at = int(np.argmax(better))
     number = np.full(len(tiny_pool), 1.0)
     number[at] = (first.inclusion()[at] + second.inclusion()[at]) / 2
-    fine = [Part(each, sample_of(each, number), numbers="s") for each in (first, second)]
+    fine = [PairRound(each, sample_of(each, number), numbers="s") for each in (first, second)]
     assert [len(part.sample) for part in fine] == [1, 0]
     labels = LabelRows(np.array([at]), np.array([1]))
     assert len(collected(tiny_pool, fine, labels).parts) == 2

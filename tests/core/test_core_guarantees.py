@@ -19,7 +19,7 @@ from estimation.core.inference.poisson_bounds import chernoff_limits, poisson_be
 from estimation.core.inference.ranks import guaranteed_p_values
 from estimation.core.inference.reach import Reach
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
@@ -81,7 +81,7 @@ def test_kinds_that_do_not_exist_or_go_together_are_refused(tiny_pool: Pool) -> 
 
 def test_draws_of_several_rounds_are_not_alike(tiny_pool: Pool) -> None:
     design = design_of(tiny_pool, "iid", 3)
-    parts = [Part(design, draw(tiny_pool, design, seed=seed)) for seed in "ab"]
+    parts = [PairRound(design, draw(tiny_pool, design, seed=seed)) for seed in "ab"]
     pairs = np.unique(np.concatenate([part.sample.pair for part in parts]))
     options = {"labels": LabelRows(pairs, pairs % 4), "measures": [DCG], "max_grade": BEST}
     message = "one of student, hoeffding, hoeffding-paper for several rounds, .* not 'empirical-b"
@@ -103,7 +103,7 @@ def test_one_round_alone_is_several_rounds_of_one(tiny_pool: Pool, method: str, 
     sample, grades = draw(tiny_pool, design, seed="s"), np.array([3, 0, 1, 2, 1])
     alone = asked(tiny_pool, design, sample, grades, kind)
     together = evaluate(
-        tiny_pool, RoundsTogether((Part(design, sample),)),
+        tiny_pool, RoundsTogether((PairRound(design, sample),)),
         labels=LabelRows(sample.pair, grades[sample.pair]),
         measures=[DCG], max_grade=BEST, interval=kind,
     ).results[0]  # fmt: skip

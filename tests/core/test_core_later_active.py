@@ -14,12 +14,12 @@ from estimation.core.data.preferences import preference_pool
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.active.estimates import estimate
 from estimation.core.rounds.active.expected import (
-    Line,
-    Moments,
+    LikelyUtility,
+    Linearized,
     expected_covariance,
     expected_moments,
 )
-from estimation.core.rounds.active.lists import ActiveFrame, Valued, make_frame
+from estimation.core.rounds.active.lists import ActiveFrame, make_frame
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
 from estimation.core.rounds.active.sampling import ActiveState, start
 from estimation.core.rounds.active.steps import History, Steps
@@ -123,24 +123,23 @@ def test_twin_whose_later_runs_take_part_in_the_probabilities_is_caught(
 
 
 def linearized(
-    valued: Valued, steps: Steps, pairs: IntArray, y: np.ndarray, *, moved: int = 0
-) -> tuple[TopicResult, Line]:
+    over: ActiveFrame, steps: Steps, pairs: IntArray, y: np.ndarray, *, moved: int = 0
+) -> tuple[TopicResult, Linearized]:
     """What DCG is made of; with `moved`, as if every document had another one's ranks."""
-    ranked, places = valued.of_topic(0, steps.lists)
-    sample = TopicSample.of(ranked, pairs, steps.weights(pairs), places=places + moved)
+    sample = TopicSample.of(over.lists(0), pairs, steps.weights(pairs), places=PLACE + moved)
     result = topic_result(sample, DCG, y, "sequential")
     return result, topic_line(sample, DCG, y, result)
 
 
 def design_covariance(
-    frame: ActiveFrame, valued: Valued, state: ActiveState, labels: LabelRows, number: int
+    frame: ActiveFrame, over: ActiveFrame, state: ActiveState, labels: LabelRows, number: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The values, V with what disagreement adds, and V alone."""
     steps = Steps.of(frame.lists(0), History.of(frame, state), 0)
     weights = steps.weights(state.pair)
     rows = LabelRows(np.repeat(np.arange(len(state.pair)), number), labels.grade)
     judged = pair_labels(rows, pairs=len(state.pair), measure=DCG)
-    result, line = linearized(valued, steps, state.pair, judged.mean)
+    result, line = linearized(over, steps, state.pair, judged.mean)
     design = result.design_covariance(weights)
     noise = (weights.single**2 - np.diag(weights.quadratic)) * judged.noise
     return result.value, design + added_products(line.rows(state.pair), noise), design
@@ -150,11 +149,11 @@ def test_the_covariance_that_came_is_unbiased_over_all_plans_and_judgments(
     pool: Pool, joined: Pool
 ) -> None:
     """Of later runs, and between them and those of the pool; without disagreement it is not."""
-    frame, valued = make_frame(pool), Valued(make_frame(joined), PLACE)
+    frame, over = make_frame(pool), make_frame(joined)
     runs = len(joined.runs)
     value, (square, told, without) = np.zeros(runs), np.zeros((3, runs, runs))
     for chance, state, labels in every_plan(frame, length=3, number=2):
-        found, covariance, design = design_covariance(frame, valued, state, labels, 2)
+        found, covariance, design = design_covariance(frame, over, state, labels, 2)
         value += chance * found
         square += chance * np.multiply.outer(found, found)
         told += chance * covariance
@@ -167,18 +166,18 @@ def test_the_covariance_that_came_is_unbiased_over_all_plans_and_judgments(
 
 def test_the_expected_covariance_is_exact_with_the_true_moments(pool: Pool, joined: Pool) -> None:
     """The twin takes for every document the ranks of the one before it."""
-    frame, valued = make_frame(pool), Valued(make_frame(joined), PLACE)
+    frame, over = make_frame(pool), make_frame(joined)
     grades = np.array([1, 0, 1, 1, 0])
-    truth = Moments(grades.astype(np.float64), grades.astype(np.float64))
+    truth = LikelyUtility(grades.astype(np.float64), grades.astype(np.float64))
     value, (square, told, twin) = np.zeros(6), np.zeros((3, 6, 6))
     for chance, state in plans_of(frame, grades, length=3):
         steps = Steps.of(frame.lists(0), History.of(frame, state), 0)
         y, spread = truth.mean[state.pair], steps.spread()
-        result, line = linearized(valued, steps, state.pair, y)
+        result, line = linearized(over, steps, state.pair, y)
         value += chance * result.value
         square += chance * np.multiply.outer(result.value, result.value)
         told += chance * expected_covariance(steps, line, truth, spread=spread)
-        _, wrong = linearized(valued, steps, state.pair, y, moved=-1)
+        _, wrong = linearized(over, steps, state.pair, y, moved=-1)
         twin += chance * expected_covariance(steps, wrong, truth, spread=spread)
     covariance = square - np.multiply.outer(value, value)
     assert told == pytest.approx(covariance, **EXACT)
@@ -186,7 +185,7 @@ def test_the_expected_covariance_is_exact_with_the_true_moments(pool: Pool, join
 
 
 def test_the_covariance_is_the_mean_of_both_and_the_disagreement(pool: Pool, joined: Pool) -> None:
-    frame, valued = make_frame(pool), Valued(make_frame(joined), PLACE)
+    frame, over = make_frame(pool), make_frame(joined)
     state, labels, y = next(
         (state, labels, y)
         for _, state, labels in every_plan(frame, length=3, number=2)
@@ -194,11 +193,11 @@ def test_the_covariance_is_the_mean_of_both_and_the_disagreement(pool: Pool, joi
         if sorted(y) == [0.0, 0.5, 1.0]
     )
     (found,) = estimate(
-        frame, state, labels=labels, measures=[str(DCG)], form="sequential", valued=valued
+        frame, state, labels=labels, measures=[str(DCG)], form="sequential", over=over, place=PLACE
     )
-    value, with_noise, design = design_covariance(frame, valued, state, labels, 2)
+    value, with_noise, design = design_covariance(frame, over, state, labels, 2)
     steps = Steps.of(frame.lists(0), History.of(frame, state), 0)
-    _, line = linearized(valued, steps, state.pair, y)
+    _, line = linearized(over, steps, state.pair, y)
     moments = expected_moments({0: steps}, {0: y})[0]
     expected = expected_covariance(steps, line, moments, spread=steps.spread())
     assert found.value == pytest.approx(value, **EXACT)

@@ -17,9 +17,9 @@ from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.inference.slack import slack
 from estimation.core.measures.table import Measure, MeasureError, parse_measure
 from estimation.core.rounds import evaluation
-from estimation.core.rounds.combining import CombiningError, Part, RoundsTogether
-from estimation.core.rounds.evaluation import Judged, evaluate
-from estimation.core.rounds.results import Evaluation, MeasureResult
+from estimation.core.rounds.combining import CombiningError, RoundsTogether
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import DrawnRound, Evaluation, MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import METHODS, Design, make_design
@@ -249,7 +249,7 @@ def test_rounds_together_are_unbiased_for_what_some_round_could_draw(method: str
         for (one, a), (two, b) in product(list(every(first)), list(every(second))):
             pairs = np.unique(np.append(a.pair, b.pair))
             (found,) = evaluate(
-                pool, RoundsTogether((Part(first, a), Part(second, b))), joined=joined,
+                pool, RoundsTogether((PairRound(first, a), PairRound(second, b))), joined=joined,
                 labels=LabelRows(pairs, GIVEN[pairs]), measures=[WEIGHTED],
                 max_grade=CAMPAIGN_SCALE,
             ).results  # fmt: skip
@@ -296,9 +296,9 @@ class Case:
         )
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[PairRound]:
         again = draw(self.pool, self.design, seed="s")
-        return [Part(self.design, each, numbers="s") for each in (self.sample, again)]
+        return [PairRound(self.design, each, numbers="s") for each in (self.sample, again)]
 
 
 def check_unchanged(alone: Evaluation, together: Evaluation) -> None:
@@ -373,7 +373,7 @@ NEW_DOCUMENT = (("abc", "cba", "bac"), [row for row in permutations("abcn", 3) i
 NEVER_TOGETHER = (("ab", "bc", "ba"), [*permutations("abc", 2), *permutations("abc", 3)])
 
 
-Asking = Callable[[Design, Sample], Judged]
+Asking = Callable[[Design, Sample], DrawnRound]
 
 
 def false_verdicts(old: tuple[str, ...], late: str, measure: Measure, asking: Asking) -> np.ndarray:
@@ -404,7 +404,7 @@ def false_verdicts(old: tuple[str, ...], late: str, measure: Measure, asking: As
 
 
 def of_one_part(design: Design, sample: Sample) -> RoundsTogether:
-    return RoundsTogether((Part(design, sample),))
+    return RoundsTogether((PairRound(design, sample),))
 
 
 @pytest.mark.slow

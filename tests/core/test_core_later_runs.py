@@ -6,7 +6,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.data.preferences import preference_pool
@@ -18,7 +18,7 @@ from estimation.core.inference.ranks import rank_runs
 from estimation.core.inference.slack import slack
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds import evaluation
-from estimation.core.rounds.combining import Part, part_over
+from estimation.core.rounds.combining import part_over
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
@@ -27,6 +27,7 @@ from estimation.core.sampling.designs import METHODS, Design, make_design
 from estimation.core.sampling.draws import Sample, draw
 from estimation.core.sampling.methods import draws_again
 from estimation.core.sampling.priors import make_prior
+from tests.core.collecting import publish
 from tests.core.comparing import OF_ONE_RUN, close
 from tests.core.test_core_slack import no_slack
 
@@ -81,11 +82,9 @@ class Case:
             "labels": self.labels, "measures": MEASURES, "max_grade": MAX_GRADE, "batches": batches,
         }  # fmt: skip
 
-    def collected(self) -> PairCollection:
-        parts = [Part(self.design, self.sample, self.asked["batches"])]
-        return PairCollection.of(
-            self.pool, parts, labels=self.labels, max_grade=MAX_GRADE, version="0"
-        )
+    def collected(self) -> RoundCollection:
+        parts = [PairRound(self.design, self.sample, self.asked["batches"])]
+        return publish(self.pool, parts, labels=self.labels, max_grade=MAX_GRADE, version="0")
 
     def alone(self) -> tuple[MeasureResult, ...]:
         return evaluate(self.pool, PairRound(self.design, self.sample), **self.asked).results
@@ -104,7 +103,7 @@ def plain(
     pool: Pool, design: Design, sample: Sample, joined: Pool, asked: dict
 ) -> tuple[MeasureResult, ...]:
     like = replace(design, belief=None)
-    part = part_over(Part(design, sample), pool=pool, joined=joined, like=like)
+    part = part_over(PairRound(design, sample), pool=pool, joined=joined, like=like)
     rows = Scope.of(pool, joined).labels(asked["labels"])
     drawn = PairRound(part.design, part.sample)
     return evaluate(joined, drawn, **asked | {"labels": rows}).results

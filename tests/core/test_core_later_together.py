@@ -10,7 +10,7 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.measures.table import MeasureError, parse_measure
-from estimation.core.rounds.combining import CombiningError, Part, RoundsTogether
+from estimation.core.rounds.combining import CombiningError, RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
@@ -69,7 +69,7 @@ def together(pool: Pool, joined: Pool, method: str) -> Iterator[tuple]:
     every = draws_of if method == "iid" else poisson_of
     for (one, a), (two, b) in product(list(every(first)), list(every(second))):
         (found,) = evaluate(
-            pool, RoundsTogether((Part(first, a), Part(second, b))), joined=joined,
+            pool, RoundsTogether((PairRound(first, a), PairRound(second, b))), joined=joined,
             labels=labels_of(a, b),
             measures=[DCG], max_grade=3,
         ).results  # fmt: skip
@@ -124,7 +124,7 @@ class Rounds:
             for measure, budget in ((MEASURES[0], 60), (parse_measure("P@3"), 40))
         ]
         self.parts = [
-            Part(design, draw(self.pool, design, seed=seed), batches, numbers=seed)
+            PairRound(design, draw(self.pool, design, seed=seed), batches, numbers=seed)
             for design, seed, batches in zip(of_goal, "st", (2, None), strict=True)
         ]
         pairs = np.unique(np.concatenate([each.sample.prefix(each.used) for each in self.parts]))
@@ -217,7 +217,7 @@ def test_what_one_of_the_rounds_could_draw_is_within_reach(tiny_pool: Pool, join
     in_first = tiny_pool.topic == 0
     narrow = only(first, in_first), only(second, ~in_first)
     seeds = dict(zip("st", narrow, strict=True))
-    parts = [Part(d, draw(tiny_pool, d, seed=s), numbers=s) for s, d in seeds.items()]
+    parts = [PairRound(d, draw(tiny_pool, d, seed=s), numbers=s) for s, d in seeds.items()]
     asked = {"measures": [DCG], "max_grade": 3, "joined": joined}
     (both,) = evaluate(
         tiny_pool,
@@ -240,7 +240,7 @@ def test_verdicts_hold_whatever_the_documents_out_of_reach_are_worth() -> None:
     pool, late = pool_of(RUNS), {"another": lists(7, documents=400)}
     joined = pool_of(RUNS | late)
     design = design_of(pool, "poisson", MEASURES[0], budget=len(pool), batch=len(pool))
-    parts = [Part(design, draw(pool, design, seed=seed), numbers=seed) for seed in "st"]
+    parts = [PairRound(design, draw(pool, design, seed=seed), numbers=seed) for seed in "st"]
     grades = np.random.default_rng(3).integers(0, MAX_GRADE + 1, len(pool))
     (result,) = evaluate(
         pool, RoundsTogether(tuple(parts)), joined=joined,

@@ -5,17 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.collections.base import CollectionError
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import CollectionError, RoundCollection
+from estimation.core.collections.published import checked
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, PoolError, RankedLists
 from estimation.core.data.preferences import part_names, with_parts
 from estimation.core.measures.table import PREFERENCE_MAX_GRADE, MeasureError, parse_measure
 from estimation.core.rounds import evaluation
-from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
+from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import METHODS
+from tests.core.collecting import publish
 from tests.core.comparing import OF_ONE_RUN
 from tests.core.test_core_later_preferences import (
     EXACT,
@@ -36,13 +38,11 @@ from tests.core.test_core_slack import no_slack
 LISTS = OLD | LATER
 
 
-def collected(pool: Pool, parts: list[Part], labels: LabelRows) -> PairCollection:
-    return PairCollection.of(
-        pool, parts, labels=labels, max_grade=PREFERENCE_MAX_GRADE, version="0.1"
-    )
+def collected(pool: Pool, parts: list[PairRound], labels: LabelRows) -> RoundCollection:
+    return publish(pool, parts, labels=labels, max_grade=PREFERENCE_MAX_GRADE, version="0.1")
 
 
-def of_case(case: Case, rounds: int = 1) -> PairCollection:
+def of_case(case: Case, rounds: int = 1) -> RoundCollection:
     return collected(case.pool, case.parts[:rounds], case.asked["labels"])
 
 
@@ -84,7 +84,7 @@ def verdicts(*, from_collection: bool) -> list[list[list[int]]]:
     """What a round or its collection says where pairs of documents are out of reach."""
     pool, joined = pool_of(OLD), pool_of(LISTS)
     design, sample = census(pool)
-    parts, runs = [Part(design, sample)], {tag: ranked(each) for tag, each in LISTS.items()}
+    parts, runs = [PairRound(design, sample)], {tag: ranked(each) for tag, each in LISTS.items()}
     found = []
     for seed in range(40):
         grades = np.random.default_rng(seed).integers(0, 3, len(sample.pair))
@@ -130,32 +130,30 @@ def test_parts_are_added_by_hand() -> None:
 # ---------------------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [(b"x", "docno 'x'"), (b"x\0x", "documents 'x' and 'x'"), (b"y\0x", "documents 'y' and 'x'"),
-     (b"x\0y\0z", "documents 'x' and 'y' and 'z'")],
-)  # fmt: skip
-def test_a_pair_names_two_documents_in_order(name: bytes, told: str) -> None:
+@pytest.mark.parametrize("name", [b"x", b"y"])
+def test_a_pair_names_two_documents_in_order(name: bytes) -> None:
     pool = pool_of(OLD)
     design, sample = census(pool)
-    good = collected(pool, [Part(design, sample)], LabelRows(sample.pair, sample.pair * 0))
-    docno = np.array([*good.docno.tolist()[:-1], name])
-    with pytest.raises(CollectionError, match=f"byte order first, not {told} of topic 't2'"):
-        replace(good, docno=docno)
+    good = collected(pool, [PairRound(design, sample)], LabelRows(sample.pair, sample.pair * 0))
+    docno = np.array([*good.pool.docno.tolist()[:-1], name])
+    other = np.array([*good.pool.other.tolist()[:-1], b"x"])
+    told = f"documents {name.decode()!r} and 'x' of topic 't2'"
+    with pytest.raises(CollectionError, match=f"byte order first, not {told}"):
+        checked(replace(good, pool=replace(good.pool, docno=docno, other=other)))
 
 
 def test_measures_grades_and_runs_are_of_preferences() -> None:
     case = Case("poisson")
     good = of_case(case)
     with pytest.raises(CollectionError, match="max_grade of preferences must be 2, not 3"):
-        replace(good, max_grade=3)
+        checked(replace(good, max_grade=3))
     mixed = replace(case.design, reported=(parse_measure("P@2"),))
     with pytest.raises(CollectionError, match="all be of documents or all of preferences"):
-        replace(good, parts=(replace(good.parts[0], design=mixed),))
+        checked(replace(good, drawn=replace(good.parts[0], design=mixed)))
     with pytest.raises(MeasureError, match="P@2 is judged on documents, not on pairs"):
         good.evaluate(RUNS, measures=[parse_measure("P@2")])
     with pytest.raises(PoolError, match="one run"):
         good.evaluate({}, measures=MEASURES)
     design = design_of(case.pool, "poisson", budget=40)
     with pytest.raises(CollectionError, match="do not belong together"):
-        collected(case.joined, [Part(design, case.sample)], case.asked["labels"])
+        collected(case.joined, [PairRound(design, case.sample)], case.asked["labels"])

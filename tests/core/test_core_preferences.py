@@ -10,7 +10,7 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, PoolError, build_pool, rank_lines
 from estimation.core.data.preferences import preference_pool
 from estimation.core.measures.table import MeasureError, parse_measure
-from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
@@ -310,6 +310,6 @@ def test_rounds_of_preferences_go_together_whatever_the_scale(preferences: Pool)
     labels = LabelRows(sample.pair, np.full(len(sample.pair), 2))
     asked = {"labels": labels, "measures": [parse_measure("#ofSwaps")], "max_grade": 1}
     alone = evaluate(preferences, PairRound(design, sample), **asked).results[0].estimate
-    parts = [Part(design, sample, numbers="s"), Part(design, sample, numbers="s")]
+    parts = [PairRound(design, sample, numbers="s"), PairRound(design, sample, numbers="s")]
     found = evaluate(preferences, RoundsTogether(tuple(parts)), **asked).results[0].estimate
     assert found.value == pytest.approx(alone.value, rel=1e-12)

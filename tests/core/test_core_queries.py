@@ -19,14 +19,13 @@ from estimation.core.rounds.rounds import TopicRound
 from estimation.core.rounds.topics.designs import (
     QueryDesign,
     QueryError,
-    QuerySample,
-    draw_queries,
     labeling_costs,
     make_query_design,
 )
 from estimation.core.rounds.topics.distributions import proportional
+from estimation.core.rounds.topics.draws import QuerySample, draw_queries
 from estimation.core.rounds.topics.grade_models import GradeModel, uniform_grades
-from estimation.core.rounds.topics.moments import expected_squares, goal_moments
+from estimation.core.rounds.topics.moments import goal_moments
 from estimation.core.rounds.topics.values import topic_values
 from estimation.core.sampling import goals
 from estimation.core.sampling.goals import Goal
@@ -89,7 +88,8 @@ def test_no_other_distribution_has_a_smaller_error_for_its_cost(goal: Goal) -> N
     pool, _, model = synthetic(30, seed=1)
     measure = parse_measure("ERR")
     options = {"goal": goal, "measure": measure, "model": model, "budget": 60, "floor": 0.0}
-    squares = expected_squares(pool, goal=goal, measure=measure, model=model)
+    told = goal_moments(pool, goal=goal, measure=measure, model=model)
+    squares = told.squares("ratio", np.ones(30, dtype=bool))
     best = make_query_design(pool, **options)
     least = variance_times_cost(best.probability, squares, best.cost)
     rng = np.random.default_rng(4)
@@ -109,7 +109,8 @@ def test_no_other_distribution_is_better_for_the_unnormalized_mean(text: str, go
     measure, cost = parse_measure(text), np.linspace(1.0, 9.0, 30)
     options = {"goal": goal, "measure": measure, "model": model}
     told = goal_moments(pool, **options)
-    squares, every = told.squares("unbiased"), np.ones(30, dtype=bool)
+    every = np.ones(30, dtype=bool)
+    squares = told.squares("unbiased", every)
 
     def error(q: np.ndarray) -> float:
         return (float(np.sum(squares / q)) / 30**2 - told.level(every)) * float(cost @ q)
@@ -220,8 +221,8 @@ def lists_of(pool: Pool) -> RankedLists:
 
 
 def drawn_topics(design: QueryDesign, sample: QuerySample, batches: int) -> np.ndarray:
-    draws = sample.drawn(batches)
-    assert np.array_equal(np.unique(draws), sample.prefix(batches))
+    draws = sample.draws[sample.draw_batch <= batches]
+    assert np.array_equal(np.unique(draws), sample.topic[sample.batch <= batches])
     return draws
 
 
@@ -291,9 +292,10 @@ def test_a_budget_for_everything_is_a_census() -> None:
     part = evaluate(
         pool, TopicRound(design, sample), labels=labels, measures=[measure], max_grade=3, batches=1
     )
-    assert part.judged_pairs == design.cost[sample.prefix(1)].sum() <= 40
+    first = sample.topic[sample.batch == 1]
+    assert part.judged_pairs == design.cost[first].sum() <= 40
     assert part.results[0].estimate.se.min() > 0.0
-    assert len(sample.prefix(1)) < 12
+    assert len(first) < 12
 
 
 # ----------------------------------------------------------------------------------- estimates

@@ -5,7 +5,7 @@ Each statement comes with a broken twin that the same check must catch.
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -20,9 +20,7 @@ from estimation.core.rounds.topics.grade_models import (
     uniform_grades,
 )
 from estimation.core.rounds.topics.moments import (
-    difference_moments,
-    expected_squares,
-    product_moments,
+    goal_moments,
     value_moments,
 )
 from estimation.core.sampling import goals
@@ -110,34 +108,33 @@ def test_moments_are_those_of_all_label_vectors(pool: Pool, model: GradeModel, t
     measure = parse_measure(text)
     every = Enumeration(pool, model, measure)
     for j, tag in enumerate(pool.runs):
-        found = value_moments(pool, run=tag, measure=measure, model=model)
+        found = value_moments(pool, runs=[tag], measure=measure, model=model)
         mean = every.mean(lambda values, j=j: values[:, j])
         second = every.mean(lambda values, j=j: values[:, j] ** 2)
-        assert found.mean == pytest.approx(mean, **EXACT)
-        assert found.second == pytest.approx(second, **EXACT)
-        assert found.variance == pytest.approx(second - mean**2, **EXACT)
-        assert found.mean[3] == 0.0
-        assert found.mean**2 != pytest.approx(second, rel=1e-3)  # twin: no spread
+        assert found.mean[:, 0] == pytest.approx(mean, **EXACT)
+        assert found.second[:, 0] == pytest.approx(second, **EXACT)
+        assert found.variance[:, 0] == pytest.approx(second - mean**2, **EXACT)
+        assert found.mean[3, 0] == 0.0
+        assert found.mean[:, 0] ** 2 != pytest.approx(second, rel=1e-3)  # twin: no spread
 
 
 @pytest.mark.parametrize("text", MEASURES)
-def test_products_of_two_runs_are_those_of_all_label_vectors(
+def test_differences_of_two_runs_are_those_of_all_label_vectors(
     pool: Pool, model: GradeModel, text: str
 ) -> None:
+    """And so their product, 2 ab = a^2 + b^2 - (a - b)^2; the twin takes runs as independent."""
     measure = parse_measure(text)
     every = Enumeration(pool, model, measure)
-    for a, b in product(range(3), repeat=2):
-        runs = (pool.runs[a], pool.runs[b])
-        found = product_moments(pool, runs=runs, measure=measure, model=model)
-        truth = every.mean(lambda values, a=a, b=b: values[:, a] * values[:, b])
-        assert found == pytest.approx(truth, **EXACT)
-        means = [value_moments(pool, run=tag, measure=measure, model=model).mean for tag in runs]
-        assert means[0] * means[1] != pytest.approx(truth, rel=1e-6)  # twin: independent runs
-        difference = difference_moments(pool, runs=runs, measure=measure, model=model)
+    for a, b in permutations(range(3), 2):
+        runs = [pool.runs[a], pool.runs[b]]
+        found = goal_moments(pool, goal=goals.pair(*runs), measure=measure, model=model)
+        single = value_moments(pool, runs=runs, measure=measure, model=model)
+        difference = every.mean(lambda values, a=a, b=b: values[:, a] - values[:, b])
         square = every.mean(lambda values, a=a, b=b: (values[:, a] - values[:, b]) ** 2)
-        assert difference.mean == pytest.approx(means[0] - means[1], **EXACT)
-        assert difference.second == pytest.approx(square, **EXACT)
-        assert difference.variance == pytest.approx(square - difference.mean**2, **EXACT)
+        assert found.mean[:, 0] == pytest.approx(difference, **EXACT)
+        assert found.variance == pytest.approx(square - difference**2, **EXACT)
+        independent = single.variance.sum(axis=1)
+        assert independent != pytest.approx(square - difference**2, rel=1e-6)
 
 
 GOALS: dict[str, tuple[Goal, Callable[..., np.ndarray]]] = {
@@ -162,16 +159,13 @@ def test_goals_expect_the_squares_of_all_label_vectors(
 ) -> None:
     goal, square = GOALS[kind]
     measure = parse_measure(text)
-    means = np.array(
-        [value_moments(pool, run=tag, measure=measure, model=model).mean for tag in RUNS]
-    )
+    means = value_moments(pool, runs=RUNS, measure=measure, model=model).mean.T
     every = Enumeration(pool, model, measure)
     everything = np.ones(4, dtype=bool)
     for estimator, center in [("unbiased", np.zeros(3)), ("ratio", means.mean(axis=1))]:
         truth = every.mean(lambda values, c=center: square(*(values - c).T))
-        found = expected_squares(
-            pool, goal=goal, measure=measure, model=model, estimator=estimator, topics=everything
-        )
+        told = goal_moments(pool, goal=goal, measure=measure, model=model)
+        found = told.squares(estimator, everything)
         assert found == pytest.approx(truth, **EXACT)
         twin = square(*(means - center[:, None]))
         assert twin != pytest.approx(truth, rel=1e-3)  # twin: expectations without their variance
@@ -181,53 +175,39 @@ def test_goals_expect_the_squares_of_all_label_vectors(
 
 
 def test_predictions_fill_the_model_and_the_rest_is_uniform(pool: Pool) -> None:
-    columns = {
-        "topics": ["t2", "t1", "t9"],
-        "docnos": ["x", "a", "a"],
-        "probabilities": [[0.5, 0.3, 0.1999], [0, 0, 1], [1, 0, 0]],
-    }
-    found = predicted_grades(pool, **columns)
-    keys = zip(pool.topic.tolist(), pool.docno.tolist(), strict=True)
-    place = {(pool.topics[t], docno.decode()): pair for pair, (t, docno) in enumerate(keys)}
-    assert found.probability[place["t1", "a"]].tolist() == [0, 0, 1]
+    rows = np.array([[0.5, 0.3, 0.2], [0, 0, 1]])
+    found = predicted_grades(pool, pairs=np.array([5, 0]), probability=rows, max_grade=2)
+    assert found.probability[[5, 0]].tolist() == rows.tolist()
     assert found.probability.sum(axis=1) == pytest.approx(np.ones(len(pool)), **EXACT)
-    assert found.probability[place["t2", "y"]] == pytest.approx(np.full(3, 1 / 3), **EXACT)
-    assert np.flatnonzero(found.predicted).tolist() == sorted([place["t1", "a"], place["t2", "x"]])
-    shuffled = predicted_grades(pool, **{k: [v[i] for i in (2, 0, 1)] for k, v in columns.items()})
-    assert np.array_equal(shuffled.probability, found.probability)
-    nothing = predicted_grades(pool, topics=[], docnos=[], probabilities=np.empty((0, 3)))
+    assert found.probability[1] == pytest.approx(np.full(3, 1 / 3), **EXACT)
+    assert np.flatnonzero(found.predicted).tolist() == [0, 5]
+    none = np.array([], dtype=np.int64)
+    nothing = predicted_grades(pool, pairs=none, probability=np.empty((0, 3)), max_grade=2)
     flat = uniform_grades(pool, max_grade=2)
     assert nothing.probability == pytest.approx(flat.probability, **EXACT)
     assert flat.max_grade == 2
 
 
 @pytest.mark.parametrize(
-    ("docno", "row", "said"),
-    [
-        ("b", [0.5, 0.6, 0.0], "'t1', docno 'b' must be at least 0 and sum to 1"),
-        ("b", [1.5, -0.5, 0.0], "'b'"),
-        ("b", [math.nan, 0.5, 0.5], "'b'"),
-        ("b", [math.inf, 0.5, 0.5], "'b'"),
-        ("a", [1.0, 0.0, 0.0], "topic 't1', docno 'a' has two predictions"),
-    ],
+    "row", [[0.5, 0.6, 0.0], [1.5, -0.5, 0.0], [math.nan, 0.5, 0.5], [math.inf, 0.5, 0.5]]
 )
-def test_bad_predictions_are_named(pool: Pool, docno: str, row: list[float], said: str) -> None:
-    rows = [[1.0, 0.0, 0.0], row]
+def test_bad_predictions_are_named(pool: Pool, row: list[float]) -> None:
+    rows, said = np.array([[1.0, 0.0, 0.0], row]), "document 'b' of topic 't1' must be at least 0"
     with pytest.raises(GradeModelError, match=said):
-        predicted_grades(pool, topics=["t1", "t1"], docnos=["a", docno], probabilities=rows)
+        predicted_grades(pool, pairs=np.array([0, 1]), probability=rows, max_grade=2)
 
 
 def test_models_that_do_not_fit_are_refused(pool: Pool, model: GradeModel) -> None:
     chances = model.probability.copy()
     chances[4, 0] += 1e-6
-    for broken, said in [(chances, "docno 'e'"), (chances[1:], "one row for each")]:
+    for broken, said in [(chances, "document 'e'"), (chances[1:], "one row for each")]:
         wrong = GradeModel("predicted", broken, model.predicted)
         with pytest.raises(GradeModelError, match=said):
-            value_moments(pool, run="beta", measure=parse_measure("ERR"), model=wrong)
+            value_moments(pool, runs=["beta"], measure=parse_measure("ERR"), model=wrong)
     with pytest.raises(GradeModelError, match=r"max_grade must be a whole number .*, not 0"):
         uniform_grades(pool, max_grade=0)
     with pytest.raises(MeasureError, match="No grade"):
-        value_moments(pool, run="beta", measure=parse_measure("P(rel=3)@2"), model=model)
+        value_moments(pool, runs=["beta"], measure=parse_measure("P(rel=3)@2"), model=model)
 
 
 def test_query_measures_are_read_and_written() -> None:

@@ -20,18 +20,15 @@ from estimation.core.rounds.rounds import PairRound, TopicRound
 from estimation.core.rounds.topics.designs import (
     QueryDesign,
     QueryError,
-    QuerySample,
-    draw_queries,
     judged_depth,
     labeled_pairs,
     labeling_costs,
     make_query_design,
 )
+from estimation.core.rounds.topics.draws import QuerySample, draw_queries
 from estimation.core.rounds.topics.grade_models import GradeModel, uniform_grades
 from estimation.core.rounds.topics.moments import (
-    difference_moments,
-    expected_squares,
-    product_moments,
+    goal_moments,
     value_moments,
 )
 from estimation.core.rounds.topics.values import topic_values
@@ -215,13 +212,13 @@ def test_moments_are_those_of_drawn_grades_to_first_order(measure: Measure) -> N
     pool = three_runs()
     model = random_model(pool)
     values = drawn_values(pool, model, measure, number=400)
-    found = [value_moments(pool, run=tag, measure=measure, model=model) for tag in pool.runs]
+    found = value_moments(pool, runs=pool.runs, measure=measure, model=model)
     mean, sd = values.mean(axis=0), values.std(axis=0)
-    assert np.abs(np.stack([each.mean for each in found], axis=1) - mean).max() < 0.08
-    ratio = np.sqrt(np.stack([each.variance for each in found], axis=1)) / sd
+    assert np.abs(found.mean - mean).max() < 0.08
+    ratio = np.sqrt(found.variance) / sd
     assert np.median(ratio) == pytest.approx(1.0, abs=0.1)
     assert np.all((ratio > 0.65) & (ratio < 1.35))
-    between = difference_moments(pool, runs=("one", "two"), measure=measure, model=model)
+    between = goal_moments(pool, goal=goals.pair("one", "two"), measure=measure, model=model)
     spread = (values[:, :, 0] - values[:, :, 2]).std(axis=0)
     assert np.median(np.sqrt(between.variance) / spread) == pytest.approx(1.0, abs=0.1)
     weights, gain = (
@@ -239,30 +236,28 @@ def test_moments_are_those_of_drawn_grades_to_first_order(measure: Measure) -> N
 def test_squares_of_goals_are_sums_of_moments(pool: Pool, measure: Measure) -> None:
     model = GradeModel("predicted", random_model(pool).probability, np.ones(len(pool), dtype=bool))
     options = {"measure": measure, "model": model}
-    single = [value_moments(pool, run=tag, **options) for tag in RUNS]
+    single, every = value_moments(pool, runs=RUNS, **options), np.ones(4, dtype=bool)
+
+    def squares(goal: goals.Goal, estimator: str = "unbiased") -> np.ndarray:
+        return goal_moments(pool, goal=goal, **options).squares(estimator, every)
+
     both = {
-        (a, b): difference_moments(pool, runs=(a, b), **options)
+        (a, b): squares(goals.pair(a, b))
         for a, b in [("alpha", "beta"), ("alpha", "gamma"), ("beta", "gamma")]
     }
-    for goal, squares in [
-        (goals.single("beta"), single[1].second),
-        (goals.absolute(*RUNS), sum(each.second for each in single)),
-        (goals.pair("alpha", "gamma"), both["alpha", "gamma"].second),
-        (goals.ranking(*RUNS), sum(each.second for each in both.values()) / 3.0),
+    for goal, expected in [
+        (goals.single("beta"), single.second[:, 1]),
+        (goals.absolute(*RUNS), single.second.sum(axis=1)),
+        (goals.ranking(*RUNS), sum(both.values()) / 3.0),
     ]:
-        found = expected_squares(pool, goal=goal, estimator="unbiased", **options)
-        assert found == pytest.approx(squares, **EXACT)
-    product = product_moments(pool, runs=("alpha", "gamma"), **options)
-    square = single[0].second + single[2].second - 2.0 * product
-    assert both["alpha", "gamma"].second == pytest.approx(square, **EXACT)
-    centered = expected_squares(pool, goal=goals.single("beta"), estimator="ratio", **options)
-    spread = single[1].variance + (single[1].mean - single[1].mean.mean()) ** 2
-    assert centered == pytest.approx(spread, **EXACT)
+        assert squares(goal) == pytest.approx(expected, **EXACT)
+    spread = single.variance[:, 1] + (single.mean[:, 1] - single.mean[:, 1].mean()) ** 2
+    assert squares(goals.single("beta"), "ratio") == pytest.approx(spread, **EXACT)
     certain = GradeModel("predicted", np.eye(4)[grades_for(pool)], np.ones(len(pool), dtype=bool))
-    sure = value_moments(pool, run="alpha", measure=measure, model=certain)
+    sure = value_moments(pool, runs=["alpha"], measure=measure, model=certain)
     truth = true_topic_values(pool, grades=grades_for(pool), measure=measure)[:, 0]
-    assert sure.mean == pytest.approx(truth, **EXACT)
-    assert sure.variance == pytest.approx(np.zeros(4), abs=1e-15)
+    assert sure.mean[:, 0] == pytest.approx(truth, **EXACT)
+    assert sure.variance[:, 0] == pytest.approx(np.zeros(4), abs=1e-15)
 
 
 @pytest.mark.parametrize("measure", RATIOS, ids=str)

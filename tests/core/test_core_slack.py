@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core.collections.pairs import PairCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.data.preferences import preference_pool
@@ -18,7 +17,6 @@ from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.inference.slack import slack
 from estimation.core.measures.table import PREFERENCE_MAX_GRADE, Measure, parse_measure
 from estimation.core.rounds import evaluation
-from estimation.core.rounds.combining import Part
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
@@ -26,6 +24,7 @@ from estimation.core.sampling.designs import Design, make_design
 from estimation.core.sampling.draws import Sample, draw
 from estimation.core.sampling.priors import make_prior
 from estimation.research.simulation import true_values
+from tests.core.collecting import publish
 
 MAX_GRADE, EXACT = 2, {"rel": 1e-11, "abs": 1e-11}
 TOPICS = ["t1", "t2"]
@@ -257,7 +256,7 @@ def false_verdicts(goal: goals.Goal, measure: Measure, *, collected: bool) -> tu
         labels = LabelRows(reached, np.array(levels))
         asked = {"labels": labels, "max_grade": MAX_GRADE}
         if collected:
-            found = PairCollection.of(pool, [Part(design, sample, 1)], version="0", **asked)
+            found = publish(pool, [PairRound(design, sample, 1)], version="0", **asked)
             (result,) = found.evaluate(ranked, measures=[measure]).results
         else:
             (result,) = evaluate(

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.collections.base import CollectionError
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import CollectionError, RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.data.scope import find_pairs
 from estimation.core.measures.table import Measure, MeasureError, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import TopicRound
+from tests.core.collecting import publish
 from tests.core.ranked_collections import (
     assert_questions_without_answer_are_refused,
     assert_same,
@@ -49,10 +49,10 @@ NEW = {
 }
 
 
-def collected(case: Case, batches: int = 2, **options) -> RankedCollection:
+def collected(case: Case, batches: int = 2, **options) -> RoundCollection:
     settings = {"max_grade": BEST, "version": "0.1", "labels": case.asked["labels"]} | options
     drawn = case.drawn
-    return RankedCollection.of(
+    return publish(
         case.pool, drawn, batches=batches, measures=case.asked["measures"],
         **settings,
     )  # fmt: skip
@@ -165,7 +165,7 @@ def test_documents_out_of_reach_speak_for_a_later_run(ranked) -> None:
     sample = census_of(pool, design)
     sample = replace(sample, draws=sample.draws[:0], draw_batch=sample.draw_batch[:0])
     grades = np.where(np.isin(pool.docno, [b"a", b"b", b"c", b"d"]), BEST, 0)
-    collection = RankedCollection.of(
+    collection = publish(
         pool, TopicRound(design, sample),
         labels=LabelRows(np.arange(8), grades), batches=1, max_grade=BEST,
         version="0.1",
@@ -189,14 +189,14 @@ def moments(
     pool: Pool,
     late: dict[str, RankedLists],
     measure: Measure,
-    change: Callable[[RankedCollection], RankedCollection] = lambda collection: collection,
+    change: Callable[[RoundCollection], RoundCollection] = lambda collection: collection,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Expectation and covariance of the values, and what the covariance is said to be."""
     design = design_of(pool, measure)
     value, square, told = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2))
     for chance, sample in every_sample(design, draws=2):
         collection = change(
-            RankedCollection.of(
+            publish(
         pool, TopicRound(design, sample),
         labels=judgments(pool, design, sample), batches=1,
                 max_grade=BEST, version="0.1",
@@ -231,7 +231,7 @@ def test_later_runs_are_unbiased_over_all_samples_of_topics(
 def test_twin_that_takes_all_topics_for_equally_likely_is_caught(
     pool: Pool, ranked, measure: Measure
 ) -> None:
-    def alike(collection: RankedCollection) -> RankedCollection:
+    def alike(collection: RoundCollection) -> RoundCollection:
         drawn = collection.drawn
         eligible = drawn.design.eligible
         even = eligible / np.count_nonzero(eligible)
@@ -249,8 +249,8 @@ def test_twin_that_takes_all_topics_for_equally_likely_is_caught(
 
 def test_nothing_is_kept_of_batches_that_are_not_complete() -> None:
     case = case_of("draws")
-    one, both = collected(case, 1, seed="s"), collected(case, 2, seed="s")
-    assert (one.seed, both.seed) == (None, "s")
+    one, both = collected(case, 1), collected(case, 2, seeds=["s"])
+    assert (one.seeds, both.seeds) == ((None,), ("s",))
     assert one.drawn.design.steps.tolist() == both.drawn.design.steps[:1].tolist()
     assert one.drawn.sample.batch.tolist() == [1] * len(one.drawn.sample.topic)
     assert len(one.drawn.sample.topic) < len(both.drawn.sample.topic)
@@ -282,7 +282,7 @@ def test_the_rows_of_judgments_have_no_order() -> None:
 def test_measures_are_those_of_the_round_or_of_the_goal() -> None:
     case = case_of("ratios")
     assert collected(case).measures == tuple(case.asked["measures"])
-    without = RankedCollection.of(
+    without = publish(
         case.pool, TopicRound(case.design, case.drawn.sample),
         labels=case.asked["labels"], batches=2,
         max_grade=BEST, version="0.1",
@@ -296,14 +296,14 @@ def test_measures_are_those_of_the_round_or_of_the_goal() -> None:
 
 
 @pytest.fixture(scope="module")
-def good() -> RankedCollection:
-    return collected(case_of("draws"), seed="s")
+def good() -> RoundCollection:
+    return collected(case_of("draws"), seeds=["s"])
 
 
 def test_what_does_not_belong_together() -> None:
     case = case_of("draws")
     with pytest.raises(CollectionError, match="do not belong together"):
-        RankedCollection.of(
+        publish(
         case.joined, TopicRound(case.design, case.drawn.sample),
         labels=case.asked["labels"], batches=1,
             max_grade=BEST, version="0.1",
@@ -331,5 +331,5 @@ def test_measures_that_cannot_be_estimated(text: str, message: str) -> None:
             collection.evaluate(runs, measures=[parse_measure(text)])
 
 
-def test_questions_that_have_no_answer(good: RankedCollection) -> None:
+def test_questions_that_have_no_answer(good: RoundCollection) -> None:
     assert_questions_without_answer_are_refused(good)

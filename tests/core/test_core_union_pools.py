@@ -10,8 +10,9 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.scope import place_of_pairs
-from estimation.core.rounds.combining import Part, RoundsTogether, part_over
+from estimation.core.rounds.combining import RoundsTogether, part_over
 from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import draw
 from estimation.research.simulation import true_values
@@ -53,10 +54,12 @@ def together(
     second = design_of(larger, method, "novel", budget=2 if method == "iid" else 1)
     every, grades = draws_of if method == "iid" else poisson_of, grades_in(larger, smaller)
     for (one, a), (two, b) in product(list(every(first)), list(every(second))):
-        part = part_over(Part(first, a, numbers=seeds[0]), pool=smaller, joined=larger, like=second)
+        part = part_over(
+            PairRound(first, a, numbers=seeds[0]), pool=smaller, joined=larger, like=second
+        )
         pairs = np.unique(np.concatenate([part.sample.pair, b.pair]))
         found = evaluate(
-            larger, RoundsTogether((part, Part(second, b, numbers=seeds[1]))),
+            larger, RoundsTogether((part, PairRound(second, b, numbers=seeds[1]))),
             labels=LabelRows(pairs, grades[pairs]), measures=[DCG], max_grade=3,
         ).results[0].estimate  # fmt: skip
         yield one * two, found.value, found.covariance
@@ -83,12 +86,12 @@ def test_twin_that_gives_new_pairs_the_chance_of_both_rounds_is_caught(
     )
     grades, mean = grades_in(larger, tiny_pool), 0.0
     for (one, a), (two, b) in product(list(poisson_of(first)), list(poisson_of(second))):
-        part = part_over(Part(first, a), pool=tiny_pool, joined=larger, like=second)
+        part = part_over(PairRound(first, a), pool=tiny_pool, joined=larger, like=second)
         size = np.where(part.design.size > 0, part.design.size, second.size)
         wrong = replace(part, design=replace(part.design, size=size))
         pairs = np.unique(np.concatenate([part.sample.pair, b.pair]))
         found = evaluate(
-            larger, RoundsTogether((wrong, Part(second, b))),
+            larger, RoundsTogether((wrong, PairRound(second, b))),
             labels=LabelRows(pairs, grades[pairs]),
             measures=[DCG], max_grade=3,
         ).results[0].estimate  # fmt: skip
@@ -105,8 +108,8 @@ def test_pairs_keep_their_probability_and_new_ones_have_that_of_the_later_round(
         design_of(larger, "poisson", "novel", budget=1),
     )
     a, b = draw(tiny_pool, first, seed="s"), draw(larger, second, seed="t")
-    part = part_over(Part(first, a, numbers="s"), pool=tiny_pool, joined=larger, like=second)
-    drawn = RoundsTogether((part, Part(second, b, numbers="t"))).drawn(larger.topic)
+    part = part_over(PairRound(first, a, numbers="s"), pool=tiny_pool, joined=larger, like=second)
+    drawn = RoundsTogether((part, PairRound(second, b, numbers="t"))).drawn(larger.topic)
     place = place_of_pairs(tiny_pool, larger)
     new = np.setdiff1d(np.arange(len(larger)), place)
     one, two = first.inclusion(), second.inclusion()
@@ -131,6 +134,6 @@ def test_a_seed_that_both_rounds_have_makes_one_larger_sample(
 
 def test_a_pool_that_lacks_a_run_takes_no_part(tiny_pool: Pool, larger: Pool) -> None:
     design = design_of(larger, "poisson", "novel")
-    part = Part(design, draw(larger, design, seed="s"))
+    part = PairRound(design, draw(larger, design, seed="s"))
     with pytest.raises(ValueError, match="joined lacks the run 'novel'"):
         part_over(part, pool=larger, joined=tiny_pool, like=design)

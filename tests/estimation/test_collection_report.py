@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from estimation import selectors
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import RankedLists
 from estimation.core.rounds.results import Evaluation
 from estimation.formats.collections import tables
@@ -26,6 +26,7 @@ from judging.formats.problems import Problems
 from judging.models import Campaign, Job, User
 from tests.core.comparing import OF_ONE_RUN
 from tests.estimation.test_later_runs import join, of_run, with_news
+from tests.estimation.test_round_choices import grades
 from tests.support import evaluation, factories
 
 pytestmark = pytest.mark.django_db
@@ -36,11 +37,11 @@ def collection_report(row: Round) -> Report:
     return report
 
 
-def content_of(report: Report) -> PairCollection:
+def content_of(report: Report) -> RoundCollection:
     problems = Problems(report.name)
     with files.path_of(report.file).open("rb") as file:
         found = read_collection(file, problems)
-    assert isinstance(found, PairCollection), problems.errors
+    assert isinstance(found, RoundCollection), problems.errors
     return found
 
 
@@ -81,6 +82,23 @@ def test_it_is_the_same_whenever_it_is_made(judged: Round) -> None:
     shown = latest(judged)
     kept = files.path_of(collection_report(judged).file).read_bytes()
     assert collections.collection_zip(judged, shown) == kept
+
+
+def test_predictions_help_the_round_and_are_not_published(campaign: Campaign) -> None:
+    """What is published is estimated without, as the round tells it beside its own estimates."""
+    grades(campaign)
+    row = evaluation.drawn(campaign, estimator="difference", predictions="judge")
+    evaluation.judge(campaign, 45)
+    assert estimates.gather(row).collection.predictions is not None
+    found = content_of(collection_report(row))
+    assert found.predictions is None
+    lists = {run.tag: read_back(run).lists for run in campaign.runs.all()}
+    (now, *_) = found.evaluate(lists, measures=found.measures).results
+    assert list(now.estimators) == ["ht"]
+    for name, same in (("ht", True), ("di", False)):
+        rows = latest(row).estimates.filter(measure=str(now.measure), estimator=name)
+        stored = dict(rows.values_list("run__tag", "value"))
+        assert (dict(zip(now.runs, now.estimate.value.tolist(), strict=True)) == stored) is same
 
 
 def test_it_names_no_assessor(judged: Round) -> None:
@@ -129,7 +147,7 @@ def test_a_report_that_is_missing_can_be_made(judged: Round, organizer: Client) 
 
 def seeds_of(row: Round) -> tuple[str | None, ...]:
     kept = collections.collection_of(row, latest(row))
-    assert isinstance(kept, PairCollection)
+    assert isinstance(kept, RoundCollection)
     return kept.seeds
 
 
@@ -194,7 +212,7 @@ def test_runs_of_the_pool_get_the_numbers_of_the_recompute(
     assert len(content_of(collection_report(first)).parts) == 1
 
 
-def assert_the_same_alone(found: PairCollection, run3: RankedLists, then: Evaluation) -> None:
+def assert_the_same_alone(found: RoundCollection, run3: RankedLists, then: Evaluation) -> None:
     """What is expected of pairs does not depend on which runs are asked for."""
     now = found.evaluate({"run3": run3}, measures=found.measures)
     for before, after in zip(then.results, now.results, strict=True):

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from estimation import selectors
+from estimation.core.collections.base import RoundCollection
 from estimation.core.rounds.results import Evaluation
-from estimation.services import drawing, estimates, finite, previews, rounds
+from estimation.services import drawing, finite, previews, rounds
 from judging.errors import UserError
 from judging.models import Campaign, Job
 from tests.support import evaluation, factories
 
 pytestmark = pytest.mark.django_db
-evaluate = estimates.evaluate
+evaluate = RoundCollection.evaluate
 
 
 def with_one_wrong(field: str, number: float) -> Any:
@@ -43,7 +44,7 @@ def test_no_estimate_is_stored_that_is_no_number(
     number: float,
 ) -> None:
     row = evaluation.drawn(campaign)
-    monkeypatch.setattr(estimates, "evaluate", with_one_wrong(field, number))
+    monkeypatch.setattr(RoundCollection, "evaluate", with_one_wrong(field, number))
     with caplog.at_level(logging.ERROR):
         evaluation.judge(campaign, 45)
     job = Job.objects.get(kind="recompute")

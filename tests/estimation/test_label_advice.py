@@ -47,15 +47,15 @@ def complete(campaign: Campaign, **values: object) -> Round:
 @pytest.mark.parametrize("method", ["poisson", "priority", "iid"])
 def test_what_is_stored_is_what_the_core_compares(campaign: Campaign, method: str) -> None:
     row = complete(campaign, method=method, eps=0.1 if method == "iid" else 0.0)
-    inputs = estimates.gather(row)
-    sample = inputs.drawn.sample
+    collection = estimates.gather(row).collection
+    sample = collection.drawn.sample
     for name in ("DCG@10", "P@10"):
         found = compare_labels(
-            inputs.pool,
-            inputs.drawn.design,
+            collection.pool,
+            collection.drawn.design,
             sample,
-            labels=inputs.labels,
-            wanted=extra_labels(inputs.pool, seed="s", pairs=sample.pair, labels=1, share=0.5),
+            labels=collection.labels,
+            wanted=extra_labels(collection.pool, seed="s", pairs=sample.pair, labels=1, share=0.5),
             measure=parse_measure(name),
             max_grade=campaign.max_grade,
             batches=3,

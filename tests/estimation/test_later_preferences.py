@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from estimation.models import EstimateSet
-from estimation.services import estimates, files
+from estimation.services import collections, files
 from judging.models import Campaign, Pair
 from judging.services import assignments, jobs, judgments
 from tests.support import evaluation, factories, rest
@@ -76,13 +76,13 @@ def test_a_run_that_joins_is_in_the_next_estimates_with_a_rank(campaign: Campaig
     row = evaluation.drawn(campaign, **SWAPS)
     judge(campaign, 45)
     stored = Path(files.path_of(row.pool.file)).read_bytes()
-    digest = estimates.columns_of(row)[0].digest
+    digest = collections.columns_of(row)[0].digest
     now = assert_a_copy_takes_part(campaign, row, measures=("#ofSwaps", "wSwaps"))
     for measure in ("#ofSwaps", "wSwaps"):
         assert of_run(now, "copy", measure).se == of_run(now, "run2", measure).se
     row.refresh_from_db()
     assert Path(files.path_of(row.pool.file)).read_bytes() == stored
-    assert estimates.columns_of(row)[0].digest == digest
+    assert collections.columns_of(row)[0].digest == digest
 
 
 def test_everything_judged_gives_the_swaps_among_known_pairs(campaign: Campaign) -> None:

@@ -9,7 +9,7 @@ from estimation import selectors
 from estimation.core.rounds.active.rounds import ActiveRound
 from estimation.findings import findings
 from estimation.models import Draw, Estimate, Round
-from estimation.services import estimates, files, rounds
+from estimation.services import collections, estimates, files, rounds
 from judging.errors import UserError
 from judging.models import Batch, Campaign, Judgment, Pair, Upload
 from judging.services import assignments, campaigns, jobs, judgments
@@ -181,7 +181,7 @@ def test_whole_topics_serve_ratios_without_their_bias(campaign: Campaign) -> Non
     reported = ["AP", "Rprec", "P@5"]
     asked = {"method": "query", "measure": "nDCG@10", "reported": reported, "batch_size": 24}
     row = judge_all(drawn(campaign, **asked))
-    design, sample = estimates.columns_of(row)[1].design, estimates.columns_of(row)[1].sample
+    design, sample = collections.columns_of(row)[1].design, collections.columns_of(row)[1].sample
     weight = 1 / (len(sample.draws) * TOPICS * design.probability[sample.draws])
     for measure in ("nDCG@10", "AP", "Rprec"):
         for tag, estimate in values(row, measure).items():
@@ -250,7 +250,7 @@ def test_an_active_round_plans_its_next_batch_from_the_judgments(campaign: Campa
     assert row.state == Round.State.JUDGING
     second = row.round_batches.get(number=2).batch
     assert second.state in (Batch.State.WAITING, Batch.State.OPEN)
-    _, stored = estimates.columns_of(row)
+    _, stored = collections.columns_of(row)
     assert isinstance(stored, ActiveRound)
     planned = set(stored.sample.latest.tolist())
     drawn_pairs = Draw.objects.filter(round=row, batch_number=2)
@@ -281,7 +281,7 @@ def test_a_batch_that_was_cut_off_is_planned_anew_with_the_same_pairs(campaign: 
     )
     first = set(Draw.objects.filter(round=row, batch_number=2).values_list("position", flat=True))
     link = row.round_batches.get(number=2)
-    pool, stored = estimates.columns_of(row)
+    pool, stored = collections.columns_of(row)
     shorter = stored.prefix(pool, 1)
     row.sample_file = files.keep_written("samples", shorter.sample.save)
     row.save(update_fields=["sample_file"])

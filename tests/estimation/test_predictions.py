@@ -15,7 +15,6 @@ from django.urls import reverse
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.data.preferences import preference_pool
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.topics.grade_models import predicted_grades
 from estimation.core.sampling.goals import absolute
 from estimation.core.sampling.priors import make_prior
 from estimation.formats.predictions import PredictionFile, save_predictions
@@ -270,11 +269,12 @@ def test_models_are_those_of_the_core_and_uniform_elsewhere(campaign: Campaign) 
 
     model = predictions.model_for(made, pool, 3)
 
-    topics, docnos = zip(*chosen, strict=True)
-    expected = predicted_grades(pool, topics=topics, docnos=docnos, probabilities=rows)
-    np.testing.assert_allclose(model.probability, expected.probability, rtol=0, atol=1e-15)
-    np.testing.assert_array_equal(model.predicted, expected.predicted)
-    assert (model.name, model.max_grade, int(model.predicted.sum())) == ("predicted", 3, 50)
+    place = [keys(pool).index(key) for key in chosen]
+    expected = np.full((len(pool), 4), 0.25)
+    expected[place] = rows / rows.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.probability, expected, rtol=0, atol=1e-15)
+    assert np.flatnonzero(model.predicted).tolist() == sorted(place)
+    assert (model.name, model.max_grade) == ("predicted", 3)
     means = predictions.grades_for(made, pool)
     np.testing.assert_array_equal(np.isnan(means), ~model.predicted)
     known = model.predicted

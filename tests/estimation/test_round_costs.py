@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
 from estimation.core.planning.planning import expected_half_widths, half_width_curve
 from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
@@ -216,7 +216,7 @@ def test_a_round_with_costs_is_judged_reported_and_read_back(
     problems = Problems("collection.zip")
     with made["collection.zip"].open("rb") as file:
         collection = read_collection(file, problems)
-    assert isinstance(collection, PairCollection), problems.errors
+    assert isinstance(collection, RoundCollection), problems.errors
     (part,) = collection.parts
     np.testing.assert_array_equal(np.sort(part.design.size), np.sort(design_file(row).size))
     shown = row.estimate_sets.last()

@@ -13,12 +13,11 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from estimation import selectors
-from estimation.core.collections.base import Collection
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.combining import Part, RoundsTogether
+from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
@@ -30,6 +29,7 @@ from estimation.formats.runs import read_run
 from estimation.models import Estimate, Round
 from estimation.services import files
 from judging.formats.problems import Problems
+from tests.core.collecting import publish
 from tests.estimation.test_later_preferences import SWAPS
 from tests.estimation.test_later_preferences import judge as judge_preferences
 from tests.estimation.test_later_runs import with_news
@@ -76,26 +76,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def drawn_for(pool: Pool, method: str, seed: str) -> Part:
+def drawn_for(pool: Pool, method: str, seed: str) -> PairRound:
     goal = goals.absolute("run1", "run2")
     prior = make_prior(pool, name="rank", goal=goal, measure=DCG, max_grade=3)
     design = make_design(
         pool, goal=goal, measure=DCG, prior=prior, budget=40, batch_size=20, method=method,
         reported=[parse_measure("P@10")],
     )  # fmt: skip
-    return Part(design, draw(pool, design, seed=seed), numbers=seed)
+    return PairRound(design, draw(pool, design, seed=seed), numbers=seed)
 
 
-def keep(path: Path, pool: Pool, parts: list[Part]) -> None:
+def keep(path: Path, pool: Pool, parts: list[PairRound]) -> None:
     pairs = np.unique(np.concatenate([part.sample.pair for part in parts]))
     keys = [(pool.topics[pool.topic[p]], pool.docno[p].decode()) for p in pairs]
     labels = LabelRows(pairs, np.array([MATERIAL.truth[key] for key in keys]))
-    collection = PairCollection.of(pool, parts, labels=labels, max_grade=3, version="0.1")
+    collection = publish(pool, parts, labels=labels, max_grade=3, version="0.1")
     with path.open("wb") as file:
         write_collection(file, collection)
 
 
-def loaded(path: Path) -> Collection:
+def loaded(path: Path) -> RoundCollection:
     with path.open("rb") as file:
         found = read_collection(file, Problems(path.name))
     assert found is not None

@@ -10,13 +10,13 @@ from django.test import Client
 
 from estimation import selectors
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.combining import Part, RoundsTogether, part_over
+from estimation.core.rounds.combining import RoundsTogether, part_over
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.findings import findings
 from estimation.models import Draw, EstimateSet, Round
 from estimation.services import estimates, rounds
-from estimation.services.collections import collection_of
+from estimation.services.collections import collection_of, columns_of
 from judging.errors import UserError
 from judging.models import Campaign, Job
 from tests.estimation.test_corrections import correct, judgment_of_batch
@@ -51,12 +51,12 @@ def values(shown: EstimateSet) -> dict[str, float]:
     return {each.run.tag: each.value for each in rows.select_related("run")}
 
 
-def parts_of(rows: list[Round]) -> list[Part]:
+def parts_of(rows: list[Round]) -> list[PairRound]:
     parts = []
     for row in rows:
-        drawn = estimates.columns_of(row)[1]
+        drawn = columns_of(row)[1]
         assert isinstance(drawn, PairRound)
-        parts.append(Part(drawn.design, drawn.sample, numbers=row.seed))
+        parts.append(PairRound(drawn.design, drawn.sample, numbers=row.seed))
     return parts
 
 
@@ -65,11 +65,11 @@ def test_the_numbers_are_those_of_all_judgments(campaign: Campaign, method: str)
     first, second = two_rounds(campaign, method=method)
     shown = latest(second)
     assert shown.earlier == {"1": 3}
-    pool = estimates.columns_of(second)[0]
+    pool = columns_of(second)[0]
     expected = evaluate(
         pool,
         RoundsTogether(tuple(parts_of([first, second]))),
-        labels=estimates.gather(second).labels,
+        labels=estimates.gather(second).collection.labels,
         measures=[parse_measure("DCG@10")],
         max_grade=campaign.max_grade,
     )
@@ -138,7 +138,7 @@ def test_a_run_that_joins_is_estimated_from_all_judgments(
     assert (shown.left_out, shown.earlier) == ([], {"1": 3})
     assert (shown.pair_count, shown.label_count) == (before.pair_count, before.label_count)
     assert {key: each for key, each in numbers(shown).items() if key in kept} == kept
-    pool = estimates.columns_of(rows[1])[0]
+    pool = columns_of(rows[1])[0]
     assert shown.provenance["joined_pool"] != pool.digest
     outcome = estimates.from_scratch(rows[1])
     assert outcome is not None
@@ -147,7 +147,7 @@ def test_a_run_that_joins_is_estimated_from_all_judgments(
         pool,
         RoundsTogether(tuple(parts_of(rows))),
         joined=outcome.inputs.joined,
-        labels=outcome.inputs.labels,
+        labels=outcome.inputs.collection.labels,
         measures=[parse_measure("DCG@10")],
         max_grade=campaign.max_grade,
     ).results
@@ -253,14 +253,14 @@ def test_a_round_from_before_a_run_came_counts_as_well(campaign: Campaign, metho
     rows = with_a_run_between(campaign, method=method)
     shown = latest(rows[1])
     assert shown.earlier == {"1": 3}
-    (smaller, _), (pool, _) = (estimates.columns_of(row) for row in rows)
+    (smaller, _), (pool, _) = (columns_of(row) for row in rows)
     first, second = parts_of(rows)
     over = part_over(first, pool=smaller, joined=pool, like=second.design)
     inputs = estimates.gather(rows[1])
     expected = evaluate(
         pool,
         RoundsTogether((over, second)),
-        labels=inputs.labels,
+        labels=inputs.collection.labels,
         measures=[parse_measure("DCG@10")],
         max_grade=campaign.max_grade,
     )
@@ -274,9 +274,9 @@ def test_a_round_from_before_a_run_came_counts_as_well(campaign: Campaign, metho
 def test_labels_stand_where_their_pairs_are_in_the_larger_pool(campaign: Campaign) -> None:
     rows = with_a_run_between(campaign)
     inputs = estimates.gather(rows[1])
-    pool = inputs.pool
+    pool = inputs.collection.pool
     truth = defaultdict(int, evaluation.SMALL.truth)
-    said = zip(inputs.labels.pair.tolist(), inputs.labels.grade.tolist(), strict=True)
+    said = zip(*(each.tolist() for each in vars(inputs.collection.labels).values()), strict=True)
     for pair, grade in said:
         assert truth[pool.topics[pool.topic[pair]], pool.docno[pair].decode()] == grade
 
@@ -302,8 +302,8 @@ def test_the_collection_of_rounds_over_two_pools_gives_their_numbers(campaign: C
     kept = collection_of(second, latest(second))
     outcome = estimates.from_scratch(second)
     assert outcome is not None
-    assert kept.pool_digest == outcome.inputs.pool.digest
-    assert len(kept.labels.pair) == len(outcome.inputs.labels.pair)
+    assert kept.pool_digest == outcome.inputs.collection.pool.digest
+    assert len(kept.labels.pair) == len(outcome.inputs.collection.labels.pair)
 
 
 def test_the_preview_says_which_rounds_count_and_why_others_do_not(

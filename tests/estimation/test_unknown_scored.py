@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from estimation.core.collections.base import Collection
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import RankedLists
 from estimation.core.inference.unknown import Reason
 from estimation.core.sampling import goals
@@ -35,8 +34,7 @@ def unsure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, ...]:
     """A collection of run1 and run2, and three runs; nothing is known of run2 and the late run4."""
     values = {"run2": Reason.TOO_LITTLE, "run4": Reason.TOO_LITTLE}
     differences = [*unknown.all_of("run2", ("run1", "run4")), ("run1", "run4")]
-    told = unknown.told(Collection.evaluate, values, differences)
-    monkeypatch.setattr(Collection, "evaluate", told)
+    unknown.patch(monkeypatch, values=values, differences=differences)
     return folder / "collection.zip", *(folder / f"run{n}.run" for n in (1, 2, 4))
 
 
@@ -109,10 +107,10 @@ def test_the_goal_of_the_collection_gives_the_reason(
     folder: Path, goal: goals.Goal, said: str
 ) -> None:
     collection = loaded(folder / "collection.zip")
-    assert isinstance(collection, PairCollection)
+    assert isinstance(collection, RoundCollection)
     part = collection.parts[0]
     other = replace(part, design=replace(part.design, goal=goal))
-    changed = replace(collection, parts=(other,))
+    changed = replace(collection, drawn=other)
     runs = {tag: lists_of(tag) for tag in ("run1", "run2")}
     result = collection.evaluate(runs, measures=collection.measures[:1]).results[0]
     assert said in (purpose_of(changed, result).of_value(Reason.TOO_LITTLE, "run2") or "")

@@ -10,8 +10,8 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 
-from estimation.core.collections.base import Collection
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
+from estimation.core.rounds.combining import as_one
 from estimation.formats.collections.archive import FACTS, JUDGMENTS
 from estimation.formats.collections.files import read_collection, write_collection
 from judging.formats.problems import Problems, UnreadableError
@@ -19,13 +19,13 @@ from judging.formats.problems import Problems, UnreadableError
 Change = Callable[[bytes], bytes]
 
 
-def written(given: Collection) -> bytes:
+def written(given: RoundCollection) -> bytes:
     buffer = io.BytesIO()
     write_collection(buffer, given)
     return buffer.getvalue()
 
 
-def read(content: bytes) -> tuple[Collection | None, Problems]:
+def read(content: bytes) -> tuple[RoundCollection | None, Problems]:
     problems = Problems("c.zip")
     try:
         found = read_collection(io.BytesIO(content), problems)
@@ -45,35 +45,35 @@ def assert_equal(one: object, other: object) -> None:
             assert first.tolist() == second.tolist(), field.name
         elif is_dataclass(first) and field.name != "goal":
             assert_equal(first, second)
-        elif field.name == "parts":
+        elif field.name == "parts":  # of several rounds together
             for each, again in zip(first, second, strict=True):
                 assert_equal(each, again)
         else:
             assert first == second, field.name
 
 
-def within_reach(given: PairCollection) -> PairCollection:
+def within_reach(given: RoundCollection) -> RoundCollection:
     """As a file tells it: what is expected of pairs that no round could draw is not kept."""
     reached = given.within_reach
 
     def kept(values: np.ndarray | None) -> np.ndarray | None:
         return None if values is None else values * reached
 
-    parts = tuple(
+    parts = [
         replace(part, design=replace(part.design, belief=kept(part.design.belief)))
         for part in given.parts
-    )
+    ]
     assert given.outlook is not None
     outlook = replace(given.outlook, reached=kept(given.outlook.reached))
-    return replace(given, parts=parts, outlook=outlook)
+    return replace(given, drawn=as_one(parts), outlook=outlook)
 
 
-def assert_read_back(given: Collection) -> Collection:
+def assert_read_back(given: RoundCollection) -> RoundCollection:
     """To the last bit, and written again as the same file."""
     found, problems = read(written(given))
     assert problems.as_dict()["errors"] == []
     assert found is not None
-    assert_equal(within_reach(given) if isinstance(given, PairCollection) else given, found)
+    assert_equal(within_reach(given) if given.parts else given, found)
     assert written(found) == written(given)
     return found
 

@@ -12,24 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from estimation.core.collections.base import Collection
-from estimation.core.collections.pairs import PairCollection
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.data.preferences import preference_pool
 from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
-from estimation.core.rounds.combining import Part
 from estimation.core.rounds.results import Evaluation
-from estimation.core.rounds.rounds import TopicRound
-from estimation.core.rounds.topics.designs import draw_queries, labeled_pairs, make_query_design
+from estimation.core.rounds.rounds import PairRound, TopicRound
+from estimation.core.rounds.topics.designs import labeled_pairs, make_query_design
+from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import make_design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections.files import write_collection
+from tests.core.collecting import publish
 
 STORED = Path(__file__).parent / "stored"
 NUMBERS = STORED / "numbers.json"
@@ -77,24 +76,24 @@ def pooled() -> Pool:
     return build_pool(TOPICS, {tag: lists_of(tag) for tag in RUNS}, depth=DEPTH)
 
 
-def part(pool: Pool, method: str, *, seed: str, goal: goals.Goal, **more: Any) -> Part:
+def part(pool: Pool, method: str, *, seed: str, goal: goals.Goal, **more: Any) -> PairRound:
     measure = parse_measure("wSwaps" if pool.is_of_preferences else "DCG@5")
     best = 2 if pool.is_of_preferences else MAX_GRADE
     name = "constant" if pool.is_of_preferences else "rank"
     prior = make_prior(pool, name=name, goal=goal, measure=measure, max_grade=best)
     chosen = {"budget": 60, "batch_size": 20, "max_grade": best} | more
     design = make_design(pool, goal=goal, measure=measure, prior=prior, method=method, **chosen)
-    return Part(design, draw(pool, design, seed=seed), min(2, design.batches), numbers=seed)
+    return PairRound(design, draw(pool, design, seed=seed), min(2, design.batches), numbers=seed)
 
 
-def of_pairs(pool: Pool, *parts: Part) -> PairCollection:
+def of_pairs(pool: Pool, *parts: PairRound) -> RoundCollection:
     drawn = np.unique(np.concatenate([each.sample.prefix(each.used) for each in parts]))
     best = 2 if pool.is_of_preferences else MAX_GRADE
     labels = labels_of(pool, drawn, best)
-    return PairCollection.of(pool, parts, labels=labels, max_grade=best, version=VERSION)
+    return publish(pool, parts, labels=labels, max_grade=best, version=VERSION)
 
 
-def of_topics(pool: Pool, estimator: str) -> RankedCollection:
+def of_topics(pool: Pool, estimator: str) -> RoundCollection:
     measure = parse_measure("DCG@5")
     model = uniform_grades(pool, max_grade=MAX_GRADE)
     design = make_query_design(
@@ -104,14 +103,14 @@ def of_topics(pool: Pool, estimator: str) -> RankedCollection:
     sample = draw_queries(pool, design, seed="topics")
     needed = labeled_pairs(pool, runs=design.runs, depth=design.depth)
     pairs = np.flatnonzero(needed & np.isin(pool.topic, sample.topic))
-    return RankedCollection.of(
+    return publish(
         pool, TopicRound(design, sample),
         labels=labels_of(pool, pairs, MAX_GRADE), batches=2,
         max_grade=MAX_GRADE, version=VERSION, measures=[measure],
     )  # fmt: skip
 
 
-def of_active(pool: Pool) -> RankedCollection:
+def of_active(pool: Pool) -> RoundCollection:
     measures = [parse_measure(text) for text in ("AP", "P@5")]
     plan = make_plan(pool, measures=measures, budget=60, batch_size=20)
     drawn = ActiveRound.begin(pool, plan, seed="active")
@@ -120,13 +119,13 @@ def of_active(pool: Pool) -> RankedCollection:
     more = np.setdiff1d(drawn.served(pool).pair, first.pair)
     second = labels_of(pool, more, MAX_GRADE)
     labels = LabelRows(np.append(first.pair, second.pair), np.append(first.grade, second.grade))
-    return RankedCollection.of(
+    return publish(
         pool, drawn, labels=labels, batches=2, max_grade=MAX_GRADE, version=VERSION,
         measures=measures,
     )  # fmt: skip
 
 
-def collections() -> Iterator[tuple[str, Collection]]:
+def collections() -> Iterator[tuple[str, RoundCollection]]:
     pool, all_runs = pooled(), goals.absolute(*RUNS)
     for method in ("poisson", "priority", "iid", "per-query"):
         more: dict[str, Any] = {} if method in ("poisson", "priority") else {"eps": 0.1}
@@ -157,7 +156,7 @@ def collections() -> Iterator[tuple[str, Collection]]:
 # ---------------------------------------------------------------------------------- numbers
 
 
-def published(collection: Collection) -> dict[str, Any]:
+def published(collection: RoundCollection) -> dict[str, Any]:
     """All numbers by measure and kind of interval, for the runs of the pool and later ones."""
     runs = {tag: lists_of(tag) for tag in (*RUNS, *LATER)}
     found: dict[str, Any] = {}

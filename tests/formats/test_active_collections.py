@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import build_pool
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
@@ -11,6 +11,7 @@ from estimation.formats.collections import active, archive, ranked, tables
 from estimation.formats.collections.active import CHANCES, ROUNDS
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
 from estimation.formats.collections.ranked import LISTS
+from tests.core.collecting import publish
 from tests.core.conftest import lists
 from tests.core.ranked_collections import assert_same, evaluated
 from tests.core.test_core_active_collection import collected
@@ -41,15 +42,15 @@ from tests.formats.collection_files import (
 @pytest.mark.parametrize("batches", [1, 2, None])
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_written_is_read_back_to_the_bit(name: str, batches: int | None) -> None:
-    found = assert_read_back(collected(CASES[name](), batches, seed="süß"))
-    assert isinstance(found, RankedCollection)
+    found = assert_read_back(collected(CASES[name](), batches, seeds=["süß"]))
+    assert isinstance(found, RoundCollection)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_read_back_has_the_same_estimates(name: str) -> None:
     given = collected(CASES[name]())
     found, _ = read(written(given))
-    assert isinstance(found, RankedCollection)
+    assert isinstance(found, RoundCollection)
     runs = {"run0": RUNS["run0"]} | LATE
     for then, now in zip(evaluated(given, runs).results, evaluated(found, runs).results,
                          strict=True):  # fmt: skip
@@ -69,7 +70,7 @@ def test_the_order_in_which_documents_were_new_is_told() -> None:
 
 def test_nothing_is_told_of_batches_that_are_not_complete() -> None:
     case = Case(*LINEAR)
-    whole, part = (written(collected(case, batches, seed="secret")) for batches in (None, 1))
+    whole, part = (written(collected(case, batches, seeds=["secret"])) for batches in (None, 1))
     assert b"secret" in member(whole, FACTS)
     assert b"secret" not in member(part, FACTS)
     for name, column in ((ROUNDS, 1), (CHANCES, 1), (DRAWS, 2)):
@@ -165,7 +166,7 @@ def test_a_run_that_returns_nothing_has_no_chance() -> None:
     plan = make_plan(pool, measures=[DCG], budget=1, batch_size=1)
     drawn = ActiveRound.begin(pool, plan, seed="s")
     content = written(
-        RankedCollection.of(
+        publish(
             pool, drawn, labels=LabelRows(drawn.sample.pair, np.array([1])), batches=1,
             max_grade=1, version="0.1",
         )

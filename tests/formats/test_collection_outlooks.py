@@ -6,13 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
-from estimation.core.rounds.rounds import PairRound
 from estimation.formats.collections import tables
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.collections.outlooks import OUTLOOK
@@ -60,7 +59,7 @@ def runs_of(pool: Pool) -> dict[str, RankedLists]:
     return {tag: RUNS[tag] for tag in pool.runs}
 
 
-def round_of(method: str, seeds: str = "s", **options) -> tuple[Pool, PairCollection]:
+def round_of(method: str, seeds: str = "s", **options) -> tuple[Pool, RoundCollection]:
     """A round, or one for every seed; the second one believes something else of its pairs."""
     pool = pool_of_five()
     parts = [part(pool, method, seed, budget=30, batch_size=10, **options) for seed in seeds]
@@ -70,24 +69,21 @@ def round_of(method: str, seeds: str = "s", **options) -> tuple[Pool, PairCollec
     return pool, collected(pool, parts)
 
 
-def preferences(seeds: str = "s") -> tuple[Pool, PairCollection]:
+def preferences(seeds: str = "s") -> tuple[Pool, RoundCollection]:
     return of_preferences.pooled(), of_preferences.collection(seeds=seeds)
 
 
-def found_by_the_round(pool: Pool, given: PairCollection) -> Evaluation:
+def found_by_the_round(pool: Pool, given: RoundCollection) -> Evaluation:
     """Of the pool's own runs, with an outlook that is fitted anew."""
     asked = {
         "labels": given.labels, "measures": given.measures, "max_grade": given.max_grade,
     }  # fmt: skip
-    if len(given.parts) > 1:
-        return evaluate(pool, RoundsTogether(tuple(given.parts)), **asked)
-    (only,) = given.parts
-    return evaluate(pool, PairRound(only.design, only.sample), **asked)
+    return evaluate(pool, given.drawn, **asked)
 
 
-def reread(given: PairCollection) -> PairCollection:
+def reread(given: RoundCollection) -> RoundCollection:
     found, problems = read(written(given))
-    assert isinstance(found, PairCollection), problems.errors
+    assert isinstance(found, RoundCollection), problems.errors
     return found
 
 
@@ -110,7 +106,7 @@ def differing(then: Evaluation, now: Evaluation) -> set[str]:
     return found
 
 
-ROUNDS: dict[str, Callable[[], tuple[Pool, PairCollection]]] = {
+ROUNDS: dict[str, Callable[[], tuple[Pool, RoundCollection]]] = {
     "poisson": lambda: round_of("poisson"),
     "priority": lambda: round_of("priority"),
     "draws": lambda: round_of("iid"),
@@ -156,8 +152,8 @@ def test_twin_that_forgets_what_was_believed_is_caught() -> None:
     """What is said to be unknown depends on it."""
     pool, given = round_of("poisson", floor=0.9)
     (only,) = reread(given).parts
-    parts = (replace(only, design=replace(only.design, belief=None)),)
-    twin = replace(reread(given), parts=parts)
+    drawn = replace(only, design=replace(only.design, belief=None))
+    twin = replace(reread(given), drawn=drawn)
     now = twin.evaluate(runs_of(pool), measures=given.measures)
     assert differing(found_by_the_round(pool, given), now) == {"unknown"}
 
@@ -194,7 +190,7 @@ def test_a_file_of_an_earlier_version_is_read_without() -> None:
     members = raw_members(written(given))
     del members[OUTLOOK]
     found, problems = read(packed(members))
-    assert isinstance(found, PairCollection), problems.errors
+    assert isinstance(found, RoundCollection), problems.errors
     assert found.outlook is None
     assert [each.design.belief for each in found.parts] == [None]
     now = found.evaluate({"late": lists(7)}, measures=given.measures)
@@ -212,12 +208,12 @@ def test_rounds_may_have_believed_nothing() -> None:
         replace(first_part, design=replace(first_part.design, belief=None)),
         *given.parts[1:],
     )
-    without_first = replace(given, parts=parts)
+    without_first = replace(given, drawn=RoundsTogether(parts))
     assert_read_back(without_first)
     header = member(written(without_first), OUTLOOK).decode().splitlines()[0]
     assert header == "topic\tdocno\tbelief_2\tbelief_3\treach_1\treach_2\treach_3"
     nothing = [replace(each, design=replace(each.design, belief=None)) for each in given.parts]
-    found = reread(replace(given, parts=tuple(nothing)))
+    found = reread(replace(given, drawn=RoundsTogether(tuple(nothing))))
     assert [each.design.belief for each in found.parts] == [None] * 3
     assert found.outlook is not None
 
@@ -229,7 +225,7 @@ def test_grades_that_are_not_told_apart_have_no_column() -> None:
         given.outlook, levels=given.outlook.levels[1:], reached=given.outlook.reached[1:]
     )
     found = assert_read_back(replace(given, outlook=outlook))
-    assert isinstance(found, PairCollection)
+    assert isinstance(found, RoundCollection)
     assert found.outlook is not None
     assert found.outlook.levels.tolist() == [2, 3]
 

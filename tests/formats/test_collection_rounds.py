@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.sampling.draws import draw
 from estimation.formats.collections import pairs
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
@@ -28,7 +28,7 @@ from tests.formats.collection_files import (
 from tests.formats.test_collections import collected, part, pooled
 
 
-def of_three(method: str = "poisson") -> PairCollection:
+def of_three(method: str = "poisson") -> RoundCollection:
     """Rounds with unlike eligible pairs, of 2, 2 and 1 batches.
 
     The first and the last share their random numbers, unless pairs are drawn again.
@@ -70,7 +70,7 @@ def number_of(content: bytes, name: str, number: int) -> int:
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 def test_what_is_written_is_read_back_to_the_bit(method: str) -> None:
     found = assert_read_back(of_three(method))
-    assert isinstance(found, PairCollection)
+    assert isinstance(found, RoundCollection)
     assert [len(each.sample) > 0 for each in found.parts] == [True] * 3
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.combining import Part
+from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import METHODS, make_design
 from estimation.core.sampling.draws import draw
@@ -17,6 +17,7 @@ from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections import pair_facts, pairs, tables
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
 from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
+from tests.core.collecting import publish
 from tests.formats.collection_files import (
     Change,
     assert_bad_fact,
@@ -50,25 +51,25 @@ def pooled() -> Pool:
     return build_pool([f"t{n}" for n in range(5)], {f"r{n}": lists(n) for n in range(3)}, depth=8)
 
 
-def part(pool: Pool, method: str, seed: str, **options) -> Part:
+def part(pool: Pool, method: str, seed: str, **options) -> PairRound:
     """A round, or its first two batches."""
     goal = goals.absolute("r0", "r1")
     prior = make_prior(pool, name="rank", goal=goal, measure=MEASURE, max_grade=3)
     settings = {"budget": 24, "batch_size": 8, "reported": [parse_measure("P@5")]} | options
     design = make_design(pool, goal=goal, measure=MEASURE, prior=prior, method=method, **settings)
     sample = draw(pool, design, seed=seed)
-    return Part(design, sample, min(2, design.batches), numbers=seed)
+    return PairRound(design, sample, min(2, design.batches), numbers=seed)
 
 
-def collected(pool: Pool, parts: list[Part], **more) -> PairCollection:
+def collected(pool: Pool, parts: list[PairRound], **more) -> RoundCollection:
     drawn = [each.sample.prefix(each.used) for each in parts]
     pairs = np.repeat(np.unique(np.concatenate(drawn)), 2)
     grades = np.random.default_rng(1).integers(0, 4, len(pairs))
     labels = LabelRows(pairs, grades)
-    return PairCollection.of(pool, parts, labels=labels, max_grade=3, version="0.1", **more)
+    return publish(pool, parts, labels=labels, max_grade=3, version="0.1", **more)
 
 
-def collection(method: str = "poisson", **options) -> PairCollection:
+def collection(method: str = "poisson", **options) -> RoundCollection:
     pool = pooled()
     return collected(pool, [part(pool, method, "s", **options)], seeds=["süß"])
 
@@ -81,7 +82,7 @@ def test_what_is_written_is_read_back_to_the_bit(method: str) -> None:
 def test_a_census_has_an_infinite_step() -> None:
     given = collection(budget=len(pooled()), batch_size=1000)
     found = assert_read_back(given)
-    assert isinstance(found, PairCollection)
+    assert isinstance(found, RoundCollection)
     assert found.parts[0].design.is_census
     assert facts_of(written(given))["rounds"][0]["steps"] == ["inf"]
 
@@ -92,8 +93,7 @@ def test_a_step_may_be_as_large_as_the_smallest_size_needs() -> None:
     (only,) = given.parts
     design = replace(only.design, steps=np.append(only.design.steps[:-1], 1e25))
     sample = replace(only.sample, probability=design.inclusion()[only.sample.pair])
-    found = assert_read_back(replace(given, parts=(replace(only, design=design, sample=sample),)))
-    assert isinstance(found, PairCollection)
+    found = assert_read_back(replace(given, drawn=replace(only, design=design, sample=sample)))
     assert found.parts[0].design.steps[-1] == 1e25
 
 
@@ -107,7 +107,7 @@ def test_an_empty_sample_is_read() -> None:
     )  # fmt: skip
     empty = replace(
         given,
-        parts=(replace(only, sample=sample),),
+        drawn=replace(only, sample=sample),
         labels=LabelRows(given.labels.pair[:0], given.labels.grade[:0]),
     )
     found, problems = read(written(empty))
@@ -285,4 +285,4 @@ def test_ids_that_no_reader_would_take_are_not_written() -> None:
     docno = given.docno.copy()
     docno[0] = b"a b"
     with pytest.raises(ValueError, match="white space"):
-        written(replace(given, docno=docno))
+        written(replace(given, pool=replace(given.pool, docno=docno)))

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
 from estimation.core.measures.table import PREFERENCE_MAX_GRADE, parse_measure
-from estimation.core.rounds.combining import Part
+from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import METHODS, make_design
 from estimation.core.sampling.draws import draw
@@ -17,6 +17,7 @@ from estimation.formats.collections import pair_facts
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS, TooLargeError
 from estimation.formats.collections.outlooks import OUTLOOK
 from estimation.formats.collections.pairs import PAIRS
+from tests.core.collecting import publish
 from tests.formats.collection_files import (
     Change,
     assert_read_back,
@@ -42,7 +43,7 @@ def pooled() -> Pool:
     return preference_pool(documents, depth=4)
 
 
-def collection(method: str = "poisson", seeds: str = "s") -> PairCollection:
+def collection(method: str = "poisson", seeds: str = "s") -> RoundCollection:
     """Of so many rounds."""
     pool, parts = pooled(), []
     goal = goals.absolute("r0", "r1")
@@ -52,10 +53,10 @@ def collection(method: str = "poisson", seeds: str = "s") -> PairCollection:
             pool, goal=goal, measure=MEASURE, prior=prior, method=method, budget=24, batch_size=12,
             reported=[parse_measure("#ofSwaps")], max_grade=PREFERENCE_MAX_GRADE, floor=0.0,
         )  # fmt: skip
-        parts.append(Part(design, draw(pool, design, seed=seed), numbers=seed))
+        parts.append(PairRound(design, draw(pool, design, seed=seed), numbers=seed))
     pairs = np.repeat(np.unique(np.concatenate([part.sample.pair for part in parts])), 2)
     labels = LabelRows(pairs, np.random.default_rng(1).integers(0, 3, len(pairs)))
-    return PairCollection.of(
+    return publish(
         pool, parts, labels=labels, max_grade=PREFERENCE_MAX_GRADE, version="0.1", seeds=seeds
     )
 

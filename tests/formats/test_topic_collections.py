@@ -2,15 +2,16 @@
 
 import pytest
 
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.core.rounds.rounds import TopicRound
-from estimation.core.rounds.topics.designs import draw_queries
+from estimation.core.rounds.topics.draws import draw_queries
 from estimation.formats.collections import archive, ranked, tables, topics
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
 from estimation.formats.collections.ranked import LISTS
 from estimation.formats.collections.topics import OTHERS, PAIRS, TOPICS
+from tests.core.collecting import publish
 from tests.core.conftest import lists
 from tests.core.ranked_collections import assert_same, evaluated
 from tests.core.test_core_later_runs import LATE, RUNS
@@ -42,15 +43,15 @@ from tests.formats.collection_files import (
 @pytest.mark.parametrize("batches", [1, 2])
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_written_is_read_back_to_the_bit(name: str, batches: int) -> None:
-    found = assert_read_back(collected(case_of(name), batches, seed="süß"))
-    assert isinstance(found, RankedCollection)
+    found = assert_read_back(collected(case_of(name), batches, seeds=["süß"]))
+    assert isinstance(found, RoundCollection)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_read_back_has_the_same_estimates(name: str) -> None:
     given = collected(case_of(name))
     found, _ = read(written(given))
-    assert isinstance(found, RankedCollection)
+    assert isinstance(found, RoundCollection)
     runs = {"run0": RUNS["run0"]} | LATE
     for then, now in zip(evaluated(given, runs).results, evaluated(found, runs).results,
                          strict=True):  # fmt: skip
@@ -62,7 +63,7 @@ def test_documents_that_no_run_returns_are_kept(ranked_pool: Pool) -> None:
     for text, table in (("AP", PAIRS), ("DCG@2", OTHERS)):
         design = design_of(ranked_pool, parse_measure(text), budget=8.0)
         sample = draw_queries(ranked_pool, design, seed="s")
-        given = RankedCollection.of(
+        given = publish(
         ranked_pool, TopicRound(design, sample),
         labels=judgments(ranked_pool, design, sample), batches=1,
             max_grade=BEST, version="0.1",
@@ -82,7 +83,7 @@ def ranked_pool() -> Pool:
 
 def test_nothing_is_told_of_batches_that_are_not_complete() -> None:
     case = case_of("draws")
-    whole, part = (collected(case, batches, seed="secret") for batches in (2, 1))
+    whole, part = collected(case, 2, seeds=["secret"]), collected(case, 1)
     content = written(part)
     assert b"secret" in member(written(whole), FACTS)
     assert b"secret" not in member(content, FACTS)
@@ -297,7 +298,7 @@ def test_what_no_reader_would_take_is_not_written(monkeypatch: pytest.MonkeyPatc
     pool = build_pool(given.topics, {"a b": RUNS["run0"]}, depth=10)
     design = design_of(pool, parse_measure("DCG@2"), budget=12.0)
     sample = draw_queries(pool, design, seed="s")
-    odd = RankedCollection.of(
+    odd = publish(
         pool, TopicRound(design, sample),
         labels=judgments(pool, design, sample), batches=1, max_grade=BEST,
         version="0.1",

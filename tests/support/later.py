@@ -9,7 +9,7 @@ import pytest
 from estimation import selectors
 from estimation.models import Estimate, EstimateSet, Report, Round
 from estimation.selectors import RankedRun, RankingTable
-from estimation.services import estimates, files
+from estimation.services import collections, estimates, files
 from judging.models import Campaign, Upload
 from judging.services import jobs
 from tests.support import evaluation, factories
@@ -101,7 +101,7 @@ def assert_a_copy_takes_part(
     now = latest(row)
     assert (now.number, now.batches, now.left_out) == (before.number + 1, before.batches, [])
     assert (now.pair_count, now.label_count) == (before.pair_count, before.label_count)
-    assert now.provenance["joined_pool"] != estimates.columns_of(row)[0].digest
+    assert now.provenance["joined_pool"] != collections.columns_of(row)[0].digest
     kept = numbers(now)
     assert {key: kept[key] for key in numbers(before)} == numbers(before)
     for measure in measures:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from estimation.core.collections.base import RoundCollection
 from estimation.core.inference.unknown import Reason, all_known
 from estimation.core.rounds.results import Evaluation, MeasureResult
-from estimation.services import estimates
 
 
 def patch(
@@ -19,15 +19,15 @@ def patch(
     reason: Reason = Reason.TOO_LITTLE,
 ) -> None:
     """From now on these values and differences are not known, and all others are."""
-    found = estimates.evaluate
-    monkeypatch.setattr(estimates, "evaluate", told(found, values or {}, list(differences), reason))
+    told = _told(RoundCollection.evaluate, values or {}, list(differences), reason)
+    monkeypatch.setattr(RoundCollection, "evaluate", told)
 
 
-def told(
+def _told(
     evaluate: Callable[..., Evaluation],
     values: Mapping[str, Reason],
     differences: list[tuple[str, str]],
-    reason: Reason = Reason.TOO_LITTLE,
+    reason: Reason,
 ) -> Callable[..., Evaluation]:
     """An evaluation that knows less. No verdict is about what is not known, as in the core."""
 

@@ -1,9 +1,14 @@
-"""Judged collections: what a round and its judgments say about runs that arrive later.
+"""Judged collections: what estimates rest on, of a round's own runs and of runs that arrive later.
 
-A collection holds what an estimate needs apart from the runs: the pairs of the pool, what was drawn
-from them and how likely that was, and what was said of them. A run is then estimated exactly as one
-that was there from the beginning. There is a kind of collection for every kind of round:
-`pair_collection`, `topic_collection`, `active_collection`.
+A collection holds what an estimate needs: the pairs of a pool, what was drawn from them and how
+likely that was, and what was said of them. The server makes that of a round and asks it after
+every batch; a report publishes it (`published`), and ``score`` asks what was published. A run is
+estimated exactly as one that was there from the beginning.
+
+From pairs that were drawn one by one a run is told whatever other runs there were, so that what is
+published of them has no lists. Where topics are judged whole, or batches are planned from
+judgments, what was drawn, and how likely that was, follows from the lists of all runs together, so
+that they are published as well.
 
 Why this is unbiased: what was drawn, and how likely it was, does not depend on the runs that are
 estimated from it, and the expectation of sum_S w_i v_i / pi_i is sum_i w_i v_i whatever weights w a
@@ -22,29 +27,24 @@ provided that
 Averaging over judged pairs alone, as if they had been drawn with equal chances, is not unbiased.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 import numpy as np
 
-from ..arrays import (
-    BytesArray,
-    Int32Array,
-    IntArray,
-    frozen,
-    index_array,
-)
+from ..arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray
 from ..data.labels import LabelRows
 from ..data.pool import Pool, RankedLists, build_pool
-from ..data.preferences import named, part_names, preference_pool, with_parts
+from ..data.preferences import part_names, preference_pool, with_parts
 from ..data.scope import Scope, find_pairs
-from ..inference.outlook import Outlook
+from ..inference.outlook import KnownOutlook
 from ..measures.table import Measure, MeasureError
 from ..rounds.active.lists import ActiveError
-from ..rounds.evaluation import Judged, evaluate_scope
-from ..rounds.results import Asked, Evaluation
+from ..rounds.combining import RoundsTogether
+from ..rounds.evaluation import evaluate_scope
+from ..rounds.results import Asked, DrawnRound, Evaluation
+from ..rounds.rounds import PairRound
 from ..rounds.topics.designs import QueryError
 from ..sampling.interval_kinds import IntervalKind
 
@@ -54,77 +54,100 @@ class CollectionError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class Collection(ABC):
-    """The complete batches of a sample of a pool of N pairs, with their judgments.
+class RoundCollection:
+    """A pool of N pairs, what was drawn from it, and the judgments of that.
 
     Attributes
     ----------
-    topics : tuple of str
-        All topics of the campaign, sorted, also those without any pair: values are means over
-        them.
-    depth : int
-        Documents per topic and run that are looked at.
-    topic : ndarray of int32, shape (N,)
-        Topic of each pair, as a position in `topics`.
-    docno : ndarray of bytes, shape (N,)
-        UTF-8 docno of each pair; of preferences both docnos, as `part_names` has them. Pairs are
-        sorted by (topic, docno).
+    pool : Pool
+        As it was when the sample was drawn. Without runs where these are not known.
+    drawn : DrawnRound
+        A round, or several that are estimated together.
     labels : LabelRows
-        One row per judgment, without the assessor, by (pair, grade), of the pairs `sampled`.
+        One row per judgment of the pairs `sampled`, as positions among the N.
     max_grade : int
         The best grade of the scale.
+    made_for : tuple of Measure
+        What the sample was drawn for, the goal's first; by default what the round says. It tells
+        where the collection comes from and has no influence.
+    predictions : ndarray of float64, shape (N,), or None
+        See `evaluation.evaluate`. They are not published.
+    outlook : KnownOutlook or None
+        What the judgments let one expect of the N pairs, which intervals and verdicts take into
+        account. None: it is fitted to the runs of the pool, or if these are not known to those
+        that are to be estimated.
     version : str
-        The evalsite that made it.
-
-    What is read from a file is checked row by row by its reader (`estimation.formats.collections`).
-
-    Raises
-    ------
-    CollectionError
-        If the judgments are not those of the sampled pairs, or rounds do not go together.
+        The evalsite that published it.
+    seeds : tuple of (str or None)
+        The seed of each round, where it may be known.
     """
 
-    topics: tuple[str, ...]
-    depth: int
-    topic: Int32Array
-    docno: BytesArray
+    pool: Pool
+    drawn: DrawnRound
     labels: LabelRows
     max_grade: int
-    version: str
-
-    def __post_init__(self) -> None:
-        self._check_sample()
-        _check_labels(self)
+    made_for: tuple[Measure, ...] = ()
+    predictions: FloatArray | None = None
+    outlook: KnownOutlook | None = None
+    version: str = ""
+    seeds: tuple[str | None, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of pairs."""
-        return len(self.docno)
+        return len(self.pool)
 
     @property
-    @abstractmethod
-    def pool_digest(self) -> str:
-        """Digest of the pool that the sample was drawn from."""
+    def topics(self) -> tuple[str, ...]:
+        """All topics of the campaign, also those without any pair: values are means over them."""
+        return self.pool.topics
 
     @property
-    @abstractmethod
-    def measures(self) -> tuple[Measure, ...]:
-        """What the sample was drawn for; the first is the goal's."""
+    def depth(self) -> int:
+        """Documents per topic and run that are looked at."""
+        return self.pool.depth
+
+    @property
+    def topic(self) -> Int32Array:
+        """Topic of each pair, as a position in `topics`."""
+        return self.pool.topic
+
+    @cached_property
+    def docno(self) -> BytesArray:
+        """UTF-8 docno of each pair; of preferences both docnos, as `part_names` has them."""
+        return part_names(self.pool)
 
     @property
     def is_of_preferences(self) -> bool:
         """Whether two documents at a time were judged."""
-        return False
+        return self.pool.is_of_preferences
 
     @property
-    @abstractmethod
+    def parts(self) -> tuple[PairRound, ...]:
+        """The rounds of pairs, in their order, the last being the one that asks; or none."""
+        if isinstance(self.drawn, RoundsTogether):
+            return self.drawn.parts
+        return (self.drawn,) if isinstance(self.drawn, PairRound) else ()
+
+    @property
+    def pool_digest(self) -> str:
+        """Digest of the pool that the sample was drawn from."""
+        return self.parts[-1].design.pool_digest if self.parts else self.pool.digest
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What the sample was drawn for; the first is the goal's."""
+        return self.made_for or self.drawn.measures
+
+    @property
     def sampled(self) -> IntArray:
         """The pairs that are judged, as positions among the N, ascending."""
+        return self.drawn.pairs(self.pool)
 
-    if TYPE_CHECKING:
-
-        @property
-        def drawn(self) -> Judged:
-            """What was drawn, in one round or in several: a field, or made of fields."""
+    @property
+    def within_reach(self) -> BoolArray:
+        """Whether any round of pairs could draw each pair, shape (N,)."""
+        eligible = [part.design.eligible for part in self.parts]
+        return np.asarray(np.any(eligible, axis=0), dtype=np.bool_)
 
     @property
     def intervals(self) -> tuple[IntervalKind, ...]:
@@ -161,7 +184,7 @@ class Collection(ABC):
 
     def evaluate(
         self,
-        runs: Mapping[str, RankedLists],
+        runs: Mapping[str, RankedLists] | Pool,
         *,
         measures: Sequence[Measure],
         confidence: float = 0.95,
@@ -176,8 +199,9 @@ class Collection(ABC):
 
         Parameters
         ----------
-        runs : mapping of str to RankedLists
-            With scores if a measure is of predictions.
+        runs : mapping of str to RankedLists, or Pool
+            Any runs, with scores if a measure is of predictions; or a pool with all runs and pairs
+            of the collection's pool, which may be that pool.
         measures : sequence of Measure
             At least one; not only those that the sample was drawn for.
         confidence : float
@@ -191,73 +215,29 @@ class Collection(ABC):
             (ValueErrors.) If the runs cannot be pooled, a measure needs what is not there, or this
             kind of collection has no estimate of it.
         ValueError
-            If there is no measure, the confidence is out of range, or `interval` is not allowed.
+            If there is no measure, the confidence is out of range, `interval` is not allowed, or a
+            pool lacks a run or a pair.
         """
-        if interval not in self.intervals:
-            allowed = ", ".join(self.intervals)
-            raise ValueError(f"interval must be one of {allowed}, not {interval!r}")
-        needs_scores = any(measure.family == "prediction" for measure in measures)
         asked = Asked(
             self.labels,
             tuple(measures),
             self.max_grade,
             confidence=confidence,
             interval=interval,
-            outlook=self._outlook,
+            predictions=self.predictions,
+            outlook=self.outlook,
         )
-        scope = self._scope(self.pool_for(runs, scores=needs_scores))
         try:
-            return evaluate_scope(scope, self.drawn, asked)
+            return evaluate_scope(self._scope(runs, asked.measures), self.drawn, asked)
         except (QueryError, ActiveError) as error:  # the parts fit each other: it is a measure
             raise MeasureError(str(error)) from None
 
-    def _scope(self, pool: Pool) -> Scope:
-        """Runs that are estimated anew, whether the sampled pool has them or not."""
+    def _scope(self, runs: Mapping[str, RankedLists] | Pool, measures: Sequence[Measure]) -> Scope:
+        """Runs of a mapping are estimated anew, whether the sampled pool has them or not."""
+        if isinstance(runs, Pool):
+            return Scope.of(self.pool, runs)
+        pool = self.pool_for(runs, scores=any(each.family == "prediction" for each in measures))
         place = find_pairs(
             self.topic, self.docno, among_topic=pool.topic, among_docno=part_names(pool)
         )
-        return Scope(pool, place, self._sampled_pool, joins=False)
-
-    @property
-    def _sampled_pool(self) -> Pool | None:
-        """The pool with its runs, where what was drawn follows from their lists."""
-        return None
-
-    @property
-    def _outlook(self) -> Outlook | None:
-        """What the judgments let one expect of the N pairs; None: it is fitted to the runs."""
-        return None
-
-    def _check_sample(self) -> None:  # noqa: B027 - most kinds have nothing to check
-        """Raise CollectionError unless parts that were drawn go together."""
-
-    def name_of(self, pair: int) -> str:
-        """Name a pair for a message."""
-        topic = self.topics[int(self.topic[pair])]
-        return f"{named(self.docno[pair])} of topic {topic!r}"
-
-
-def ordered_labels(labels: LabelRows) -> LabelRows:
-    """Return judgments by (pair, grade), as a collection has them."""
-    order = np.lexsort((labels.grade, labels.pair))
-    return LabelRows(frozen(labels.pair[order]), frozen(labels.grade[order]))
-
-
-# ---------------------------------------------------------------------------------- checks
-
-
-def _check_labels(collection: Collection) -> None:
-    labels, pair = collection.labels, collection.sampled
-    index_array(labels.pair, below=len(collection), name="labels.pair", error=CollectionError)
-    foreign = labels.pair[~np.isin(labels.pair, pair)]
-    if len(foreign):
-        name = collection.name_of(int(foreign[0]))
-        raise CollectionError(f"{name} is judged but was not sampled")
-    missing = pair[~np.isin(pair, labels.pair)]
-    if len(missing):
-        name = collection.name_of(int(missing[0]))
-        raise CollectionError(f"{name} was sampled but is not judged")
-    off = labels.grade[(labels.grade < 0) | (labels.grade > collection.max_grade)]
-    if len(off):
-        limit = collection.max_grade
-        raise CollectionError(f"grade must lie between 0 and {limit}, not {int(off[0])}")
+        return Scope(pool, place, self.pool if self.pool.runs else None, joins=False)

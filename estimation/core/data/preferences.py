@@ -89,12 +89,6 @@ def part_names(pool: Pool, parts: IntArray | None = None) -> BytesArray:
     return np.array([BETWEEN.join(each) for each in both], dtype=np.bytes_)
 
 
-def named(name: bytes) -> str:
-    """Return what messages call a part of this name: "docno 'd3'", "documents 'a' and 'b'"."""
-    docnos = [repr(docno.decode()) for docno in name.split(BETWEEN)]
-    return f"{'docno' if len(docnos) == 1 else 'documents'} {' and '.join(docnos)}"
-
-
 def with_parts(pool: Pool, *, topic: Int32Array, names: BytesArray) -> Pool:
     """Return a pool of preferences with further parts, which no run has.
 

@@ -1,30 +1,28 @@
 """From judgments to estimates: of a round, of several, of somebody else's sample."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray
 from ..data.labels import LabelRows
 from ..data.pool import Pool, PoolError, RankedLists, build_pool
 from ..data.qrels import Qrels, SampledQrels
 from ..inference.outlook import Outlook
 from ..measures.table import Measure
 from ..rounds import evaluation
-from ..rounds.combining import Part, RoundsTogether
+from ..rounds.combining import RoundsTogether
 from ..rounds.given import GivenRound
-from ..rounds.results import Evaluation
-from ..rounds.rounds import PairRound, Round
+from ..rounds.results import DrawnRound, Evaluation
+from ..rounds.rounds import PairRound
 from ..sampling.interval_kinds import IntervalKind
 from .names import named_measure
-
-Drawn: TypeAlias = Round | RoundsTogether | GivenRound
 
 
 def evaluate(
     pool: Pool,
-    drawn: Drawn,
+    drawn: DrawnRound,
     *,
     labels: LabelRows | Qrels,
     measures: Sequence[Measure | str] | Measure | str,
@@ -75,7 +73,7 @@ def evaluate(
     """
     several = [measures] if isinstance(measures, Measure | str) else list(measures)
     if isinstance(labels, Qrels):
-        labels = labels.labels(pool, _drawn_pairs(pool, drawn))
+        labels = labels.labels(pool, drawn.pairs(pool))
     return evaluation.evaluate(
         pool,
         drawn,
@@ -119,10 +117,8 @@ def together(rounds: Sequence[PairRound], *, seeds: Sequence[str]) -> RoundsToge
     >>> together(rounds, seeds=seeds).method
     'poisson'
     """
-    parts = zip(rounds, seeds, strict=True)
-    return RoundsTogether(
-        tuple(Part(each.design, each.sample, numbers=seed) for each, seed in parts)
-    )
+    named = zip(rounds, seeds, strict=True)
+    return RoundsTogether(tuple(replace(each, numbers=seed) for each, seed in named))
 
 
 def given_round(pool: Pool, sampled: SampledQrels, *, unlisted: float | None = None) -> GivenRound:
@@ -161,13 +157,6 @@ def given_round(pool: Pool, sampled: SampledQrels, *, unlisted: float | None = N
     array([1.])
     """
     return GivenRound.of(pool, sampled, unlisted=unlisted)
-
-
-def _drawn_pairs(pool: Pool, drawn: Drawn) -> IntArray:
-    """The pairs of a round, or of several together."""
-    if isinstance(drawn, RoundsTogether):
-        return np.unique(np.concatenate([part.sample.pair for part in drawn.parts]))
-    return drawn.served(pool).pair
 
 
 def _joined(pool: Pool, later: Mapping[str, RankedLists]) -> Pool:

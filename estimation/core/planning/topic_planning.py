@@ -10,7 +10,7 @@ from ..inference.intervals import student_quantile
 from ..measures.table import Measure
 from ..rounds.topics.designs import QueryDesign
 from ..rounds.topics.grade_models import GradeModel
-from ..rounds.topics.moments import moments_of_runs
+from ..rounds.topics.moments import value_moments
 from .planning import largest_values
 
 
@@ -52,10 +52,9 @@ def expected_query_half_widths(
     eligible = design.eligible
     number = int(np.count_nonzero(eligible))
     share = number / len(eligible)
-    spread = []
-    for moments in moments_of_runs(pool, runs=design.runs, measure=measure, model=model):
-        second = moments.second[eligible] / design.probability[eligible]
-        spread.append(second.sum() / number**2 - moments.mean[eligible].mean() ** 2)
+    moments = value_moments(pool, runs=design.runs, measure=measure, model=model)
+    second = moments.second[eligible] / design.probability[eligible, None]
+    spread = second.sum(axis=0) / number**2 - moments.mean[eligible].mean(axis=0) ** 2
     draws = given / float(design.cost @ design.probability)
     quantile = float(student_quantile(np.array([np.inf]), confidence=confidence)[0])
     widths = share * quantile * np.sqrt(np.maximum(spread, 0.0)[None, :] / draws[:, None])

@@ -16,60 +16,33 @@ Priority samples are left out: the threshold of each depends on its own pairs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, Int32Array, frozen
+from ..arrays import FloatArray, Int32Array, IntArray, frozen
 from ..data.pool import Pool
 from ..data.scope import Scope
 from ..estimates.drawn import Drawn
-from ..measures.table import MeasureError
+from ..measures.table import Measure, MeasureError
 from ..sampling.designs import Design
-from ..sampling.draws import Sample
 from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import SAMPLING_METHODS, draws_again, with_option
-from ..tables import FactSheet
 from .pair_estimates import estimates_of_pairs
-from .results import Answer, Asked
+from .results import Answer, Asked, DrawnRound
+from .rounds import PairRound
 
 
 class CombiningError(ValueError):
     """Rounds that cannot be estimated from together; the message names the round."""
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A round, or its first batches.
-
-    Attributes
-    ----------
-    design, sample : Design, Sample
-    batches : int or None
-        Complete batches from the first; None: all.
-    numbers : str
-        The seed that it was drawn with, or any other name of its random numbers: parts with the
-        same name share them. Empty: no other part has them.
-    """
-
-    design: Design
-    sample: Sample
-    batches: int | None = None
-    numbers: str = ""
-
-    @property
-    def used(self) -> int:
-        """The number of batches."""
-        return self.design.batches if self.batches is None else self.batches
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class RoundsTogether(FactSheet):
+class RoundsTogether(DrawnRound):
     """Several rounds over one pool that are estimated together.
 
     Attributes
     ----------
-    parts : tuple of Part
+    parts : tuple of PairRound
         All with the method ``iid``, or all with ``poisson``. A pair that several of them drew has
         the same judgments in all.
 
@@ -80,8 +53,7 @@ class RoundsTogether(FactSheet):
         pools, or parts by ``iid`` share their random numbers: their draws are then the same.
     """
 
-    parts: tuple[Part, ...]
-    FACTS: ClassVar = ("method", "batches", "intervals")
+    parts: tuple[PairRound, ...]
 
     def __post_init__(self) -> None:
         _check_parts(self.parts)
@@ -97,9 +69,18 @@ class RoundsTogether(FactSheet):
         return sum(part.used for part in self.parts)
 
     @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What the last of them was drawn for, the goal's first."""
+        return self.parts[-1].measures
+
+    @property
     def intervals(self) -> tuple[IntervalKind, ...]:
         """Kinds of intervals; not ``empirical-bernstein``: draws of different rounds differ."""
         return SAMPLING_METHODS[self.method].intervals_together
+
+    def pairs(self, pool: Pool) -> IntArray:
+        """Return the pairs that any of them drew, ascending."""
+        return np.unique(np.concatenate([part.pairs(pool) for part in self.parts]))
 
     def drawn(self, topic: Int32Array) -> Drawn:
         """Return what the rounds drew, with the probabilities of all of them together.
@@ -130,8 +111,13 @@ class RoundsTogether(FactSheet):
         return estimates_of_pairs(scope, drawn, asked, sampled=drawn.pair, batches=self.batches)
 
 
-def _drawn(parts: Sequence[Part], topic: Int32Array) -> Drawn:
-    singles = [Drawn.of(part.design, part.sample, part.used, topic=topic) for part in parts]
+def as_one(parts: Sequence[PairRound]) -> PairRound | RoundsTogether:
+    """Return the one round, or several together."""
+    return parts[0] if len(parts) == 1 else RoundsTogether(tuple(parts))
+
+
+def _drawn(parts: Sequence[PairRound], topic: Int32Array) -> Drawn:
+    singles = [part.drawn(topic) for part in parts]
     pair = np.unique(np.concatenate([each.pair for each in singles]))
     inclusion = _inclusion(parts, singles)
     belief = _belief(singles)
@@ -158,7 +144,7 @@ def _belief(singles: Sequence[Drawn]) -> FloatArray | None:
     return np.asarray(np.mean(told, axis=0)) if len(told) == len(singles) else None
 
 
-def _inclusion(parts: Sequence[Part], singles: Sequence[Drawn]) -> FloatArray:
+def _inclusion(parts: Sequence[PairRound], singles: Sequence[Drawn]) -> FloatArray:
     """Of the union: the most generous of the parts that share their numbers, the others apart.
 
     Exactly 0 where no part can draw a pair, and exactly what it is where only one can.
@@ -175,7 +161,7 @@ def _inclusion(parts: Sequence[Part], singles: Sequence[Drawn]) -> FloatArray:
     return inclusion
 
 
-def part_over(part: Part, *, pool: Pool, joined: Pool, like: Design) -> Part:
+def part_over(part: PairRound, *, pool: Pool, joined: Pool, like: Design) -> PairRound:
     """Say an earlier round over the larger pool that a later round was drawn from.
 
     Pairs keep their probabilities. The others were out of its reach: their probability was 0, so
@@ -183,7 +169,7 @@ def part_over(part: Part, *, pool: Pool, joined: Pool, like: Design) -> Part:
 
     Parameters
     ----------
-    part : Part
+    part : PairRound
     pool : Pool
         What the part was drawn from.
     joined : Pool
@@ -218,21 +204,17 @@ def part_over(part: Part, *, pool: Pool, joined: Pool, like: Design) -> Part:
     )
 
 
-def _check_parts(parts: Sequence[Part]) -> None:
+def _check_parts(parts: Sequence[PairRound]) -> None:
     if not parts:
         raise CombiningError("parts must hold at least one round")
-    methods = [part.design.method for part in parts]
-    for number, (part, method) in enumerate(zip(parts, methods, strict=True)):
-        if method not in with_option("with_earlier"):
-            allowed = " or ".join(with_option("with_earlier"))
-            raise CombiningError(f"parts[{number}] is drawn by {method!r}, not by {allowed}")
-        if method != methods[0]:
-            raise CombiningError(
-                f"parts[{number}] is drawn by {method!r}, parts[0] by {methods[0]!r}"
-            )
+    methods, able = [part.method for part in parts], with_option("with_earlier")
+    if len(set(methods)) > 1 or methods[0] not in able:
+        allowed, told = " or all by ".join(able), ", ".join(methods)
+        raise CombiningError(f"several rounds must all be by {allowed}, not {told}")
+    for number, part in enumerate(parts):
         digests = {part.design.pool_digest, part.sample.pool_digest}
         if digests != {parts[0].design.pool_digest}:
             raise CombiningError(f"parts[{number}] belongs to another pool")
         shared = part.numbers and part.numbers in [each.numbers for each in parts[:number]]
-        if shared and draws_again(method):
+        if shared and draws_again(part.method):
             raise CombiningError(f"parts[{number}] has the same draws as another part: one seed")

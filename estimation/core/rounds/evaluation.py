@@ -6,7 +6,7 @@ whatever was drawn: `rank_runs`, with the slack of what could not be.
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,27 +27,12 @@ from ..measures.table import (
 )
 from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import check_interval, with_option
-from .results import Answer, Asked, Evaluation, MeasureResult, RunEstimates
-
-
-class Judged(Protocol):
-    """What was drawn in a round, or in several rounds that are estimated together."""
-
-    @property
-    def method(self) -> str:
-        """The way of sampling, a name of `methods.SAMPLING_METHODS`."""
-
-    @property
-    def intervals(self) -> tuple[IntervalKind, ...]:
-        """The kinds of intervals that there are, the usual one first."""
-
-    def answer(self, scope: Scope, asked: Asked) -> Answer:
-        """Estimate the runs of a scope from the first batches."""
+from .results import Asked, DrawnRound, Evaluation, MeasureResult, RunEstimates
 
 
 def evaluate(
     pool: Pool,
-    drawn: Judged,
+    drawn: DrawnRound,
     *,
     labels: LabelRows,
     measures: Sequence[Measure],
@@ -68,7 +53,7 @@ def evaluate(
     ----------
     pool : Pool
         As it was when the sample was drawn.
-    drawn : Judged
+    drawn : DrawnRound
         A round (`rounds`), or several of pairs together.
     labels : LabelRows
         One row per judgment of a sampled pair of `pool`; an organizer's decision is a row like
@@ -83,8 +68,8 @@ def evaluate(
         `pool` are what they are without; verdicts and possible ranks are not, as with more runs
         there are more comparisons.
     batches : int, optional
-        Use the first so many batches; by default all. Every prefix is an exact sample of the
-        same design with a smaller budget.
+        Use the first so many batches of a round; by default all. Every prefix is an exact sample
+        of the same design with a smaller budget. Several rounds say it each for itself.
     confidence : float
         Of the intervals, and of all verdicts of a measure together.
     interval : IntervalKind
@@ -112,13 +97,12 @@ def evaluate(
         (A ValueError.) If a sampled pair of these batches has no row, a row belongs to no
         sampled pair, or a grade is off the scale; the message names topic and docno.
     """
-    asked = Asked(
-        labels, tuple(measures), max_grade, batches, confidence, interval, predictions, outlook
-    )
-    return evaluate_scope(Scope.of(pool, joined), drawn, asked)
+    used = drawn if batches is None else drawn.prefix(pool, batches)
+    asked = Asked(labels, tuple(measures), max_grade, confidence, interval, predictions, outlook)
+    return evaluate_scope(Scope.of(pool, joined), used, asked)
 
 
-def evaluate_scope(scope: Scope, drawn: Judged, asked: Asked) -> Evaluation:
+def evaluate_scope(scope: Scope, drawn: DrawnRound, asked: Asked) -> Evaluation:
     """Do the same for the runs of a scope; see `evaluate`."""
     check_whole(asked.max_grade, name="max_grade", most=MAX_GRADE)
     if scope.pool.is_of_preferences:  # they have a scale of their own
@@ -136,7 +120,7 @@ def evaluate_scope(scope: Scope, drawn: Judged, asked: Asked) -> Evaluation:
     )
 
 
-def _check(scope: Scope, drawn: Judged, asked: Asked) -> None:
+def _check(scope: Scope, drawn: DrawnRound, asked: Asked) -> None:
     if not asked.measures:
         raise ValueError("there must be a measure to estimate; measures holds none")
     check_measures(asked.measures, name="measures")
@@ -152,7 +136,7 @@ def _check(scope: Scope, drawn: Judged, asked: Asked) -> None:
         _check_help(scope, drawn, asked, asked.predictions)
 
 
-def _check_help(scope: Scope, drawn: Judged, asked: Asked, predictions: FloatArray) -> None:
+def _check_help(scope: Scope, drawn: DrawnRound, asked: Asked, predictions: FloatArray) -> None:
     if drawn.method not in (able := with_option("predictions")):
         allowed = " or ".join(able)
         raise ValueError(f"predictions are for designs of the method {allowed}, not {drawn.method}")

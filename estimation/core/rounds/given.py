@@ -16,7 +16,6 @@ How likely the pairs were that were not drawn
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -26,10 +25,8 @@ from ..data.qrels import SampledQrels, find_rows
 from ..data.scope import Scope
 from ..estimates.drawn import Drawn
 from ..sampling.draws import Served
-from ..sampling.interval_kinds import IntervalKind
-from ..tables import FactSheet
 from .pair_estimates import estimates_of_pairs
-from .results import Answer, Asked
+from .results import Answer, Asked, DrawnRound
 
 
 class GivenError(ValueError):
@@ -37,7 +34,7 @@ class GivenError(ValueError):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GivenRound(FactSheet):
+class GivenRound(DrawnRound):
     """A round that somebody else drew from a pool.
 
     Build one with `GivenRound.of`.
@@ -54,7 +51,6 @@ class GivenRound(FactSheet):
     pair: IntArray
     inclusion: FloatArray
     pool_digest: str
-    FACTS: ClassVar = ("method", "batches", "intervals")
 
     @classmethod
     def of(
@@ -107,10 +103,9 @@ class GivenRound(FactSheet):
         """``given``, which is no way of sampling of ours."""
         return "given"
 
-    @property
-    def intervals(self) -> tuple[IntervalKind, ...]:
-        """The kinds of intervals that there are."""
-        return ("student",)
+    def pairs(self, pool: Pool) -> IntArray:
+        """Return the pairs that were judged."""
+        return self.pair
 
     def served(self, pool: Pool) -> Served:
         """Return what was judged."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..data.labels import LabelRows, select_rows
+from ..data.pool import Pool
 from ..data.scope import Scope
 from ..estimates.difference import DifferenceEstimate, difference_estimate
 from ..estimates.drawn import Drawn
@@ -157,9 +158,9 @@ class _Question:
         )
         estimates, primary = drawn.estimates(terms), drawn.primary
         missed = {primary: unseen(self.reach, drawn, self.outlook, measure=measure)}
-        if self.asked.predictions is not None and measure.family == "gain":
-            helped = self._difference(terms, measure, self.asked.predictions)
-            missed["di"] = self._left_over(terms, helped, measure, self.asked.predictions)
+        predictions, sampled = self.asked.predictions, self.scope.sampled
+        if predictions is not None and sampled is not None and measure.family == "gain":
+            helped, missed["di"] = self._difference(terms, measure, sampled, predictions)
             estimates, primary, by_topic = {**estimates, "di": helped}, "di", helped.by_topic
         bound = guarantee(
             self.asked.interval,
@@ -173,29 +174,22 @@ class _Question:
         return _Found(estimates, missed, primary, by_topic, terms.noise_measured, guarantee=bound)
 
     def _difference(
-        self, terms: Terms, measure: Measure, predictions: FloatArray
-    ) -> DifferenceEstimate:
-        sampled = self.scope.sampled
-        return difference_estimate(
-            self.scope.pool,
+        self, terms: Terms, measure: Measure, sampled: Pool, predictions: FloatArray
+    ) -> tuple[DifferenceEstimate, Unseen]:
+        """The estimate by the help of predictions, and what may be missing of it."""
+        scope, over = self.scope, self.over
+        helped = difference_estimate(
+            scope.pool,
             measure=measure,
-            pairs=self.over.pair,
+            pairs=over.pair,
             labels=terms.labels,
-            inclusion=self.over.inclusion,
-            predictions=self.scope.spread(predictions, np.nan),
-            fitted_runs=None if sampled is None else self.scope.positions(sampled.runs),
+            inclusion=over.inclusion,
+            predictions=scope.spread(predictions, np.nan),
+            fitted_runs=scope.positions(sampled.runs),
         )
-
-    def _left_over(
-        self, terms: Terms, helped: DifferenceEstimate, measure: Measure, predictions: FloatArray
-    ) -> Unseen:
-        scope, left = self.scope, terms.labels.mean - helped.expected[self.over.pair]
-        if scope.sampled is None:
-            every = scope.spread(predictions, np.nan)
-            fitted = fit_residuals(scope.pool, self.over, left, predictions=every)
-            return unseen_residuals(self.reach, self.over, fitted, measure=measure)
-        fitted = fit_residuals(scope.sampled, self.drawn, left, predictions=predictions)
-        return unseen_residuals(self.reach, self.over, fitted.over(scope), measure=measure)
+        left = terms.labels.mean - helped.expected[over.pair]
+        fitted = fit_residuals(sampled, self.drawn, left, predictions=predictions)
+        return helped, unseen_residuals(self.reach, over, fitted.over(scope), measure=measure)
 
     def _ratio(self, measure: Measure) -> _Found:
         pool, drawn = self.scope.pool, self.over

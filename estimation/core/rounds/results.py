@@ -1,5 +1,6 @@
 """What is asked of a round, and what it answers: estimates of every run, measure by measure."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -8,13 +9,16 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..data.labels import LabelRows
+from ..data.pool import Pool
+from ..data.scope import Scope
 from ..inference.intervals import Bound
 from ..inference.outlook import Outlook
 from ..inference.ranks import Ranking
 from ..inference.unknown import Reasons, name_of
 from ..measures.table import Measure, MeasureError, parse_measure
 from ..sampling.interval_kinds import IntervalKind
-from ..tables import Columns, Tabled, by_rows
+from ..sampling.methods import interval_kinds
+from ..tables import Columns, FactSheet, Tabled, by_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +32,6 @@ class Asked:
     measures : tuple of Measure
     max_grade : int
         The best grade of the scale that the judgments are on.
-    batches : int or None
     confidence : float
     interval : IntervalKind
     predictions : ndarray of float64, shape (N,), or None
@@ -39,7 +42,6 @@ class Asked:
     labels: LabelRows
     measures: tuple[Measure, ...]
     max_grade: int
-    batches: int | None = None
     confidence: float = 0.95
     interval: IntervalKind = "student"
     predictions: FloatArray | None = None
@@ -161,6 +163,44 @@ class Answer:
     draws: int | None
     eligible: BoolArray
     results: tuple[RunEstimates, ...]
+
+
+class DrawnRound(FactSheet):
+    """What was drawn: in a round of any method, or in several that are estimated together."""
+
+    FACTS: ClassVar = ("method", "batches", "intervals")
+
+    @property
+    @abstractmethod
+    def method(self) -> str:
+        """The way of sampling: a name of `methods.SAMPLING_METHODS`, or ``given``."""
+
+    @property
+    @abstractmethod
+    def batches(self) -> int:
+        """Number of batches."""
+
+    @property
+    def intervals(self) -> tuple[IntervalKind, ...]:
+        """The kinds of intervals that there are, the usual one first."""
+        return interval_kinds(self.method)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What it was drawn for, the goal's first; none where that is not known."""
+        return ()
+
+    @abstractmethod
+    def pairs(self, pool: Pool) -> IntArray:
+        """Return the pairs of the pool that are to be judged, ascending."""
+
+    def prefix(self, pool: Pool, batches: int) -> "DrawnRound":
+        """Return what the first batches hold. What is no round of ours is one whole."""
+        return self
+
+    @abstractmethod
+    def answer(self, scope: Scope, asked: Asked) -> Answer:
+        """Estimate the runs of a scope; see `evaluation.evaluate`."""
 
 
 PAIR = ("run", "other", "difference", "margin", "adjusted p", "verdict", "unknown")

@@ -11,12 +11,12 @@ The first two are frozen when they are drawn. All are stored as two files, a des
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from ..archives import ArchiveFile, form_of
-from ..arrays import Int32Array, frozen
+from ..arrays import Int32Array, IntArray, check_whole, frozen
 from ..data.pool import Pool
 from ..data.scope import Scope
 from ..estimates.drawn import Drawn, check_sample
@@ -24,38 +24,34 @@ from ..measures.table import Measure
 from ..sampling.designs import FORMAT as PAIR_FORMAT
 from ..sampling.designs import Design
 from ..sampling.draws import Sample, Served, draw
-from ..sampling.interval_kinds import IntervalKind
-from ..sampling.methods import interval_kinds
 from ..sampling.probabilities import drawn_probabilities
-from ..tables import FactSheet
 from .active.rounds import PLAN_FORMAT, ActivePlan, ActiveRound
 from .active.sampling import ActiveState
 from .pair_estimates import estimates_of_pairs
-from .results import Answer, Asked
-from .topics.designs import QueryDesign, QuerySample, draw_queries, labeled_pairs
+from .results import Answer, Asked, DrawnRound
+from .topics.designs import QueryDesign, QueryError, labeled_pairs
+from .topics.draws import QuerySample, draw_queries
 from .topics.estimates import estimates_of_topics
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairRound(FactSheet):
-    """A round whose draws are pairs."""
+class PairRound(DrawnRound):
+    """A round whose draws are pairs, or its first batches.
+
+    Attributes
+    ----------
+    design, sample : Design, Sample
+    complete : int or None
+        The batches from the first that are estimated from; None: all.
+    numbers : str
+        The seed that it was drawn with, or any other name of its random numbers: rounds with the
+        same name share them. Empty: no other round has them.
+    """
 
     design: Design
     sample: Sample
-    FACTS: ClassVar = ("method", "batches", "intervals")
-
-    @property
-    def batches(self) -> int:
-        """Number of batches."""
-        return self.design.batches
-
-    def served(self, pool: Pool) -> Served:
-        """Return what is to be judged."""
-        sample = self.sample
-        draws = np.ones(len(sample.pair), dtype=np.int64)
-        if len(sample.draws):
-            draws = np.bincount(sample.draws, minlength=len(pool))[sample.pair]
-        return Served(sample.pair, sample.batch, sample.probability, draws, pool)
+    complete: int | None = None
+    numbers: str = ""
 
     @property
     def method(self) -> str:
@@ -63,43 +59,79 @@ class PairRound(FactSheet):
         return self.design.method
 
     @property
-    def intervals(self) -> tuple[IntervalKind, ...]:
-        """The kinds of intervals that there are, the usual one first."""
-        return interval_kinds(self.method)
+    def batches(self) -> int:
+        """Number of batches."""
+        return self.design.batches
 
-    def drawn(self, topic: Int32Array, batches: int | None = None) -> Drawn:
-        """Return what the first batches hold; `topic` is that of each of the N pairs."""
-        used = self.batches if batches is None else batches
-        return Drawn.of(self.design, self.sample, used, topic=topic)
+    @property
+    def used(self) -> int:
+        """The number of batches that are estimated from."""
+        return self.design.batches if self.complete is None else self.complete
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What it was drawn for, the goal's first."""
+        return self.design.measure, *self.design.reported
+
+    def served(self, pool: Pool) -> Served:
+        """Return what is to be judged in all batches."""
+        sample = self.sample
+        draws = np.ones(len(sample.pair), dtype=np.int64)
+        if len(sample.draws):
+            draws = np.bincount(sample.draws, minlength=len(pool))[sample.pair]
+        return Served(sample.pair, sample.batch, sample.probability, draws, pool)
+
+    def pairs(self, pool: Pool) -> IntArray:
+        """Return the pairs that are estimated from, ascending."""
+        return self.sample.prefix(self.used)
+
+    def prefix(self, pool: Pool, batches: int) -> "PairRound":
+        """Return the same round, to be estimated from by its first batches."""
+        return replace(self, complete=batches)
+
+    def drawn(self, topic: Int32Array) -> Drawn:
+        """Return what was drawn; `topic` is that of each of the N pairs."""
+        return Drawn.of(self.design, self.sample, self.used, topic=topic)
 
     def answer(self, scope: Scope, asked: Asked) -> Answer:
         """Estimate the runs of a scope; see `evaluation.evaluate`."""
-        design, sample = self.design, self.sample
-        used = self.batches if asked.batches is None else asked.batches
         if scope.sampled is not None:
-            check_sample(scope.sampled, design, sample)
-        drawn = self.drawn(scope.pool.topic[scope.place], used)
-        return estimates_of_pairs(scope, drawn, asked, sampled=sample.pair, batches=used)
+            check_sample(scope.sampled, self.design, self.sample)
+        drawn, every = self.drawn(scope.pool.topic[scope.place]), self.sample.pair
+        return estimates_of_pairs(scope, drawn, asked, sampled=every, batches=self.used)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TopicRound(FactSheet):
+class TopicRound(DrawnRound):
     """A round whose draws are whole topics."""
 
     design: QueryDesign
     sample: QuerySample
-    FACTS: ClassVar = ("method", "batches", "intervals")
+
+    @property
+    def method(self) -> str:
+        """The way of sampling."""
+        return "query"
 
     @property
     def batches(self) -> int:
         """Number of batches."""
         return self.design.batches
 
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What it was drawn for."""
+        return (self.design.measure,)
+
+    def pairs(self, pool: Pool) -> IntArray:
+        """Return all documents of the drawn topics, as far as they are judged, ascending."""
+        needed = labeled_pairs(pool, runs=self.design.runs, depth=self.design.depth)
+        return np.flatnonzero(needed & np.isin(pool.topic, self.sample.topic))
+
     def served(self, pool: Pool) -> Served:
-        """Return what is to be judged: all documents of the drawn topics."""
+        """Return what is to be judged."""
         design, sample = self.design, self.sample
-        needed = labeled_pairs(pool, runs=design.runs, depth=design.depth)
-        pair = np.flatnonzero(needed & np.isin(pool.topic, sample.topic))
+        pair = self.pairs(pool)
         topic = np.searchsorted(sample.topic, pool.topic[pair])
         counts = np.bincount(sample.draws, minlength=len(pool.topics))[sample.topic]
         chance = np.ones(len(sample.topic))
@@ -109,26 +141,16 @@ class TopicRound(FactSheet):
         often = np.maximum(counts, 1)[topic]
         return Served(pair, sample.batch[topic], chance[topic], often, pool)
 
-    @property
-    def method(self) -> str:
-        """The way of sampling."""
-        return "query"
-
-    @property
-    def intervals(self) -> tuple[IntervalKind, ...]:
-        """The kinds of intervals that there are."""
-        return interval_kinds(self.method)
-
     def prefix(self, pool: Pool, batches: int) -> "TopicRound":
-        """Return the first batches of the round of a pool, draws sorted within each.
+        """Return the first batches of the round, draws sorted within each.
 
         Raises
         ------
-        ValueError
+        QueryError
             If `batches` is not between 1 and the number of the design's batches.
         """
         design, sample = self.design, self.sample
-        design.step(batches)
+        check_whole(batches, name="batches", most=design.batches, error=QueryError)
         taken, drawn = sample.batch <= batches, sample.draw_batch <= batches
         draws, draw_batch = sample.draws[drawn], sample.draw_batch[drawn]
         order = np.lexsort((draws, draw_batch))
@@ -142,15 +164,6 @@ class TopicRound(FactSheet):
                 draw_batch=frozen(draw_batch[order]),
             ),
         )
-
-    def is_whole(self, batches: int) -> bool:
-        """Whether these are all batches."""
-        return batches == self.batches
-
-    @property
-    def measure(self) -> Measure:
-        """What it was drawn for."""
-        return self.design.measure
 
     def answer(self, scope: Scope, asked: Asked) -> Answer:
         """Estimate the runs of a scope; see `evaluation.evaluate`."""

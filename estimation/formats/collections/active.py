@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from estimation.core.arrays import FloatArray, Int32Array, IntArray, frozen
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import MAX_GRADE
 from estimation.core.rounds.active.lists import make_frame
@@ -105,13 +105,13 @@ def _forms(facts: RankedFacts) -> list[Form]:
 # --------------------------------------------------------------------------------- writing
 
 
-def _state_of(collection: RankedCollection) -> ActiveState:
+def _state_of(collection: RoundCollection) -> ActiveState:
     if not isinstance(collection.drawn, ActiveRound):
         raise TypeError("this is no collection of an active round")
     return collection.drawn.sample
 
 
-def _refuse_large(collection: RankedCollection) -> None:
+def _refuse_large(collection: RoundCollection) -> None:
     ranked.refuse_large(collection)
     state = _state_of(collection)
     if np.bincount(collection.topic[state.pair]).max() > MAX_JUDGED:
@@ -127,7 +127,7 @@ def _chances_to_be_drawn(pool: Pool, rounds: IntArray | Int32Array) -> int:
     return int(pool.list_lengths.sum(axis=1)[rounds].sum())
 
 
-def _rows(collection: RankedCollection) -> Iterator[Row]:
+def _rows(collection: RoundCollection) -> Iterator[Row]:
     state = _state_of(collection)
     topic, batch = state.round_topic, state.round_batch
     yield ranked.list_rows(collection)
@@ -143,7 +143,7 @@ def _rows(collection: RankedCollection) -> Iterator[Row]:
 # --------------------------------------------------------------------------------- reading
 
 
-def _read(reading: RankedReading) -> RankedCollection:
+def _read(reading: RankedReading) -> RoundCollection:
     lists = ranked.read_lists(reading)
     order = np.lexsort((lists.docno, lists.topic))
     pool = ranked.read_pool(reading, lists.topic[order], lists.docno[order], lists)
@@ -153,7 +153,7 @@ def _read(reading: RankedReading) -> RankedCollection:
     pair, within = _read_draws(reading, plan, pool, rounds)
     told = reading.facts.drawn
     state = ActiveState(
-        seed=reading.facts.seed or "",
+        seed=reading.facts.seeds[0] or "",
         batch_size=told["per_batch"],
         relevant_from=told["relevant_from"],
         uniform_share=float(told["uniform_share"]),
@@ -288,7 +288,7 @@ def _check_numbers(
     for at in np.flatnonzero(taken > most).tolist():
         wanted = f"at most {most[at]} documents of topic {show(topics[at])}"
         reading.error(DRAWS, None, "docno", wanted, taken[at])
-    if reading.facts.seed is not None and found.sum() < plan.budget:
+    if reading.facts.seeds[0] is not None and found.sum() < plan.budget:
         reading.error(FACTS, None, "seed", "null, because the budget is not spent")
 
 

@@ -8,9 +8,8 @@ import zipfile
 from collections.abc import Mapping
 from typing import IO
 
-from estimation.core.collections.base import Collection, CollectionError
-from estimation.core.collections.pairs import PairCollection
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import CollectionError, RoundCollection
+from estimation.core.rounds.combining import CombiningError
 from estimation.core.rounds.rounds import TopicRound
 from estimation.formats.collections import active, pair_facts, pairs, topics
 from estimation.formats.collections.archive import (
@@ -44,7 +43,7 @@ _KINDS: Mapping[str, Kind] = {
 }
 
 
-def write_collection(file: IO[bytes], collection: Collection) -> None:
+def write_collection(file: IO[bytes], collection: RoundCollection) -> None:
     """Write a collection; TooLargeError, or another ValueError, for what no reader would take."""
     form = _format_of(collection)
     kind, problems = _KINDS[form], Problems(FACTS)
@@ -61,15 +60,13 @@ def write_collection(file: IO[bytes], collection: Collection) -> None:
     write_members(file, members)
 
 
-def _format_of(collection: Collection) -> str:
-    if isinstance(collection, PairCollection):
+def _format_of(collection: RoundCollection) -> str:
+    if collection.parts:
         return pair_facts.OF_PREFERENCES if collection.is_of_preferences else pair_facts.FORMAT
-    if isinstance(collection, RankedCollection):
-        return topics.FORMAT if isinstance(collection.drawn, TopicRound) else active.FORMAT
-    raise TypeError(f"there is no file for a {type(collection).__name__}")
+    return topics.FORMAT if isinstance(collection.drawn, TopicRound) else active.FORMAT
 
 
-def read_collection(file: IO[bytes], problems: Problems) -> Collection | None:
+def read_collection(file: IO[bytes], problems: Problems) -> RoundCollection | None:
     """Read a collection, or return None when it has an error.
 
     Nothing in the file is trusted. Raises `UnreadableError`, its problem recorded, when reading
@@ -81,14 +78,14 @@ def read_collection(file: IO[bytes], problems: Problems) -> Collection | None:
             return _read(archive, problems)
     except RefusedError:
         return None
-    except CollectionError as error:
+    except (CollectionError, CombiningError) as error:
         problems.error(None, "", str(error))
         return None
     except BROKEN as error:
         problems.fatal(None, "", f"expected a sound zip file: {str(error)[:200]}")
 
 
-def _read(archive: zipfile.ZipFile, problems: Problems) -> Collection:
+def _read(archive: zipfile.ZipFile, problems: Problems) -> RoundCollection:
     with inside(problems, FACTS) as member:
         kind, facts = _facts(archive.read(FACTS), member)
     forms = {form.name: form for form in kind.forms(facts)}

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from estimation.core.arrays import FloatArray, IntArray, frozen
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.formats.collections.pair_facts import PairFacts
 from estimation.formats.collections.reading import Reading, Row
@@ -33,7 +33,7 @@ def outlook_form(facts: PairFacts, key: Sequence[str]) -> Form:
     return Form(OUTLOOK, key, list(map(fraction, names)), optional=True)
 
 
-def outlook_rows(collection: PairCollection) -> Row | None:
+def outlook_rows(collection: RoundCollection) -> Row | None:
     """Return the rows of the table, by pair; None if it would have no columns."""
     beliefs = [part.design.belief for part in collection.parts]
     columns = {_belief(n): each for n, each in enumerate(beliefs, start=1) if each is not None}

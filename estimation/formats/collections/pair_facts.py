@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.sampling.designs import METHODS, RULES
 from estimation.core.sampling.methods import draws_again
 from estimation.formats.collections import facts as common
@@ -67,7 +67,7 @@ _OF_ROUND: Fields = {
 }
 
 
-def _dump_rounds(collection: PairCollection) -> list[dict[str, Any]]:
+def _dump_rounds(collection: RoundCollection) -> list[dict[str, Any]]:
     rounds = (
         SimpleNamespace(**vars(part.design), numbers=part.numbers, seed=seed)
         for part, seed in zip(collection.parts, collection.seeds, strict=True)

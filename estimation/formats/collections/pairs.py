@@ -27,10 +27,11 @@ from typing import Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray, frozen
-from estimation.core.collections.base import ordered_labels
-from estimation.core.collections.pairs import PairCollection
+from estimation.core.collections.base import RoundCollection
+from estimation.core.collections.published import checked, pairs_alone
 from estimation.core.data.labels import LabelRows
-from estimation.core.rounds.combining import Part
+from estimation.core.rounds.combining import as_one
+from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import Sample
 from estimation.formats.collections import pair_facts
@@ -70,7 +71,7 @@ def _forms(facts: PairFacts) -> list[Form]:
 # --------------------------------------------------------------------------------- writing
 
 
-def _refuse_large(collection: PairCollection) -> None:
+def _refuse_large(collection: RoundCollection) -> None:
     if len(collection) * len(collection.parts) > MAX_SIZES:
         raise TooLargeError(f"at most {MAX_SIZES} pairs times rounds")
     most = pair_facts.MAX_PREFERENCE_DEPTH
@@ -78,7 +79,7 @@ def _refuse_large(collection: PairCollection) -> None:
         raise TooLargeError(f"pairs of documents down to a depth of at most {most}")
 
 
-def _rows(collection: PairCollection) -> Iterator[Row]:
+def _rows(collection: RoundCollection) -> Iterator[Row]:
     yield PAIRS, *_by_round(collection, _sizes_of)
     yield INELIGIBLE, np.flatnonzero(~collection.within_reach), {}
     yield DRAWS, *_by_round(collection, _draws_of)
@@ -92,7 +93,7 @@ Columns = dict[str, Any]
 
 
 def _by_round(
-    collection: PairCollection, tell: Callable[[Part], tuple[IntArray, Columns]]
+    collection: RoundCollection, tell: Callable[[PairRound], tuple[IntArray, Columns]]
 ) -> tuple[IntArray, Columns]:
     """The rows of all rounds, one after the other."""
     pairs, columns = zip(*map(tell, collection.parts), strict=True)
@@ -101,7 +102,7 @@ def _by_round(
     return np.concatenate(pairs), {"round": number, **told}
 
 
-def _sizes_of(part: Part) -> tuple[IntArray, Columns]:
+def _sizes_of(part: PairRound) -> tuple[IntArray, Columns]:
     """By pair."""
     pairs = np.flatnonzero(part.design.eligible)
     return pairs, {
@@ -110,7 +111,7 @@ def _sizes_of(part: Part) -> tuple[IntArray, Columns]:
     }
 
 
-def _draws_of(part: Part) -> tuple[IntArray, Columns]:
+def _draws_of(part: PairRound) -> tuple[IntArray, Columns]:
     """By batch, then pair."""
     sample, design = part.sample, part.design
     batch, pair = sample.batch.astype(np.int64), sample.pair
@@ -125,7 +126,7 @@ def _draws_of(part: Part) -> tuple[IntArray, Columns]:
 # --------------------------------------------------------------------------------- reading
 
 
-def _read(reading: Reading[PairFacts]) -> PairCollection:
+def _read(reading: Reading[PairFacts]) -> RoundCollection:
     facts = reading.facts
     tables = {name: reading.table(name) for name in (PAIRS, INELIGIBLE, DRAWS, JUDGMENTS)}
     if reading.has(OUTLOOK):
@@ -141,21 +142,27 @@ def _read(reading: Reading[PairFacts]) -> PairCollection:
     _check_draws(reading, tables[DRAWS], place, pairs, designs)
     labels = _labels(reading, tables, pairs, place)
     reading.go_on()
+    pool = pairs_alone(
+        facts.topics,
+        facts.depth,
+        frozen(pairs.topic.astype(np.int32)),
+        frozen(pairs.docno),
+        of_two=facts.of_preferences,
+    )
     parts = [
-        Part(design, _sample(tables[DRAWS], place, design, number), numbers=each.numbers)
+        PairRound(design, _sample(tables[DRAWS], place, design, number), numbers=each.numbers)
         for number, (design, each) in enumerate(zip(designs, facts.rounds, strict=True), start=1)
     ]
-    return PairCollection(
-        topics=facts.topics,
-        depth=facts.depth,
-        topic=frozen(pairs.topic.astype(np.int32)),
-        docno=frozen(pairs.docno),
-        labels=ordered_labels(labels),
-        max_grade=facts.max_grade,
-        version=facts.version,
-        parts=tuple(parts),
-        seeds=tuple(each.seed for each in facts.rounds),
-        outlook=expected.outlook,
+    return checked(
+        RoundCollection(
+            pool=pool,
+            drawn=as_one(parts),
+            labels=labels,
+            max_grade=facts.max_grade,
+            version=facts.version,
+            seeds=tuple(each.seed for each in facts.rounds),
+            outlook=expected.outlook,
+        )
     )
 
 

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from estimation.core.arrays import BytesArray, IntArray
-from estimation.core.collections.ranked import Ranked, RankedCollection
+from estimation.core.collections.base import RoundCollection
+from estimation.core.collections.published import checked
 from estimation.core.data.pool import Pool, RankedLists, build_pool
 from estimation.core.measures.table import Measure
+from estimation.core.rounds.results import DrawnRound
 from estimation.formats.collections import facts as common
 from estimation.formats.collections.archive import FACTS, JUDGMENTS, TooLargeError, go_on
 from estimation.formats.collections.facts import Facts, Fields
@@ -32,7 +34,7 @@ MAX_CELLS = 10_000_000
 class RankedFacts(Facts):
     """What ``collection.json`` says; `drawn` is what only the kind itself says, of its round."""
 
-    seed: str | None
+    seeds: tuple[str | None]
     made_for: tuple[Measure, ...]
     runs: tuple[str, ...]
     drawn: Mapping[str, Any]
@@ -43,7 +45,9 @@ RUNS = common.list_of(
 )
 FIELDS: Fields = {
     **common.COMMON,
-    "seed": common.SEED,
+    "seed": replace(common.SEED, dump=lambda seeds: seeds[0], load=lambda seed: (seed,)).of(
+        "seeds"
+    ),
     "measures": common.measures("a list of 1 to 100 names of measures", 1).of("made_for"),
     "runs": replace(RUNS, load=common.ascending).of("pool.runs"),
 }
@@ -70,7 +74,7 @@ def lists_form(facts: RankedFacts) -> Form:
 # --------------------------------------------------------------------------------- writing
 
 
-def refuse_large(collection: RankedCollection) -> None:
+def refuse_large(collection: RoundCollection) -> None:
     """Raise TooLargeError for runs that no reader would take."""
     if len(collection.pool.runs) > common.MAX_RUNS:
         raise TooLargeError(f"at most {common.MAX_RUNS} runs")
@@ -78,7 +82,7 @@ def refuse_large(collection: RankedCollection) -> None:
         raise TooLargeError(f"at most {MAX_CELLS} runs times topics")
 
 
-def list_rows(collection: RankedCollection) -> Row:
+def list_rows(collection: RoundCollection) -> Row:
     """Return the rows of the lists by run, then topic, then rank."""
     pool = collection.pool
     pair = pool.entry_pair
@@ -147,12 +151,12 @@ def _runs(lists: Table, number: int) -> Iterator[RankedLists]:
         yield RankedLists(tuple(lists.topics), indptr, lists.docno[first:last])
 
 
-def collected(reading: RankedReading, pool: Pool, drawn: Ranked, what: str) -> RankedCollection:
+def collected(reading: RankedReading, pool: Pool, drawn: DrawnRound, what: str) -> RoundCollection:
     """Return the collection, if every document that is served has a judgment, and no other.
 
     `what` says what every such document is. RefusedError after an error.
     """
-    served, facts = drawn.served(pool).pair, reading.facts
+    served, facts = drawn.pairs(pool), reading.facts
     judgments = reading.table(JUDGMENTS)
     place = judgments.places(pool.topic, pool.docno)
     labels = reading.labels(place, judgments, served, what)
@@ -161,12 +165,14 @@ def collected(reading: RankedReading, pool: Pool, drawn: Ranked, what: str) -> R
         named += f" of topic {show(pool.topics[int(pool.topic[pair])])}"
         reading.error(JUDGMENTS, None, "docno", f"a judgment of {named}, {what}", "none")
     reading.go_on()
-    return RankedCollection.holding(
-        pool,
-        drawn,
-        labels,
-        max_grade=facts.max_grade,
-        version=facts.version,
-        made_for=facts.made_for,
-        seed=facts.seed,
+    return checked(
+        RoundCollection(
+            pool,
+            drawn,
+            labels,
+            max_grade=facts.max_grade,
+            version=facts.version,
+            made_for=facts.made_for,
+            seeds=facts.seeds,
+        )
     )

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from estimation.core.arrays import BoolArray, Indices, IntArray
-from estimation.core.collections.base import Collection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.formats.collections.archive import JUDGMENTS, go_on, inside
 from estimation.formats.collections.facts import Facts, Fields
@@ -115,7 +115,7 @@ class Kind:
     facts: Callable[[Mapping[str, Any], Problems], Facts]
     forms: Callable[[Any], Sequence[Form]]
     rows: Callable[[Any], Iterator[Row]]
-    read: Callable[[Reading[Any]], Collection]
+    read: Callable[[Reading[Any]], RoundCollection]
 
 
 def judgments(facts: Facts, key: Sequence[str] = PAIR) -> Form:
@@ -123,7 +123,7 @@ def judgments(facts: Facts, key: Sequence[str] = PAIR) -> Form:
     return Form(JUDGMENTS, key, [whole("grade", 0, facts.max_grade)])
 
 
-def judgment_rows(collection: Collection) -> Row:
+def judgment_rows(collection: RoundCollection) -> Row:
     """Return the rows of the judgments, by (topic, docno, grade)."""
     return JUDGMENTS, collection.labels.pair, {"grade": collection.labels.grade}
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimation.core.arrays import BytesArray, FloatArray, Indices, Int32Array, IntArray
-from estimation.core.collections.base import Collection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.preferences import BETWEEN
 from estimation.core.data.scope import find_pairs
 from estimation.formats.collections.archive import TooLargeError
@@ -177,12 +177,12 @@ class Form:
         columns = [each for each in self.columns if not each.optional or each.name in names]
         return replace(self, columns=columns)
 
-    def written(self, collection: Collection, about: Indices, numbers: Numbers) -> bytes:
+    def written(self, collection: RoundCollection, about: Indices, numbers: Numbers) -> bytes:
         """Return a gzipped table; equal rows give equal bytes, numbers lose no digit.
 
         Parameters
         ----------
-        collection : Collection
+        collection : RoundCollection
         about : ndarray of int, shape (n,)
             The topic or the pair of each row, as the key says.
         numbers : mapping of str to ndarray, shape (n,) each
@@ -208,7 +208,7 @@ class Form:
             packed.append(packer.compress("".join(f"{line}\n" for line in lines).encode()))
         return b"".join([*packed, packer.flush()])
 
-    def _ids(self, collection: Collection, about: Indices) -> list[Any]:
+    def _ids(self, collection: RoundCollection, about: Indices) -> list[Any]:
         """The columns of the key."""
         if self.key == TOPIC:
             ids = [[collection.topics[place] for place in about.tolist()]]

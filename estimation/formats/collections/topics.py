@@ -24,18 +24,17 @@ from typing import Any
 import numpy as np
 
 from estimation.core.arrays import BoolArray, FloatArray, frozen
-from estimation.core.collections.ranked import RankedCollection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
 from estimation.core.rounds.rounds import TopicRound
 from estimation.core.rounds.topics.designs import (
     ESTIMATORS,
-    MAX_DRAWS,
     ROUNDING,
     RULES,
     QueryDesign,
-    QuerySample,
     labeled_pairs,
 )
+from estimation.core.rounds.topics.draws import MAX_DRAWS, QuerySample
 from estimation.core.sampling.designs import MAX_BATCHES
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import ranked
@@ -95,10 +94,10 @@ def _forms(facts: RankedFacts) -> list[Form]:
 # --------------------------------------------------------------------------------- writing
 
 
-def _rows(collection: RankedCollection) -> Iterator[Row]:
-    design, sample = collection.drawn.design, collection.drawn.sample
-    if not isinstance(design, QueryDesign) or not isinstance(sample, QuerySample):
+def _rows(collection: RoundCollection) -> Iterator[Row]:
+    if not isinstance(collection.drawn, TopicRound):
         raise TypeError("this is no collection of whole topics")
+    design, sample = collection.drawn.design, collection.drawn.sample
     topics = np.flatnonzero(design.eligible)
     yield TOPICS, topics, {"cost": design.cost[topics], "probability": design.probability[topics]}
     judged = labeled_pairs(collection.pool, runs=design.runs, depth=design.depth)
@@ -123,7 +122,7 @@ def _draw_rows(design: QueryDesign, sample: QuerySample) -> Row:
 # --------------------------------------------------------------------------------- reading
 
 
-def _read(reading: RankedReading) -> RankedCollection:
+def _read(reading: RankedReading) -> RoundCollection:
     pool = _read_pool(reading)
     design = _read_design(reading, pool)
     drawn = TopicRound(design, _read_draws(reading, design))

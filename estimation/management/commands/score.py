@@ -10,7 +10,7 @@ from typing import IO, Any, TypeVar
 
 from django.core.management.base import BaseCommand, CommandError
 
-from estimation.core.collections.base import Collection
+from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import PoolError, RankedLists
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure, MeasureError, parse_measure
@@ -80,7 +80,7 @@ class Command(BaseCommand):
             for line in _lines(evaluation, tuple(runs), topics):
                 self.stdout.write(line)
 
-    def _runs(self, paths: Sequence[Path], collection: Collection) -> dict[str, RankedLists]:
+    def _runs(self, paths: Sequence[Path], collection: RoundCollection) -> dict[str, RankedLists]:
         """Runs by their tag, in the order in which they were given."""
         topics = frozenset(collection.topics)
         runs: dict[str, RankedLists] = {}
@@ -127,7 +127,7 @@ def _errors(problems: Problems) -> Iterator[str]:
 
 
 def _warnings(
-    evaluation: Evaluation, collection: Collection, interval: IntervalKind
+    evaluation: Evaluation, collection: RoundCollection, interval: IntervalKind
 ) -> Iterator[str]:
     """What keeps a number from being an unbiased estimate of what its name says."""
     for result in evaluation.results:
@@ -204,7 +204,7 @@ def _lines(evaluation: Evaluation, tags: Sequence[str], topics: Sequence[str]) -
 
 
 def _records(
-    evaluation: Evaluation, collection: Collection, tags: Sequence[str], topics: Sequence[str]
+    evaluation: Evaluation, collection: RoundCollection, tags: Sequence[str], topics: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     for tag in tags:
         for result in evaluation.results:

@@ -24,11 +24,11 @@ from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound, TopicRound
 from estimation.core.rounds.topics.designs import (
     QueryDesign,
-    draw_queries,
     judged_depth,
     labeling_costs,
     make_query_design,
 )
+from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling.designs import Design, make_design
 from estimation.core.sampling.designs import Method as Drawing

@@ -58,12 +58,12 @@ from ...arrays import FloatArray, IntArray
 from ...data.labels import LabelRows, PairLabels, pair_labels, select_rows
 from ...measures.table import MAX_GRADE, Measure, parse_measure
 from .expected import (
-    Line,
-    Moments,
+    LikelyUtility,
+    Linearized,
     expected_covariance,
     expected_moments,
 )
-from .lists import ActiveError, ActiveFrame, TopicLists, Valued
+from .lists import ActiveError, ActiveFrame, TopicLists
 from .sampling import ActiveState
 from .steps import History, Steps, grouped
 from .values import (
@@ -128,7 +128,8 @@ def estimate(
     labels: LabelRows,
     measures: Sequence[str],
     form: Form = "corrected",
-    valued: Valued | None = None,
+    over: ActiveFrame | None = None,
+    place: IntArray | None = None,
 ) -> tuple[ActiveEstimate, ...]:
     """Estimate measures of every run from the judgments of an active sample.
 
@@ -143,9 +144,11 @@ def estimate(
         ``AP``, ``Rprec``, and linear measures of grades such as ``P@30``.
     form : {"corrected", "paper", "sequential"}
         See the module's text.
-    valued : Valued, optional
-        The runs whose values are wanted; by default those of the sampled pool. Documents outside
+    over : ActiveFrame, optional
+        Of the runs whose values are wanted; by default those of the sampled pool. Documents outside
         of it are taken for useless. The lists of these runs must not depend on the sample.
+    place : ndarray of int64, shape (N,), optional
+        Where the pairs of the sampled pool stand in that of `over`, ascending.
 
     Returns
     -------
@@ -164,21 +167,14 @@ def estimate(
     _check_form(state, form)
     parsed = [_supported(name) for name in measures]
     judged = _Judged.of(frame, state, labels, parsed)
-    valued = Valued.sampled(frame) if valued is None else valued
-    topics = _topics(frame, state, judged, form, valued)
-    tables = _Tables.empty(len(frame.pool.topics), len(valued.frame.pool.runs), len(measures))
-    for number, topic in topics.items():
-        tables.count(number, topic, judged)
-    for place, measure in enumerate(parsed):
-        column = place + 1
-        moments = _moments(topics, judged, column)
-        for number, topic in topics.items():
-            utility, noise = judged.of_column(column, topic.rows)
-            result = topic_result(topic.sample, measure, utility, form)
-            covariance = topic.covariance(measure, result, utility, noise, moments.get(number))
-            tables.add(place, number, topic, result, covariance)
-    noisy = judged.labels[0].noise_measured
-    return tuple(tables.estimate(place, name, noisy) for place, name in enumerate(measures))
+    over = frame if over is None else over
+    place = np.arange(len(frame.pool)) if place is None else place
+    topics = _topics(frame, state, judged, form, over, place)
+    counts = _counted(topics, judged, len(frame.pool.topics))
+    return tuple(
+        _estimate(measure, topics, judged, column, form, counts, runs=len(over.pool.runs))
+        for column, measure in enumerate(parsed, start=1)
+    )
 
 
 def _supported(name: str) -> Measure:
@@ -252,7 +248,7 @@ class _Topic:
         result: TopicResult,
         utility: FloatArray,
         noise: FloatArray,
-        moments: Moments | None,
+        moments: LikelyUtility | None,
     ) -> FloatArray:
         """The covariance of the values; that of a ratio of nothing is 0."""
         weights = self.sample.weights
@@ -275,11 +271,11 @@ class _Topic:
 
 
 def _relevant_variance(
-    steps: Steps, design: FloatArray, moments: Moments, spread: FloatArray
+    steps: Steps, design: FloatArray, moments: LikelyUtility, spread: FloatArray
 ) -> float:
     """The variance of R^."""
     nothing = sparse.csr_array((len(spread), 1))
-    line = Line(nothing, np.array([-1.0]), 1.0)
+    line = Linearized(nothing, np.array([-1.0]), 1.0)
     expected = expected_covariance(steps, line, moments, spread=spread)
     return float(_mean_of(design, expected, steps)[0, 0])
 
@@ -294,7 +290,12 @@ def _mean_of(design: FloatArray, expected: FloatArray, steps: Steps) -> FloatArr
 
 
 def _topics(
-    frame: ActiveFrame, state: ActiveState, judged: _Judged, form: Form, valued: Valued
+    frame: ActiveFrame,
+    state: ActiveState,
+    judged: _Judged,
+    form: Form,
+    over: ActiveFrame,
+    place: IntArray,
 ) -> dict[int, _Topic]:
     """All sampled topics, by their position in the pool."""
     history = History.of(frame, state)
@@ -309,13 +310,14 @@ def _topics(
             if steps is None
             else steps.weights(documents)
         )
-        ranked, places = valued.of_topic(topic, lists)
+        ranked = over.lists(topic)
+        places = place[lists.start : lists.start + len(lists)] - ranked.start
         sample = TopicSample.of(ranked, documents, weights, places=places)
         found[topic] = _Topic(span, rows, sample, steps, {})
     return found
 
 
-def _moments(topics: dict[int, _Topic], judged: _Judged, column: int) -> dict[int, Moments]:
+def _moments(topics: dict[int, _Topic], judged: _Judged, column: int) -> dict[int, LikelyUtility]:
     """What the labels of a measure lead to expect in every topic, for sequential weights."""
     steps = {number: each.steps for number, each in topics.items() if each.steps is not None}
     utility = {}
@@ -334,60 +336,57 @@ def _by_inclusion(lists: TopicLists, history: History, topic: int, documents: In
 
 
 @dataclass(frozen=True, eq=False)
-class _Tables:
-    """Results by measure and topic, filled in topic by topic."""
+class _Counts:
+    """What was found in each topic, see `ActiveEstimate`."""
 
-    value: FloatArray  # (measures, |X|, k)
-    variance: FloatArray  # (measures, |X|, k)
-    covariance: FloatArray  # (measures, k, k), summed over topics
-    bias: FloatArray  # (measures, k), summed over topics
-    relevant: FloatArray  # (|X|, 2): R^ and its variance
+    relevant: FloatArray
+    relevant_variance: FloatArray
     judged: IntArray
     found: IntArray
+    noise_measured: bool
 
-    @classmethod
-    def empty(cls, topics: int, runs: int, measures: int) -> "_Tables":
-        return cls(
-            value=np.zeros((measures, topics, runs)),
-            variance=np.zeros((measures, topics, runs)),
-            covariance=np.zeros((measures, runs, runs)),
-            bias=np.zeros((measures, runs)),
-            relevant=np.zeros((topics, 2)),
-            judged=np.zeros(topics, dtype=np.int64),
-            found=np.zeros(topics, dtype=np.int64),
-        )
 
-    def count(self, number: int, topic: _Topic, judged: _Judged) -> None:
-        """Fill in what was found in a topic."""
+def _counted(topics: dict[int, _Topic], judged: _Judged, number: int) -> _Counts:
+    relevant, variance = np.zeros((2, number))
+    sampled, found = np.zeros((2, number), dtype=np.int64)
+    for at, topic in topics.items():
         relevance, noise = judged.of_column(0, topic.rows)
         weights = topic.sample.weights
-        self.judged[number] = topic.span.stop - topic.span.start
-        self.found[number] = np.count_nonzero(relevance)
-        variance = quadratic_form(relevance[:, None], weights)[0, 0]
+        sampled[at] = topic.span.stop - topic.span.start
+        found[at] = np.count_nonzero(relevance)
+        relevant[at] = (weights.single * relevance).sum()
         disagreement = float((_missing(weights) * noise).sum())
-        self.relevant[number] = (weights.single * relevance).sum(), variance + disagreement
+        variance[at] = quadratic_form(relevance[:, None], weights)[0, 0] + disagreement
+    return _Counts(relevant, variance, sampled, found, judged.labels[0].noise_measured)
 
-    def add(
-        self, place: int, number: int, topic: _Topic, result: TopicResult, covariance: FloatArray
-    ) -> None:
-        """Fill in one measure in one topic."""
-        self.value[place, number] = result.value
+
+def _estimate(
+    measure: Measure,
+    topics: dict[int, _Topic],
+    judged: _Judged,
+    column: int,
+    form: Form,
+    counts: _Counts,
+    *,
+    runs: int,
+) -> ActiveEstimate:
+    """Topic by topic; biases of topics add up, and so does what is uncertain of them."""
+    number, moments = len(counts.judged), _moments(topics, judged, column)
+    value, variance = np.zeros((2, number, runs))
+    covariance, bias = np.zeros((runs, runs)), np.zeros(runs)
+    for at, topic in topics.items():
+        utility, noise = judged.of_column(column, topic.rows)
+        result = topic_result(topic.sample, measure, utility, form)
+        of_topic = topic.covariance(measure, result, utility, noise, moments.get(at))
+        value[at], variance[at] = result.value, np.diag(of_topic)
+        covariance += of_topic
         if topic.steps is not None:
-            self.bias[place] += result.bias
-        self.variance[place, number] = np.diag(covariance)
-        self.covariance[place] += covariance
-
-    def estimate(self, place: int, name: str, noise_measured: bool) -> ActiveEstimate:
-        topics, bias = len(self.judged), self.bias[place]
-        return ActiveEstimate(
-            measure=name,
-            value=self.value[place].sum(axis=0) / topics,
-            covariance=(self.covariance[place] + np.multiply.outer(bias, bias)) / topics**2,
-            topic_value=self.value[place],
-            topic_variance=self.variance[place],
-            relevant=self.relevant[:, 0],
-            relevant_variance=self.relevant[:, 1],
-            judged=self.judged,
-            found=self.found,
-            noise_measured=noise_measured,
-        )
+            bias += result.bias
+    return ActiveEstimate(
+        measure=str(measure),
+        value=value.sum(axis=0) / number,
+        covariance=(covariance + np.multiply.outer(bias, bias)) / number**2,
+        topic_value=value,
+        topic_variance=variance,
+        **vars(counts),
+    )

@@ -29,22 +29,12 @@ LARGEST_STEP, STEPS, CLOSE = 2.0, 100, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """A measure as a sum over the N documents of a topic: z_ij = (slope_ij - level_j) / scale.
+class Linearized:
+    """A measure as a sum over the N documents of a topic: z_ij = (slope_ij - level_j) / scale."""
 
-    Attributes
-    ----------
-    slope : csr_array, shape (N, k)
-        For documents that the run returns.
-    level : ndarray of float64, shape (k,)
-        Through the denominator of a ratio: for every document.
-    scale : float
-        The denominator; 1 for sums.
-    """
-
-    slope: SparseMatrix
-    level: FloatArray
-    scale: float
+    slope: SparseMatrix  # (N, k): for documents that the run returns
+    level: FloatArray  # (k,): through the denominator of a ratio, for every document
+    scale: float  # the denominator; 1 for sums
 
     def rows(self, documents: IntArray) -> FloatArray:
         """Return z of some documents, shape (m, k)."""
@@ -53,7 +43,7 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class LikelyUtility:
     """What is known or likely of the utility y of the N documents of a topic.
 
     ``mean``, ``square``: of y, shape (N,); y and its square where the document was judged.
@@ -65,15 +55,10 @@ class Moments:
 
 def expected_moments(
     steps: Mapping[int, Steps], utility: Mapping[int, FloatArray]
-) -> dict[int, Moments]:
-    """Fit the model to all topics, and return the moments of every topic.
+) -> dict[int, LikelyUtility]:
+    """Fit the model to all topics, and return what it says of each.
 
-    Parameters
-    ----------
-    steps : mapping of Steps
-        By topic.
-    utility : mapping of ndarray of float64, shape (n,)
-        The mean utility of the document of each step, by topic.
+    ``steps`` and, for the document of each step, its mean ``utility`` are by topic.
     """
     known = [features(steps[topic], utility[topic]) for topic in steps]
     late = [each.known[len(each.known) // 2 :] for each in known]
@@ -92,10 +77,10 @@ def expected_moments(
 
 def _moments(
     steps: Steps, utility: FloatArray, chance: FloatArray, first: float, second: float
-) -> Moments:
+) -> LikelyUtility:
     mean, square = chance * first, chance * second
     mean[steps.document], square[steps.document] = utility, utility**2
-    return Moments(mean, square)
+    return LikelyUtility(mean, square)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,24 +150,12 @@ def _logistic(rows: FloatArray, coefficient: FloatArray) -> FloatArray:
 
 
 def expected_covariance(
-    steps: Steps, line: Line, moments: Moments, *, spread: FloatArray
+    steps: Steps, line: Linearized, moments: LikelyUtility, *, spread: FloatArray
 ) -> FloatArray:
-    """Return sum_s c_s^2 (sum_i z_ij z_il / q_s(i) - Z_sj Z_sl), Z_s what is unknown before s.
+    """Return sum_s c_s^2 (sum_i z_ij z_il / q_s(i) - Z_sj Z_sl), shape (k, k).
 
-    If the moments are the truth, it has the covariance of the estimates as its expectation.
-
-    Parameters
-    ----------
-    steps : Steps
-    line : Line
-        Derivatives z by the utility, of k runs.
-    moments : Moments
-    spread : ndarray of float64, shape (N,)
-        From `Steps.spread`.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
+    Z_s is what is unknown before s, z of the `line` of k runs, and `spread` from `Steps.spread`. If
+    the moments are the truth, it has the covariance of the estimates as its expectation.
     """
     factor = spread * moments.square
     cross = (line.slope.T @ line.slope.multiply(factor[:, None]).tocsr()).toarray()

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ...arrays import BoolArray, FloatArray, IntArray, SparseMatrix, frozen
+from ...arrays import FloatArray, IntArray, SparseMatrix, frozen
 from ...data.pool import Pool
 
 
@@ -19,27 +19,16 @@ class ActiveError(ValueError):
 class TopicLists:
     """The ranked lists of one topic. n documents, k runs, E entries (document, run).
 
-    Attributes
-    ----------
-    start : int
-        Position in the pool of the topic's first pair.
-    chances : csr_array, shape (n, k)
-        p(r_k(i)): probability of a document once a run is chosen. Columns of runs that return
-        something sum to 1.
-    document, run : ndarray of int64, shape (E,)
-        Entries by run, then by rank.
-    rank : ndarray of float64, shape (E,)
-        1-based rank of each of these entries.
-    run_start : ndarray of int64, shape (k + 1,)
-        Entries of run j are ``run_start[j]:run_start[j + 1]``.
+    ``chances``: p(r_k(i)), the probability of a document once a run is chosen; columns of runs that
+    return something sum to 1. Entries are by run, then by rank.
     """
 
-    start: int
-    chances: SparseMatrix
-    document: IntArray
-    run: IntArray
-    rank: FloatArray
-    run_start: IntArray
+    start: int  # position in the pool of the topic's first pair
+    chances: SparseMatrix  # csr_array, (n, k)
+    document: IntArray  # (E,)
+    run: IntArray  # (E,)
+    rank: FloatArray  # (E,), from 1
+    run_start: IntArray  # (k + 1,): entries of run j are run_start[j]:run_start[j + 1]
 
     def __len__(self) -> int:
         """Return the number of documents."""
@@ -61,15 +50,6 @@ def rank_prior(ranks: NDArray[np.integer], lengths: NDArray[np.integer]) -> Floa
     """Return the AP prior of ranks in lists of given lengths (Li and Kanoulas 2017, section 2.3).
 
     w(r) = (1/L) (1 + 1/r + 1/(r+1) + ... + 1/L), divided by its sum over the list, which is 2.
-
-    Parameters
-    ----------
-    ranks, lengths : ndarray of int, shape (E,)
-        1 <= rank <= length.
-
-    Returns
-    -------
-    ndarray of float64, shape (E,)
     """
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, lengths.max(initial=0) + 1))])
     return np.asarray((1.0 + harmonic[lengths] - harmonic[ranks - 1]) / (2.0 * lengths))
@@ -94,42 +74,6 @@ class ActiveFrame:
         if found is None:
             raise ActiveError(f"topic {self.pool.topics[topic]!r} has no documents in the pool")
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class Valued:
-    """The runs whose values are estimated, and where the pairs that are sampled stand among theirs.
-
-    They have no part in the sampling: they may be other runs than those of the sampled pool, and
-    return other documents beside its N pairs.
-
-    Attributes
-    ----------
-    frame : ActiveFrame
-        Of these runs; over the topics of the sampled pool, with all of its pairs.
-    place : ndarray of int64, shape (N,)
-        Where the pairs of the sampled pool stand in the pool of these runs; ascending.
-    """
-
-    frame: ActiveFrame
-    place: IntArray
-
-    @classmethod
-    def sampled(cls, frame: ActiveFrame) -> "Valued":
-        """Return the runs of the sampled pool itself."""
-        return cls(frame, np.arange(len(frame.pool)))
-
-    @property
-    def could_be_drawn(self) -> BoolArray:
-        """Whether each pair of the pool of these runs is one of the sampled pool."""
-        inside = np.zeros(len(self.frame.pool), dtype=np.bool_)
-        inside[self.place] = True
-        return inside
-
-    def of_topic(self, topic: int, sampled: TopicLists) -> tuple[TopicLists, IntArray]:
-        """Return their lists of a topic, and where its documents that are sampled stand in them."""
-        lists = self.frame.lists(topic)
-        return lists, self.place[sampled.start : sampled.start + len(sampled)] - lists.start
 
 
 def make_frame(pool: Pool) -> ActiveFrame:

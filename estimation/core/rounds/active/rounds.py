@@ -20,12 +20,10 @@ from ...inference.intervals import student_intervals
 from ...inference.unknown import all_known
 from ...measures.table import Measure, check_measures, parse_measure
 from ...sampling.draws import Served
-from ...sampling.interval_kinds import IntervalKind
-from ...sampling.methods import interval_kinds
 from ...tables import FactSheet
-from ..results import Answer, Asked, EstimatorResult, RunEstimates
+from ..results import Answer, Asked, DrawnRound, EstimatorResult, RunEstimates
 from .estimates import ActiveEstimate, estimate
-from .lists import ActiveError, ActiveFrame, Valued, make_frame
+from .lists import ActiveError, ActiveFrame, make_frame
 from .sampling import ActiveState, plan_batch, start
 from .values import Form
 
@@ -147,12 +145,11 @@ def log_absent(frame: ActiveFrame, state: ActiveState) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ActiveRound(FactSheet):
+class ActiveRound(DrawnRound):
     """A plan, and the batches planned from the judgments so far."""
 
     design: ActivePlan
     sample: ActiveState
-    FACTS: ClassVar = ("method", "batches", "intervals")
 
     @classmethod
     def begin(cls, pool: Pool, plan: ActivePlan, *, seed: str) -> "ActiveRound":
@@ -168,6 +165,11 @@ class ActiveRound(FactSheet):
         )
         nothing = LabelRows(np.array([], dtype=np.int64), np.array([], dtype=np.int64))
         return cls(plan, state).extended(pool, labels=nothing)
+
+    @property
+    def method(self) -> str:
+        """The way of sampling."""
+        return "active"
 
     @property
     def batches(self) -> int:
@@ -200,9 +202,14 @@ class ActiveRound(FactSheet):
         once = np.ones(len(pair), dtype=np.int64)
         return Served(pair, batch, self.sample.inclusion(pair), once, pool)
 
+    def pairs(self, pool: Pool) -> IntArray:
+        """Return the pairs of the planned batches, ascending."""
+        return np.sort(self.sample.pair)
+
     def prefix(self, pool: Pool, batches: int) -> "ActiveRound":
         """Return the round as it was when so many batches were planned."""
-        if batches >= self.sample.batches:
+        check_whole(batches, name="batches", most=self.sample.batches)
+        if batches == self.sample.batches:
             return self
         state, frame = self.sample, make_frame(pool)
         rounds = int(np.searchsorted(state.round_batch, batches, side="right"))
@@ -220,24 +227,9 @@ class ActiveRound(FactSheet):
         return replace(self, sample=replace(shorter, log_absent=absent))
 
     @property
-    def method(self) -> str:
-        """The way of sampling."""
-        return "active"
-
-    @property
-    def intervals(self) -> tuple[IntervalKind, ...]:
-        """The kinds of intervals that there are."""
-        return interval_kinds(self.method)
-
-    def is_whole(self, batches: int) -> bool:
-        """Whether the budget was spent when so many batches were planned."""
-        planned = self.sample.round_batch[self.sample.pair_round] <= batches
-        return int(np.count_nonzero(planned)) >= self.design.budget
-
-    @property
-    def measure(self) -> Measure:
+    def measures(self) -> tuple[Measure, ...]:
         """The measure that it was planned for: AP of the relevant grades."""
-        return parse_measure(f"AP(rel={self.design.relevant_from})")
+        return (parse_measure(f"AP(rel={self.design.relevant_from})"),)
 
     def answer(self, scope: Scope, asked: Asked) -> Answer:
         """Estimate the runs of a scope from the first batches; see `evaluation.evaluate`.
@@ -254,46 +246,41 @@ class ActiveRound(FactSheet):
         """
         if scope.sampled is None:
             raise ActiveError("active rounds can only be estimated from with their pool")
-        used = self.sample.batches if asked.batches is None else asked.batches
-        part = self.prefix(scope.sampled, used)
-        kept = np.isin(asked.labels.pair, part.sample.pair)
+        state, frame = self.sample, make_frame(scope.sampled)
+        over = frame if scope.is_sampled else make_frame(scope.pool)
+        kept = np.isin(asked.labels.pair, state.pair)
         rows = LabelRows(asked.labels.pair[kept], asked.labels.grade[kept])
-        frame = make_frame(scope.sampled)
-        valued = Valued.sampled(frame)
-        if not scope.is_sampled:
-            valued = Valued(make_frame(scope.pool), scope.place)
         names = [str(measure) for measure in asked.measures]
         found = {
             code: estimate(
-                frame, part.sample, labels=rows, measures=names, form=form, valued=valued
+                frame, state, labels=rows, measures=names, form=form, over=over, place=scope.place
             )
             for code, form in FORMS.items()
         }
         results = (
-            _result(valued, part, measure, asked, {code: found[code][at] for code in FORMS})
+            _result(scope, state, measure, asked, {code: found[code][at] for code in FORMS})
             for at, measure in enumerate(asked.measures)
         )
         return Answer(
-            batches=used,
-            judged_pairs=len(part.sample.pair),
+            batches=state.batches,
+            judged_pairs=len(state.pair),
             judgments=len(rows.pair),
             draws=None,
-            eligible=valued.could_be_drawn,
+            eligible=~scope.added,
             results=tuple(results),
         )
 
 
 def _result(
-    valued: Valued,
-    part: ActiveRound,
+    scope: Scope,
+    state: ActiveState,
     measure: Measure,
     asked: Asked,
     found: dict[str, ActiveEstimate],
 ) -> RunEstimates:
-    pool = valued.frame.pool
+    pool, pairs = scope.pool, np.sort(state.pair)
     largest = _largest_values(pool, measure, asked.max_grade)
-    pairs = np.sort(part.sample.pair)
-    is_census = len(pairs) == len(valued.place)
+    is_census = len(pairs) == len(scope.place)
     estimators = {
         code: _with_intervals(each, largest, asked.confidence, is_census=is_census)
         for code, each in found.items()
@@ -305,7 +292,7 @@ def _result(
         estimators=estimators,
         primary=primary,
         effective_sample_size=effective_sample_size(
-            pool.weights(measure, valued.place[pairs]), probability=part.sample.inclusion(pairs)
+            pool.weights(measure, scope.place[pairs]), probability=state.inclusion(pairs)
         ),
         label_noise_measured=found[primary].noise_measured,
         by_topic=found[primary].topic_value / len(pool.topics),

@@ -45,7 +45,6 @@ from ...arrays import (
     check_whole,
     column_sums,
     frozen,
-    index_array,
     refuse,
 )
 from ...data.labels import LabelError, LabelRows, check_rows, pair_name
@@ -135,13 +134,8 @@ class ActiveState:
 
 _FACTS = ("seed", "batch_size", "relevant_from", "uniform_share", "pool_digest")
 _COLUMNS = (
-    "pair",
-    "pair_round",
-    "round_topic",
-    "round_batch",
-    "round_draws",
-    "run_probability",
-    "log_absent",
+    *("pair", "pair_round", "round_topic", "round_batch", "round_draws"),
+    *("run_probability", "log_absent"),
 )
 
 
@@ -210,7 +204,6 @@ def plan_batch(
     state: ActiveState,
     *,
     labels: LabelRows,
-    topics: IntArray | None = None,
     limits: IntArray | None = None,
 ) -> ActiveState:
     """Plan one more round in every topic: up to `batch_size` new documents each.
@@ -223,29 +216,27 @@ def plan_batch(
     frame : ActiveFrame
     state : ActiveState
     labels : LabelRows
-        Judgments of every pair that was sampled in the topics to be planned.
-    topics : ndarray of int64, optional
-        Plan only these topics, as positions in ``pool.topics``; by default all.
+        Judgments of every pair that was sampled in the topics that may have new ones.
     limits : ndarray of int64, shape (|X|,), optional
-        Sampled pairs per topic, past and new, that must not be exceeded.
+        Sampled pairs per topic, past and new, that must not be exceeded; by default none.
 
     Returns
     -------
     ActiveState
-        Its `latest` pairs are to be judged next. If nothing is left to sample in these topics,
-        the state is the one that was passed in.
+        Its `latest` pairs are to be judged next. If nothing is left to sample, the state is
+        the one that was passed in.
 
     Raises
     ------
     ActiveError
-        If the state belongs to another pool, or a topic or a limit is out of range.
+        If the state belongs to another pool, or a limit is out of range.
     LabelError
         If a sampled pair of these topics has no label, or a row belongs to no sampled pair.
     """
     if state.pool_digest != frame.pool.digest:
         raise ActiveError("the state belongs to another pool")
-    wanted = _wanted_topics(frame, topics)
     quota = _quota(frame, state, limits)
+    wanted = np.flatnonzero(quota > 0)
     sampled = np.sort(state.pair)
     sampled_topic = frame.pool.topic[sampled]
     relevance = _relevance(frame.pool, sampled, labels, relevant_from=state.relevant_from)
@@ -253,7 +244,7 @@ def plan_batch(
         _refuse_missing(frame.pool, sampled[np.isnan(relevance) & np.isin(sampled_topic, wanted)])
     past = np.bincount(state.round_topic, minlength=len(quota))
     rounds = []
-    for topic in wanted[quota[wanted] > 0].tolist():
+    for topic in wanted.tolist():
         span = slice(*sampled_topic.searchsorted([topic, topic + 1]))
         name = frame.pool.topics[topic]
         stream = f"active {len(name)} {name} {past[topic] + 1} {state.seed}"
@@ -285,13 +276,6 @@ def _refuse_missing(pool: Pool, missing: IntArray) -> None:
         raise LabelError(f"{all_of_them}; the first is {pair_name(int(missing[0]), pool)}")
 
 
-def _wanted_topics(frame: ActiveFrame, topics: IntArray | None) -> IntArray:
-    number = len(frame.pool.topics)
-    if topics is None:
-        return np.arange(number)
-    return np.unique(index_array(topics, below=number, name="topics"))
-
-
 def _quota(frame: ActiveFrame, state: ActiveState, limits: IntArray | None) -> IntArray:
     """New documents that the next round of each topic may bring."""
     number = len(frame.pool.topics)
@@ -320,22 +304,18 @@ def _plan_round(
     lists = frame.lists(topic)
     documents = pairs - lists.start
     learned = _run_distribution(lists, documents, relevance, state.inclusion(pairs))
-    run_probability = _mixed(lists, learned, share=state.uniform_share)
-    chance = lists.document_probability(run_probability)
-    fresh = chance.copy()
-    fresh[documents] = 0.0
-    if fresh.sum() < LEAST_MASS:
-        run_probability = lists.uniform
+    share = state.uniform_share
+    mixed = share * lists.uniform + (1.0 - share) * learned if share > 0.0 else learned
+    for run_probability in (mixed, lists.uniform):
         chance = lists.document_probability(run_probability)
         fresh = chance.copy()
         fresh[documents] = 0.0
+        if fresh.sum() >= LEAST_MASS:
+            break
     draws, found = _draw_new(fresh, uniforms)
-    return _Round(topic, run_probability, draws, found, draws * _log1m(chance))
-
-
-def _mixed(lists: TopicLists, learned: FloatArray, *, share: float) -> FloatArray:
-    """Mix the uniform distribution over runs into a learned one."""
-    return share * lists.uniform + (1.0 - share) * learned if share > 0.0 else learned
+    with np.errstate(divide="ignore"):
+        absent = np.log1p(-chance)
+    return _Round(topic, run_probability, draws, found, draws * absent)
 
 
 def _run_distribution(
@@ -376,11 +356,6 @@ def _draw_new(fresh: FloatArray, uniforms: FloatArray) -> tuple[int, list[int]]:
     return draws, found
 
 
-def _log1m(probability: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.log1p(-probability)
-
-
 def _extended(frame: ActiveFrame, state: ActiveState, rounds: Sequence[_Round]) -> ActiveState:
     log_absent = state.log_absent.copy()
     firsts = [frame.lists(each.topic).start for each in rounds]
@@ -404,45 +379,3 @@ def _extended(frame: ActiveFrame, state: ActiveState, rounds: Sequence[_Round]) 
 
 def _appended(array: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
     return frozen(np.concatenate([array, np.asarray(more, dtype=array.dtype)]))
-
-
-def replay(frame: ActiveFrame, state: ActiveState, *, labels: LabelRows) -> ActiveState:
-    """Plan all batches of a state again from its seed and the labels.
-
-    Parameters
-    ----------
-    frame : ActiveFrame
-    state : ActiveState
-        What is to be checked: its seed, and which topics each batch extended by how much.
-    labels : LabelRows
-        Judgments of all sampled pairs but those of the last batch, as they were at the time.
-
-    Returns
-    -------
-    ActiveState
-        With the same bits as `state`, if that came about as it should.
-
-    Raises
-    ------
-    LabelError
-        If a label is missing.
-    """
-    again = start(
-        frame,
-        seed=state.seed,
-        batch_size=state.batch_size,
-        relevant_from=state.relevant_from,
-        uniform_share=state.uniform_share,
-    )
-    batch = state.round_batch[state.pair_round]
-    for number in range(1, state.batches + 1):
-        known = np.isin(labels.pair, again.pair)
-        taken = frame.pool.topic[state.pair[batch <= number]]
-        again = plan_batch(
-            frame,
-            again,
-            labels=LabelRows(labels.pair[known], labels.grade[known]),
-            topics=state.round_topic[state.round_batch == number].astype(np.int64),
-            limits=np.bincount(taken, minlength=len(frame.pool.topics)),
-        )
-    return again

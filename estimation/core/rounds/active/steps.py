@@ -39,29 +39,14 @@ def grouped(topic: NDArray[np.integer], number: int) -> tuple[IntArray, list[sli
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """n steps of a topic with N documents; build them with `Steps.of`.
-
-    Attributes
-    ----------
-    lists : TopicLists
-    runs : ndarray of float64, shape (m, k)
-        p_t(k) of each round.
-    first : ndarray of int64, shape (m + 1,)
-        Steps of round t are ``first[t]:first[t + 1]``.
-    document : ndarray of int64, shape (n,)
-        The new document of each step, within the topic.
-    mass : ndarray of float64, shape (n,)
-        Probability that a draw of the step brings any new document.
-    conditional : ndarray of float64, shape (n,)
-        q_s, in (0, 1]: chance of the document given everything before.
-    """
+    """n steps of a topic with N documents, in m rounds; build them with `Steps.of`."""
 
     lists: TopicLists
-    runs: FloatArray
-    first: IntArray
-    document: IntArray
-    mass: FloatArray
-    conditional: FloatArray
+    runs: FloatArray  # (m, k): p_t(k) of each round
+    first: IntArray  # (m + 1,): steps of round t are first[t]:first[t + 1]
+    document: IntArray  # (n,): the new document of each step, within the topic
+    mass: FloatArray  # (n,): probability that a draw of the step brings any new document
+    conditional: FloatArray  # (n,): q_s, in (0, 1], chance of the document given all before
 
     @classmethod
     def of(cls, lists: TopicLists, history: History, topic: int) -> "Steps":

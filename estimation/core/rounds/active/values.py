@@ -8,7 +8,7 @@ from scipy import sparse
 
 from ...arrays import FloatArray, IntArray, SparseMatrix
 from ...measures.table import Measure
-from .expected import Line
+from .expected import Linearized
 from .lists import TopicLists
 from .weights import Weights
 
@@ -20,24 +20,14 @@ FORMS = get_args(Form)
 class TopicSample:
     """The m judged documents of a topic that have any positive grade; build with `of`.
 
-    Attributes
-    ----------
-    lists : TopicLists
-        Of the k runs whose values are estimated.
-    places : ndarray of int64, shape (N,)
-        Where the documents of the topic that are sampled stand in these lists; others are never
-        judged.
-    documents : ndarray of int64, shape (m,)
-        Among these N.
-    rank : ndarray of float64, shape (m, k)
-        Infinite where a run does not return the document.
-    weights : Weights
+    ``places`` says where the N documents of the topic that are sampled stand in the lists of the k
+    runs whose values are estimated; others are never judged.
     """
 
     lists: TopicLists
-    places: IntArray
-    documents: IntArray
-    rank: FloatArray
+    places: IntArray  # (N,)
+    documents: IntArray  # (m,), among these N
+    rank: FloatArray  # (m, k), infinite where a run does not return the document
     weights: Weights
 
     @classmethod
@@ -61,28 +51,14 @@ class TopicSample:
 
 @dataclass(frozen=True, eq=False)
 class TopicResult:
-    """Values of k runs, and how they depend on the m utilities y.
+    """Values of k runs, and how they depend on the m utilities y."""
 
-    Attributes
-    ----------
-    value : ndarray of float64, shape (k,)
-    moved : ndarray of float64, shape (m, k)
-        z_i y_i: the value moves as sum w_i z_i y_i does.
-    level : ndarray of float64, shape (k,)
-    scale : float
-        See `expected.Line`; 0 if a ratio has no denominator.
-    bias : ndarray of float64, shape (k,)
-        Of ratios: their bias to second order, -Cov(z, R^) / R.
-    density : ndarray of float64, shape (k, k), optional
-        Of Rprec: d_jj' - d_j d_j'.
-    """
-
-    value: FloatArray
-    moved: FloatArray
-    level: FloatArray
-    scale: float
-    bias: FloatArray
-    density: FloatArray | None = None
+    value: FloatArray  # (k,)
+    moved: FloatArray  # (m, k): z_i y_i; the value moves as sum w_i z_i y_i does
+    level: FloatArray  # (k,)
+    scale: float  # see `expected.Linearized`; 0 if a ratio has no denominator
+    bias: FloatArray  # (k,): of ratios, to second order, -Cov(z, R^) / R
+    density: FloatArray | None = None  # (k, k): of Rprec, d_jj' - d_j d_j'
 
     def design_covariance(self, weights: Weights) -> FloatArray:
         """Return sum V_il z_i y_i z_l' y_l, shape (k, k)."""
@@ -102,7 +78,7 @@ def topic_result(
 
 def topic_line(
     sample: TopicSample, measure: Measure, utility: FloatArray, result: TopicResult
-) -> Line:
+) -> Linearized:
     """Linearize a result with a scale above 0 in all documents of the topic that are sampled."""
     lists = sample.lists
     if measure.name == "AP":
@@ -116,7 +92,7 @@ def topic_line(
         (slope, (lists.document, lists.run)), shape=lists.chances.shape
     )
     array.eliminate_zeros()
-    return Line(array[sample.places], result.level, result.scale)
+    return Linearized(array[sample.places], result.level, result.scale)
 
 
 def _precision_slopes(sample: TopicSample, y: FloatArray) -> FloatArray:

@@ -16,38 +16,22 @@ from .lists import ActiveError
 class Weights:
     """Weights of m judged documents of a topic.
 
-    Attributes
-    ----------
-    single : ndarray of float64, shape (m,)
-        w_i: the total of y over the topic is estimated by sum w_i y_i.
-    pair : ndarray of float64, shape (m, m)
-        w_il: the total of y_il over pairs of documents is estimated by sum w_il y_il.
-    quadratic : ndarray of float64, shape (m, m)
-        V_il: the covariance of two estimated totals is estimated by sum V_il y_i z_l.
+    The total of y over the topic is estimated by sum w_i y_i, that of y_il over pairs of documents
+    by sum w_il y_il, and the covariance of two estimated totals by sum V_il y_i z_l.
     """
 
-    single: FloatArray
-    pair: FloatArray
-    quadratic: FloatArray
+    single: FloatArray  # w_i, (m,)
+    pair: FloatArray  # w_il, (m, m)
+    quadratic: FloatArray  # V_il, (m, m)
 
 
 @dataclass(frozen=True, eq=False)
 class Inclusion:
-    """Inclusion probabilities of m documents of a topic.
+    """Inclusion probabilities of m documents of a topic."""
 
-    Attributes
-    ----------
-    single : ndarray of float64, shape (m,)
-        pi_i.
-    joint : ndarray of float64, shape (m, m)
-        pi_il, with pi_ii = pi_i.
-    excess : ndarray of float64, shape (m, m)
-        pi_il - pi_i pi_l, to full precision also where it is tiny.
-    """
-
-    single: FloatArray
-    joint: FloatArray
-    excess: FloatArray
+    single: FloatArray  # pi_i, (m,)
+    joint: FloatArray  # pi_il, with pi_ii = pi_i, (m, m)
+    excess: FloatArray  # pi_il - pi_i pi_l, to full precision also where it is tiny, (m, m)
 
 
 def joint_inclusion(probability: FloatArray, *, draws: IntArray) -> Inclusion:
@@ -58,17 +42,8 @@ def joint_inclusion(probability: FloatArray, *, draws: IntArray) -> Inclusion:
     the odds o = p / (1 - p) it is pi_il - pi_i pi_l = (1 - pi_i)(1 - pi_l) (prod_t (1 - o_i
     o_l)^N_t - 1), which loses no digits however small p is.
 
-    Parameters
-    ----------
-    probability : ndarray of float64, shape (T, m)
-        p_t(i), between 0 and 1; in a round they add up to at most 1.
-    draws : ndarray of int64, shape (T,)
-        N_t >= 0.
-
-    Raises
-    ------
-    ActiveError
-        If shapes differ or a value is out of range.
+    ``probability`` has p_t(i), shape (T, m), in a round at most 1 together; ``draws`` N_t >= 0.
+    Raises ActiveError if shapes differ or a value is out of range.
     """
     _check_rounds(probability, draws)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -133,19 +108,8 @@ def sequential_weights(conditional: FloatArray, *, documents: int, steps: IntArr
     (c_s^2 + c_t^2) / (n - 2) - sum c^2 / ((n - 1) (n - 2)). In samples of a few documents it may
     come out a little below 0. Fewer than three documents show no variance: V is 0.
 
-    Parameters
-    ----------
-    conditional : ndarray of float64, shape (n,)
-        q_s, in (0, 1].
-    documents : int
-        N, the documents of the topic.
-    steps : ndarray of int64, shape (m,)
-        The places, counted from 0, of the documents whose weights are wanted.
-
-    Raises
-    ------
-    ActiveError
-        If a conditional probability is not in (0, 1].
+    ``conditional`` has q_s, shape (n,); ``documents`` is N; ``steps`` are the places, counted from
+    0, of the m documents whose weights are wanted. Raises ActiveError unless 0 < q_s <= 1.
     """
     number = len(conditional)
     wrong = ~((conditional > 0.0) & (conditional <= 1.0))

@@ -4,20 +4,6 @@ Topics are drawn with replacement from q; all documents that the runs return for
 judged, which serves measures that are no sums over documents: ERR, and the ratios AP, nDCG and
 Rprec. Ratios depend on every document of the topic's pool, so that for them the whole pool of the
 topic is judged, whatever the cutoff. A topic that is drawn again costs nothing more.
-
-When to stop
-------------
-Algorithm 1 draws until the budget is spent, so the number of draws depends on which topics were
-drawn. Here the draw that would exceed the budget is *not* kept. Whether n draws are kept then
-depends on the set of those n topics and on the next topic, never on the order of the n: given
-them, every order is equally likely, each of the n is distributed as the first draw is, and the
-first draw follows q. So the mean over the kept draws of (p/q) L is exactly unbiased, and their
-sample variance over n is exactly unbiased for its variance, if at least one or two draws fit
-every budget; designs see to that. Keeping the draw that exceeds the budget would break this: an
-expensive topic would be more likely to be the last one than an earlier one, and the mean biased.
-
-The same holds for every batch: batch b goes on from where batch b - 1 stopped, up to a larger
-budget, and the draws of the batches 1..b are what a budget of that size alone would have drawn.
 """
 
 from collections.abc import Sequence
@@ -31,18 +17,14 @@ from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import (
     BoolArray,
     FloatArray,
-    Int32Array,
-    IntArray,
     check_fraction,
     check_number,
-    check_seed,
     check_whole,
     column_sums,
     frozen,
 )
 from ...data.pool import Pool
 from ...measures.table import Measure, check_is_measure, check_measures, parse_measure
-from ...sampling.draws import uniform_numbers
 from ...sampling.goals import Goal, check_goal
 from ...tables import FactSheet
 from .distributions import least_error
@@ -53,8 +35,7 @@ Rule = Literal["active", "uniC", "uniform"]
 RULES: tuple[Rule, ...] = ("active", "uniC", "uniform")
 ESTIMATORS: tuple[Estimator, ...] = ("ratio", "unbiased")
 ROUNDING = 1e-9  # budgets that a sum of costs exceeds by no more than this share are kept
-MAX_DRAWS = 5_000_000
-FORMAT, SAMPLE_FORMAT = "evalsite-query-design-1", "evalsite-query-sample-1"
+FORMAT = "evalsite-query-design-1"
 
 
 class QueryError(ValueError):
@@ -122,17 +103,11 @@ class QueryDesign(FactSheet):
     @property
     def is_census(self) -> bool:
         """Whether the last batch takes all topics that are left."""
-        return _affordable(float(self.cost.sum()), float(self.steps[-1]))
+        return affordable(float(self.cost.sum()), float(self.steps[-1]))
 
-    def step(self, batches: int | None = None) -> float:
-        """Return what the first batches may cost together; by default all."""
-        number = self.batches if batches is None else batches
-        check_whole(number, name="batches", most=self.batches, error=QueryError)
-        return float(self.steps[number - 1])
-
-    def planned_draws(self, batches: int | None = None) -> float:
+    def planned_draws(self) -> float:
         """Return budget / sum cost q, the number of draws if none recurred (Theorem 1)."""
-        return self.step(batches) / float(np.sum(self.cost * self.probability))
+        return self.budget / float(np.sum(self.cost * self.probability))
 
     def expected_cost(self, draws: float) -> float:
         """Return what so many draws cost on average, a recurring topic costing nothing more."""
@@ -160,54 +135,6 @@ class QueryDesign(FactSheet):
 
 _PLAIN = ("depth", "rule", "model", "estimator", "floor", "pool_digest")
 _COLUMNS = ("probability", "cost", "steps")
-
-
-@dataclass(frozen=True, eq=False)
-class QuerySample:
-    """Topics drawn for a design.
-
-    Attributes
-    ----------
-    topic : ndarray of int64, shape (u,)
-        Distinct topics to judge, ascending, as positions in the pool's topics.
-    batch : ndarray of int32, shape (u,)
-        Batch, from 1, in which the topic is judged.
-    draws : ndarray of int64, shape (n,)
-        The topics as they were drawn. The last batch of a census has no draws.
-    draw_batch : ndarray of int32, shape (n,)
-        Batch of each draw, ascending.
-    pool_digest : str
-        The pool the sample belongs to.
-    """
-
-    topic: IntArray
-    batch: Int32Array
-    draws: IntArray
-    draw_batch: Int32Array
-    pool_digest: str
-
-    def prefix(self, batches: int) -> IntArray:
-        """Return the distinct topics of the first batches, ascending."""
-        return self.topic[self.batch <= batches]
-
-    def drawn(self, batches: int) -> IntArray:
-        """Return the draws of the first batches, in order."""
-        return self.draws[self.draw_batch <= batches]
-
-    def save(self, file: ArchiveFile) -> None:
-        """Write the sample to a path or a binary file."""
-        columns = {name: getattr(self, name) for name in _SAMPLE_COLUMNS}
-        write_archive(file, SAMPLE_FORMAT, {"pool_digest": self.pool_digest}, columns)
-
-    @classmethod
-    def load(cls, file: ArchiveFile) -> "QuerySample":
-        """Read what `save` wrote; raise ValueError if it is damaged or something else."""
-        facts, columns = read_archive(file, SAMPLE_FORMAT, _SAMPLE_COLUMNS)
-        arrays = {name: frozen(columns[name]) for name in _SAMPLE_COLUMNS}
-        return cls(**arrays, pool_digest=facts["pool_digest"])
-
-
-_SAMPLE_COLUMNS = ("topic", "batch", "draws", "draw_batch")
 
 
 def judged_depth(pool: Pool, measures: Sequence[Measure]) -> int | None:
@@ -264,12 +191,12 @@ def make_query_design(
 ) -> QueryDesign:
     """Compute the probabilities of topics that serve a goal best.
 
-    Rule "active": for the estimator "ratio" q proportional to p/sqrt(cost) * sqrt(
-    `expected_squares`), which is Theorem 1 for the goals "single" and "absolute" and Theorem 2 for
-    "pair", with an expectation under the grade model instead of the truth (Corollary 1); for
-    "unbiased" as `queries.distributions` says. Several runs or differences count by the sum of
-    their variances, our generalization. Rule "uniC": costs are not considered in q (but still
-    paid). Rule "uniform": q = p, the passive sample. Then q is mixed with p.
+    Rule "active": for the estimator "ratio" q proportional to p sqrt(`GoalMoments.squares` / cost),
+    which is Theorem 1 for the goals "single" and "absolute" and Theorem 2 for "pair", with an
+    expectation under the grade model instead of the truth (Corollary 1); for "unbiased" as
+    `topics.distributions` says. Several runs or differences count by the sum of their variances,
+    our generalization. Rule "uniC": costs are not considered in q (but still paid). Rule "uniform":
+    q = p, the passive sample. Then q is mixed with p.
 
     Parameters
     ----------
@@ -384,7 +311,8 @@ def _check_drawable(pool: Pool, never: BoolArray) -> None:
         raise QueryError(f"topic {name!r} would never be drawn; floor must be above 0")
 
 
-def _affordable(cost: float, budget: float) -> bool:
+def affordable(cost: float, budget: float) -> bool:
+    """Whether a sum of costs is within a budget, but for rounding."""
     return cost <= budget * (1.0 + ROUNDING)
 
 
@@ -395,12 +323,12 @@ def _steps(pool: Pool, cost: FloatArray, budget: float, batch_budget: float | No
     if size > budget:
         raise QueryError(f"batch_budget must be at most the budget, {budget!r}, not {size!r}")
     total = float(cost.sum())
-    if not _affordable(budget, total):
+    if not affordable(budget, total):
         raise QueryError(
             f"budget must be at most {total:.12g}, what all topics cost together, not {budget!r}"
         )
     dearest = np.argsort(-cost, kind="stable")[:2]
-    if not _affordable(float(cost[dearest].sum()), size):
+    if not affordable(float(cost[dearest].sum()), size):
         names = " and ".join(repr(pool.topics[topic]) for topic in dearest.tolist())
         raise QueryError(
             f"batch size (batch_budget) must be at least {cost[dearest].sum():g}, to pay for the"
@@ -408,67 +336,3 @@ def _steps(pool: Pool, cost: FloatArray, budget: float, batch_budget: float | No
         )
     needed = int(np.ceil(min(budget, float(cost.sum())) / size * (1.0 - ROUNDING)))
     return np.asarray(np.minimum(size * np.arange(1, needed + 1), budget))
-
-
-# ------------------------------------------------------------------------------------- drawing
-
-
-def draw_queries(pool: Pool, design: QueryDesign, *, seed: str) -> QuerySample:
-    """Draw topics to the budget of every batch (Sawade et al. 2013, Algorithm 1).
-
-    Draw t is the topic in whose stretch of the cumulated q the t-th uniform number of the seed
-    falls. A batch ends before the draw that would exceed its budget; see the module's text.
-
-    Parameters
-    ----------
-    pool, design : Pool, QueryDesign
-        The design must have been made for this pool.
-    seed : str
-        Any text.
-
-    Raises
-    ------
-    QueryError
-        If the design belongs to another pool, or the budget would take more than `MAX_DRAWS`.
-    """
-    check_seed(seed)
-    if design.pool_digest != pool.digest:
-        raise QueryError("the design belongs to another pool")
-    steps = design.steps[:-1] if design.is_census else design.steps
-    draws, spent = _draw_beyond(design, float(steps[-1]), seed) if len(steps) else _NO_DRAWS
-    ends = np.searchsorted(spent, steps * (1.0 + ROUNDING), side="right")
-    kept = draws[: ends[-1]] if len(ends) else draws
-    draw_batch = np.searchsorted(ends, np.arange(len(kept)), side="right") + 1
-    batch = np.full(len(pool.topics), design.batches)
-    topics, first = np.unique(kept, return_index=True)
-    batch[topics] = draw_batch[first]
-    chosen = np.flatnonzero(design.eligible) if design.is_census else topics
-    return QuerySample(
-        topic=frozen(chosen.astype(np.int64)),
-        batch=frozen(batch[chosen].astype(np.int32)),
-        draws=frozen(kept),
-        draw_batch=frozen(draw_batch.astype(np.int32)),
-        pool_digest=pool.digest,
-    )
-
-
-_NO_DRAWS = (np.array([], dtype=np.int64), np.array([], dtype=np.float64))
-
-
-def _draw_beyond(design: QueryDesign, budget: float, seed: str) -> tuple[IntArray, FloatArray]:
-    """Draws until the budget is exceeded, and what they cost together up to each."""
-    cumulated = np.cumsum(design.probability)
-    cumulated /= cumulated[-1]
-    draws, spent = _NO_DRAWS
-    wanted = 2 * int(design.planned_draws()) + 100
-    while not len(spent) or _affordable(float(spent[-1]), budget):
-        if len(draws) >= MAX_DRAWS:
-            raise QueryError(f"the budget takes over {MAX_DRAWS} draws; use a larger floor")
-        uniforms = uniform_numbers(seed, number=wanted - len(draws), start=len(draws))
-        more = np.searchsorted(cumulated, uniforms, side="right").astype(np.int64)
-        draws = np.concatenate([draws, more])
-        topics, first = np.unique(draws, return_index=True)
-        paid = np.zeros(len(draws))
-        paid[first] = design.cost[topics]
-        spent, wanted = np.cumsum(paid), 2 * wanted
-    return draws, spent

@@ -22,16 +22,10 @@ SHARES = np.linspace(0.0, 1.0, 101)  # of an average cost in what topics are tak
 def proportional(
     squares: FloatArray, cost: FloatArray, *, eligible: BoolArray, floor: float
 ) -> FloatArray:
-    """Return q proportional to sqrt(S / cost), mixed with the passive distribution.
+    """Return q proportional to sqrt(S / cost), mixed with the passive distribution p, shape (T,).
 
-    Parameters
-    ----------
-    squares, cost : ndarray of float64, shape (T,)
-        S, not 0 for all eligible topics; costs > 0 of these.
-    eligible : ndarray of bool, shape (T,)
-        Topics that can be drawn; p is even over them.
-    floor : float
-        Share of q that is p.
+    S (``squares``) is not 0 for all eligible topics, which are those that can be drawn, and their
+    costs are above 0; p is even over them, and ``floor`` its share.
     """
     size = np.where(eligible, np.sqrt(squares / np.where(eligible, cost, 1.0)), 0.0)
     mixed = (1.0 - floor) * size / size.sum() + floor * eligible / np.count_nonzero(eligible)
@@ -43,13 +37,8 @@ def least_error(
 ) -> FloatArray:
     """Return the q of the smallest error for its cost; see the module's text.
 
-    Parameters
-    ----------
-    squares, cost, eligible, floor
-        As in `proportional`.
-    level : float
-        M >= 0; c = 0 is best if it is 0. Otherwise c is searched, to a hundredth of its share of
-        an average cost.
+    ``level`` is M >= 0; c = 0 is best if it is 0. Otherwise c is searched, to a hundredth of its
+    share of an average cost. The others are as in `proportional`.
     """
     shares = SHARES if level > 0.0 else SHARES[:1]
     average = cost[eligible].mean()

@@ -2,7 +2,7 @@
 
 The m topics that have documents to judge are a known share m/T of the campaign's T; the other
 topics have the value 0 for every run, so that every estimate is the estimate over the m topics
-(`queries.estimators`) times m/T. Intervals are for the campaign's own topics.
+(`topics.estimators`) times m/T. Intervals are for the campaign's own topics.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ from .designs import (
     ESTIMATORS,
     QueryDesign,
     QueryError,
-    QuerySample,
     judged_depth,
     labeled_pairs,
 )
+from .draws import QuerySample
 from .estimators import (
     Disagreement,
     QueryEstimate,
@@ -47,7 +47,7 @@ CODES = {"ratio": "sn", "unbiased": "is"}
 def estimates_of_topics(
     scope: Scope, design: QueryDesign, sample: QuerySample, asked: Asked
 ) -> Answer:
-    """Estimate the runs of a scope from the topics of the first batches.
+    """Estimate the runs of a scope from the drawn topics.
 
     Those are the runs of the design, and all that the sampled pool does not have. Within reach are
     the documents that are judged where their topic is drawn; which these are was known before the
@@ -81,9 +81,7 @@ def estimates_of_topics(
     for measure in asked.measures:
         document_gains(measure, max_grade=asked.max_grade)
     _check_evaluation(sampled, design, sample, asked.measures, within)
-    used = design.batches if asked.batches is None else asked.batches
-    design.step(used)
-    drawn = _Drawn.of(design, sample, used)
+    drawn = _Drawn.of(design, sample)
     outside = set(sampled.runs) - set(design.runs) if scope.joins else set()
     runs = tuple(tag for tag in pool.runs if tag not in outside)
     judged, labels = scope.marked(within), scope.labels(asked.labels)
@@ -105,7 +103,7 @@ def estimates_of_topics(
         )
     counted = np.flatnonzero(within & np.isin(sampled.topic, drawn.topic))
     return Answer(
-        batches=used,
+        batches=design.batches,
         judged_pairs=len(counted),
         judgments=int(np.isin(asked.labels.pair, counted).sum()),
         draws=drawn.draws,
@@ -121,7 +119,7 @@ def _needed(pool: Pool, design: QueryDesign, measure: Measure) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """The distinct topics of some batches: weight p/q, number of draws, share of the topics."""
+    """The distinct topics: weight p/q, number of draws, share of the topics."""
 
     topic: IntArray
     weight: FloatArray
@@ -133,13 +131,14 @@ class _Drawn:
     rarest: float  # the largest p/q of all topics, drawn or not
 
     @classmethod
-    def of(cls, design: QueryDesign, sample: QuerySample, used: int) -> "_Drawn":
+    def of(cls, design: QueryDesign, sample: QuerySample) -> "_Drawn":
         eligible, topics = int(np.count_nonzero(design.eligible)), len(design.probability)
         share = eligible / topics
-        if design.is_census and used == design.batches:
-            topic, ones = sample.prefix(used), np.ones(eligible, dtype=np.int64)
-            return cls(topic, ones.astype(np.float64), ones, None, share, eligible, topics, 0.0)
-        topic, counts = np.unique(sample.drawn(used), return_counts=True)
+        if design.is_census:
+            once = np.ones(eligible, dtype=np.int64)
+            weight = once.astype(np.float64)
+            return cls(sample.topic, weight, once, None, share, eligible, topics, 0.0)
+        topic, counts = np.unique(sample.draws, return_counts=True)
         ratio = 1.0 / (eligible * design.probability[design.eligible].min())
         weight = 1.0 / (eligible * design.probability[topic])
         counts = counts.astype(np.int64)

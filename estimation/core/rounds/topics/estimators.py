@@ -13,7 +13,7 @@ V/n + (n - 1)/n C, while the sample variance over n expects (V - C)/n: short by 
 C = E_q[w p N], the drawn topics estimate it without bias by (1/n) sum c w p N^, also for draws to a
 budget, whose every draw is distributed as the first. The self-normalized estimator takes
 sum c w p N^ / sum c w. In a census the same is sum p^2 N^, all the variance there is. How N^ comes
-from the judgments of a topic stands in `queries.values`.
+from the judgments of a topic stands in `topics.values`.
 """
 
 from dataclasses import dataclass
@@ -27,19 +27,11 @@ BLOCK_CELLS = 1_000_000  # of topics x runs x runs that are held at a time
 
 @dataclass(frozen=True, eq=False)
 class Disagreement:
-    """What disagreement between assessors does to the values of u drawn topics.
+    """What disagreement between assessors does to the values of u drawn topics."""
 
-    Attributes
-    ----------
-    deviation, topic : ndarray of shape (m, k) and (m,)
-        As in `JudgedTopics`, ascending by topic.
-    share : float
-        p, the share of one topic in the mean.
-    """
-
-    deviation: FloatArray
-    topic: IntArray
-    share: float
+    deviation: FloatArray  # (m, k), as in `JudgedTopics`
+    topic: IntArray  # (m,), ascending
+    share: float  # p, the share of one topic in the mean
 
     def scaled(self, multiplier: FloatArray) -> FloatArray:
         """Return rows whose products add up to sum_x multiplier(x) p N^(x), shape (m, k)."""
@@ -51,19 +43,13 @@ class Disagreement:
 class QueryEstimate:
     """Estimated values of k runs.
 
-    Attributes
-    ----------
-    value : ndarray of float64, shape (k,)
-    covariance : ndarray of float64, shape (k, k)
-        Estimated covariance of the values.
-    contributions : ndarray of float64, shape (k, k)
-        How many topics carry the variance of a difference, and on the diagonal that of a value
-        (Kish); 0 if none.
+    ``contributions``: how many topics carry the variance of a difference, and on the diagonal that
+    of a value (Kish); 0 if none.
     """
 
-    value: FloatArray
-    covariance: FloatArray
-    contributions: FloatArray
+    value: FloatArray  # (k,)
+    covariance: FloatArray  # (k, k)
+    contributions: FloatArray  # (k, k)
 
 
 def ratio_estimate(
@@ -79,21 +65,9 @@ def ratio_estimate(
     1), with residuals e_j = w (L_j - R^_j):
     Cov^ = n/(n - 1) sum c e_j e_l / (sum c w)^2 + sum c w p N^_jl / sum c w.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (u, k)
-        L_j(x) of the distinct drawn topics.
-    weight : ndarray of float64, shape (u,)
-        p/q > 0, up to a common factor.
-    counts : ndarray of int64, shape (u,)
-        How often each topic was drawn, at least once; at least two draws in all.
-    disagreement : Disagreement, optional
-        N^; by default the judgments are taken as they are.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, a weight is not positive, or there are fewer than two draws.
+    ``values`` has L_j(x) of the u distinct drawn topics, (u, k), ``weight`` w > 0 up to a common
+    factor, ``counts`` c >= 1; without ``disagreement`` judgments are taken as they are. Raises
+    ValueError if shapes differ, a weight is not positive, or there are fewer than two draws.
     """
     draws = _check_draws(values, weight, counts)
     total = float(np.sum(counts * weight))
@@ -114,20 +88,10 @@ def unbiased_estimate(
     """Estimate means by importance sampling without normalization.
 
     R^_j = (1/n) sum c w L_j: exactly unbiased, also for draws to a budget (see
-    `queries.designs`), and so is Cov^ = sum c (w L_j - R^_j)(w L_l - R^_l) / (n (n - 1))
+    `topics.designs`), and so is Cov^ = sum c (w L_j - R^_j)(w L_l - R^_l) / (n (n - 1))
     + (1/n) sum c w p N^_jl. The better the grade model predicts the values of a design made for
     it, the more exact it is; otherwise the weights' own variation stays in it, which
-    `ratio_estimate` takes out.
-
-    Parameters
-    ----------
-    values, weight, counts, disagreement
-        As in `ratio_estimate`, but weight is exactly p/q.
-
-    Raises
-    ------
-    ValueError
-        As `ratio_estimate`.
+    `ratio_estimate` takes out. The arguments are as there, but ``weight`` is exactly p/q.
     """
     draws = _check_draws(values, weight, counts)
     terms = weight[:, None] * values
@@ -140,10 +104,7 @@ def unbiased_estimate(
 def census_estimate(values: FloatArray, *, disagreement: Disagreement | None) -> QueryEstimate:
     """Return the means over all topics: nothing is uncertain but what assessors disagree on.
 
-    Parameters
-    ----------
-    values, disagreement
-        As in `ratio_estimate`, of all topics. Cov^ = sum p^2 N^.
+    Cov^ = sum p^2 N^; the arguments are those of `ratio_estimate`, of all topics.
     """
     topics = len(values)
     every = np.full(topics, 1.0 / topics)

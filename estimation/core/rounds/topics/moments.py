@@ -1,9 +1,9 @@
 """Moments of a topic's value under a grade model (Sawade et al. 2013, Theorem 3).
 
-For every topic of a campaign: the expectation and the variance of a linear measure or of ERR, for
-one run, for the difference between two, and summed over what a goal compares. No function runs
+For every topic of a campaign: the expectation and the variance of a linear measure or of ERR, of
+runs, and summed over what a goal compares. No function runs
 through the exponentially many label vectors of a topic. Ratio measures have no closed form; theirs
-are to first order (`queries.ratio_moments`), which costs precision of the design, never
+are to first order (`topics.ratio_moments`), which costs precision of the design, never
 correctness of an estimate.
 """
 
@@ -26,25 +26,27 @@ NEGLIGIBLE = 1e-12  # variances below this share of the second moments are round
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Moments of a topic's value under a grade model, one entry per topic of the campaign.
+    """Moments of a topic's values under a grade model, for T topics of the campaign and k runs.
 
     Attributes
     ----------
-    mean : ndarray of float64, shape (T,)
-        E[L | x].
-    second : ndarray of float64, shape (T,)
-        E[L^2 | x].
-    variance : ndarray of float64, shape (T,)
-        Var[L | x] >= 0.
+    mean, variance : ndarray of float64, shape (T, k)
+        E[L | x] and Var[L | x] >= 0.
     """
 
     mean: FloatArray
-    second: FloatArray
     variance: FloatArray
 
+    @property
+    def second(self) -> FloatArray:
+        """E[L^2 | x], shape (T, k)."""
+        return self.variance + self.mean**2
 
-def value_moments(pool: Pool, *, run: str, measure: Measure, model: GradeModel) -> Moments:
-    """Return the moments of one run's value of every topic.
+
+def value_moments(
+    pool: Pool, *, runs: Sequence[str], measure: Measure, model: GradeModel
+) -> Moments:
+    """Return the moments of runs' values of every topic.
 
     Linear measures: E L = sum lambda E u, Var L = sum lambda^2 Var u, in time O(length). ERR: in
     time O(length) as well (Sawade et al. 2013, eq. 31-34), with A_i = prod_{l<i} E(1 - g_l)^2 and
@@ -60,87 +62,19 @@ def value_moments(pool: Pool, *, run: str, measure: Measure, model: GradeModel) 
     MeasureError
         If no grade of the model's scale counts under the measure.
     """
-    if measure.family == "ratio":
-        return moments_of_runs(pool, runs=[run], measure=measure, model=model)[0]
-    gain = GainMoments.of(pool, measure, model)
-    if measure.is_linear:
-        weight = _topic_weights(pool, run, measure)
-        mean = per_topic(pool, weight * gain.first[:-1])
-        variance = per_topic(pool, weight**2 * gain.variance[:-1])
-        return Moments(mean, variance + mean**2, variance)
-    mean, second = err_moments(ranked_pairs(pool, run, depth=measure.cutoff), gain)
-    return Moments(mean, second, np.maximum(second - mean**2, 0.0))
-
-
-def moments_of_runs(
-    pool: Pool, *, runs: Sequence[str], measure: Measure, model: GradeModel
-) -> tuple[Moments, ...]:
-    """Return `value_moments` of several runs; what ratio measures have in common is done once."""
-    if measure.family != "ratio":
-        return tuple(value_moments(pool, run=run, measure=measure, model=model) for run in runs)
     columns = [pool.run_index(run) for run in runs]
-    line = GradeLine.of(pool, measure, model)
-    mean, variance = line.mean[:, columns], line.variance(lambda values: values[:, columns])
-    second = variance + mean**2
-    return tuple(map(Moments, mean.T, second.T, variance.T))
-
-
-def product_moments(
-    pool: Pool, *, runs: tuple[str, str], measure: Measure, model: GradeModel
-) -> FloatArray:
-    """Return E[L_a L_b | x] of two runs for every topic.
-
-    ERR takes time proportional to the product of the two lengths: the sum over ranks (a, b) of
-    1/(ab) times a product over the documents of the two prefixes (Sawade et al. 2013, eq. 39-46).
-
-    Returns
-    -------
-    ndarray of float64, shape (T,)
-
-    Raises
-    ------
-    ValueError
-        As `value_moments`.
-    """
-    if measure.family == "ratio":  # E (a + b)^2 - E (a - b)^2 = 4 E ab
-        halves = [[(runs[0], 0.5), (runs[1], sign)] for sign in (0.5, -0.5)]
-        squares = [_ratio_moments(pool, each, measure, model).second for each in halves]
-        return squares[0] - squares[1]
+    if measure.family == "ratio":
+        line = GradeLine.of(pool, measure, model)
+        return Moments(line.mean[:, columns], line.variance(lambda values: values[:, columns]))
     gain = GainMoments.of(pool, measure, model)
     if measure.is_linear:
-        weights = [_topic_weights(pool, run, measure) for run in runs]
-        means = [per_topic(pool, weight * gain.first[:-1]) for weight in weights]
-        both = per_topic(pool, weights[0] * weights[1] * gain.variance[:-1])
-        return np.asarray(both + means[0] * means[1])
-    first, second = (ranked_pairs(pool, run, depth=measure.cutoff) for run in runs)
-    return err_product(first, second, gain)
-
-
-def difference_moments(
-    pool: Pool, *, runs: tuple[str, str], measure: Measure, model: GradeModel
-) -> Moments:
-    """Return the moments of L_a - L_b, the difference between two runs, for every topic.
-
-    Linear measures: with d_z the difference of the two weights of document z,
-    mean sum d_z E u_z and variance sum d_z^2 Var u_z (Sawade et al. 2013, eq. 36-37).
-
-    Raises
-    ------
-    ValueError
-        As `value_moments`.
-    """
-    if measure.family == "ratio":
-        return _ratio_moments(pool, [(runs[0], 1.0), (runs[1], -1.0)], measure, model)
-    if measure.is_linear:
-        gain = GainMoments.of(pool, measure, model)
-        weight = _topic_weights(pool, runs[0], measure) - _topic_weights(pool, runs[1], measure)
-        mean = per_topic(pool, weight * gain.first[:-1])
-        variance = per_topic(pool, weight**2 * gain.variance[:-1])
-        return Moments(mean, variance + mean**2, variance)
-    one, other = (value_moments(pool, run=run, measure=measure, model=model) for run in runs)
-    product = product_moments(pool, runs=runs, measure=measure, model=model)
-    mean, second = one.mean - other.mean, one.second + other.second - 2.0 * product
-    return Moments(mean, np.maximum(second, 0.0), np.maximum(second - mean**2, 0.0))
+        weights = pool.entry_weights(measure) * len(pool.topics)
+        mean = _entry_sums(pool, weights * gain.first[pool.entry_pair])
+        variance = _entry_sums(pool, weights**2 * gain.variance[pool.entry_pair])
+        return Moments(mean[:, columns], variance[:, columns])
+    found = [err_moments(ranked_pairs(pool, run, depth=measure.cutoff), gain) for run in runs]
+    mean, second = (np.stack(each, axis=1) for each in zip(*found, strict=True))
+    return Moments(mean, np.maximum(second - mean**2, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,11 +140,15 @@ class GoalMoments:
     mean: FloatArray
     variance: FloatArray
 
-    def squares(self, estimator: Estimator, topics: BoolArray | None = None) -> FloatArray:
-        """Return `expected_squares`."""
+    def squares(self, estimator: Estimator, topics: BoolArray) -> FloatArray:
+        """Return what a topic contributes to the variance of an estimator, shape (T,).
+
+        sum E (D - E D)^2 for "ratio", the asymptotic variance of Lemma 1 (E D: the model's mean
+        over some topics, those that can be drawn), sum E D^2 for "unbiased".
+        """
         mean = self.mean
         if estimator == "ratio":
-            mean = mean - mean[... if topics is None else topics].mean(axis=0)
+            mean = mean - mean[topics].mean(axis=0)
         return np.asarray(self.variance + np.sum(mean**2, axis=1), dtype=np.float64)
 
     def level(self, topics: BoolArray) -> float:
@@ -233,25 +171,6 @@ def goal_moments(pool: Pool, *, goal: Goal, measure: Measure, model: GradeModel)
     return GoalMoments(_contrasts(goal, mean), variance)
 
 
-def expected_squares(
-    pool: Pool,
-    *,
-    goal: Goal,
-    measure: Measure,
-    model: GradeModel,
-    estimator: Estimator = "ratio",
-    topics: BoolArray | None = None,
-) -> FloatArray:
-    """Return what a topic contributes to the variance, under the model, shape (T,).
-
-    sum E (D - E D)^2 for "ratio", the asymptotic variance of Lemma 1 (E D: the model's mean over
-    `topics`, a mask of those that can be drawn, by default all), sum E D^2 for "unbiased"; D what
-    the goal compares, see `GoalMoments`.
-    """
-    told = goal_moments(pool, goal=goal, measure=measure, model=model)
-    return told.squares(estimator, topics)
-
-
 def _contrasts(goal: Goal, values: FloatArray) -> FloatArray:
     """What the goal compares, from the values (rows, runs) of all its runs."""
     if goal.kind in ("single", "absolute"):
@@ -265,13 +184,19 @@ def _linear_moments(
     pool: Pool, goal: Goal, measure: Measure, gain: GainMoments
 ) -> tuple[FloatArray, FloatArray]:
     """Means (T, runs) of the goal's runs, and the summed variance of what it compares."""
+    topics = len(pool.topics)
     expected = pool.entry_weights(measure) * gain.first[pool.entry_pair]
-    cells = pool.topic[pool.entry_pair].astype(np.int64) * len(pool.runs) + pool.run
-    shape = len(pool.topics), len(pool.runs)
-    means = column_sums(cells, expected, number=shape[0] * shape[1]).reshape(shape) * shape[0]
-    lambdas = effective_weights(pool, goal, measure) * len(pool.topics)
-    variance = per_topic(pool, lambdas**2 * gain.variance[:-1])
+    means = _entry_sums(pool, expected) * topics
+    lambdas = effective_weights(pool, goal, measure) * topics
+    variance = column_sums(pool.topic, lambdas**2 * gain.variance[:-1], number=topics)
     return means[:, [pool.run_index(tag) for tag in goal.all_runs]], variance
+
+
+def _entry_sums(pool: Pool, values: FloatArray) -> FloatArray:
+    """Add up values of entries by topic and run, shape (T, k)."""
+    topics, runs = len(pool.topics), len(pool.runs)
+    cells = pool.topic[pool.entry_pair].astype(np.int64) * runs + pool.run
+    return column_sums(cells, values, number=topics * runs).reshape(topics, runs)
 
 
 def _err_goal_moments(
@@ -301,21 +226,6 @@ def _ratio_goal_moments(
     return line.mean[:, columns], variance.sum(axis=1)
 
 
-def _ratio_moments(
-    pool: Pool, runs: Sequence[tuple[str, float]], measure: Measure, model: GradeModel
-) -> Moments:
-    """Moments of a weighted sum of runs."""
-    terms = [(pool.run_index(tag), weight) for tag, weight in runs]
-
-    def combined(values: FloatArray) -> FloatArray:
-        columns = [weight * values[:, [run]] for run, weight in terms]
-        return np.asarray(sum(columns), dtype=np.float64)
-
-    line = GradeLine.of(pool, measure, model)
-    mean, variance = combined(line.mean)[:, 0], line.variance(combined)[:, 0]
-    return Moments(mean, variance + mean**2, variance)
-
-
 # --------------------------------------------------------------- ranked lists and their moments
 
 
@@ -332,12 +242,7 @@ def ranked_pairs(pool: Pool, run: str, *, depth: int | None) -> IntArray:
 def err_values(slots: IntArray, gain: FloatArray) -> FloatArray:
     """Return ERR of ranked lists from the gain g of their documents, shape (T,).
 
-    Parameters
-    ----------
-    slots : ndarray of int64, shape (T, L)
-        From `ranked_pairs`.
-    gain : ndarray of float64, shape (N + 1,)
-        g of every pair, and 0 as the last entry.
+    ``slots`` are from `ranked_pairs`; ``gain`` has g of every pair, and 0 as the last entry.
     """
     gains = gain[slots]
     ranks = np.arange(1, slots.shape[1] + 1)
@@ -354,19 +259,6 @@ def err_slopes(slots: IntArray, gain: FloatArray) -> FloatArray:
     ranks = np.arange(1, slots.shape[1] + 1)
     later = _later(gains / ranks, 1.0 - gains)
     return np.asarray(_before(1.0 - gains) * (1.0 / ranks - later))
-
-
-def _topic_weights(pool: Pool, run: str, measure: Measure) -> FloatArray:
-    """lambda of every pair in one run, shape (N,)."""
-    kept = pool.run == pool.run_index(run)
-    weights = np.zeros(len(pool))
-    weights[pool.entry_pair[kept]] = pool.entry_weights(measure)[kept] * len(pool.topics)
-    return weights
-
-
-def per_topic(pool: Pool, values: FloatArray) -> FloatArray:
-    """Add up values of pairs by topic, shape (T,)."""
-    return column_sums(pool.topic, values, number=len(pool.topics))
 
 
 def _before(factors: FloatArray) -> FloatArray:
@@ -396,10 +288,12 @@ def err_moments(slots: IntArray, gain: GainMoments) -> tuple[FloatArray, FloatAr
 
 
 def err_product(first: IntArray, second: IntArray, gain: GainMoments) -> FloatArray:
-    """Return E[ERR_1 ERR_2] of two runs' ranked lists, shape (T,); see `product_moments`.
+    """Return E[ERR_1 ERR_2 | x] of two runs' ranked lists, shape (T,).
 
-    Goes through the ranks of the first run, with all topics and ranks of the second at once.
-    E(1 - g) is at least 2^-G, so that a document may be taken out of a product by division.
+    The sum over ranks (a, b) of 1/(ab) times a product over the documents of the two prefixes
+    (Sawade et al. 2013, eq. 39-46), in time proportional to the product of the two lengths: goes
+    through the ranks of the first run, with all topics and ranks of the second at once. E(1 - g) is
+    at least 2^-G, so that a document may be taken out of a product by division.
     """
     place = _places(second, first)  # where the documents of the second run stand in the first
     back = _places(first, second)

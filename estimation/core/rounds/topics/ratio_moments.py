@@ -27,27 +27,13 @@ from .grade_models import GradeModel, check_grade_model, document_gains
 
 @dataclass(frozen=True, eq=False)
 class GradeLine:
-    """A ratio measure as a linear function of grades, near what a grade model expects.
+    """A ratio measure as a linear function of grades, near what a grade model expects."""
 
-    Attributes
-    ----------
-    mean : ndarray of float64, shape (T, k)
-        E L, to first order.
-    slope : csr_array, shape (N, k)
-        a_ij.
-    topic_slope : ndarray of float64, shape (T, k)
-        b_j.
-    spread : ndarray of float64, shape (3, N)
-        Var u_i, Cov(u_i, h_i), Var h_i.
-    bounds : list of int, length T + 1
-        Where the pairs of each topic begin and end.
-    """
-
-    mean: FloatArray
-    slope: SparseMatrix
-    topic_slope: FloatArray
-    spread: FloatArray
-    bounds: list[int]
+    mean: FloatArray  # (T, k): E L, to first order
+    slope: SparseMatrix  # (N, k): a_ij
+    topic_slope: FloatArray  # (T, k): b_j
+    spread: FloatArray  # (3, N): Var u_i, Cov(u_i, h_i), Var h_i
+    bounds: list[int]  # where the pairs of each topic begin and end
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, model: GradeModel) -> "GradeLine":
@@ -76,10 +62,7 @@ class GradeLine:
     def variance(self, compared: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Return the variance of linear combinations of the runs' values, shape (T, c).
 
-        Parameters
-        ----------
-        compared : callable
-            Turns values of the runs, shape (rows, k), into those of the combinations, (rows, c).
+        ``compared`` turns values of the runs, (rows, k), into those of the combinations, (rows, c).
         """
         found = []
         for topic, (start, stop) in enumerate(pairwise(self.bounds)):

@@ -37,22 +37,14 @@ from .moments import err_slopes, err_values, ranked_pairs
 class JudgedTopics:
     """Values of k runs on u topics whose documents are all judged.
 
-    Attributes
-    ----------
-    value : ndarray of float64, shape (u, k)
-    deviation : ndarray of float64, shape (m, k)
-        Disagreement between assessors: sum over a topic's rows of d_j d_l estimates the
-        covariance that it gives the topic's values of runs j and l.
-    topic : ndarray of int64, shape (m,)
-        The topic of each row, as a position among the u.
-    noise_measured : bool
-        Whether any document has two judgments or more; without, there are no rows.
+    ``deviation`` is disagreement between assessors: sum over a topic's rows of d_j d_l estimates
+    the covariance that it gives the topic's values of runs j and l.
     """
 
-    value: FloatArray
-    deviation: FloatArray
-    topic: IntArray
-    noise_measured: bool
+    value: FloatArray  # (u, k)
+    deviation: FloatArray  # (m, k)
+    topic: IntArray  # (m,): the topic of each row, as a position among the u
+    noise_measured: bool  # whether any document has two judgments; without, there are no rows
 
 
 def topic_values(
