@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from .data.labels import LabelError as LabelError
     from .data.labels import LabelRows as LabelRows
     from .data.pool import Pool as Pool
-    from .data.pool import PoolError as PoolError
-    from .data.pool import RankedLists as RankedLists
     from .data.preferences import preference_pool as preference_pool
     from .data.qrels import Qrels as Qrels
     from .data.qrels import SampledQrels as SampledQrels
+    from .data.ranked_lists import PoolError as PoolError
+    from .data.ranked_lists import RankedLists as RankedLists
     from .data.trec import read_prels as read_prels
     from .data.trec import read_qrels as read_qrels
     from .data.trec import read_runs as read_runs
@@ -74,9 +74,10 @@ if TYPE_CHECKING:
 
 _WHERE = {
     ".data.labels": ("LabelError", "LabelRows"),
-    ".data.pool": ("Pool", "PoolError", "RankedLists"),
+    ".data.pool": ("Pool",),
     ".data.preferences": ("preference_pool",),
     ".data.qrels": ("Qrels", "SampledQrels"),
+    ".data.ranked_lists": ("PoolError", "RankedLists"),
     ".data.trec": ("read_prels", "read_qrels", "read_runs", "read_strata"),
     ".data.trec_lines": ("TrecError",),
     ".inference.ranks": ("Ranking",),

@@ -10,7 +10,7 @@ from estimation.core.collections.pairs import PairCollection
 from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
-from estimation.core.measures.table import PREFERENCE_MAX_GRADE
+from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE
 from estimation.core.rounds.rounds import PairRound
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.collections.files import write_collection

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelError, LabelRows, pair_labels, select_rows
-from estimation.core.data.pool import Pool, PoolError, RankedLists, build_pool, trec_eval_order
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
+from estimation.core.data.ranked_lists import PoolError, RankedLists, trec_eval_order
 from estimation.core.estimates.estimators import (
     effective_sample_size,
     horvitz_thompson_iid,

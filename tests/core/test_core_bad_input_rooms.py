@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelError, LabelRows
-from estimation.core.data.pool import Pool, PoolError
+from estimation.core.data.pool import Pool
+from estimation.core.data.ranked_lists import PoolError
 from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.active.lists import ActiveError

@@ -11,7 +11,8 @@ from estimation.core.arrays import frozen
 from estimation.core.collections.base import CollectionError
 from estimation.core.collections.pairs import PairCollection
 from estimation.core.data.labels import LabelError, LabelRows
-from estimation.core.data.pool import Pool, PoolError, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import PoolError, RankedLists
 from estimation.core.data.scope import find_pairs
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.measures.table import MeasureError, parse_measure

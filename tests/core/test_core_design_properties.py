@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from estimation.core.data.pool import Pool, PoolError, build_pool, rank_lines
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import PoolError, rank_lines
 from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import Design, DesignError, make_design

@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core.data.pool import Pool, PoolError, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import PoolError
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.planning import expected_half_widths, half_width_curve
 from estimation.core.sampling import goals

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelError, LabelRows, pair_labels
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.inference.outlook import outlook_of
 from estimation.core.inference.unknown import Reason

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference.bounds import draw_ranges, hoeffding_half_widths, label_noise_ranges
 from estimation.core.inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
 from estimation.core.inference.ranks import guaranteed_p_values

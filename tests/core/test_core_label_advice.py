@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.label_advice import LabelComparison, compare_labels, supports
 from estimation.core.rounds.evaluation import evaluate

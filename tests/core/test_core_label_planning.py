@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 
 from estimation.core.data.labels import LabelError, PairLabels
-from estimation.core.data.pool import Pool, PoolError
+from estimation.core.data.pool import Pool
+from estimation.core.data.ranked_lists import PoolError
 from estimation.core.estimates.estimators import importance_sampling
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.label_planning import (

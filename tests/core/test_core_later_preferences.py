@@ -11,8 +11,9 @@ import pytest
 from estimation.core.arrays import IntArray
 from estimation.core.data import scope
 from estimation.core.data.labels import LabelError, LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import part_names, preference_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.inference.slack import slack
 from estimation.core.measures.table import Measure, MeasureError, parse_measure

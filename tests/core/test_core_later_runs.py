@@ -8,8 +8,9 @@ import pytest
 
 from estimation.core.collections.pairs import PairCollection
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
 from estimation.core.inference.guarantees import _Bernstein
 from estimation.core.inference.intervals import Bound

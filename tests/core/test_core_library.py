@@ -7,7 +7,8 @@ import pytest
 
 from estimation import core
 from estimation.core.data.labels import LabelError
-from estimation.core.data.pool import Pool, PoolError
+from estimation.core.data.pool import Pool
+from estimation.core.data.ranked_lists import PoolError
 from estimation.core.planning.planning import expected_half_widths
 from estimation.core.rounds import evaluation
 from estimation.core.sampling.designs import make_design

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.inference.outlook import KnownOutlook, fit_outlook, outlook_of

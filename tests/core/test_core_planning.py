@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning.planning import expected_half_widths, half_width_curve, largest_values
 from estimation.core.planning.topic_planning import expected_query_half_widths

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows, PairLabels
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.estimates.estimators import horvitz_thompson_poisson
 from estimation.core.estimates.ratio_lines import Frame, Gains, Line

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.ratios import prior_slopes
 from estimation.core.measures.table import Measure, MeasureError, parse_measure
 from estimation.core.planning.planning import expected_half_widths, half_width_curve

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.ratio_lines import Draws, Frame, Gains, Line, Numerator, denominator
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure, parse_measure

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimation.core.data.pool import RankedLists, build_pool
+from estimation.core.data.pool import build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.planning.planning import expected_half_widths
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import make_design

@@ -16,13 +16,14 @@ from estimation.core.arrays import column_sums
 from estimation.core.data import pool_ranks, returned
 from estimation.core.data.entries import entries_down_to, last_rank
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.pool_ranks import (
     best_rank,
     number_by_rank,
     total_weights,
     weights_by_rank,
 )
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates import estimators, joint, products
 from estimation.core.estimates.terms import linear_terms
 from estimation.core.inference import out_of_reach, reach

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference import uncertainty
 from estimation.core.inference.intervals import gamma_limits
 from estimation.core.inference.unknown import Reason

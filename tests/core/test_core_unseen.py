@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.entries import entries_down_to
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.inference import looked_at, unseen
 from estimation.core.inference.outlook import KnownOutlook

@@ -10,7 +10,7 @@ import pytest
 
 from estimation.core.collections.base import Collection
 from estimation.core.collections.pairs import PairCollection
-from estimation.core.data.pool import RankedLists
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference.unknown import Reason
 from estimation.core.sampling import goals
 from estimation.formats.runs import read_run

@@ -16,8 +16,9 @@ from estimation.core.collections.base import Collection
 from estimation.core.collections.pairs import PairCollection
 from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
 from estimation.core.rounds.combining import Part

@@ -7,7 +7,8 @@ import pytest
 
 from estimation.core.collections.pairs import PairCollection
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import Part
 from estimation.core.sampling import goals

@@ -7,7 +7,8 @@ from estimation.core.collections.pairs import PairCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
-from estimation.core.measures.table import PREFERENCE_MAX_GRADE, parse_measure
+from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import Part
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import METHODS, make_design

@@ -37,8 +37,9 @@ from ..arrays import (
     index_array,
 )
 from ..data.labels import LabelRows
-from ..data.pool import Pool, RankedLists, build_pool
+from ..data.pool import Pool, build_pool
 from ..data.preferences import named, part_names, preference_pool, with_parts
+from ..data.ranked_lists import RankedLists
 from ..data.scope import Scope, find_pairs
 from ..inference.outlook import Outlook
 from ..measures.table import Measure, MeasureError

@@ -14,7 +14,8 @@ from ..data.labels import LabelRows
 from ..data.pool import Pool
 from ..data.preferences import BETWEEN, part_names
 from ..inference.outlook import KnownOutlook, outlook_of
-from ..measures.table import PREFERENCE_MAX_GRADE, Measure
+from ..measures.kinds import PREFERENCE_MAX_GRADE
+from ..measures.table import Measure
 from ..rounds.combining import Part, RoundsTogether
 from ..rounds.rounds import PairRound
 from ..sampling.designs import Design

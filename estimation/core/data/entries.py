@@ -89,7 +89,7 @@ def entries_down_to(pool: Pool, rank: int) -> Entries:
     """Return the entries of all N pairs down to a rank; pairs may be left without any."""
     rank = min(rank, pool.depth)
     return kept(
-        pool,
+        pool.kept,
         "entries",
         rank,
         lambda: _find(pool, rank),
@@ -137,7 +137,9 @@ def weights_of(pool: Pool, measure: Measure, pairs: IntArray, *, wanted: BoolArr
 
 def shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:
     """Return the share of each pair in a run's sum of squared weights, added up over runs, (N,)."""
-    return kept(pool, "squares", measure, lambda: _shares_of_squares(pool, measure), most=MOST_KEPT)
+    return kept(
+        pool.kept, "squares", measure, lambda: _shares_of_squares(pool, measure), most=MOST_KEPT
+    )
 
 
 def _shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:

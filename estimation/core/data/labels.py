@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, check_integers, index_array
-from ..measures.table import MAX_GRADE, Measure
+from ..measures.kinds import MAX_GRADE
+from ..measures.table import Measure
 from .pool import Pool
 
 DENSE = 16  # possible numbers for each number, up to which counting is faster than sorting

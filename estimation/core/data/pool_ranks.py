@@ -17,7 +17,7 @@ LEAST_FILLED = 0.1
 
 def best_rank(pool: Pool) -> Int32Array:
     """Return the best rank of every pair, (N,), beyond the depth where no run returns it."""
-    return kept(pool, "best rank", None, lambda: _best_rank(pool))
+    return kept(pool.kept, "best rank", None, lambda: _best_rank(pool))
 
 
 def _best_rank(pool: Pool) -> Int32Array:
@@ -30,7 +30,9 @@ def _best_rank(pool: Pool) -> Int32Array:
 
 def number_of_runs(pool: Pool) -> Int32Array:
     """Return how many runs return each pair, (N,)."""
-    return kept(pool, "number of runs", None, lambda: frozen(np.diff(pool.indptr).astype(np.int32)))
+    return kept(
+        pool.kept, "number of runs", None, lambda: frozen(np.diff(pool.indptr).astype(np.int32))
+    )
 
 
 def number_by_rank(pool: Pool) -> FloatArray:
@@ -38,7 +40,7 @@ def number_by_rank(pool: Pool) -> FloatArray:
 
     Of a pool of documents, where every rank of a list is one entry.
     """
-    return kept(pool, "number by rank", None, lambda: _number_by_rank(pool))
+    return kept(pool.kept, "number by rank", None, lambda: _number_by_rank(pool))
 
 
 def _number_by_rank(pool: Pool) -> FloatArray:

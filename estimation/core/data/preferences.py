@@ -11,7 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from ..arrays import BytesArray, Int32Array, IntArray, check_whole, frozen
-from .pool import Pool, PoolError
+from .pool import Pool
+from .ranked_lists import PoolError
 
 BETWEEN = b"\0"
 """Stands between two docnos; no docno has it, and it comes before all other bytes."""

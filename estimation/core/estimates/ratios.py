@@ -70,7 +70,8 @@ from scipy import sparse
 from ..arrays import FloatArray, IntArray, SparseMatrix
 from ..data.labels import LabelRows, PairLabels, singles_per_repeated
 from ..data.pool import Pool
-from ..measures.table import MAX_GRADE, Measure
+from ..measures.kinds import MAX_GRADE
+from ..measures.table import Measure
 from .drawn import Drawn
 from .estimators import (
     Estimate,

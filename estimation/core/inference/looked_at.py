@@ -155,10 +155,12 @@ def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
     entries = entries_down_to(pool, last_rank(pool, measure))
 
     def keep(key: Hashable, work: Callable[[], Rows]) -> Rows:
-        return kept(pool, "rows", (measure, drawn.key, key), work, most=MOST_KEPT, size=_nbytes)
+        return kept(
+            pool.kept, "rows", (measure, drawn.key, key), work, most=MOST_KEPT, size=_nbytes
+        )
 
     able = kept(
-        pool,
+        pool.kept,
         "number of entries",
         (drawn.key, len(entries.run)),
         lambda: int(entries.numbers.sum(where=drawn.eligible)),

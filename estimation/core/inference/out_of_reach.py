@@ -46,7 +46,7 @@ class OutOfReach:
     def of(cls, pool: Pool, eligible: BoolArray) -> "OutOfReach":
         """Return what was kept for these pairs, or begin it."""
         return kept(
-            pool,
+            pool.kept,
             "out of reach",
             digest_of(eligible),
             lambda: cls(pool, frozen(eligible.astype(np.bool_))),

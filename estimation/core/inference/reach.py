@@ -49,7 +49,7 @@ class Reach:
         Kept with the pool: corrections and second judgments leave the sampled pairs as they are.
         """
         return kept(
-            self.pool,
+            self.pool.kept,
             "sample sizes",
             (measure, self._key),
             lambda: frozen(self._effective_sample_size(measure)),

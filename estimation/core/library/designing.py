@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..arrays import nearest
-from ..data.pool import Pool, RankedLists, build_pool, rank_lines
+from ..data.pool import Pool, build_pool
 from ..data.qrels import Qrels
+from ..data.ranked_lists import RankedLists, rank_lines
 from ..measures.table import Measure
 from ..rounds.active.rounds import make_plan
 from ..rounds.rounds import AnyDesign

@@ -2,7 +2,8 @@
 
 from ..arrays import nearest
 from ..data.pool import Pool
-from ..measures.table import MAX_GRADE, Measure, parse_measure
+from ..measures.kinds import MAX_GRADE
+from ..measures.table import Measure, parse_measure
 from ..sampling.goals import KINDS as GOALS
 from ..sampling.goals import Goal, GoalError
 from ..sampling.priors import Prior, make_prior

@@ -21,7 +21,8 @@ from ..estimates.estimators import cross_product, topic_contributions
 from ..estimates.ratios import prior_slopes
 from ..inference.intervals import ROUNDING, difference_variances
 from ..inference.out_of_reach import OutOfReach
-from ..measures.table import PREFERENCE_MAX_GRADE, Measure
+from ..measures.kinds import PREFERENCE_MAX_GRADE
+from ..measures.table import Measure
 from ..sampling.designs import Design, refuse_costs
 from ..sampling.methods import with_option
 from ..sampling.priors import Prior

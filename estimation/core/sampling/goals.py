@@ -7,13 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray, check_whole, listed, nearest, no_run
-from ..data.pool import Pool, PoolError
-from ..measures.table import (
-    MAX_GRADE,
-    PREFERENCE_MAX_GRADE,
-    Measure,
-    check_is_measure,
-)
+from ..data.pool import Pool
+from ..data.ranked_lists import PoolError
+from ..measures.kinds import MAX_GRADE, PREFERENCE_MAX_GRADE
+from ..measures.table import Measure, check_is_measure
 
 KINDS = ("single", "absolute", "pair", "baseline", "ranking")
 LEAST_RUNS = {"pair": 2, "ranking": 2}  # 1 for the other kinds

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..arrays import nearest
-from ..measures.table import KINDS, Family, Measure
+from ..measures.kinds import KINDS, Family
+from ..measures.table import Measure
 from .interval_kinds import INTERVAL_KINDS, IntervalKind
 
 Drawn: TypeAlias = Literal["pairs", "topics", "batches"]

@@ -7,7 +7,8 @@ import numpy as np
 
 from ..arrays import FloatArray, check_whole, column_sums, frozen, nearest, refuse
 from ..data.pool import Pool
-from ..measures.table import MAX_GRADE, Measure, check_is_measure
+from ..measures.kinds import MAX_GRADE
+from ..measures.table import Measure, check_is_measure
 from .calibration import agreement, order_bins
 from .goals import Goal, check_goal, effective_weights, indicator
 

@@ -14,7 +14,8 @@ import numpy as np
 from estimation.core.arrays import BytesArray, IntArray
 from estimation.core.collections.ranked import RankedCollection
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import find_pairs
 from estimation.core.measures.table import Measure
 from estimation.formats.collections import facts as common

@@ -11,7 +11,7 @@ from typing import IO, Any, TypeVar
 from django.core.management.base import BaseCommand, CommandError
 
 from estimation.core.collections.base import Collection
-from estimation.core.data.pool import PoolError, RankedLists
+from estimation.core.data.ranked_lists import PoolError, RankedLists
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure, MeasureError, parse_measure
 from estimation.core.rounds.results import Evaluation, MeasureResult

@@ -15,7 +15,8 @@ import numpy as np
 from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.data.pool import Pool
 from estimation.core.inference.intervals import Bound, student_intervals
-from estimation.core.measures.table import KINDS, Measure
+from estimation.core.measures.kinds import KINDS
+from estimation.core.measures.table import Measure
 from estimation.core.rounds.active.lists import make_frame
 from estimation.core.rounds.active.rounds import UNIFORM_SHARE, ActivePlan, ActiveRound
 from estimation.core.rounds.active.sampling import plan_batch, start

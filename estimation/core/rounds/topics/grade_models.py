@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from ...arrays import BoolArray, FloatArray, IntArray, check_whole, frozen
 from ...data.pool import Pool
-from ...measures.table import MAX_GRADE, Measure, MeasureError
+from ...measures.kinds import MAX_GRADE
+from ...measures.table import Measure, MeasureError
 
 SUM_TOLERANCE = 1e-9
 UPLOAD_TOLERANCE = 1e-3  # sums of probabilities that were written with few decimals
