@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from .rounds.topics.designs import QueryError as QueryError
     from .sampling.designs import Design as Design
     from .sampling.designs import DesignError as DesignError
-    from .sampling.draws import Served as Served
     from .sampling.goals import Goal as Goal
     from .sampling.goals import GoalError as GoalError
     from .sampling.goals import absolute as absolute
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from .sampling.priors import Prior as Prior
     from .sampling.priors import PriorError as PriorError
     from .sampling.priors import make_prior as make_prior
+    from .sampling.samples import Served as Served
 
     __version__: str
 
@@ -96,7 +96,7 @@ _WHERE = {
     ".rounds.rounds": ("PairRound", "TopicRound", "draw_round", "load_round"),
     ".rounds.topics.designs": ("QueryDesign", "QueryError"),
     ".sampling.designs": ("Design", "DesignError"),
-    ".sampling.draws": ("Served",),
+    ".sampling.samples": ("Served",),
     ".sampling.goals": (
         *("Goal", "GoalError", "absolute", "baseline", "pair", "ranking", "single"),
     ),

@@ -19,7 +19,8 @@ from estimation.core.rounds.topics.designs import (
 )
 from estimation.core.rounds.topics.grade_models import GradeModel, GradeModelError, uniform_grades
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import DesignError, Method, Rule, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import DesignError, Method, Rule
 from estimation.core.sampling.goals import Goal, GoalError
 from estimation.core.sampling.priors import Prior, PriorError, make_prior
 from estimation.models import Pool as PoolRow

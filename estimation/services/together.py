@@ -17,7 +17,7 @@ from estimation.core.data.pool import Pool as Columns
 from estimation.core.data.scope import place_of_pairs
 from estimation.core.rounds.combining import Part, part_over
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.draws import Sample
+from estimation.core.sampling.samples import Sample
 from estimation.models import Draw, Round
 from estimation.selectors import complete_batches
 from estimation.services import files, pools

@@ -9,7 +9,7 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
-from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
 from estimation.models import Round
 from estimation.selectors import RankedRun, ranking_table

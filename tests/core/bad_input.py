@@ -28,7 +28,8 @@ from estimation.core.rounds.topics.estimators import ratio_estimate
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.rounds.topics.values import topic_values
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import (
     draw,
 )

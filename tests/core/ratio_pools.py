@@ -9,7 +9,8 @@ from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 

@@ -20,9 +20,9 @@ from estimation.core.estimates.estimators import (
     horvitz_thompson_iid,
     horvitz_thompson_poisson,
 )
-from estimation.core.inference.bound_parts import BoundError
 from estimation.core.inference.bounds import hoeffding_half_widths
 from estimation.core.inference.intervals import student_intervals
+from estimation.core.inference.ranges import BoundError
 from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.core.planning.label_planning import goal_contrasts, predicted_variances
 from estimation.core.planning.planning import half_width_curve

@@ -14,7 +14,8 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import MeasureError, parse_measure
 from estimation.core.rounds.combining import Part
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.samples import Sample
 from tests.core.test_core_collection import LATE, assert_same, truth
 from tests.core.test_core_combining import (
     DCG,

@@ -23,9 +23,11 @@ from estimation.core.rounds.evaluation import Judged, evaluate
 from estimation.core.rounds.results import Evaluation, MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import METHODS, Design, make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import METHODS, Design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import true_values
 from tests.core.comparing import OF_ONE_RUN, close
 from tests.core.test_core_combining import draws_of, moments, poisson_of

@@ -12,7 +12,8 @@ from estimation.core.arrays import nearest
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import PoolError
 from estimation.core.measures.table import MeasureError, parse_measure
-from estimation.core.sampling.designs import DesignError, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import DesignError
 from estimation.core.sampling.goals import Goal, GoalError, ranking
 from estimation.core.sampling.methods import check_interval
 from estimation.core.sampling.priors import PriorError, make_prior

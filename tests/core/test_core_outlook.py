@@ -13,7 +13,7 @@ from estimation.core.estimates.drawn import Drawn
 from estimation.core.inference.outlook import KnownOutlook, fit_outlook, outlook_of
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 

@@ -12,7 +12,7 @@ from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.topics.designs import make_query_design
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.priors import make_prior
 from estimation.research.simulation import true_values
 

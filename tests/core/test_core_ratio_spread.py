@@ -15,7 +15,8 @@ from estimation.core.planning.planning import expected_half_widths, half_width_c
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import Prior, make_prior
 from estimation.research.simulation import true_topic_values, true_values

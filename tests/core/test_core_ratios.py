@@ -16,9 +16,10 @@ from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import true_topic_values, true_values
 from tests.core.ratio_pools import (
     AP,

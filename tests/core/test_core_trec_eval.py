@@ -22,7 +22,7 @@ from estimation.core.rounds.topics.designs import make_query_design
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.rounds.topics.values import topic_values
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.research.simulation import true_topic_values

@@ -14,9 +14,10 @@ from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.inference.reach import Reach
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import Sample
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@2")

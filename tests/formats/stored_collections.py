@@ -27,7 +27,7 @@ from estimation.core.rounds.rounds import TopicRound
 from estimation.core.rounds.topics.designs import draw_queries, labeled_pairs, make_query_design
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections.files import write_collection

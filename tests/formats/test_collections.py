@@ -12,7 +12,8 @@ from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import Part
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import METHODS, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import METHODS
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections import pair_facts, pairs, tables

@@ -19,8 +19,8 @@ from ..measures.table import Measure
 from ..rounds.combining import Part, RoundsTogether
 from ..rounds.rounds import PairRound
 from ..sampling.designs import Design
-from ..sampling.draws import Sample
 from ..sampling.methods import with_option
+from ..sampling.samples import Sample
 from .base import Collection, CollectionError, ordered_labels
 
 _SUM_TOLERANCE = 1e-6

@@ -20,14 +20,14 @@ from ..data.labels import PairLabels, pair_name
 from ..data.pool import Pool
 from ..data.scope import Scope
 from ..sampling.designs import Design
-from ..sampling.draws import Sample
+from ..sampling.samples import Sample
 from .estimators import (
     Estimate,
-    cross_product,
     horvitz_thompson_iid,
     horvitz_thompson_poisson,
     importance_sampling,
 )
+from .products import cross_product
 from .terms import Noise, Terms
 
 

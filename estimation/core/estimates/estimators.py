@@ -27,9 +27,7 @@ from scipy import sparse
 from ..arrays import FloatArray, IntArray, SparseMatrix, refuse
 from ..data.labels import PairLabels
 from .joint import coupled_products
-from .products import PowerSums, gram, leave_out_negligible, power_sums
-
-BLOCK_ROWS = 2048  # pairs whose weights are held densely at a time
+from .products import PowerSums, cross_product, power_sums, root_scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +118,11 @@ def importance_sampling(
     sizes = np.array([draws]) if stratum is None else np.bincount(stratum, weights=counts)
     if stratum is None or np.any(sizes[sizes > 0] < 2):
         free = max(draws - 1, 1)
-        sums = power_sums(_root_scaled(weights, squares / (draws * free) + noise).rows)
+        sums = power_sums(root_scaled(weights, squares / (draws * free) + noise).rows)
         covariance = sums.squares - np.multiply.outer(value, value) / free
     else:
         factor = (sizes / np.maximum(sizes - 1, 1))[stratum]
-        sums = power_sums(_root_scaled(weights, squares * factor / draws**2 + noise).rows)
+        sums = power_sums(root_scaled(weights, squares * factor / draws**2 + noise).rows)
         parts = topic_contributions(weights, multiplier, topic=stratum, topics=len(sizes))
         between = _dense_products(parts / np.sqrt(np.maximum(sizes - 1, 1))[:, None])
         covariance = sums.squares - between / draws**2
@@ -155,7 +153,7 @@ def horvitz_thompson_poisson(
     """
     _check_pairs(weights, labels, probability)
     value = _weighted_total(weights, labels.mean / probability)
-    finds = _root_scaled(weights, (labels.mean / probability) ** 2)
+    finds = root_scaled(weights, (labels.mean / probability) ** 2)
     noise = cross_product(weights, _noise(labels, probability))
     return Estimate(
         value=value,
@@ -203,7 +201,7 @@ def horvitz_thompson_iid(
     inclusion = -np.expm1(draws * _log1m(probability))
     value = _weighted_total(weights, labels.mean / inclusion)
     noise = _noise(labels, inclusion)
-    kept = _root_scaled(weights, (1.0 - inclusion) * (labels.mean / inclusion) ** 2 + noise)
+    kept = root_scaled(weights, (1.0 - inclusion) * (labels.mean / inclusion) ** 2 + noise)
     label = labels.mean[kept.pairs] / kept.roots
     covariance = coupled_products(kept.rows, label, probability[kept.pairs], draws)
     contributions = np.zeros_like(covariance)
@@ -289,29 +287,6 @@ def _noise(labels: PairLabels, inclusion: FloatArray) -> FloatArray:
 def _weighted_total(weights: SparseMatrix, factors: FloatArray) -> FloatArray:
     """sum_i w_ij f_i for every run j, added from the first pair to the last."""
     return np.asarray(weights.T @ factors, dtype=np.float64)
-
-
-def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
-    """sum_i scale_i w_ij w_il for all pairs of runs; exactly symmetric (scale >= 0)."""
-    return gram(_root_scaled(weights, scale).rows)
-
-
-@dataclass(frozen=True, eq=False)
-class _RootScaled:
-    """sqrt(scale_i) w_ij of the pairs that count: most sampled pairs are not relevant."""
-
-    rows: SparseMatrix
-    pairs: IntArray
-    roots: FloatArray
-
-
-def _root_scaled(weights: SparseMatrix, scale: FloatArray) -> _RootScaled:
-    pairs = np.flatnonzero((scale > 0.0) & (np.diff(weights.indptr) > 0))
-    every = len(pairs) == weights.shape[0]
-    rows, roots = weights.copy() if every else weights[pairs], np.sqrt(scale[pairs])
-    rows.data *= np.repeat(roots, np.diff(rows.indptr))
-    leave_out_negligible(rows)
-    return _RootScaled(rows, pairs, roots)
 
 
 def _dense_products(rows: FloatArray) -> FloatArray:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, Indices, SparseMatrix, column_sums
+from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, column_sums
 
 TILE_RUNS, TILE_PAIRS = 48, 96
+BLOCK_ROWS = 2048  # pairs whose numbers other modules hold densely at a time
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
 LEAST_FILLED = 0.15  # share of a tile's numbers that are not 0 from which on tiles are faster
 # Runs of a pair whose products are held one by one, and how many products are: 18 MB.
@@ -60,6 +61,30 @@ def gram(rows: SparseMatrix) -> FloatArray:
     for _, block in _blocks(rows):
         total += block.gram()
     return total
+
+
+def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
+    """sum_i scale_i w_ij w_il for all pairs of runs; exactly symmetric (scale >= 0)."""
+    return gram(root_scaled(weights, scale).rows)
+
+
+@dataclass(frozen=True, eq=False)
+class RootScaled:
+    """sqrt(scale_i) w_ij of the pairs that count: most sampled pairs are not relevant."""
+
+    rows: SparseMatrix
+    pairs: IntArray
+    roots: FloatArray
+
+
+def root_scaled(weights: SparseMatrix, scale: FloatArray) -> RootScaled:
+    """Leave out the pairs whose scale is 0, or that no run returns."""
+    pairs = np.flatnonzero((scale > 0.0) & (np.diff(weights.indptr) > 0))
+    every = len(pairs) == weights.shape[0]
+    rows, roots = weights.copy() if every else weights[pairs], np.sqrt(scale[pairs])
+    rows.data *= np.repeat(roots, np.diff(rows.indptr))
+    leave_out_negligible(rows)
+    return RootScaled(rows, pairs, roots)
 
 
 def power_sums(rows: SparseMatrix) -> PowerSums:

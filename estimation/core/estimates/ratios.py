@@ -73,12 +73,8 @@ from ..data.pool import Pool
 from ..measures.kinds import MAX_GRADE
 from ..measures.table import Measure
 from .drawn import Drawn
-from .estimators import (
-    Estimate,
-    cross_product,
-    horvitz_thompson_iid,
-    horvitz_thompson_poisson,
-)
+from .estimators import Estimate, horvitz_thompson_iid, horvitz_thompson_poisson
+from .products import cross_product
 from .ratio_lines import Draws, Frame, Gains, Line
 
 

@@ -22,8 +22,8 @@ from ..data.entries import Entries, entries_down_to, last_rank, shares_of_square
 from ..data.kept import kept
 from ..data.pool import Pool
 from ..estimates.drawn import Drawn
-from ..estimates.estimators import cross_product, topic_contributions
-from ..estimates.products import Couples, few_runs
+from ..estimates.estimators import topic_contributions
+from ..estimates.products import Couples, cross_product, few_runs
 from ..measures.table import Measure
 
 # Where uncertain pairs have more entries that count, pairs with about so many stand for all.

@@ -44,7 +44,7 @@ from scipy import sparse
 from ..arrays import BoolArray, FloatArray, SparseMatrix, column_sums
 from ..data.pool import Pool
 from ..estimates.drawn import Drawn
-from ..estimates.estimators import cross_product
+from ..estimates.products import cross_product
 from ..estimates.ratio_lines import Frame, Gains, Line
 from ..estimates.ratios import RatioEstimate
 from ..measures.table import Measure

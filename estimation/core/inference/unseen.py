@@ -26,7 +26,7 @@ from ..arrays import FloatArray
 from ..data.pool import Pool
 from ..data.pool_ranks import total_weights
 from ..estimates.drawn import Drawn
-from ..estimates.estimators import cross_product
+from ..estimates.products import cross_product
 from ..measures.table import Measure
 from .looked_at import Rows, looked_at
 from .outlook import Outlook

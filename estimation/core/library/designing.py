@@ -22,8 +22,8 @@ from ..rounds.active.rounds import make_plan
 from ..rounds.rounds import AnyDesign
 from ..rounds.topics.designs import make_query_design
 from ..rounds.topics.grade_models import uniform_grades
+from ..sampling.allocation import make_design as make_pair_design
 from ..sampling.designs import DesignError
-from ..sampling.designs import make_design as make_pair_design
 from ..sampling.goals import Goal
 from ..sampling.methods import SAMPLING_METHODS
 from ..sampling.priors import Prior

@@ -19,7 +19,7 @@ from ..estimates.drawn import Drawn, check_sample
 from ..estimates.terms import linear_terms
 from ..measures.table import Measure
 from ..sampling.designs import Design
-from ..sampling.draws import Sample
+from ..sampling.samples import Sample
 from .label_planning import JudgedSample, predicted_variances
 
 METHODS = ("poisson", "priority", "iid")

@@ -19,7 +19,8 @@ from ..arrays import (
     refuse,
 )
 from ..data.labels import LabelError, PairLabels
-from ..estimates.estimators import BLOCK_ROWS, importance_sampling
+from ..estimates.estimators import importance_sampling
+from ..estimates.products import BLOCK_ROWS
 from ..sampling.goals import Goal, check_goal
 from ..sampling.probabilities import drawn_probabilities
 

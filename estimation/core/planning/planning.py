@@ -17,13 +17,15 @@ from ..arrays import (
 )
 from ..data.pool import Pool
 from ..data.pool_ranks import total_weights
-from ..estimates.estimators import cross_product, topic_contributions
+from ..estimates.estimators import topic_contributions
+from ..estimates.products import cross_product
 from ..estimates.ratios import prior_slopes
 from ..inference.intervals import ROUNDING, difference_variances
 from ..inference.out_of_reach import OutOfReach
 from ..measures.kinds import PREFERENCE_MAX_GRADE
 from ..measures.table import Measure
-from ..sampling.designs import Design, refuse_costs
+from ..sampling.allocation import refuse_costs
+from ..sampling.designs import Design
 from ..sampling.methods import with_option
 from ..sampling.priors import Prior
 from ..sampling.probabilities import poisson_thresholds

@@ -26,9 +26,9 @@ from ..data.scope import Scope
 from ..estimates.drawn import Drawn
 from ..measures.table import MeasureError
 from ..sampling.designs import Design
-from ..sampling.draws import Sample
 from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import SAMPLING_METHODS, draws_again, with_option
+from ..sampling.samples import Sample
 from ..tables import FactSheet
 from .pair_estimates import estimates_of_pairs
 from .results import Answer, Asked

@@ -33,7 +33,7 @@ from estimation.core.collections.pairs import PairCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.rounds.combining import Part
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.draws import Sample
+from estimation.core.sampling.samples import Sample
 from estimation.formats.collections.archive import (
     DRAWS,
     FACTS,

@@ -23,7 +23,8 @@ from estimation.core.planning.planning import expected_half_widths
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import priors
-from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.goals import Goal
 from estimation.core.sampling.priors import Prior, make_prior

@@ -31,7 +31,8 @@ from estimation.core.rounds.topics.designs import (
     make_query_design,
 )
 from estimation.core.rounds.topics.grade_models import uniform_grades
-from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.designs import Method as Drawing
 from estimation.core.sampling.draws import draw, permanent_random_numbers
 from estimation.core.sampling.interval_kinds import IntervalKind

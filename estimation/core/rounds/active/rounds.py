@@ -19,9 +19,9 @@ from ...estimates.estimators import effective_sample_size
 from ...inference.intervals import student_intervals
 from ...inference.unknown import all_known
 from ...measures.table import Measure, check_measures, parse_measure
-from ...sampling.draws import Served
 from ...sampling.interval_kinds import IntervalKind
 from ...sampling.methods import interval_kinds
+from ...sampling.samples import Served
 from ...tables import FactSheet
 from ..results import Answer, Asked, EstimatorResult, RunEstimates
 from .estimates import ActiveEstimate, estimate
