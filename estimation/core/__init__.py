@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from .library.promises import PrecisionByBudget as PrecisionByBudget
     from .library.promises import expected_precision as expected_precision
     from .library.promises import precision_by_budget as precision_by_budget
+    from .measures.kinds import MeasureError as MeasureError
     from .measures.table import Measure as Measure
-    from .measures.table import MeasureError as MeasureError
     from .measures.table import parse_measure as parse_measure
     from .planning.planning import ExpectedPrecision as ExpectedPrecision
     from .rounds.active.lists import ActiveError as ActiveError
@@ -86,7 +86,8 @@ _WHERE = {
     ".library.estimating": ("evaluate", "given_round", "together"),
     ".library.files": ("write_prels",),
     ".library.promises": ("PrecisionByBudget", "expected_precision", "precision_by_budget"),
-    ".measures.table": ("Measure", "MeasureError", "parse_measure"),
+    ".measures.kinds": ("MeasureError",),
+    ".measures.table": ("Measure", "parse_measure"),
     ".planning.planning": ("ExpectedPrecision",),
     ".rounds.active.lists": ("ActiveError",),
     ".rounds.active.rounds": ("ActivePlan", "ActiveRound"),
@@ -96,13 +97,13 @@ _WHERE = {
     ".rounds.rounds": ("PairRound", "TopicRound", "draw_round", "load_round"),
     ".rounds.topics.designs": ("QueryDesign", "QueryError"),
     ".sampling.designs": ("Design", "DesignError"),
-    ".sampling.samples": ("Served",),
     ".sampling.goals": (
         *("Goal", "GoalError", "absolute", "baseline", "pair", "ranking", "single"),
     ),
     ".sampling.interval_kinds": ("INTERVAL_KINDS",),
     ".sampling.methods": ("SAMPLING_METHODS",),
     ".sampling.priors": ("Prior", "PriorError", "make_prior"),
+    ".sampling.samples": ("Served",),
 }
 _MODULE = {name: module for module, names in _WHERE.items() for name in names}
 

@@ -7,7 +7,8 @@ import numpy as np
 from estimation.core.arrays import FloatArray, column_sums
 from estimation.core.data.pool import Pool
 from estimation.core.data.ranked_lists import PoolError
-from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.active.lists import ActiveError
 from estimation.core.rounds.active.rounds import make_plan
 from estimation.core.rounds.rounds import AnyDesign

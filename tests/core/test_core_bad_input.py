@@ -23,7 +23,8 @@ from estimation.core.estimates.estimators import (
 from estimation.core.inference.bounds import hoeffding_half_widths
 from estimation.core.inference.intervals import student_intervals
 from estimation.core.inference.ranges import BoundError
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.planning.label_planning import goal_contrasts, predicted_variances
 from estimation.core.planning.planning import half_width_curve
 from estimation.core.rounds.combining import CombiningError

@@ -15,7 +15,8 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import PoolError, RankedLists
 from estimation.core.data.scope import find_pairs
 from estimation.core.inference.outlook import KnownOutlook
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import Part
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult

@@ -12,7 +12,8 @@ from estimation.core.collections.base import CollectionError
 from estimation.core.collections.pairs import PairCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import Part
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.samples import Sample

@@ -8,7 +8,8 @@ import pytest
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import PoolError, rank_lines
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design, DesignError

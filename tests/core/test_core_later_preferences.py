@@ -16,7 +16,8 @@ from estimation.core.data.preferences import part_names, preference_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.inference.slack import slack
-from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds import evaluation
 from estimation.core.rounds.combining import CombiningError, Part, RoundsTogether
 from estimation.core.rounds.evaluation import Judged, evaluate

@@ -9,7 +9,8 @@ import pytest
 
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import CombiningError, Part, RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult

@@ -11,7 +11,8 @@ from estimation import core
 from estimation.core.arrays import nearest
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import PoolError
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import DesignError
 from estimation.core.sampling.goals import Goal, GoalError, ranking

@@ -11,8 +11,8 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.data.preferences import part_names, with_parts
 from estimation.core.data.ranked_lists import PoolError, RankedLists
-from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE, MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds import evaluation
 from estimation.core.rounds.combining import Part, RoundsTogether
 from estimation.core.rounds.evaluation import evaluate

@@ -10,7 +10,8 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
 from estimation.core.data.ranked_lists import PoolError, rank_lines
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import Part, RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound

@@ -10,7 +10,8 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.ratios import prior_slopes
-from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning.planning import expected_half_widths, half_width_curve
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound

@@ -19,7 +19,8 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
 from estimation.core.data.ranked_lists import RankedLists
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
 from estimation.core.rounds.combining import Part
 from estimation.core.rounds.results import Evaluation

@@ -42,7 +42,8 @@ from ..data.preferences import named, part_names, preference_pool, with_parts
 from ..data.ranked_lists import RankedLists
 from ..data.scope import Scope, find_pairs
 from ..inference.outlook import Outlook
-from ..measures.table import Measure, MeasureError
+from ..measures.kinds import MeasureError
+from ..measures.table import Measure
 from ..rounds.active.lists import ActiveError
 from ..rounds.evaluation import Judged, evaluate_scope
 from ..rounds.results import Asked, Evaluation

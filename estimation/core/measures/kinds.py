@@ -18,6 +18,10 @@ MAX_GRADE = 50  # 2**50 is still exact as a float
 PREFERENCE_MAX_GRADE = 2  # 0: the second document is better, 1: equally good, 2: the first is
 
 
+class MeasureError(ValueError):
+    """A text that names no measure; the message says what is allowed."""
+
+
 @dataclass(frozen=True, eq=False)
 class Place:
     """Where parts stand in lists, arrays of one shape; and the rank below which none counts."""
@@ -120,6 +124,11 @@ class Parameter:
     is_allowed: Callable[[Value], bool]
     allowed: str
     always_shown: bool = False
+
+    def check(self, measure: str, key: str, value: Value) -> None:
+        """Raise MeasureError unless the value is allowed."""
+        if type(value) is not type(self.default) or not self.is_allowed(value):
+            raise MeasureError(f"{key} of {measure} must be {self.allowed}, not {value!r}")
 
 
 @dataclass(frozen=True)

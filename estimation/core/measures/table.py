@@ -28,13 +28,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import FloatArray, check_whole, nearest, refuse, shown
-from .kinds import KINDS, MAX_GRADE, UNBOUNDED, Family, MeasureKind, Parameter, Place, Value
+from .kinds import (
+    KINDS,
+    MAX_GRADE,
+    UNBOUNDED,
+    Family,
+    MeasureError,
+    MeasureKind,
+    Parameter,
+    Place,
+    Value,
+)
 
 MAX_CUTOFF = 1_000_000
-
-
-class MeasureError(ValueError):
-    """A text that names no measure; the message says what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +82,7 @@ class Measure:
         if tuple(key for key, _ in self.params) != tuple(kind.parameters):
             raise MeasureError(f"{self.name} takes {_listed(kind.parameters)}")
         for key, value in self.params:
-            known = kind.parameters[key]
-            if type(value) is not type(known.default) or not known.is_allowed(value):
-                raise MeasureError(f"{key} of {self.name} must be {known.allowed}, not {value!r}")
+            kind.parameters[key].check(self.name, key, value)
 
     def __str__(self) -> str:
         """Return the canonical name; `parse_measure` reads it back to an equal measure."""

@@ -27,7 +27,8 @@ from ..inference.uncertainty import (
 )
 from ..inference.unknown import all_known
 from ..inference.unseen import Unseen, unseen, unseen_residuals
-from ..measures.table import Measure, MeasureError
+from ..measures.kinds import MeasureError
+from ..measures.table import Measure
 from .results import Answer, Asked, EstimatorResult, RunEstimates
 
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any, TypedDict
 
 from estimation.core.collections.base import Collection
-from estimation.core.measures.kinds import MAX_GRADE
-from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.measures.kinds import MAX_GRADE, MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.sampling.goals import Goal, GoalError
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.columns import MAX_TOPICS

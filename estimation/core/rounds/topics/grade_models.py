@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from ...arrays import BoolArray, FloatArray, IntArray, check_whole, frozen
 from ...data.pool import Pool
-from ...measures.kinds import MAX_GRADE
-from ...measures.table import Measure, MeasureError
+from ...measures.kinds import MAX_GRADE, MeasureError
+from ...measures.table import Measure
 
 SUM_TOLERANCE = 1e-9
 UPLOAD_TOLERANCE = 1e-3  # sums of probabilities that were written with few decimals
