@@ -13,7 +13,7 @@ from estimation.core.data.labels import LabelError, LabelRows, pair_labels
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.drawn import Drawn
-from estimation.core.inference.outlook import outlook_of
+from estimation.core.inference.fitting import outlook_of
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate

@@ -6,7 +6,7 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.drawn import Drawn
-from estimation.core.inference.residuals import Residuals, fit_residuals
+from estimation.core.inference.fitting import Residuals, fit_residuals
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound

@@ -13,7 +13,8 @@ from ..arrays import BoolArray, IntArray, frozen
 from ..data.labels import LabelRows
 from ..data.pool import Pool
 from ..data.preferences import BETWEEN, part_names
-from ..inference.outlook import KnownOutlook, outlook_of
+from ..inference.fitting import outlook_of
+from ..inference.outlook import KnownOutlook
 from ..measures.kinds import PREFERENCE_MAX_GRADE
 from ..measures.table import Measure
 from ..rounds.combining import Part, RoundsTogether

@@ -10,7 +10,6 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, column_sums
 from ..data.pool import Pool
 from ..measures.table import Measure
-from .drawn import Drawn
 
 MAX_IDEAL = 1_000_000  # ranks of an ideal list; an estimated count beyond adds no more gain
 
@@ -42,16 +41,6 @@ class Draws:
     chance: FloatArray  # (m,)
     number: int
     per_topic: bool
-
-    @classmethod
-    def of(cls, drawn: Drawn, useful: IntArray) -> "Draws | None":
-        if drawn.counts is None:
-            return None
-        chance, total = drawn.probability[useful], int(drawn.counts.sum())
-        if drawn.stratum is None:
-            return cls(chance, total, False)
-        strata = len(np.unique(drawn.stratum))  # every eligible topic has equally many draws
-        return cls(np.minimum(chance * strata, 1.0), total // strata, True)
 
     def overlap(self, rows: IntArray) -> FloatArray:
         """pi_i pi_l / pi_il of two pairs; 0 for a pair with itself."""

@@ -131,7 +131,7 @@ def estimate_ratios(
     useful = np.flatnonzero(labels.reach.any(axis=0))
     pairs = drawn.pair[useful]
     gains = Gains(labels.gain, labels.reach[:, useful], pairs, drawn.inclusion[pairs])
-    frame = Frame.of(pool, measure, gains, Draws.of(drawn, useful))
+    frame = Frame.of(pool, measure, gains, _draws_of(drawn, useful))
     line = Line.of(frame, measure)
     uncertain = np.flatnonzero(gains.inclusion < 1.0)
     z = line.moved(uncertain, gains.reach[:, uncertain])
@@ -151,6 +151,17 @@ def estimate_ratios(
         found=np.bincount(frame.topic, minlength=len(pool.topics)),
         noise_measured=bool(np.any(labels.number >= 2)),
     )
+
+
+def _draws_of(drawn: Drawn, useful: IntArray) -> Draws | None:
+    """The draws with replacement that the useful ones of the sampled pairs come from."""
+    if drawn.counts is None:
+        return None
+    chance, total = drawn.probability[useful], int(drawn.counts.sum())
+    if drawn.stratum is None:
+        return Draws(chance, total, False)
+    strata = len(np.unique(drawn.stratum))  # every eligible topic has equally many draws
+    return Draws(np.minimum(chance * strata, 1.0), total // strata, True)
 
 
 @dataclass(frozen=True, eq=False)

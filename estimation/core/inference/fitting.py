@@ -1,0 +1,146 @@
+"""What judgments let one expect: the grade of every pair, and what predictions leave over.
+
+For each grade g the share of judgments that reach it is modeled as a product of factors of where
+the pair stands (`raking`), beginning with what the prior believed of it: all there is as long as
+little was found. A prior that is right about the order of pairs is far better than none, and one
+that is wrong is corrected by the factors of its classes.
+
+The difference estimator errs by what it predicts wrongly, v_i - b m_i, of pairs that were not
+sampled. Residuals above 0, of documents that are more relevant than was predicted, are few and
+large; those below 0 are many and small. The mean, the mean square and the mean cube of either are
+each modeled as grades are, with the bin of the pair's prediction in the place of the prior's
+belief: a prediction tells more of its own residual.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, array_hash, frozen
+from ..data.labels import LabelRows, select_rows
+from ..data.pool import Pool
+from ..estimates.drawn import Drawn
+from ..sampling.calibration import order_bins
+from .outlook import KnownOutlook, Outlook
+from .raking import Kinds, Model, fitted_places
+
+PIECE = 1 << 17  # pairs that are worked out at once; their runs are kept if these are all
+POWERS = 3  # of residuals that are expected
+
+
+@dataclass(frozen=True, eq=False)
+class FittedOutlook(Outlook):
+    """The model: a base and factors of every kind, each with a column for every level."""
+
+    levels: IntArray
+    kinds: Kinds
+    model: Model
+
+    def reach(self, pairs: IntArray) -> FloatArray:
+        """Return what the model says of some pairs, worked out when they are asked for first."""
+        name = array_hash(pairs)
+        if name not in self._reached:
+            self._reached[name] = frozen(self._reach(pairs))
+        return self._reached[name]
+
+    def _reach(self, pairs: IntArray) -> FloatArray:
+        """In pieces, because the runs of many pairs take room; they are kept if there is one."""
+        reached = np.empty((len(self.levels), len(pairs)))
+        for start in range(0, len(pairs), PIECE):
+            piece = slice(start, start + PIECE)
+            known, often = self.kinds.of_pairs(pairs[piece]), len(pairs) <= PIECE
+            reached[:, piece] = self.model.shares(known, often=often)
+        for lower, higher in pairwise(reached):
+            np.minimum(lower, higher, out=higher)  # `accumulate` takes ten times as long
+        return reached
+
+    def everywhere(self) -> KnownOutlook:
+        """Work it out for every pair."""
+        return KnownOutlook(self.levels, self.reach(np.arange(len(self.kinds.pool))))
+
+    @cached_property
+    def _reached(self) -> dict[int, FloatArray]:
+        return {}
+
+
+def fit_outlook(pool: Pool, drawn: Drawn, rows: LabelRows, *, max_grade: int) -> FittedOutlook:
+    """Fit the model to the judgments of a sample.
+
+    Parameters
+    ----------
+    pool : Pool
+        With the runs of the round.
+    drawn : Drawn
+    rows : LabelRows
+        From `select_rows`: sorted, `pair` counting positions in `drawn.pair`.
+    max_grade : int
+        The best grade of the scale.
+    """
+    levels = np.unique([1, max_grade, *np.unique(rows.grade[rows.grade > 0]).tolist()])
+    some = fitted_places(drawn)
+    number = np.bincount(rows.pair, minlength=len(drawn.pair))[some]
+    reached = [
+        np.bincount(rows.pair[rows.grade >= level], minlength=len(drawn.pair))[some] / number
+        for level in levels.tolist()
+    ]
+    kinds = Kinds(pool, drawn, drawn.pair[some])
+    model = Model.of(pool, kinds.of_pairs(drawn.pair[some]), np.stack(reached, axis=1))
+    return FittedOutlook(levels, kinds, model)
+
+
+def outlook_of(
+    pool: Pool, drawn: Drawn, labels: LabelRows, *, sampled: IntArray, max_grade: int
+) -> KnownOutlook:
+    """Fit the model to judgments of sampled pairs, those of `drawn`, and work it out for all."""
+    rows = select_rows(labels, sampled=sampled, prefix=drawn.pair, max_grade=max_grade, pool=pool)
+    return fit_outlook(pool, drawn, rows, max_grade=max_grade).everywhere()
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What is expected of the residuals of the N pairs of a pool.
+
+    Attributes
+    ----------
+    kinds, model : Kinds, Model
+        Of residuals as shares of the largest, and of their powers.
+    largest : float
+    """
+
+    kinds: Kinds
+    model: Model
+    largest: float
+
+    def moments(self, pairs: IntArray) -> FloatArray:
+        """Return expected residuals of pairs, their squares and their cubes, shape (2, 3, n).
+
+        First of those above 0, then of those below, without their sign.
+        """
+        known = self.kinds.of_pairs(pairs)
+        shares = self.model.shares(known, often=True).reshape(2, POWERS, len(pairs))
+        scale = self.largest ** np.arange(1, POWERS + 1)
+        return np.asarray(shares * scale[:, None], dtype=np.float64)
+
+
+def fit_residuals(
+    pool: Pool, drawn: Drawn, left: FloatArray, *, predictions: FloatArray
+) -> Residuals:
+    """Fit the model to what predictions leave over of the labels of a sample.
+
+    Parameters
+    ----------
+    pool : Pool
+    drawn : Drawn
+    left : ndarray of float64, shape (n,)
+        The residuals of the sampled pairs.
+    predictions : ndarray of float64, shape (N,)
+        NaN where nothing is predicted. Only their order counts.
+    """
+    some = fitted_places(drawn)
+    largest = float(np.abs(left).max(initial=0.0)) or 1.0
+    sides = (np.maximum(sign * left[some] / largest, 0.0) for sign in (1.0, -1.0))
+    found = np.stack([side**power for side in sides for power in range(1, POWERS + 1)], axis=1)
+    kinds = Kinds(pool, drawn, drawn.pair[some], order_bins(predictions))
+    return Residuals(kinds, Model.of(pool, kinds.of_pairs(drawn.pair[some]), found), largest)
