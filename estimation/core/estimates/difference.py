@@ -13,7 +13,6 @@ come from other pairs than those they are used on (`calibration`).
 """
 
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from ..arrays import (
     refuse,
     shown,
 )
+from ..data.kept import kept
 from ..data.labels import PairLabels
 from ..data.pool import Pool
 from ..measures.table import Measure, check_is_measure
@@ -34,7 +34,6 @@ from ..sampling.calibration import FOLDS, calibrate, order_bins
 from ..sampling.draws import folds
 from .estimators import Estimate, horvitz_thompson_poisson, topic_contributions
 
-_FOLDS_OF: WeakKeyDictionary[Pool, IntArray] = WeakKeyDictionary()  # for as long as the pool lives
 ROUNDING = 1e-14  # of a label: a prediction that misses it by less is flawless
 
 
@@ -177,9 +176,7 @@ def _about_half_of_mean(weights: SparseMatrix, squares: FloatArray) -> FloatArra
 
 def _folds_of(pool: Pool) -> IntArray:
     """The fold of every pair; hashing all names takes longer than everything else here."""
-    if pool not in _FOLDS_OF:
-        _FOLDS_OF[pool] = frozen(folds(pool, number=FOLDS))
-    return _FOLDS_OF[pool]
+    return kept(pool.kept, "folds", FOLDS, lambda: frozen(folds(pool, number=FOLDS)))
 
 
 def check_predictions(grades: FloatArray, *, pairs: int, max_grade: int) -> None:

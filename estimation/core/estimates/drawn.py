@@ -190,19 +190,6 @@ class Drawn:
         """Number of draws, repetitions included; None without replacement."""
         return None if self.counts is None else int(self.counts.sum())
 
-    @property
-    def degrees_of_draws(self) -> int | None:
-        """Number of draws that are free to vary, plus one: draws of a stratum vary about its mean.
-
-        None without replacement.
-        """
-        if self.counts is None or self.stratum is None:
-            return self.draws
-        sizes = np.bincount(self.stratum, weights=self.counts)
-        strata = int(np.count_nonzero(sizes))
-        single = bool(np.any(sizes[sizes > 0] < 2))
-        return int(self.counts.sum()) - (0 if single else strata - 1)
-
     def estimates(self, terms: Terms) -> dict[str, Estimate]:
         """Estimate the k totals of what the sampled pairs contribute, by every estimator.
 

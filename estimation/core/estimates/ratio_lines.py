@@ -6,8 +6,9 @@ The definitions stand in `estimates.ratios`: values, and their slopes at the est
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
-from ..arrays import FloatArray, IntArray, column_sums
+from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums
 from ..data.pool import Pool
 from ..measures.table import Measure
 
@@ -253,7 +254,7 @@ def _ideal(frame: Frame, measure: Measure) -> Denominator:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class Tangent:
     """The value of every run as a linear function near the estimates."""
 
     frame: Frame
@@ -265,7 +266,7 @@ class Line:
     bend: FloatArray  # (T, k) bias of the value by what `Denominator.bend` is
 
     @classmethod
-    def of(cls, frame: Frame, measure: Measure) -> "Line":
+    def of(cls, frame: Frame, measure: Measure) -> "Tangent":
         above, below = Numerator.of(frame, measure), denominator(frame, measure)
         ratio = divided(above.total, below.value[:, None])
         each = divided(np.ones(len(below.value)), below.value * len(frame.sizes))
@@ -278,6 +279,12 @@ class Line:
             reciprocal=each * len(frame.sizes),
             bend=-ratio * (below.bend * each)[:, None],
         )
+
+    @property
+    def slopes(self) -> SparseMatrix:
+        """a_ij of the m pairs, shape (m, k)."""
+        place = self.frame.place, self.frame.cell % self.frame.runs
+        return sparse.csr_array((self.slope, place), shape=(len(self.frame.topic), self.frame.runs))
 
     def falling(self, places: IntArray, reach: FloatArray) -> FloatArray:
         """h of pairs with these shares of judgments at each level."""

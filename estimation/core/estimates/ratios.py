@@ -75,7 +75,7 @@ from ..measures.table import Measure
 from .drawn import Drawn
 from .estimators import Estimate, horvitz_thompson_iid, horvitz_thompson_poisson
 from .products import cross_product
-from .ratio_lines import Draws, Frame, Gains, Line
+from .ratio_lines import Draws, Frame, Gains, Tangent
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +132,13 @@ def estimate_ratios(
     pairs = drawn.pair[useful]
     gains = Gains(labels.gain, labels.reach[:, useful], pairs, drawn.inclusion[pairs])
     frame = Frame.of(pool, measure, gains, _draws_of(drawn, useful))
-    line = Line.of(frame, measure)
+    tangent = Tangent.of(frame, measure)
     uncertain = np.flatnonzero(gains.inclusion < 1.0)
-    z = line.moved(uncertain, gains.reach[:, uncertain])
+    z = tangent.moved(uncertain, gains.reach[:, uncertain])
     total = _horvitz_thompson(z, frame, uncertain, labels.number[useful])
-    bias = np.minimum(_bias(line, uncertain, z), line.by_topic)
-    by_topic = line.by_topic - bias
-    noise = _noise(line, labels, rows, useful)
+    bias = np.minimum(_bias(tangent, uncertain, z), tangent.by_topic)
+    by_topic = tangent.by_topic - bias
+    noise = _noise(tangent, labels, rows, useful)
     return RatioEstimate(
         estimate=replace(
             total,
@@ -208,13 +208,13 @@ def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRat
     useful = np.flatnonzero(labels.reach.any(axis=0))
     pairs = judged[useful]
     gains = Gains(labels.gain, labels.reach[:, useful], pairs, np.ones(len(pairs)))
-    line = Line.of(Frame.of(pool, measure, gains, None), measure)
-    found = _Deviations.of(line, labels, placed, useful)
+    tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
+    found = _Deviations.of(tangent, labels, placed, useful)
     topics = len(pool.topics)
     return JudgedRatios(
-        value=line.by_topic * topics,
+        value=tangent.by_topic * topics,
         deviation=found.moved * (topics * np.sqrt(found.scale))[:, None],
-        topic=line.frame.topic[found.place],
+        topic=tangent.frame.topic[found.place],
     )
 
 
@@ -264,11 +264,8 @@ def prior_slopes(pool: Pool, measure: Measure, *, expected: FloatArray, best: fl
     everything = np.arange(len(pool))
     certain = np.ones(len(pool))
     gains = Gains(np.array([best]), (expected / best)[None, :], everything, certain)
-    frame = Frame.of(pool, measure, gains, None)
-    line = Line.of(frame, measure)
-    coordinates = (frame.place, frame.cell % frame.runs)
-    slope = sparse.csr_array((line.slope, coordinates), shape=(len(pool), frame.runs))
-    return PriorSlopes(slope, line.topic_slope * line.level_slope[0][:, None])
+    tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
+    return PriorSlopes(tangent.slopes, tangent.topic_slope * tangent.level_slope[0][:, None])
 
 
 # ---------------------------------------------------------------------------- what was judged
@@ -301,14 +298,14 @@ class _Labels:
 # ----------------------------------------------------------------------------- bias, covariance
 
 
-def _bias(line: Line, uncertain: IntArray, z: FloatArray) -> FloatArray:
+def _bias(tangent: Tangent, uncertain: IntArray, z: FloatArray) -> FloatArray:
     """-Cov(z, D) / D and what a curved D adds, by topic: the second-order bias, shape (T, k)."""
-    frame, pairs = line.frame, np.arange(len(uncertain))
+    frame, pairs = tangent.frame, np.arange(len(uncertain))
     topic = frame.topic[uncertain]
-    falling = line.falling(uncertain, frame.gains.reach[:, uncertain])
-    factors = frame.gains.spread[uncertain] * falling * line.reciprocal[topic]
+    falling = tangent.falling(uncertain, frame.gains.reach[:, uncertain])
+    factors = frame.gains.spread[uncertain] * falling * tangent.reciprocal[topic]
     sums = sparse.csr_array((factors, (topic, pairs)), shape=(len(frame.sizes), len(pairs)))
-    return np.asarray(line.bend - sums @ z, dtype=np.float64)
+    return np.asarray(tangent.bend - sums @ z, dtype=np.float64)
 
 
 def _stored(rows: FloatArray) -> SparseMatrix:
@@ -345,10 +342,10 @@ def _dependence(overlap: FloatArray, expanded: FloatArray) -> FloatArray:
     return np.asarray((product + product.T) / 2.0, dtype=np.float64)
 
 
-def _noise(line: Line, labels: _Labels, rows: LabelRows, useful: IntArray) -> FloatArray:
+def _noise(tangent: Tangent, labels: _Labels, rows: LabelRows, useful: IntArray) -> FloatArray:
     """What disagreement between assessors adds to the covariance of the values."""
-    found = _Deviations.of(line, labels, rows, useful)
-    scale = found.scale / line.frame.gains.inclusion[found.place]
+    found = _Deviations.of(tangent, labels, rows, useful)
+    scale = found.scale / tangent.frame.gains.inclusion[found.place]
     return cross_product(_stored(found.moved), scale)
 
 
@@ -366,11 +363,13 @@ class _Deviations:
     place: IntArray  # (m,) positions among the pairs with any utility, ascending
 
     @classmethod
-    def of(cls, line: Line, labels: _Labels, rows: LabelRows, useful: IntArray) -> "_Deviations":
+    def of(
+        cls, tangent: Tangent, labels: _Labels, rows: LabelRows, useful: IntArray
+    ) -> "_Deviations":
         repeated = labels.number >= 2
         if not repeated.any():
             none = np.zeros(0, dtype=np.int64)
-            return cls(np.zeros((0, line.frame.runs)), np.zeros(0), none)
+            return cls(np.zeros((0, tangent.frame.runs)), np.zeros(0), none)
         others = singles_per_repeated(labels.number)
         place = np.full(len(repeated), -1)
         place[useful] = np.arange(len(useful))
@@ -378,4 +377,4 @@ class _Deviations:
         kept = repeated[rows.pair] & deviation.any(axis=0)  # none of a pair without any utility
         places, number = place[rows.pair[kept]], labels.number[rows.pair[kept]]
         scale = (1.0 / number + others) / (number - 1)
-        return cls(line.moved(places, deviation[:, kept]), scale, places)
+        return cls(tangent.moved(places, deviation[:, kept]), scale, places)

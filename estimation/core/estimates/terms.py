@@ -136,13 +136,11 @@ class _Entries:
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, pairs: IntArray) -> "_Entries":
-        counts = np.diff(pool.indptr)[pairs]
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        entry = np.arange(indptr[-1]) + np.repeat(pool.indptr[pairs] - indptr[:-1], counts)
+        entry, place = pool.entries_of(pairs)
         return cls(
-            pair=np.repeat(np.arange(len(pairs)), counts),
+            pair=place,
             run=pool.run[entry].astype(np.int64),
-            indptr=indptr,
+            indptr=np.append(0, np.cumsum(np.diff(pool.indptr)[pairs])),
             runs=len(pool.runs),
             weight=pool.entry_weights(measure)[entry],
             prediction=pool.predictions[entry],

@@ -24,7 +24,7 @@ from ..data.pool import Pool
 from ..estimates.drawn import Drawn
 from ..sampling.calibration import order_bins
 from .outlook import KnownOutlook, Outlook
-from .raking import Kinds, Model, fitted_places
+from .raking import Model, PairClasses, fitted_places
 
 PIECE = 1 << 17  # pairs that are worked out at once; their runs are kept if these are all
 POWERS = 3  # of residuals that are expected
@@ -35,7 +35,7 @@ class FittedOutlook(Outlook):
     """The model: a base and factors of every kind, each with a column for every level."""
 
     levels: IntArray
-    kinds: Kinds
+    classes: PairClasses
     model: Model
 
     def reach(self, pairs: IntArray) -> FloatArray:
@@ -50,15 +50,15 @@ class FittedOutlook(Outlook):
         reached = np.empty((len(self.levels), len(pairs)))
         for start in range(0, len(pairs), PIECE):
             piece = slice(start, start + PIECE)
-            known, often = self.kinds.of_pairs(pairs[piece]), len(pairs) <= PIECE
-            reached[:, piece] = self.model.shares(known, often=often)
+            traits, often = self.classes.of_pairs(pairs[piece]), len(pairs) <= PIECE
+            reached[:, piece] = self.model.shares(traits, often=often)
         for lower, higher in pairwise(reached):
             np.minimum(lower, higher, out=higher)  # `accumulate` takes ten times as long
         return reached
 
     def everywhere(self) -> KnownOutlook:
         """Work it out for every pair."""
-        return KnownOutlook(self.levels, self.reach(np.arange(len(self.kinds.pool))))
+        return KnownOutlook(self.levels, self.reach(np.arange(len(self.classes.pool))))
 
     @cached_property
     def _reached(self) -> dict[int, FloatArray]:
@@ -85,9 +85,9 @@ def fit_outlook(pool: Pool, drawn: Drawn, rows: LabelRows, *, max_grade: int) ->
         np.bincount(rows.pair[rows.grade >= level], minlength=len(drawn.pair))[some] / number
         for level in levels.tolist()
     ]
-    kinds = Kinds(pool, drawn, drawn.pair[some])
-    model = Model.of(pool, kinds.of_pairs(drawn.pair[some]), np.stack(reached, axis=1))
-    return FittedOutlook(levels, kinds, model)
+    classes = PairClasses(pool, drawn, drawn.pair[some])
+    model = Model.of(pool, classes.of_pairs(drawn.pair[some]), np.stack(reached, axis=1))
+    return FittedOutlook(levels, classes, model)
 
 
 def outlook_of(
@@ -104,12 +104,12 @@ class Residuals:
 
     Attributes
     ----------
-    kinds, model : Kinds, Model
+    classes, model : PairClasses, Model
         Of residuals as shares of the largest, and of their powers.
     largest : float
     """
 
-    kinds: Kinds
+    classes: PairClasses
     model: Model
     largest: float
 
@@ -118,8 +118,8 @@ class Residuals:
 
         First of those above 0, then of those below, without their sign.
         """
-        known = self.kinds.of_pairs(pairs)
-        shares = self.model.shares(known, often=True).reshape(2, POWERS, len(pairs))
+        traits = self.classes.of_pairs(pairs)
+        shares = self.model.shares(traits, often=True).reshape(2, POWERS, len(pairs))
         scale = self.largest ** np.arange(1, POWERS + 1)
         return np.asarray(shares * scale[:, None], dtype=np.float64)
 
@@ -142,5 +142,5 @@ def fit_residuals(
     largest = float(np.abs(left).max(initial=0.0)) or 1.0
     sides = (np.maximum(sign * left[some] / largest, 0.0) for sign in (1.0, -1.0))
     found = np.stack([side**power for side in sides for power in range(1, POWERS + 1)], axis=1)
-    kinds = Kinds(pool, drawn, drawn.pair[some], order_bins(predictions))
-    return Residuals(kinds, Model.of(pool, kinds.of_pairs(drawn.pair[some]), found), largest)
+    classes = PairClasses(pool, drawn, drawn.pair[some], order_bins(predictions))
+    return Residuals(classes, Model.of(pool, classes.of_pairs(drawn.pair[some]), found), largest)

@@ -41,11 +41,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from ..arrays import BoolArray, FloatArray, SparseMatrix, column_sums
+from ..arrays import BoolArray, FloatArray, SparseMatrix
 from ..data.pool import Pool
 from ..estimates.drawn import Drawn
 from ..estimates.products import cross_product
-from ..estimates.ratio_lines import Frame, Gains, Line
+from ..estimates.ratio_lines import Frame, Gains, Tangent
 from ..estimates.ratios import RatioEstimate
 from ..measures.table import Measure
 from .intervals import difference_variances
@@ -147,7 +147,7 @@ class _AtOutlook:
     utility and h_i what the pair moves the denominator by.
     """
 
-    line: Line
+    tangent: Tangent
     slope: SparseMatrix  # (N, k) a_ij
     chance: FloatArray  # (N,) to be relevant
     inclusion: FloatArray  # (N,) pi_i
@@ -165,14 +165,13 @@ class _AtOutlook:
         else:
             reach, gain = 0.0 * reach[:1], gain[:1]
         gains = Gains(gain, reach, np.arange(len(pool)), np.ones(len(pool)))
-        line = Line.of(Frame.of(pool, measure, gains, None), measure)
-        place = line.frame.place, line.frame.cell % line.frame.runs
+        tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
         shares = -np.diff(reach, axis=0, append=0.0)  # of judgments that reach just this level
         utility = np.cumsum(gain)[:, None]
-        falling = np.cumsum(gain[:, None] * line.level_slope, axis=0)[:, line.frame.topic]
+        falling = np.cumsum(gain[:, None] * tangent.level_slope, axis=0)[:, tangent.frame.topic]
         return cls(
-            line=line,
-            slope=sparse.csr_array((line.slope, place), shape=(len(pool), line.frame.runs)),
+            tangent=tangent,
+            slope=tangent.slopes,
             chance=reach[0],
             inclusion=drawn.inclusion,
             factor=_uncertainty(drawn.inclusion),
@@ -184,43 +183,41 @@ class _AtOutlook:
     @property
     def relative_variance(self) -> FloatArray:
         """v of every topic's denominator, shape (T,)."""
-        variance = self.line.frame.per_topic(self.factor * self.falling)
-        return np.asarray(variance * self.line.reciprocal**2, dtype=np.float64)
+        variance = self.tangent.frame.per_topic(self.factor * self.falling)
+        return np.asarray(variance * self.tangent.reciprocal**2, dtype=np.float64)
 
     @property
     def overlooked(self) -> float:
         """Expected share of topics that have something relevant, of which nothing is found."""
         logs = np.log1p(-np.minimum(self.chance * self.inclusion, ALMOST_CERTAIN))
-        nothing_found = np.exp(self.line.frame.per_topic(logs))
+        nothing_found = np.exp(self.tangent.frame.per_topic(logs))
         logs = np.log1p(-np.minimum(self.chance, ALMOST_CERTAIN))
-        overlooked = np.mean(nothing_found - np.exp(self.line.frame.per_topic(logs)))
+        overlooked = np.mean(nothing_found - np.exp(self.tangent.frame.per_topic(logs)))
         return min(float(overlooked), ALMOST_CERTAIN)
 
     def covariance(self, measure: Measure) -> FloatArray:
         """E, shape (k, k)."""
         power = 2.0 if measure.name == "AP" else 1.0
-        more = ((1.0 + self.relative_variance) ** power)[self.line.frame.topic] * self.factor
+        more = ((1.0 + self.relative_variance) ** power)[self.tangent.frame.topic] * self.factor
         own = cross_product(self.slope, more * self.squares)
-        below = self.line.topic_slope
+        below = self.tangent.topic_slope
         mixed = _cross_sums(self._by_topic(more * self.crossed), below)
-        variance = self.line.frame.per_topic(more * self.falling)
+        variance = self.tangent.frame.per_topic(more * self.falling)
         return own - mixed - mixed.T + _cross_sums(below * variance[:, None], below)
 
     def bias(self) -> FloatArray:
         """The expected bias of every run before correction, damped, shape (k,)."""
-        line = self.line
-        variance = line.frame.per_topic(self.factor * self.falling)
+        tangent = self.tangent
+        variance = tangent.frame.per_topic(self.factor * self.falling)
         together = self._by_topic(self.factor * self.crossed)
-        together = together - line.topic_slope * variance[:, None]
-        scale = line.reciprocal / (1.0 + DAMPING * self.relative_variance)
+        together = together - tangent.topic_slope * variance[:, None]
+        scale = tangent.reciprocal / (1.0 + DAMPING * self.relative_variance)
         return np.asarray(-(together * scale[:, None]).sum(axis=0), dtype=np.float64)
 
     def _by_topic(self, factors: FloatArray) -> FloatArray:
         """sum_i factor_i a_ij over the pairs of each topic, shape (T, k)."""
-        frame = self.line.frame
-        values = self.line.slope * factors[frame.place]
-        sums = column_sums(frame.cell, values, number=len(frame.sizes) * frame.runs)
-        return sums.reshape(-1, frame.runs)
+        frame = self.tangent.frame
+        return frame.per_cell(self.tangent.slope * factors[frame.place])
 
 
 def _uncertainty(inclusion: FloatArray) -> FloatArray:

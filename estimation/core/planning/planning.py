@@ -247,8 +247,12 @@ class _Moves:
         best_grade = PREFERENCE_MAX_GRADE if measure.family == "preference" else max_grade
         if best_grade is None:
             raise ValueError(f"max_grade is needed for {measure}, whose utility depends on the run")
-        grades = tuple(_contributions(pool, measure, grade) for grade in range(best_grade + 1))
-        return cls(topic, topics, grades, None)
+        weights = pool.entry_weights(measure)
+        grades = (
+            pool.by_pair(weights * pool.entry_utilities(measure, grade))
+            for grade in range(best_grade + 1)
+        )
+        return cls(topic, topics, tuple(grades), None)
 
     @property
     def is_ratio(self) -> bool:
@@ -292,12 +296,6 @@ class _Moves:
 
     def _topic_sums(self, factors: FloatArray) -> FloatArray:
         return column_sums(self.topic, factors, number=self.topics)[:, None]
-
-
-def _contributions(pool: Pool, measure: Measure, grade: int) -> SparseMatrix:
-    shape = (len(pool), len(pool.runs))
-    values = pool.entry_weights(measure) * pool.entry_utilities(measure, grade)
-    return sparse.csr_array((values, pool.run, pool.indptr), shape=shape)
 
 
 def _column_totals(matrix: SparseMatrix, factors: FloatArray) -> FloatArray:
