@@ -61,13 +61,7 @@ def read_archive(
 
 
 def form_of(file: ArchiveFile) -> str:
-    """Return the name and version of the format in which a file was written.
-
-    Raises
-    ------
-    ArchiveError
-        If it is no such file.
-    """
+    """Return the name and version of the format of a file; ArchiveError if it is no such file."""
     try:
         with np.load(file, allow_pickle=False) as stored:
             return str(json.loads(stored["header"].tobytes())["form"])

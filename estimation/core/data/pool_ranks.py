@@ -71,19 +71,9 @@ def weights_by_rank(pool: Pool, measure: Measure) -> FloatArray | None:
 
 
 def rank_sums(pool: Pool, pairs: IntArray, values: Sequence[FloatArray]) -> list[FloatArray]:
-    """Add up what pairs have by run and rank.
+    """Add up each of c values that n pairs have by run and rank: c arrays of shape (k, depth + 1).
 
-    Parameters
-    ----------
-    pool : Pool
-    pairs : ndarray of int64, shape (n,)
-    values : sequence of c ndarrays of float64, shape (n,)
-
-    Returns
-    -------
-    list of c ndarrays of float64, shape (k, depth + 1)
-        Sums of each of the values over the pairs that the run returns at the rank, from rank 0
-        on, where there are none.
+    The sums are over the pairs that the run returns at the rank; at rank 0 there are none.
     """
     entries, ranks = pool.by_pair(pool.rank)[pairs], pool.depth + 1
     places = len(pool.runs) * ranks

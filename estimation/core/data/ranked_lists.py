@@ -55,29 +55,12 @@ class RankedLists:
 def trec_eval_order(
     scores: ArrayLike, docnos: ArrayLike, *, topics: ArrayLike | None = None
 ) -> IntArray:
-    """Return the order in which trec_eval ranks documents.
+    """Return the order in which trec_eval ranks documents: positions of the lines, best first.
 
     Score descending, equal scores by docno descending (as bytes). trec_eval keeps scores in
-    single precision, so scores that differ only beyond it are equal; this does the same.
-
-    Parameters
-    ----------
-    scores : array_like of float, shape (L,)
-        Finite scores.
-    docnos : array_like of bytes, shape (L,)
-        UTF-8 docnos.
-    topics : array_like, shape (L,), optional
-        Topics as sortable values: given, lines are ordered by topic first.
-
-    Returns
-    -------
-    ndarray of int64, shape (L,)
-        Positions of the lines, best first.
-
-    Raises
-    ------
-    PoolError
-        If the shapes differ or a score is not finite.
+    single precision, so scores that differ only beyond it are equal; this does the same. With
+    topics, sortable values, lines are ordered by topic first. PoolError if the shapes differ or a
+    score is not finite.
     """
     score = np.asarray(scores, dtype=np.float64)
     docno = np.asarray(docnos, dtype=np.bytes_)

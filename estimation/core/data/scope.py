@@ -100,10 +100,7 @@ class Scope:
     def labels(self, labels: LabelRows) -> LabelRows:
         """Return judgments of the N pairs as those of pairs of these runs.
 
-        Raises
-        ------
-        LabelError
-            If a row is of no pair: a number below 0 would count from the end.
+        LabelError if a row is of no pair: a number below 0 would count from the end.
         """
         if self.is_sampled:
             return labels
@@ -143,19 +140,9 @@ def find_pairs(
     among_topic: Int32Array | IntArray,
     among_docno: BytesArray,
 ) -> IntArray:
-    """Return where pairs stand among others.
+    """Return where n pairs, in any order, stand among N others; -1 for one that is not there.
 
-    Parameters
-    ----------
-    topic, docno : ndarray, shape (n,)
-        The wanted pairs, in any order.
-    among_topic, among_docno : ndarray, shape (N,)
-        Pairs sorted by (topic, docno), topics counted as in `topic`.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Positions among the N; -1 for a pair that is not there.
+    The others are sorted by (topic, docno); topics are counted alike in both.
     """
     found = np.full(len(docno), -1, dtype=np.int64)
     order = np.argsort(topic, kind="stable")

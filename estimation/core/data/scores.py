@@ -14,17 +14,7 @@ EXPECTED = (
 
 
 def first_unusable(scores: FloatArray) -> int | None:
-    """Return the position of the first score that measures of predictions cannot take.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (L,)
-
-    Returns
-    -------
-    int or None
-        None if all of them can be taken.
-    """
+    """Return the position of the first score that measures of predictions cannot take, if any."""
     usable = np.abs(scores) <= MOST_SCORE
     return None if usable.all() else int(np.argmin(usable))
 

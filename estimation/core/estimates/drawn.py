@@ -72,18 +72,9 @@ class Drawn:
 
     @classmethod
     def of(cls, design: Design, sample: Sample, batches: int, *, topic: Int32Array) -> "Drawn":
-        """Return what the first batches of a sample hold.
+        """Return what the first batches of a sample hold, given the topic of each of the N pairs.
 
-        Parameters
-        ----------
-        design, sample, batches
-        topic : ndarray of int32, shape (N,)
-            Topic of each pair.
-
-        Raises
-        ------
-        ValueError
-            If `batches` is not between 1 and the number of the design's batches.
+        ValueError if `batches` is not between 1 and the number of the design's batches.
         """
         step, prefix = design.step(batches), sample.prefix(batches)
         number = design.draws(batches)

@@ -215,21 +215,10 @@ def horvitz_thompson_iid(
 def topic_contributions(
     weights: SparseMatrix, factors: FloatArray, *, topic: IntArray, topics: int
 ) -> FloatArray:
-    """Split estimates into what each topic contributes.
+    """Split estimates into what each topic contributes, shape (topics, k).
 
-    Parameters
-    ----------
-    weights : csr_array, shape (n, k)
-        Weights w_ij of the sampled pairs.
-    factors : ndarray of float64, shape (n,)
-        What the estimator multiplies them by: v/pi, or v times the share of draws over Q.
-    topic : ndarray of int, shape (n,)
-        Topic of each pair, below `topics`.
-
-    Returns
-    -------
-    ndarray of float64, shape (topics, k)
-        Columns sum, but for rounding, to the estimated values.
+    `factors` is what the estimator multiplies the weights of the n sampled pairs by: v/pi, or v
+    times the share of draws over Q. Columns sum, but for rounding, to the estimated values.
     """
     kept = np.flatnonzero(factors)
     place = topic[kept], kept
@@ -241,12 +230,7 @@ def effective_sample_size(weights: SparseMatrix, *, probability: FloatArray) -> 
     """Return (sum_S w/pi)^2 / sum_S (w/pi)^2 of each run (Kish), shape (k,).
 
     The number of equally weighted pairs that the sample is worth for the run; 0 if no sampled
-    pair has a weight in it.
-
-    Raises
-    ------
-    ValueError
-        If a probability is not in (0, 1].
+    pair has a weight in it. ValueError if a probability is not in (0, 1].
     """
     unlikely = ~((probability > 0.0) & (probability <= 1.0))
     refuse(unlikely, probability, name="probability", rule="lie in (0, 1]")

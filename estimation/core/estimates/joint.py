@@ -26,20 +26,9 @@ def coupled_products(
     """Return `gram` of pairs, and what couples of them add to it in a covariance, shape (k, k).
 
     Couples add the sum of (pi_il - pi_i pi_l) / (pi_il pi_i pi_l) y_ij y_lj' over i != l, with
-    y_ij = a_ij label_i. Pairs that are all but sure to be drawn are left out: coupled with l they
-    add, relative to the standard errors of y_i / pi_i and y_l / pi_l, at most x exp(-x / 2) / n
-    with x = n Q_i.
-
-    Parameters
-    ----------
-    rows : csr_array, shape (n_pairs, k)
-        a_ij.
-    label : ndarray of float64, shape (n_pairs,)
-        >= 0.
-    chances : ndarray of float64, shape (n_pairs,)
-        Q_i, in (0, 1].
-    draws : int
-        Number n of draws.
+    y_ij = a_ij label_i, a_ij the rows, labels >= 0 and chances Q_i in (0, 1]. Pairs that are all
+    but sure to be drawn are left out: coupled with l they add, relative to the standard errors of
+    y_i / pi_i and y_l / pi_l, at most x exp(-x / 2) / n with x = n Q_i.
     """
     sure = (draws >= SERIES_DRAWS) & (draws * chances > SURE_DRAWS)
     pairs = np.flatnonzero((label > 0.0) & ~sure)

@@ -50,13 +50,7 @@ class WeightedSums:
 
 
 def gram(rows: SparseMatrix) -> FloatArray:
-    """Return sum_i a_ij a_il for all pairs of runs, shape (k, k), exactly symmetric.
-
-    Parameters
-    ----------
-    rows : csr_array, shape (n, k)
-        a_ij.
-    """
+    """Return sum_i a_ij a_il for all pairs of runs, shape (k, k), exactly symmetric."""
     total = np.zeros((rows.shape[1], rows.shape[1]))
     for _, block in _blocks(rows):
         total += block.gram()
@@ -88,13 +82,7 @@ def root_scaled(weights: SparseMatrix, scale: FloatArray) -> RootScaled:
 
 
 def power_sums(rows: SparseMatrix) -> PowerSums:
-    """Add up the powers that a covariance and the number of its contributions need.
-
-    Parameters
-    ----------
-    rows : csr_array, shape (n, k)
-        a_ij.
-    """
+    """Add up the powers that a covariance and the number of its contributions need."""
     sums = PowerSums(*np.zeros((3, rows.shape[1], rows.shape[1])))
     for _, block in _blocks(rows):
         sums.add(block.powers())
@@ -102,17 +90,7 @@ def power_sums(rows: SparseMatrix) -> PowerSums:
 
 
 def weighted_sums(rows: SparseMatrix, *, factors: FloatArray, columns: FloatArray) -> WeightedSums:
-    """Add up what the covariance of coupled pairs needs, in one pass over them.
-
-    Parameters
-    ----------
-    rows : csr_array, shape (n, k)
-        a_ij.
-    factors : ndarray of float64, shape (n,)
-        f_i >= 0.
-    columns : ndarray of float64, shape (n, c)
-        c_i.
-    """
+    """Add up what the covariance of coupled pairs needs, in one pass: with factors f_i >= 0."""
     runs, roots = rows.shape[1], np.sqrt(factors)
     products, totals = np.zeros((runs, runs)), np.zeros((runs, columns.shape[1]))
     for pairs, block in _blocks(rows):
@@ -137,10 +115,7 @@ def leave_out_negligible(rows: SparseMatrix) -> None:
 def few_runs(number: Indices) -> int:
     """Return the most runs of pairs whose products are held one by one.
 
-    Parameters
-    ----------
-    number : ndarray of int, shape (n,)
-        Of runs that return each pair.
+    From the number of runs that return each pair.
     """
     runs = np.arange(MOST_COUPLED + 1)
     pairs = np.bincount(np.minimum(number, MOST_COUPLED + 1), minlength=MOST_COUPLED + 2)[:-1]

@@ -111,20 +111,8 @@ def estimate_ratios(
 ) -> RatioEstimate:
     """Estimate a ratio measure of every run.
 
-    Parameters
-    ----------
-    pool : Pool
-    measure : Measure
-        Of the family ratio.
-    drawn : Drawn
-        The sampled pairs and their probabilities.
-    rows : LabelRows
-        Their judgments, sorted by (pair, grade); `pair` counts positions in `drawn.pair`.
-
-    Raises
-    ------
-    MeasureError
-        If the pool lacks what the measure is about.
+    Rows are the judgments of the drawn pairs, sorted by (pair, grade); `pair` counts positions in
+    `drawn.pair`. MeasureError if the pool lacks what the measure is about.
     """
     pool.check_measure(measure)
     labels = _Labels.of(rows, len(drawn.pair), measure)
@@ -188,18 +176,8 @@ class JudgedRatios:
 def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRatios:
     """Return the ratio of every topic and run from judgments of all pairs of some topics.
 
-    Parameters
-    ----------
-    pool, measure : Pool, Measure
-        The measure of the family ratio.
-    rows : LabelRows
-        Sorted by (pair, grade); `pair` counts positions in the pool. Pairs without a row are
-        taken for useless.
-
-    Raises
-    ------
-    MeasureError
-        If the pool lacks what the measure is about.
+    Rows are sorted by (pair, grade), `pair` counting positions in the pool; pairs without a row
+    are taken for useless. MeasureError if the pool lacks what the measure is about.
     """
     pool.check_measure(measure)
     judged, place = np.unique(rows.pair, return_inverse=True)
@@ -219,17 +197,7 @@ def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRat
 
 
 def true_ratios(pool: Pool, measure: Measure, *, grades: IntArray) -> FloatArray:
-    """Return the ratio of every topic and run when the grade of every pair is known.
-
-    Parameters
-    ----------
-    pool, measure : Pool, Measure
-    grades : ndarray of int64, shape (N,)
-
-    Returns
-    -------
-    ndarray of float64, shape (T, k)
-    """
+    """Return the ratio of every topic and run, (T, k), when the grades of all N pairs are known."""
     return judged_ratios(pool, measure, rows=LabelRows(np.arange(len(pool)), grades)).value
 
 
@@ -250,15 +218,9 @@ class PriorSlopes:
 
 
 def prior_slopes(pool: Pool, measure: Measure, *, expected: FloatArray, best: float) -> PriorSlopes:
-    """Linearize a ratio measure where every pair has its expected utility.
+    """Linearize a ratio measure where every pair has its expected utility, > 0, shape (N,).
 
-    Parameters
-    ----------
-    pool, measure : Pool, Measure
-    expected : ndarray of float64, shape (N,)
-        Expected utility, > 0: a pair has the utility `best` or none.
-    best : float
-        The utility of the best grade.
+    A pair has the utility `best`, that of the best grade, or none.
     """
     pool.check_measure(measure)
     everything = np.arange(len(pool))

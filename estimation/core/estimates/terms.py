@@ -55,24 +55,11 @@ class Terms:
 
 
 def linear_terms(pool: Pool, measure: Measure, *, pairs: IntArray, rows: LabelRows) -> Terms:
-    """Return what sampled pairs contribute under a linear measure.
+    """Return what sampled pairs contribute under a measure of gains, predictions or preferences.
 
-    Parameters
-    ----------
-    pool : Pool
-    measure : Measure
-        Of the family gain, prediction or preference.
-    pairs : ndarray of int64, shape (n,)
-        The sampled pairs.
-    rows : LabelRows
-        Their judgments, sorted by (pair, grade); `pair` counts positions in `pairs`.
-
-    Raises
-    ------
-    LabelError
-        If a pair has no row.
-    MeasureError
-        If the pool lacks what the measure is about.
+    Rows are the judgments of the pairs, sorted by (pair, grade); `pair` counts positions in
+    `pairs`. LabelError if a pair has no row; MeasureError if the pool lacks what the measure is
+    about.
     """
     if measure.family == "gain":
         labels = pair_labels(rows, pairs=len(pairs), measure=measure)

@@ -65,24 +65,11 @@ def hoeffding_half_widths(
 def draw_covariance(
     weights: SparseMatrix, labels: PairLabels, *, probability: FloatArray, counts: IntArray
 ) -> FloatArray:
-    """Return the sample covariance (divisor n - 1) of the draws z_tj = v w_ij / Q_i.
+    """Return the sample covariance (divisor n - 1) of the draws z_tj = v w_ij / Q_i, shape (k, k).
 
     Its diagonal is the V of `empirical_bernstein_half_widths`; `difference_variances` of it are
-    those of the differences.
-
-    Parameters
-    ----------
-    weights, labels, probability, counts
-        Of the distinct drawn pairs, as in `importance_sampling`.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
-
-    Raises
-    ------
-    ValueError
-        As `importance_sampling`; or if there are fewer than 2 draws.
+    those of the differences. Arguments are those of `importance_sampling`; ValueError as there, or
+    if there are fewer than 2 draws.
     """
     draws = int(counts.sum())
     if draws < 2:
@@ -133,28 +120,12 @@ def empirical_bernstein_half_widths(
 def label_noise_ranges(
     weights: SparseMatrix, *, max_utility: float, differences: bool = False
 ) -> FloatArray:
-    """Return M sqrt(sum_i w_ij^2): the disagreement of assessors as the range of one draw.
+    """Return M sqrt(sum_i w_ij^2), (k,): the disagreement of assessors as the range of one draw.
 
     `hoeffding_half_widths` of it, for one draw, say how far labels that are independent between
-    pairs may lead away from the mean over assessors: see the module's text.
-
-    Parameters
-    ----------
-    weights : csr_array, shape (N, k)
-        Of all pairs of the pool.
-    max_utility : float
-        M, the utility of the best grade.
-    differences : bool
-        Of w_ij - w_il for all pairs of runs.
-
-    Returns
-    -------
-    ndarray of float64, shape (k,), or (k, k) for differences
-
-    Raises
-    ------
-    ValueError
-        If a weight is negative or not finite, or M not positive.
+    pairs may lead away from the mean over assessors: see the module's text. Weights are of all
+    pairs of the pool; of differences, (k, k), it is w_ij - w_il in the place of w_ij. ValueError if
+    a weight is negative or not finite, or M not positive.
     """
     check_numbers(weights.data, "weights", finite=True)
     check_best(max_utility)

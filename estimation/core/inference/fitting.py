@@ -66,17 +66,9 @@ class FittedOutlook(Outlook):
 
 
 def fit_outlook(pool: Pool, drawn: Drawn, rows: LabelRows, *, max_grade: int) -> FittedOutlook:
-    """Fit the model to the judgments of a sample.
+    """Fit the model to the judgments of a sample from a pool with the runs of the round.
 
-    Parameters
-    ----------
-    pool : Pool
-        With the runs of the round.
-    drawn : Drawn
-    rows : LabelRows
-        From `select_rows`: sorted, `pair` counting positions in `drawn.pair`.
-    max_grade : int
-        The best grade of the scale.
+    Rows are from `select_rows`: sorted, `pair` counting positions in `drawn.pair`.
     """
     levels = np.unique([1, max_grade, *np.unique(rows.grade[rows.grade > 0]).tolist()])
     some = fitted_places(drawn)
@@ -102,11 +94,7 @@ def outlook_of(
 class Residuals:
     """What is expected of the residuals of the N pairs of a pool.
 
-    Attributes
-    ----------
-    classes, model : PairClasses, Model
-        Of residuals as shares of the largest, and of their powers.
-    largest : float
+    Classes and model are of residuals as shares of the largest, and of their powers.
     """
 
     classes: PairClasses
@@ -127,16 +115,9 @@ class Residuals:
 def fit_residuals(
     pool: Pool, drawn: Drawn, left: FloatArray, *, predictions: FloatArray
 ) -> Residuals:
-    """Fit the model to what predictions leave over of the labels of a sample.
+    """Fit the model to what predictions leave over of the labels of a sample, shape (n,).
 
-    Parameters
-    ----------
-    pool : Pool
-    drawn : Drawn
-    left : ndarray of float64, shape (n,)
-        The residuals of the sampled pairs.
-    predictions : ndarray of float64, shape (N,)
-        NaN where nothing is predicted. Only their order counts.
+    Predictions are of all N pairs, NaN where nothing is predicted; only their order counts.
     """
     some = fitted_places(drawn)
     largest = float(np.abs(left).max(initial=0.0)) or 1.0

@@ -21,17 +21,8 @@ _SIZES = np.array([each << power for power in range(30) for each in (2, 3)])
 def in_common(rows: SparseMatrix) -> FloatArray:
     """Return sum_i min(w_ij, w_il) for every two runs, shape (k, k), exactly symmetric.
 
-    Added up in a fixed order and without BLAS, so that threads have no influence.
-
-    Parameters
-    ----------
-    rows : csr_array, shape (n, k)
-        w_ij >= 0, the runs of each pair in ascending order.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
-        0 on the diagonal, which nobody needs.
+    Weights are >= 0, the runs of each pair in ascending order. Added up in a fixed order and
+    without BLAS, so that threads have no influence. The diagonal, which nobody needs, is 0.
     """
     runs, counts = rows.shape[1], np.diff(rows.indptr)
     pairs = np.flatnonzero(counts > 1)

@@ -26,17 +26,9 @@ RUNS_AT_ONCE = 1 << 17  # numbers of vectors and runs that are multiplied at onc
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Adjust a symmetric matrix of p-values by Holm's step-down procedure.
+    """Adjust a symmetric matrix of p-values, (k, k), by Holm's step-down procedure.
 
-    Parameters
-    ----------
-    p_values : ndarray of float64, shape (k, k)
-        Symmetric; the diagonal is ignored.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
-        Adjusted p-values over the k (k - 1) / 2 pairs; 1 on the diagonal.
+    Over the k (k - 1) / 2 pairs; the diagonal is ignored, and becomes 1.
     """
     rows, columns = np.triu_indices(len(p_values), k=1)
     single = p_values[rows, columns]
@@ -125,15 +117,8 @@ class _Reached:
 def _vectors_beyond(reached: list[_Reached], wanted: FloatArray) -> IntArray:
     """In how many vectors one of the differences up to each is as large as wanted there.
 
-    What is wanted rises, so that a deviate is large enough from its own difference on up to one
-    that only depends on how large it is.
-
-    Parameters
-    ----------
-    reached : list of _Reached
-        Differences rising.
-    wanted : ndarray of float64, shape (n,)
-        Rising.
+    What is wanted rises, and so do the differences of `reached`: a deviate is large enough from its
+    own difference on up to one that only depends on how large it is.
     """
     vector = np.concatenate([each.vector for each in reached])
     order, apart = np.argsort(vector.astype(np.int16), kind="stable"), len(wanted) + 1

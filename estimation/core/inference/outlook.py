@@ -58,14 +58,7 @@ class Outlook(ABC):
 
 @dataclass(frozen=True, eq=False)
 class KnownOutlook(Outlook):
-    """An outlook that was worked out for every pair.
-
-    Attributes
-    ----------
-    levels : ndarray of int64, shape (L,)
-    reached : ndarray of float64, shape (L, N)
-        `reach` of all pairs.
-    """
+    """An outlook that was worked out for every pair: `reached` is `reach` of all, shape (L, N)."""
 
     levels: IntArray
     reached: FloatArray

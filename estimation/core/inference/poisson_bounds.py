@@ -83,15 +83,7 @@ def poisson_bernstein_scales(
 def bernstein_half_widths(
     largest: FloatArray, variance: FloatArray, *, confidence: Confidence = 0.95
 ) -> FloatArray:
-    """Return b L / 3 + sqrt((b L / 3)^2 + 2 s L), L = ln(2 / alpha), for given b and s.
-
-    Parameters
-    ----------
-    largest, variance : ndarray of float64, one shape
-        b and s, >= 0.
-    confidence : float or ndarray of float64
-        1 - alpha, of each interval taken alone; strictly between 0 and 1.
-    """
+    """Return b L / 3 + sqrt((b L / 3)^2 + 2 s L), L = ln(2 / alpha), for given b and s >= 0."""
     log = log_error(confidence, 2.0)
     linear = largest * log / 3.0
     return np.asarray(linear + np.sqrt(linear**2 + 2.0 * variance * log))

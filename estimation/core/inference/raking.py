@@ -230,11 +230,7 @@ class Model:
     def shares(self, traits: Traits, *, often: bool = False) -> FloatArray:
         """The modeled shares of n pairs, shape (L, n).
 
-        Parameters
-        ----------
-        traits : Traits
-        often : bool
-            Whether these pairs are asked for again, so that their runs are kept with the pool.
+        Are they asked for often, their runs are kept with the pool.
         """
         logs = np.add.outer(self.base, traits.start)
         runs = returned_by(self.pool, traits.pairs, keep=often)

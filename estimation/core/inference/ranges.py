@@ -52,25 +52,11 @@ def draw_ranges(
 def difference_ranges(
     weights: SparseMatrix, *, probability: FloatArray, max_utility: float
 ) -> FloatArray:
-    """Return the range of one draw's v (w_ij - w_il) / Q_i, for every pair of runs.
+    """Return the range of one draw's v (w_ij - w_il) / Q_i, for every pair of runs, shape (k, k).
 
     R_jl = M (max(0, max_i d_i) - min(0, min_i d_i)), d_i = (w_ij - w_il) / Q_i. The zeros are
-    needed because v may be 0: a run that dominates another has no negative d.
-
-    Parameters
-    ----------
-    weights, probability, max_utility
-        As in `draw_ranges`; of pairs that are never drawn all runs must have the same weight.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
-        Symmetric; 0 on the diagonal.
-
-    Raises
-    ------
-    BoundError
-        As `draw_ranges`.
+    needed because v may be 0: a run that dominates another has no negative d. Arguments and errors
+    are those of `draw_ranges`, but of pairs that are never drawn all runs must have one weight.
     """
     check_population(weights, probability, max_utility, differences=True)
     drawn = probability > 0.0

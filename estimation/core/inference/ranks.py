@@ -144,17 +144,8 @@ def rank_runs(
 def guaranteed_p_values(difference: FloatArray, bound: Bound) -> FloatArray:
     """Return the smallest errors at which a guarantee excludes that there is no difference.
 
-    Parameters
-    ----------
-    difference : ndarray of float64, shape (k, k)
-        Antisymmetric.
-    bound : Bound
-        For the differences.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
-        Symmetric, from `LEAST_P` to 1; never below the exact p-value.
+    Of antisymmetric differences, (k, k), and a bound for them; symmetric, from `LEAST_P` to 1, and
+    never below the exact p-value.
     """
     excluded, open_ = np.zeros_like(difference), np.full(difference.shape, math.log(LEAST_P))
     for _ in range(HALVINGS):

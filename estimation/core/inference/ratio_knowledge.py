@@ -93,15 +93,7 @@ def ratio_knowledge(
 ) -> RatioKnowledge:
     """Work out how far estimated ratios may be off, and which of them to withhold.
 
-    Parameters
-    ----------
-    pool, drawn : Pool, Drawn
-    measure : Measure
-        Of the family ratio.
-    outlook : Outlook
-        Of the pairs of the pool.
-    found : RatioEstimate
-        What the sample says.
+    The outlook is of the pairs of the pool; `found` is what the sample says.
     """
     at = _AtOutlook.of(pool, measure, drawn, outlook)
     spread, left = at.covariance(measure), at.bias() - found.bias

@@ -127,16 +127,9 @@ def variances_of_contrasts(
     expected: FloatArray | None,
     finds: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the variances of c sums of values, shape (c,).
+    """Return the variances of c sums of values, (c,), from the factors of the k values, (c, k).
 
-    Parameters
-    ----------
-    contrasts : ndarray of float64, shape (c, k)
-        Each row the factors of the k values.
-    covariance, expected
-        As for `variances`.
-    finds : ndarray of float64, shape (c,), or None
-        Of the sums.
+    The others as for `variances`; finds are of the sums, (c,).
     """
 
     def of(matrix: FloatArray) -> FloatArray:

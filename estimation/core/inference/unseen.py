@@ -72,14 +72,8 @@ def unseen_residuals(
 ) -> Unseen:
     """Work out the same of what predictions leave over, for the difference estimator.
 
-    Parameters
-    ----------
-    reach, drawn : Reach, Drawn
-        Of one pool, by the method ``poisson``.
-    moments : callable
-        What is expected of the residuals of pairs; see `Residuals.moments`.
-    measure : Measure
-        Of the family gain.
+    Of one pool and a sample by the method ``poisson``; `moments` says what is expected of the
+    residuals of pairs (`Residuals.moments`). The measure is of the family gain.
     """
     rows = looked_at(reach.pool, drawn, measure)
     squares, size = rows.powers(2), _sizes(rows, drawn)

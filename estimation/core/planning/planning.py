@@ -171,21 +171,11 @@ def half_width_curve(
 
 
 def largest_values(pool: Pool, measure: Measure, *, best: float) -> FloatArray:
-    """Return the largest value that every run can have, whatever is found.
+    """Return the largest value that every run can have, whatever is found, shape (k,).
 
-    Parameters
-    ----------
-    pool, measure : Pool, Measure
-        The measure of any family.
-    best : float
-        The largest utility, where it does not depend on the run; of a measure of predictions the
-        best grade of the scale.
-
-    Returns
-    -------
-    ndarray of float64, shape (k,)
-        Sums of gains: at the best grades throughout; errors: at the worst ones. Ratio and query
-        measures are at most 1 in every topic for which the run returns anything.
+    Sums of gains: at the best grades throughout, `best` being the largest utility; errors: at the
+    worst grades, `best` being the best grade of the scale. Ratio and query measures are at most 1
+    in every topic for which the run returns anything.
     """
     if measure.family in ("ratio", "query"):
         return np.asarray(np.count_nonzero(pool.list_lengths, axis=0) / len(pool.topics))

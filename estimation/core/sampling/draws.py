@@ -135,26 +135,11 @@ def _sample(design: Design, pair: IntArray, batch: IntArray, draws: IntArray) ->
 
 
 def permanent_random_numbers(pool: Pool, *, seed: str, pairs: IntArray | None = None) -> FloatArray:
-    """Return the permanent random number of pairs: SHA-256 of seed, topic and docno.
+    """Return the permanent random number of pairs, by default of all: SHA-256 of seed and names.
 
-    A pair's number depends on nothing else: not on the runs, the other pairs, or the shard.
-
-    Parameters
-    ----------
-    pool : Pool
-    seed : str
-    pairs : ndarray of int64, shape (n,), optional
-        By default all N pairs.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Uniform on the open interval (0, 1), in steps of 2^-52.
-
-    Raises
-    ------
-    ValueError
-        If a pair is not one of the pool, or the seed is no text.
+    A pair's number depends on nothing else: not on the runs, the other pairs, or the shard. It is
+    uniform on the open interval (0, 1), in steps of 2^-52. ValueError if a pair is not one of the
+    pool, or the seed is no text.
     """
     return _pair_numbers(pool, "pair", seed, _wanted(pool, pairs))
 
@@ -188,15 +173,7 @@ def folds(pool: Pool, *, number: int, pairs: IntArray | None = None) -> IntArray
 def uniform_numbers(seed: str, *, number: int, start: int = 0) -> FloatArray:
     """Return uniform numbers start..start+number-1 of a seed: SHA-256 in counter mode.
 
-    Returns
-    -------
-    ndarray of float64, shape (number,)
-        On the open interval (0, 1).
-
-    Raises
-    ------
-    ValueError
-        If number or start is negative, or the seed is no text.
+    On the open interval (0, 1). ValueError if number or start is negative, or the seed is no text.
     """
     check_seed(seed)
     check_whole(number, name="number", least=0)

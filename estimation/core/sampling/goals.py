@@ -182,12 +182,8 @@ def effective_weights(
 def check_goal(goal: object, runs: Sequence[str]) -> None:
     """Raise an error unless it is a goal, and its runs and its baseline are among some runs.
 
-    Raises
-    ------
-    GoalError
-        If it is no `Goal`.
-    PoolError
-        If one of its runs is not there; the message says whether it is the baseline.
+    GoalError if it is no `Goal`; PoolError if one of its runs is not there, which says whether it
+    is the baseline.
     """
     if not isinstance(goal, Goal):
         raise GoalError(f"goal must be a Goal (see goals.absolute and the like), not {goal!r}")

@@ -170,10 +170,7 @@ def estimating(measure: str) -> tuple[str, ...]:
 def interval_kinds(method: str) -> tuple[IntervalKind, ...]:
     """Return the kinds of intervals that a method allows, the usual one first.
 
-    Parameters
-    ----------
-    method : str
-        Any; what is not in the table, a baseline for one, has ``student`` alone.
+    What is not in the table, a baseline for one, has ``student`` alone.
     """
     found = SAMPLING_METHODS.get(method)
     return ("student",) if found is None else found.intervals
