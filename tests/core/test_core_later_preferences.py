@@ -8,16 +8,13 @@ from math import prod
 import numpy as np
 import pytest
 
+from estimation.core import LabelError, LabelRows, Measure, MeasureError, RankedLists, parse_measure
 from estimation.core.arrays import IntArray
 from estimation.core.data import scope
-from estimation.core.data.labels import LabelError, LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import part_names, preference_pool
-from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.inference.slack import slack
-from estimation.core.measures.kinds import MeasureError
-from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds import evaluation
 from estimation.core.rounds.combining import CombiningError, Part, RoundsTogether
 from estimation.core.rounds.evaluation import Judged, evaluate
@@ -39,8 +36,7 @@ from tests.core.test_core_slack import no_slack
 
 SWAPS, WEIGHTED = parse_measure("#ofSwaps"), parse_measure("wSwaps")
 MEASURES = [SWAPS, WEIGHTED]
-CAMPAIGN_SCALE = 1
-"""Documents are relevant or not; preferences have three grades all the same."""
+CAMPAIGN_SCALE = 1  # documents are relevant or not; preferences have three grades all the same
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 Rankings = dict[str, dict[str, str]]
 Name = tuple[str, str, str]
