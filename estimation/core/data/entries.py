@@ -4,8 +4,11 @@ The entries of deep runs are millions, of which a measure with a cutoff counts a
 are follows from the pool alone; they are looked for once, and kept as long as the pool.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -20,9 +23,11 @@ from ..arrays import (
     column_sums,
     spread_rows,
 )
-from ..measures.table import Measure
 from .kept import kept
-from .pool import Pool
+
+if TYPE_CHECKING:
+    from ..measures.table import Measure
+    from .pool import Pool
 
 MOST_BYTES = 64_000_000  # of entries that are kept with a pool
 MOST_KEPT = 4  # measures of which shares are
@@ -72,7 +77,7 @@ class Entries:
         """Return how many entries each of some pairs has."""
         return self.numbers[pairs]
 
-    def of(self, pairs: IntArray) -> "Entries":
+    def of(self, pairs: IntArray) -> Entries:
         """Return the entries of some pairs, in their order."""
         number = self.number(pairs)
         ends = np.append(0, np.cumsum(number))

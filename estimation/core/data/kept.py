@@ -4,8 +4,12 @@ Nothing that depends on a grade may be kept: every recompute reads all judgments
 is no state which could disagree with them.
 """
 
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
 
 Result = TypeVar("Result")
 

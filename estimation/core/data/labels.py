@@ -1,13 +1,18 @@
 """From grades to labels: the mean utility of a pair over its assessors."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, check_integers, index_array
 from ..measures.kinds import MAX_GRADE
-from ..measures.table import Measure
-from .pool import Pool
+
+if TYPE_CHECKING:
+    from ..measures.table import Measure
+    from .pool import Pool
 
 DENSE = 16  # possible numbers for each number, up to which counting is faster than sorting
 

@@ -6,15 +6,15 @@ as UTF-8 bytes. A pool may also be of preferences, each part being two documents
 judged side by side; see `estimation.core.data.preferences`.
 """
 
+from __future__ import annotations
+
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from ..archives import ArchiveFile, read_archive, write_archive
@@ -32,9 +32,15 @@ from ..arrays import (
     portable_bytes,
     spread_rows,
 )
-from ..measures.table import Measure
 from .ranked_lists import PoolError, RankedLists
 from .scores import first_unusable, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from ..measures.table import Measure
 
 FORMAT = "evalsite-pool-1"
 
@@ -223,7 +229,7 @@ class Pool:
         write_archive(file, FORMAT, facts | {"digest": self.digest}, present)
 
     @classmethod
-    def load(cls, file: ArchiveFile) -> "Pool":
+    def load(cls, file: ArchiveFile) -> Pool:
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
         facts, columns = read_archive(file, FORMAT, _COLUMNS, optional=_OPTIONAL)
         topics, runs = tuple(facts["topics"]), tuple(facts["runs"])

@@ -1,15 +1,21 @@
 """What the ranks of a pool say whatever is drawn from it; worked out once, kept with the pool."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, Int32Array, IntArray, column_sums, frozen
-from ..measures.table import Measure
 from .kept import kept
-from .pool import Pool
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..measures.table import Measure
+    from .pool import Pool
 
 # Sums by run and rank are taken where lists fill at least this share of topics, runs and ranks.
 LEAST_FILLED = 0.1

@@ -1,13 +1,17 @@
 """Ranked lists, best first, in the order in which trec_eval ranks documents."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import BytesArray, FloatArray, IntArray
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ..arrays import BytesArray, FloatArray, IntArray
 
 
 class PoolError(ValueError):

@@ -18,16 +18,22 @@ much a pair counts for a run follows from its own list alone: from the ranks of 
 and from how many documents it has.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray, frozen, index_array
 from .labels import LabelError, LabelRows, pair_name
-from .pool import Pool
 from .preferences import part_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .pool import Pool
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +58,7 @@ class Scope:
     joins: bool = True
 
     @classmethod
-    def of(cls, pool: Pool, joined: Pool | None = None) -> "Scope":
+    def of(cls, pool: Pool, joined: Pool | None = None) -> Scope:
         """Return the runs of a pool, or of a larger one that they are joined in.
 
         Raises

@@ -1,8 +1,13 @@
 """Scores that predict grades: how large they may be."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..arrays import FloatArray
+if TYPE_CHECKING:
+    from ..arrays import FloatArray
 
 MOST_SCORE = 1e20
 """Errors are squared, their variance squares them again, and how sure that is a third time, each

@@ -12,7 +12,10 @@ mean of the labels that were seen where predictions are alike, b lies between 0 
 come from other pairs than those they are used on (`calibration`).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,12 +30,14 @@ from ..arrays import (
     shown,
 )
 from ..data.kept import kept
-from ..data.labels import PairLabels
-from ..data.pool import Pool
 from ..measures.table import Measure, check_is_measure
 from ..sampling.calibration import FOLDS, calibrate, order_bins
 from ..sampling.draws import folds
 from .estimators import Estimate, horvitz_thompson_poisson, topic_contributions
+
+if TYPE_CHECKING:
+    from ..data.labels import PairLabels
+    from ..data.pool import Pool
 
 ROUNDING = 1e-14  # of a label: a prediction that misses it by less is flawless
 

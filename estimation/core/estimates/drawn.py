@@ -1,7 +1,10 @@
 """A prefix of a sample with its probabilities: which estimators it allows, and their errors."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +20,6 @@ from ..arrays import (
     shown,
 )
 from ..data.labels import PairLabels, pair_name
-from ..data.pool import Pool
-from ..data.scope import Scope
-from ..sampling.designs import Design
-from ..sampling.samples import Sample
 from .estimators import (
     Estimate,
     horvitz_thompson_iid,
@@ -28,7 +27,13 @@ from .estimators import (
     importance_sampling,
 )
 from .products import cross_product
-from .terms import Noise, Terms
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..data.scope import Scope
+    from ..sampling.designs import Design
+    from ..sampling.samples import Sample
+    from .terms import Noise, Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +76,7 @@ class Drawn:
     rate: FloatArray | None = None
 
     @classmethod
-    def of(cls, design: Design, sample: Sample, batches: int, *, topic: Int32Array) -> "Drawn":
+    def of(cls, design: Design, sample: Sample, batches: int, *, topic: Int32Array) -> Drawn:
         """Return what the first batches of a sample hold, given the topic of each of the N pairs.
 
         ValueError if `batches` is not between 1 and the number of the design's batches.
@@ -97,7 +102,7 @@ class Drawn:
             rate=design.size,
         )
 
-    def over(self, scope: Scope) -> "Drawn":
+    def over(self, scope: Scope) -> Drawn:
         """Return the same sample as one of the pairs of a scope: those added had no chance."""
         if scope.is_sampled:
             return self

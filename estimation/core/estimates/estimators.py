@@ -19,15 +19,20 @@ exactly C, which the same sum over S estimates without bias.
 A pair with one judgment has no s2; its part is estimated from the pairs with more (`labels`).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, refuse
-from ..data.labels import PairLabels
 from .joint import coupled_products
 from .products import PowerSums, cross_product, power_sums, root_scaled
+
+if TYPE_CHECKING:
+    from ..data.labels import PairLabels
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,12 +5,17 @@ looked at one by one where there are few, or where a probability is large; else 
 expanded into products of a factor of i and a factor of l, each of which is added up alone.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, SparseMatrix
 from .products import WeightedSums, gram, weighted_sums
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray, SparseMatrix
 
 BLOCK_CELLS = 4_000_000  # joint probabilities held at a time: 32 MB per array
 # Where the series holds: at least so many draws, n o_i o_l at most so large; and how far it goes.
@@ -104,7 +109,7 @@ class _Series:
     same: FloatArray
 
     @classmethod
-    def of(cls, label: FloatArray, chances: FloatArray, pairs: IntArray, draws: int) -> "_Series":
+    def of(cls, label: FloatArray, chances: FloatArray, pairs: IntArray, draws: int) -> _Series:
         """Expand the couples of some of the pairs; the others have zeros."""
         odds, absent, present = _odds(chances[pairs], draws)
         powers, ranks, coefficients = _series(draws, draws * float(np.max(odds, initial=0.0)) ** 2)

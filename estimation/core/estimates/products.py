@@ -8,14 +8,19 @@ of the pairs. The bits do not depend on the number of threads, nor, among machin
 multiply-add, on the kernel.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, column_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_ROWS = 2048  # pairs whose numbers other modules hold densely at a time
@@ -34,7 +39,7 @@ class PowerSums:
     fourths: FloatArray  # a_ij^2 a_il^2
     thirds: FloatArray  # a_ij^3 a_il
 
-    def add(self, more: "PowerSums") -> None:
+    def add(self, more: PowerSums) -> None:
         """Add the sums over other pairs to these, in place."""
         for name in ("squares", "fourths", "thirds"):
             total: FloatArray = getattr(self, name)
@@ -139,7 +144,7 @@ class Couples:
     cells: SparseMatrix
 
     @classmethod
-    def of(cls, rows: SparseMatrix, first: int) -> "Couples":
+    def of(cls, rows: SparseMatrix, first: int) -> Couples:
         """Multiply out the last pairs.
 
         Parameters

@@ -3,14 +3,19 @@
 The definitions stand in `estimates.ratios`: values, and their slopes at the estimates.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums
-from ..data.pool import Pool
-from ..measures.table import Measure
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..measures.table import Measure
 
 MAX_IDEAL = 1_000_000  # ranks of an ideal list; an estimated count beyond adds no more gain
 
@@ -71,7 +76,7 @@ class Frame:
     rank: FloatArray  # (e,)
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: Draws | None) -> "Frame":
+    def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: Draws | None) -> Frame:
         entry, place = pool.entries_of(gains.pair)
         topic = pool.topic[gains.pair].astype(np.int64)
         cell, rank = topic[place] * len(pool.runs) + pool.run[entry], pool.rank[entry]
@@ -121,7 +126,7 @@ class Numerator:
     by_count: FloatArray  # (T, k) by how much a unit of R moves them (Rprec)
 
     @classmethod
-    def of(cls, frame: Frame, measure: Measure) -> "Numerator":
+    def of(cls, frame: Frame, measure: Measure) -> Numerator:
         if measure.name == "Rprec":
             return _within_count(frame)
         value, none = frame.expanded[frame.place], np.zeros((len(frame.sizes), frame.runs))
@@ -197,7 +202,7 @@ class Counts:
     error: FloatArray  # (L, T)
 
     @classmethod
-    def of(cls, frame: Frame) -> "Counts":
+    def of(cls, frame: Frame) -> Counts:
         gains, shape = frame.gains, (len(frame.gains.gain), len(frame.sizes))
         number, variance = np.zeros(shape), np.zeros(shape)
         for level, reach in enumerate(gains.reach):
@@ -266,7 +271,7 @@ class Tangent:
     bend: FloatArray  # (T, k) bias of the value by what `Denominator.bend` is
 
     @classmethod
-    def of(cls, frame: Frame, measure: Measure) -> "Tangent":
+    def of(cls, frame: Frame, measure: Measure) -> Tangent:
         above, below = Numerator.of(frame, measure), denominator(frame, measure)
         ratio = divided(above.total, below.value[:, None])
         each = divided(np.ones(len(below.value)), below.value * len(frame.sizes))

@@ -61,21 +61,26 @@ function of a count has kinks (G at the cutoff, clip in Rprec) its slope is that
 R^ + s, s the standard error of R^.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, IntArray, SparseMatrix
 from ..data.labels import LabelRows, PairLabels, singles_per_repeated
-from ..data.pool import Pool
 from ..measures.kinds import MAX_GRADE
-from ..measures.table import Measure
-from .drawn import Drawn
 from .estimators import Estimate, horvitz_thompson_iid, horvitz_thompson_poisson
 from .products import cross_product
 from .ratio_lines import Draws, Frame, Gains, Tangent
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray, SparseMatrix
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from .drawn import Drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +248,7 @@ class _Labels:
     number: IntArray  # (n,)
 
     @classmethod
-    def of(cls, rows: LabelRows, pairs: int, measure: Measure) -> "_Labels":
+    def of(cls, rows: LabelRows, pairs: int, measure: Measure) -> _Labels:
         grades = np.unique(rows.grade)
         gain = np.diff(measure.utilities(grades), prepend=0.0)
         grades, gain = grades[gain > 0.0], gain[gain > 0.0]
@@ -327,7 +332,7 @@ class _Deviations:
     @classmethod
     def of(
         cls, tangent: Tangent, labels: _Labels, rows: LabelRows, useful: IntArray
-    ) -> "_Deviations":
+    ) -> _Deviations:
         repeated = labels.number >= 2
         if not repeated.any():
             none = np.zeros(0, dtype=np.int64)

@@ -1,15 +1,20 @@
 """What sampled pairs add to the values of runs under a linear measure."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, IntArray, SparseMatrix
 from ..data.entries import weights_of
 from ..data.labels import LabelRows, PairLabels, pair_labels, singles_per_repeated
-from ..data.pool import Pool
-from ..measures.table import Measure
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray, SparseMatrix
+    from ..data.pool import Pool
+    from ..measures.table import Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +95,7 @@ def _terms_by_run(pool: Pool, measure: Measure, pairs: IntArray, rows: LabelRows
 
 
 def _noise(
-    entries: "_Entries", deviations: list[FloatArray], counts: IntArray, number: IntArray
+    entries: _Entries, deviations: list[FloatArray], counts: IntArray, number: IntArray
 ) -> Noise:
     """Rows of the pairs with two judgments or more, which stand for the others as well.
 
@@ -122,7 +127,7 @@ class _Entries:
     prediction: FloatArray
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, pairs: IntArray) -> "_Entries":
+    def of(cls, pool: Pool, measure: Measure, pairs: IntArray) -> _Entries:
         entry, place = pool.entries_of(pairs)
         return cls(
             pair=place,

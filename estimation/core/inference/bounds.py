@@ -10,15 +10,19 @@ the labels that would have been given; to cover the mean over all assessors, tak
 confidence 1 - alpha / 2 and add Hoeffding's bound for one draw of `label_noise_ranges`.
 """
 
-from typing import Literal, TypeAlias
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, SparseMatrix
 from ..data.labels import PairLabels
 from ..estimates.estimators import importance_sampling
-from .intervals import Confidence
 from .ranges import BoundError, check_best, check_numbers, log_error, square_sums
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray, SparseMatrix
+    from .intervals import Confidence
 
 HoeffdingForm: TypeAlias = Literal["corrected", "paper"]
 HOEFFDING_FACTORS = {"corrected": 1.0, "paper": 2.0}

@@ -12,19 +12,24 @@ each modeled as grades are, with the bin of the pair's prediction in the place o
 belief: a prediction tells more of its own residual.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, array_hash, frozen
 from ..data.labels import LabelRows, select_rows
-from ..data.pool import Pool
-from ..estimates.drawn import Drawn
 from ..sampling.calibration import order_bins
 from .outlook import KnownOutlook, Outlook
 from .raking import Model, PairClasses, fitted_places
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
 
 PIECE = 1 << 17  # pairs that are worked out at once; their runs are kept if these are all
 POWERS = 3  # of residuals that are expected

@@ -11,16 +11,13 @@ runs, so that verdicts and possible ranks hold at once. No verdict is lost that 
 alone at 1 - alpha / (number of pairs) would give.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, SparseMatrix
-from ..data.pool import Pool
-from ..estimates.drawn import Drawn
-from ..estimates.terms import Terms
-from ..measures.table import Measure
-from ..sampling.interval_kinds import IntervalKind
 from .bounds import (
     draw_covariance,
     empirical_bernstein_half_widths,
@@ -34,6 +31,14 @@ from .poisson_bounds import (
     poisson_bernstein_scales,
 )
 from .ranges import difference_ranges, draw_ranges, largest_leads, lead_sums
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, SparseMatrix
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
+    from ..estimates.terms import Terms
+    from ..measures.table import Measure
+    from ..sampling.interval_kinds import IntervalKind
 
 # Of the permitted error of the empirical bound, the share for the draws: what is left is for the
 # assessors, and both bounds then have the same logarithm.
@@ -96,7 +101,7 @@ class _Population:
     best: float
 
     @classmethod
-    def of(cls, pool: Pool, drawn: Drawn, measure: Measure, max_grade: int) -> "_Population":
+    def of(cls, pool: Pool, drawn: Drawn, measure: Measure, max_grade: int) -> _Population:
         reached = np.flatnonzero(drawn.inclusion > 0.0)
         chance = drawn.inclusion if drawn.draws is None else drawn.expected / drawn.draws
         weights, best = pool.weights(measure, reached), measure.max_utility(max_grade)

@@ -4,12 +4,17 @@ max(0, a - b) = a - min(a, b), and min(a, b) is 0 unless both runs return the pa
 may gain over another on some pairs is its own weight there, less what both have in common.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Share of the runs that return a pair from which on comparing all runs there is faster.
 LEAST_FILLED = 0.3

@@ -8,14 +8,19 @@ Wilhelm (2024, *Inference for ranks*) do for ranks; the distribution of the larg
 normal vectors with the estimated correlations, of which a fixed set is drawn.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
 from ..arrays import FloatArray, IntArray, mixed_bits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MOST_VECTORS, LEAST_VECTORS = 1000, 250
 NEAR, FAR = 1.95, 6.0  # standard errors
@@ -107,7 +112,7 @@ class _Reached:
     deviate: FloatArray
 
     @classmethod
-    def of(cls, deviates: FloatArray, wanted: FloatArray, start: int) -> "_Reached":
+    def of(cls, deviates: FloatArray, wanted: FloatArray, start: int) -> _Reached:
         """Those of some differences, of which the first is that at `start`."""
         large = np.flatnonzero(deviates >= wanted[start : start + len(deviates), None])
         place, vector = np.divmod(large, deviates.shape[1])

@@ -5,14 +5,18 @@ outlook, so that it biases none, however wrong it is; an interval or a verdict i
 outlook and the sample together say (`uncertainty`). `fitting` has the one of judgments.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
-from ..data.scope import Scope
-from ..measures.table import Measure
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray
+    from ..data.scope import Scope
+    from ..measures.table import Measure
 
 
 class Outlook(ABC):
@@ -33,7 +37,7 @@ class Outlook(ABC):
         In [0, 1]; never rising from one level to the next.
         """
 
-    def over(self, scope: Scope) -> "Outlook":
+    def over(self, scope: Scope) -> Outlook:
         """Return the same of the pairs of a scope: nothing is expected of those added."""
         return self if scope.is_sampled else OutlookOver(self.levels, self, scope)
 

@@ -7,10 +7,12 @@ whatever they are. `poisson_bernstein_half_widths` needs no labels and takes eve
 the narrower one. Both hold if assessors disagree, as long as labels are independent between pairs.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..arrays import FloatArray, SparseMatrix
-from .intervals import Confidence
 from .ranges import (
     BoundError,
     check_numbers,
@@ -19,6 +21,10 @@ from .ranges import (
     log_error,
     square_sums,
 )
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, SparseMatrix
+    from .intervals import Confidence
 
 NEWTON_STEPS = 7  # each doubles the digits; the starts are close
 NO_SHARE = 1e4  # -ln of what is nothing

@@ -18,19 +18,24 @@ and Stephan 1940). So a run whose documents are found relevant twice as often as
 kind gets twice the expectation.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums, spread_rows
-from ..data.pool import Pool
 from ..data.pool_ranks import best_rank, number_of_runs
 from ..data.returned import is_few, returned_by
-from ..estimates.drawn import Drawn
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
 
 CLASSES = 10  # of probabilities and of beliefs, each with as many sampled pairs
 # Found and expected pairs that are added to each factor of a class, and of a run, which has a share
@@ -200,7 +205,7 @@ class Model:
     factors: list[FloatArray]
 
     @classmethod
-    def of(cls, pool: Pool, traits: Traits, found: FloatArray) -> "Model":
+    def of(cls, pool: Pool, traits: Traits, found: FloatArray) -> Model:
         """Fit it by raking to the shares found of n pairs, shape (n, L)."""
         sums = found.sum(axis=0)
         base = np.log((sums + 0.5) / (len(found) + 1.0))

@@ -4,14 +4,19 @@ Utilities lie in [0, M]. Weights, probabilities and M are known before anything 
 all of this (Schnabel, Swaminathan and Joachims, section 6.2).
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, SparseMatrix, check_confidence, refuse
 from ..estimates.products import BLOCK_ROWS, cross_product
 from .intervals import Confidence, difference_variances
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class BoundError(ValueError):

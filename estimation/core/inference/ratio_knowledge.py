@@ -36,22 +36,27 @@ No estimated value depends on any of this, so that it biases none; what is withh
 depend on the judgments, through the outlook and the values.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import BoolArray, FloatArray, SparseMatrix
-from ..data.pool import Pool
-from ..estimates.drawn import Drawn
 from ..estimates.products import cross_product
 from ..estimates.ratio_lines import Frame, Gains, Tangent
-from ..estimates.ratios import RatioEstimate
-from ..measures.table import Measure
 from .intervals import difference_variances
-from .outlook import Outlook
 from .uncertainty import MOST_DOUBT, variances, variances_of_differences
 from .unknown import Reason, Reasons, all_known
+
+if TYPE_CHECKING:
+    from ..arrays import BoolArray, FloatArray, SparseMatrix
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
+    from ..estimates.ratios import RatioEstimate
+    from ..measures.table import Measure
+    from .outlook import Outlook
 
 FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
 DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
@@ -149,7 +154,7 @@ class _AtOutlook:
     falling: FloatArray  # (N,) E[h_i^2]
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> "_AtOutlook":
+    def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> _AtOutlook:
         gain = np.diff(measure.utilities(outlook.grades))
         reach = outlook.reach(np.arange(len(pool))) * (drawn.inclusion > 0.0)
         if gain.any():  # else the scale ends below what counts as relevant: one level without gain

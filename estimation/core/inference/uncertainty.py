@@ -28,12 +28,13 @@ finds carry, unless it is certain: unless no pair in which the two runs differ c
 missed.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray
-from ..estimates.estimators import Estimate
 from .intervals import (
     ROUNDING,
     difference_variances,
@@ -41,6 +42,10 @@ from .intervals import (
     normal_quantile,
 )
 from .unknown import Reason, Reasons, all_known
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray
+    from ..estimates.estimators import Estimate
 
 LEAST_FINDS = 4.0
 FINDS_BELIEVED = 5.0  # so many that squares below what is expected count half of what they can

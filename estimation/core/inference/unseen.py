@@ -16,21 +16,27 @@ with U the expected values; under ``per-query``, topic by topic. All pairs of th
 only sampled ones, which makes this stable where the squares are not.
 """
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, IntArray
-from ..data.pool import Pool
 from ..data.pool_ranks import total_weights
-from ..estimates.drawn import Drawn
 from ..estimates.products import cross_product
-from ..measures.table import Measure
 from .looked_at import Rows, looked_at
-from .outlook import Outlook
-from .reach import Reach
 from .uncertainty import Losses, Unseen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..arrays import FloatArray, IntArray
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
+    from ..measures.table import Measure
+    from .outlook import Outlook
+    from .reach import Reach
 
 
 def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) -> Unseen:

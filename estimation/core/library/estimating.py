@@ -1,24 +1,29 @@
 """From judgments to estimates: of a round, of several, of somebody else's sample."""
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
-from ..data.labels import LabelRows
 from ..data.pool import Pool, build_pool
 from ..data.qrels import Qrels, SampledQrels
 from ..data.ranked_lists import PoolError, RankedLists
-from ..inference.outlook import Outlook
 from ..measures.table import Measure
 from ..rounds import evaluation
 from ..rounds.combining import Part, RoundsTogether
 from ..rounds.given import GivenRound
-from ..rounds.results import Evaluation
 from ..rounds.rounds import PairRound, Round
-from ..sampling.interval_kinds import IntervalKind
 from .names import named_measure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..arrays import FloatArray, IntArray
+    from ..data.labels import LabelRows
+    from ..inference.outlook import Outlook
+    from ..rounds.results import Evaluation
+    from ..sampling.interval_kinds import IntervalKind
 
 Drawn: TypeAlias = Round | RoundsTogether | GivenRound
 

@@ -3,13 +3,16 @@
 To add a measure, add one entry to `KINDS`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ..arrays import FloatArray
+if TYPE_CHECKING:
+    from ..arrays import FloatArray
 
 Value: TypeAlias = int | float | str
 Given: TypeAlias = Mapping[str, Value]  # parameters of a measure

@@ -20,12 +20,13 @@ query
 `kinds` has the table of measures.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..arrays import FloatArray, check_whole, nearest, refuse, shown
 from .kinds import (
@@ -39,6 +40,11 @@ from .kinds import (
     Place,
     Value,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import ArrayLike
 
 MAX_CUTOFF = 1_000_000
 

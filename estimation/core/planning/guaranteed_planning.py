@@ -1,9 +1,12 @@
 """How wide guaranteed intervals will be, before anything is judged."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..arrays import FloatArray, SparseMatrix, check_confidence
-from ..data.pool import Pool
 from ..inference.bounds import (
     label_noise_ranges,
 )
@@ -11,11 +14,14 @@ from ..inference.guarantees import BoundOfDraws
 from ..inference.out_of_reach import OutOfReach
 from ..inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
 from ..inference.ranges import draw_ranges
-from ..measures.table import Measure
-from ..sampling.designs import Design
-from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import check_interval
-from ..sampling.priors import Prior
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from ..sampling.designs import Design
+    from ..sampling.interval_kinds import IntervalKind
+    from ..sampling.priors import Prior
 
 
 def guaranteed_half_widths(

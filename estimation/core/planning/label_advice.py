@@ -7,23 +7,29 @@ sample has the variance sum_i (1 - pi_i) / pi_i w_i^2 v_i^2 + sum_i w_i^2 s2_i /
 pairs differ in, and what assessors differ in.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, check_confidence
 from ..data.labels import LabelRows, PairLabels, select_rows
-from ..data.pool import Pool
 from ..estimates.drawn import Drawn, check_sample
 from ..estimates.estimators import importance_sampling
 from ..estimates.terms import linear_terms
-from ..measures.table import Measure
 from ..sampling.designs import Design
 from ..sampling.probabilities import drawn_probabilities
-from ..sampling.samples import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from ..sampling.samples import Sample
 
 METHODS = ("poisson", "priority", "iid")
 NUMBERS = (1, 2, 3)
@@ -165,7 +171,7 @@ def _expected(design: Design, sample: Sample, drawn: Drawn, batches: int) -> Flo
 
 
 def _choice(
-    judged: "JudgedSample", number: int, work: int, there: float, confidence: float
+    judged: JudgedSample, number: int, work: int, there: float, confidence: float
 ) -> Choice:
     pairs = min(work / number, there)
     variance = predicted_variances(judged, labels=number, pairs=pairs)

@@ -1,7 +1,9 @@
 """What precision a design promises before anything is judged."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse, special
@@ -15,7 +17,6 @@ from ..arrays import (
     column_sums,
     refuse,
 )
-from ..data.pool import Pool
 from ..data.pool_ranks import total_weights
 from ..estimates.estimators import topic_contributions
 from ..estimates.products import cross_product
@@ -23,13 +24,18 @@ from ..estimates.ratios import prior_slopes
 from ..inference.intervals import ROUNDING, difference_variances
 from ..inference.out_of_reach import OutOfReach
 from ..measures.kinds import PREFERENCE_MAX_GRADE
-from ..measures.table import Measure
 from ..sampling.allocation import refuse_costs
-from ..sampling.designs import Design
 from ..sampling.methods import with_option
-from ..sampling.priors import Prior
 from ..sampling.probabilities import poisson_thresholds
 from ..tables import Columns, Tabled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from ..sampling.designs import Design
+    from ..sampling.priors import Prior
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,7 +233,7 @@ class _Moves:
     topic_slope: FloatArray | None  # (T, k), taken off for every pair of the topic: ratios
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, prior: Prior, max_grade: int | None) -> "_Moves":
+    def of(cls, pool: Pool, measure: Measure, prior: Prior, max_grade: int | None) -> _Moves:
         topic, topics = pool.topic.astype(np.int64), len(pool.topics)
         if measure.family == "ratio":
             slopes = prior_slopes(pool, measure, expected=prior.expected, best=_best_of(prior))

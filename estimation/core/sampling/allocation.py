@@ -1,7 +1,9 @@
 """Designs that serve a goal best: sizes of pairs from weights and beliefs, batches of a budget."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,13 +18,17 @@ from ..arrays import (
     nearest,
     refuse,
 )
-from ..data.pool import Pool
 from ..measures.table import Measure, check_is_measure, check_measures
 from .designs import MAX_BATCHES, METHODS, RULES, Design, DesignError, Method, Rule
 from .goals import Goal, check_goal, effective_weights
 from .methods import draws_again, with_option
 from .priors import Prior
 from .probabilities import ROUNDING, poisson_thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..data.pool import Pool
 
 LEAST_COST, MOST_COST = 1e-15, 1e15
 LEAST_SIZE = 1e-30  # of the largest: far below what is ever drawn, and can be divided by

@@ -3,11 +3,13 @@
 The same seed, pool and design give the same sample on every machine, in any number of shards.
 """
 
+from __future__ import annotations
+
 import hashlib
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import (
     FloatArray,
@@ -18,11 +20,15 @@ from ..arrays import (
     frozen,
     index_array,
 )
-from ..data.pool import Pool
 from ..data.preferences import part_names
-from .designs import Design
 from .probabilities import poisson_probabilities
 from .samples import Sample
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..data.pool import Pool
+    from .designs import Design
 
 
 def draw(pool: Pool, design: Design, *, seed: str, numbers: FloatArray | None = None) -> Sample:
@@ -241,7 +247,7 @@ def _framed(text: str) -> bytes:
     return len(encoded).to_bytes(4, "big") + encoded
 
 
-def _followed_by(state: "hashlib._Hash", content: bytes) -> "hashlib._Hash":
+def _followed_by(state: hashlib._Hash, content: bytes) -> hashlib._Hash:
     longer = state.copy()
     longer.update(content)
     return longer

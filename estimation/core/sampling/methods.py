@@ -4,14 +4,19 @@ Forms, the REST interface, the services behind them, messages, `simulate`, judge
 the core itself ask it. Where a method draws, and how, is in its own module.
 """
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..arrays import nearest
 from ..measures.kinds import KINDS, Family
-from ..measures.table import Measure
 from .interval_kinds import INTERVAL_KINDS, IntervalKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..measures.table import Measure
 
 Drawn: TypeAlias = Literal["pairs", "topics", "batches"]
 Option: TypeAlias = Literal["rule", "costs", "floor", "eps", "predictions", "with_earlier"]

@@ -1,8 +1,13 @@
 """From sizes to probabilities: of being drawn, and the constant with which sizes make a budget."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..arrays import FloatArray
+if TYPE_CHECKING:
+    from ..arrays import FloatArray
 
 ROUNDING = 1e-9  # share by which a budget may exceed a sum of costs
 

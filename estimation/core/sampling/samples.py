@@ -1,13 +1,18 @@
 """What was drawn: the pairs of a sample, and those that assessors are given."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..archives import ArchiveFile, read_archive, write_archive
 from ..arrays import FloatArray, Int32Array, IntArray, frozen
-from ..data.pool import Pool
 from ..tables import Columns, Tabled
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
 
 FORMAT = "evalsite-sample-1"
 
@@ -57,7 +62,7 @@ class Sample:
         write_archive(file, FORMAT, {"pool_digest": self.pool_digest}, columns)
 
     @classmethod
-    def load(cls, file: ArchiveFile) -> "Sample":
+    def load(cls, file: ArchiveFile) -> Sample:
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
         facts, columns = read_archive(file, FORMAT, _COLUMNS, optional=["constants"])
         arrays = {name: frozen(column) for name, column in columns.items()}
