@@ -11,6 +11,7 @@ from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from estimation.core.inference.unknown import Reason
+from estimation.core.sampling.interval_kinds import INTERVAL_LABELS
 from estimation.core.sampling.methods import SAMPLING_METHODS, SamplingMethod
 from judging.models import Batch, Campaign, Pair, Upload, User
 
@@ -94,7 +95,13 @@ def method_choices() -> list[tuple[str, str]]:
 
 def interval_choices() -> list[tuple[str, str]]:
     """Asked for when they are needed, so that a further kind is no migration."""
-    return Round.Interval.choices
+    return list(INTERVAL_LABELS.items())
+
+
+def _choices(name: str, labels: list[tuple[str, str]]) -> Any:
+    """Choices by the names that their values give: a table has what they are."""
+    members = [(value.upper().replace("-", "_"), (value, label)) for value, label in labels]
+    return models.TextChoices(name, members)  # type: ignore[call-overload]
 
 
 class Round(models.Model):
@@ -118,10 +125,7 @@ class Round(models.Model):
         PAIR = "pair", "Difference of two runs"
         SINGLE = "single", "Value of one run"
 
-    Method: Any = models.TextChoices(  # type: ignore[call-overload]
-        "Method",
-        [(name.upper().replace("-", "_"), (name, said)) for name, said in method_choices()],
-    )
+    Method: Any = _choices("Method", method_choices())
     """The ways of sampling there are, as the table of them says."""
 
     class Prior(models.TextChoices):
@@ -140,13 +144,8 @@ class Round(models.Model):
         LENGTH = "length", "Reading time, by the length of the documents"
         UPLOADED = "uploaded", "A table of costs that was uploaded"
 
-    class Interval(models.TextChoices):
-        STUDENT = "student", "Student t: about right, narrow"
-        HOEFFDING = "hoeffding", "Hoeffding: guaranteed, widest"
-        HOEFFDING_PAPER = "hoeffding-paper", "Hoeffding as published: wider still"
-        EMPIRICAL_BERNSTEIN = "empirical-bernstein", "Empirical Bernstein: guaranteed, wide"
-        BERNSTEIN = "bernstein", "Bernstein: guaranteed, widest"
-        CHERNOFF = "chernoff", "Chernoff: guaranteed, wide"
+    Interval: Any = _choices("Interval", interval_choices())
+    """The kinds of intervals there are, as their table says."""
 
     class Estimator(models.TextChoices):
         DIFFERENCE = "difference", "Predicted grades, corrected by the judgments"

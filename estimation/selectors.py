@@ -200,7 +200,7 @@ class RankingTable:
     @property
     def guaranteed(self) -> bool:
         """Whether they hold for any sample, and not only about."""
-        return self.interval != Round.Interval.STUDENT
+        return bool(self.interval != Round.Interval.STUDENT)
 
     @property
     def late(self) -> list[RankedRun]:

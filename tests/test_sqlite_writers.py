@@ -283,7 +283,9 @@ def test_a_transaction_leaves_however_it_ends(in_use: Writers, work: Callable[[]
     assert is_free(in_use._path)
 
 
-def test_writers_wait_for_their_turn_and_readers_for_nobody(in_use: Writers, served: Path) -> None:
+def test_writers_wait_for_their_turn_and_readers_for_nobody(
+    in_use: Writers, served: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     options = connection.settings_dict["OPTIONS"]
     kept, options["timeout"] = options["timeout"], SHORT
     connection.close()  # the next one has the timeout
@@ -293,6 +295,8 @@ def test_writers_wait_for_their_turn_and_readers_for_nobody(in_use: Writers, ser
             assert WorkerHeartbeat.objects.count() == 0
             with pytest.raises(OperationalError, match="no turn to write within"):
                 WorkerHeartbeat.objects.update(queues="x")
+            assert f"process {holder.pid} ({sys.executable} -c" in caplog.text, "who is in the way"
+            assert "-shm" in caplog.text
             with pytest.raises(OperationalError, match="locked"), transaction.atomic():
                 pass
             people = Client(raise_request_exception=False)
@@ -303,6 +307,31 @@ def test_writers_wait_for_their_turn_and_readers_for_nobody(in_use: Writers, ser
         assert (page.status_code, answer.status_code) == (503, 503)
         assert page["Retry-After"]
         WorkerHeartbeat.objects.create(name="after")
+    finally:
+        options["timeout"] = kept
+        connection.close()
+
+
+def test_who_does_not_queue_is_named(
+    in_use: Writers, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is our turn, and yet SQLite's own lock is taken."""
+    options = connection.settings_dict["OPTIONS"]
+    kept, options["timeout"] = options["timeout"], SHORT
+    connection.close()
+    code = "import sqlite3, sys; database = sqlite3.connect(sys.argv[1]);"
+    code += "database.execute('BEGIN IMMEDIATE'); print(0, flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, str(connection.settings_dict["NAME"])]
+    pipe = subprocess.PIPE
+    try:
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as holder:
+            its_turn(holder)
+            with pytest.raises(OperationalError, match="locked"), transaction.atomic():
+                pass
+            holder.communicate("")
+        assert "It is our turn to write, but" in caplog.text
+        assert f"process {holder.pid} (" in caplog.text
+        assert is_free(in_use._path)
     finally:
         options["timeout"] = kept
         connection.close()

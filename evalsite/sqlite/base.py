@@ -5,16 +5,20 @@ writes outside of one waits for itself. Readers wait for nobody. Forks wait for 
 ``evalsite.sqlite.forks``.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
 from evalsite.sqlite.forks import Connection
+from evalsite.sqlite.holders import holders
 from evalsite.sqlite.writers import Writers, writers_of
 
+log = logging.getLogger(__name__)
 WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP", "ALTER", "VACUUM")
 
 
@@ -66,7 +70,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._enter()
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]  # not in the stubs
-        except BaseException:
+        except BaseException as failed:
+            if isinstance(failed, OperationalError):
+                self._tell("It is our turn to write, but SQLite says")
             self._leave()
             raise
 
@@ -94,7 +100,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.ticket = writers.enter(seconds)
         except TimeoutError:
             message = f"database is locked: no turn to write within {seconds:g} seconds"
+            self._tell(message)
             raise OperationalError(message) from None
+
+    def _tell(self, what: str) -> None:
+        """Who is in the way, while they still are."""
+        in_the_way = holders(str(Path(self.settings_dict["NAME"]).resolve()))
+        log.error("%s; %s", what, "; ".join(in_the_way) or "nobody holds a lock")
 
     def _leave(self) -> None:
         ticket, self.ticket = self.ticket, None

@@ -8,8 +8,10 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.estimates.estimators import Estimate
 from estimation.core.inference import uncertainty
 from estimation.core.inference.intervals import gamma_limits
+from estimation.core.inference.uncertainty import Losses, Unseen
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
@@ -70,6 +72,28 @@ def test_gamma_limits_of_equal_weights_are_those_of_a_poisson_count(mean: float)
     assert 0.95 <= covered < 0.999
     symmetric = np.abs(2.0 * counts - 2.0 * mean) <= 1.96 * 2.0 * np.sqrt(counts)
     assert mean > 5.0 or np.exp(log_chance)[symmetric].sum() < 0.93  # the twin
+
+
+def test_limits_are_those_without_predictions_where_predictions_take_nothing_away() -> None:
+    """The find more is parted as the variance is: continuous, and one in all."""
+    zero, value, variance = np.zeros((2, 2)), np.array([0.3, 0.02]), np.array([0.01, 0.001])
+    found = Estimate(value, zero, zero, zero, np.array([0.1, 0.0]))
+    find = np.array([0.05, 0.02])
+    doubt = np.zeros(2)
+
+    def limits(losses: Losses | None) -> np.ndarray:
+        ends = uncertainty.value_limits(
+            found, Unseen(zero, find, doubt, losses), variance, confidence=0.95
+        )
+        return np.array(ends)
+
+    plain = limits(None)
+    assert limits(Losses(np.full(2, 9.0), np.zeros(2))) == pytest.approx(plain, rel=1e-12)
+    nearly = limits(Losses(find, np.full(2, 1e-7)))
+    assert nearly == pytest.approx(plain, rel=1e-3)
+    low, high = limits(Losses(find, np.ones(2)))
+    assert high == pytest.approx(value)  # what is certain to be too much raises nothing
+    assert (low < plain[0]).all()
 
 
 # ---------------------------------------------------------------- every sample of a tiny case

@@ -153,10 +153,11 @@ def value_limits(
     Gamma limits (`intervals.gamma_limits`) of what uncertain pairs add, and of what others take
     away, where predictions were too high: two sums over different pairs, which are independent, so
     that how far the value may be off follows from how far either may be, in quadrature (MOVER: Zou
-    and Donner 2008, *Construction of confidence limits about effect measures*). Limits of two sums
-    allow for half a find more each, not for one (mid-P: Lancaster 1961): the allowances add up, and
-    with one each the values of few pairs were covered .99 times and more. Disagreement between
-    assessors, which is as likely either way, is added in the same way.
+    and Donner 2008, *Construction of confidence limits about effect measures*). The find more that
+    limits allow for is one in all, parted between the two sums as the variance is: what can hardly
+    be taken away leaves the limits of gains alone. With half a find each, predictions that say
+    nothing, and so take little away, left one run of Cranfield covered .80 times. Disagreement
+    between assessors, which is as likely either way, is added in the same way.
 
     Parameters
     ----------
@@ -174,8 +175,9 @@ def value_limits(
         below, above = _reach_of(gains, of_pairs, unseen.find, confidence)
         return estimate.value - np.sqrt(below + more), estimate.value + np.sqrt(above + more)
     share = unseen.losses.share
-    below, above = _reach_of(gains, (1.0 - share) * of_pairs, unseen.find / 2.0, confidence)
-    rise, fall = _reach_of(losses, share * of_pairs, unseen.losses.find / 2.0, confidence)
+    kept = 1.0 - share
+    below, above = _reach_of(gains, kept * of_pairs, kept * unseen.find, confidence)
+    rise, fall = _reach_of(losses, share * of_pairs, share * unseen.losses.find, confidence)
     low, high = np.sqrt(below + fall + more), np.sqrt(above + rise + more)
     return estimate.value - low, estimate.value + high
 

@@ -8,9 +8,19 @@
 ``chernoff``            guaranteed; from the largest term of the design and the estimate
 """
 
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 IntervalKind: TypeAlias = Literal[
     "student", "hoeffding", "hoeffding-paper", "empirical-bernstein", "bernstein", "chernoff"
 ]
-INTERVAL_KINDS: tuple[IntervalKind, ...] = get_args(IntervalKind)
+INTERVAL_LABELS: Mapping[IntervalKind, str] = {
+    "student": "Student t: about right, narrow",
+    "hoeffding": "Hoeffding: guaranteed, widest",
+    "hoeffding-paper": "Hoeffding as published: wider still",
+    "empirical-bernstein": "Empirical Bernstein: guaranteed, wide",
+    "bernstein": "Bernstein: guaranteed, widest",
+    "chernoff": "Chernoff: guaranteed, wide",
+}
+"""What they are in a few words, in the order in which forms offer them."""
+INTERVAL_KINDS: tuple[IntervalKind, ...] = tuple(INTERVAL_LABELS)
