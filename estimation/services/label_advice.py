@@ -8,7 +8,7 @@ from estimation.core.data.pool import Pool as Columns
 from estimation.core.planning.label_advice import NUMBERS, compare_labels, supports
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.rounds.rounds import Round as Drawn
-from estimation.core.sampling.draws import extra_labels
+from estimation.core.sampling.random_numbers import extra_labels
 from estimation.models import Round
 from estimation.services import designing
 

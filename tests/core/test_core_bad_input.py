@@ -29,15 +29,15 @@ from estimation.core.planning.planning import half_width_curve
 from estimation.core.rounds.combining import CombiningError
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import DesignError
-from estimation.core.sampling.draws import (
-    draw,
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.goals import Goal, GoalError, effective_weights
+from estimation.core.sampling.priors import Prior, PriorError
+from estimation.core.sampling.random_numbers import (
     extra_labels,
     folds,
     permanent_random_numbers,
     uniform_numbers,
 )
-from estimation.core.sampling.goals import Goal, GoalError, effective_weights
-from estimation.core.sampling.priors import Prior, PriorError
 from estimation.research.simulation import true_values
 from tests.core.bad_input import (
     BETWEEN,

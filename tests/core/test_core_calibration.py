@@ -11,8 +11,8 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import calibration, goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.calibration import FOLDS, agreement, calibrate, order_bins
-from estimation.core.sampling.draws import folds
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.random_numbers import folds
 from tests.core.simulated_pools import harmful_predictions, helpful_predictions, simulated_pool
 
 NAN = float("nan")

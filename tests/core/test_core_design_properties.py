@@ -13,9 +13,10 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design, DesignError
-from estimation.core.sampling.draws import draw, permanent_random_numbers, uniform_numbers
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.goals import Goal, GoalError, effective_weights
 from estimation.core.sampling.priors import PriorError, make_prior
+from estimation.core.sampling.random_numbers import permanent_random_numbers, uniform_numbers
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 st = hypothesis.strategies

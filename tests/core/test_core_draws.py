@@ -12,13 +12,13 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.draws import (
-    draw,
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.random_numbers import (
     extra_labels,
     permanent_random_numbers,
     uniform_numbers,
 )
-from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.samples import Sample
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

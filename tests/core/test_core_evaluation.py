@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimation.core import Design, Evaluation, MeasureResult, RankedLists, Reason
+from estimation.core import Design, Evaluation, MeasureResult, PairRound, RankedLists, Reason
 from estimation.core.data.labels import LabelError, LabelRows, pair_labels
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.inference.fitting import outlook_of
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
-from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
-from estimation.core.sampling.draws import draw, extra_labels
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.random_numbers import extra_labels
 from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import Simulation, simulate, true_values
 

@@ -18,9 +18,10 @@ from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.draws import draw, permanent_random_numbers
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.goals import GoalError
 from estimation.core.sampling.priors import PriorError, make_prior
+from estimation.core.sampling.random_numbers import permanent_random_numbers
 from estimation.core.sampling.samples import Sample
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}

@@ -27,8 +27,9 @@ from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.draws import draw, extra_labels
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.random_numbers import extra_labels
 from estimation.core.sampling.samples import Sample
 from tests.support.client import Api
 from tests.support.crowd import Crowd, Organizer, Shift, assessors, got, rows_of

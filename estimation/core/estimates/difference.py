@@ -32,7 +32,7 @@ from ..arrays import (
 from ..data.kept import kept
 from ..measures.table import Measure, check_is_measure
 from ..sampling.calibration import FOLDS, calibrate, order_bins
-from ..sampling.draws import folds
+from ..sampling.random_numbers import folds
 from .estimators import Estimate, horvitz_thompson_poisson, topic_contributions
 
 if TYPE_CHECKING:

@@ -25,11 +25,7 @@ from .bounds import (
     label_noise_ranges,
 )
 from .intervals import Bound, Confidence, difference_variances
-from .poisson_bounds import (
-    bernstein_half_widths,
-    chernoff_limits,
-    poisson_bernstein_scales,
-)
+from .poisson_bounds import bernstein_half_widths, chernoff_limits, poisson_bernstein_scales
 from .ranges import difference_ranges, draw_ranges, largest_leads, lead_sums
 
 if TYPE_CHECKING:

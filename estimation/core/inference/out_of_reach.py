@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ..arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    SparseMatrix,
-    column_sums,
-    frozen,
-)
+from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix, column_sums, frozen
 from ..data.kept import kept
 from ..data.pool_ranks import number_by_rank, rank_sums, total_weights, weights_by_rank
 

@@ -35,12 +35,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .intervals import (
-    ROUNDING,
-    difference_variances,
-    gamma_limits,
-    normal_quantile,
-)
+from .intervals import ROUNDING, difference_variances, gamma_limits, normal_quantile
 from .unknown import Reason, Reasons, all_known
 
 if TYPE_CHECKING:

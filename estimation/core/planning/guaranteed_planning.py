@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import FloatArray, SparseMatrix, check_confidence
-from ..inference.bounds import (
-    label_noise_ranges,
-)
+from ..inference.bounds import label_noise_ranges
 from ..inference.guarantees import BoundOfDraws
 from ..inference.out_of_reach import OutOfReach
 from ..inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths

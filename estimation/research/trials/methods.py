@@ -34,10 +34,11 @@ from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.designs import Method as Drawing
-from estimation.core.sampling.draws import draw, permanent_random_numbers
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.core.sampling.methods import check_interval, draws_again, interval_kinds
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.random_numbers import permanent_random_numbers
 from estimation.research.baselines.estimates import covariance as selection_covariance
 from estimation.research.baselines.estimates import estimate as estimate_selection
 from estimation.research.baselines.select import select

@@ -42,8 +42,8 @@ from ...arrays import (
 )
 from ...data.pool import Pool
 from ...measures.table import Measure, check_is_measure, check_measures, parse_measure
-from ...sampling.draws import uniform_numbers
 from ...sampling.goals import Goal, check_goal
+from ...sampling.random_numbers import uniform_numbers
 from ...tables import FactSheet
 from .distributions import least_error
 from .grade_models import GradeModel, check_grade_model
