@@ -13,7 +13,6 @@ import pytest
 from scipy import sparse, stats
 
 from estimation.core.data.labels import PairLabels
-from estimation.core.estimates.products import BLOCK_ROWS
 from estimation.core.inference.bounds import (
     draw_covariance,
     empirical_bernstein_half_widths,
@@ -22,7 +21,7 @@ from estimation.core.inference.bounds import (
 )
 from estimation.core.inference.intervals import difference_variances, zero_limit
 from estimation.core.inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
-from estimation.core.inference.ranges import BoundError, difference_ranges, draw_ranges
+from estimation.core.inference.ranges import BLOCK_ROWS, BoundError, difference_ranges, draw_ranges
 
 WEIGHTS = np.array([[0.5, 0.2, 0.0], [0.3, 0.3, 0.1], [0.0, 0.4, 0.4], [0.2, 0.0, 0.7]])
 CHANCE = np.array([0.05, 0.45, 0.3, 0.2])  # of one draw

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TILE_RUNS, TILE_PAIRS = 48, 96
-BLOCK_ROWS = 2048  # pairs whose numbers other modules hold densely at a time
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
 LEAST_FILLED = 0.15  # share of a tile's numbers that are not 0 from which on tiles are faster
 # Runs of a pair whose products are held one by one, and how many products are: 18 MB.
@@ -54,6 +53,15 @@ class WeightedSums:
     columns: FloatArray  # a_ij c_i for each column c, shape (k, c)
 
 
+@dataclass(frozen=True, eq=False)
+class RootScaled:
+    """sqrt(scale_i) w_ij of the pairs that count: most sampled pairs are not relevant."""
+
+    rows: SparseMatrix
+    pairs: IntArray
+    roots: FloatArray
+
+
 def gram(rows: SparseMatrix) -> FloatArray:
     """Return sum_i a_ij a_il for all pairs of runs, shape (k, k), exactly symmetric."""
     total = np.zeros((rows.shape[1], rows.shape[1]))
@@ -65,15 +73,6 @@ def gram(rows: SparseMatrix) -> FloatArray:
 def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
     """sum_i scale_i w_ij w_il for all pairs of runs; exactly symmetric (scale >= 0)."""
     return gram(root_scaled(weights, scale).rows)
-
-
-@dataclass(frozen=True, eq=False)
-class RootScaled:
-    """sqrt(scale_i) w_ij of the pairs that count: most sampled pairs are not relevant."""
-
-    rows: SparseMatrix
-    pairs: IntArray
-    roots: FloatArray
 
 
 def root_scaled(weights: SparseMatrix, scale: FloatArray) -> RootScaled:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, SparseMatrix, check_confidence, refuse
-from ..estimates.products import BLOCK_ROWS, cross_product
+from ..estimates.products import cross_product
 from .intervals import Confidence, difference_variances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+BLOCK_ROWS = 2048  # pairs whose weights are held densely at a time
 
 
 class BoundError(ValueError):
