@@ -21,7 +21,8 @@ from scipy.stats import kendalltau
 
 from estimation.core.arrays import BoolArray, FloatArray, IntArray
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool, rank_lines
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists, rank_lines
 from estimation.core.data.scope import find_pairs
 from estimation.core.inference.intervals import student_intervals
 from estimation.core.rounds.active.estimates import estimate

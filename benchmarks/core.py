@@ -27,14 +27,17 @@ import numpy as np
 
 from estimation.core.arrays import IntArray
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool, rank_lines
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists, rank_lines
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, Method, make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design, Method
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 
 DEPTHS, BUDGET, BATCH, MAX_GRADE = (100, 1000), 100_000, 1000, 2
 LIGHT = [parse_measure(text) for text in ("DCG@100", "P@10", "RBP(p=0.8)")]

@@ -22,7 +22,8 @@ import numpy as np
 from scipy import optimize
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, build_pool, rank_lines
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import rank_lines
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.topics.designs import QueryDesign, Rule, make_query_design
 from estimation.core.rounds.topics.draws import draw_queries

@@ -9,7 +9,8 @@ import yaml
 from django.urls import Resolver404, resolve
 
 from estimation import core
-from estimation.core.measures.table import KINDS, parse_measure
+from estimation.core.measures.kinds import KINDS
+from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS
 from estimation.models import Round
 from estimation.options import REQUIRED

@@ -14,7 +14,8 @@ from rest_framework.response import Response
 from estimation import selectors
 from estimation.api.rounds import round_of
 from estimation.api.serializers import EstimatesRow, RankingRow, ReportsRow
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.models import Estimate, EstimateSet, Report, Round
 from estimation.numbers import estimate_lines, unknown_differences
 from estimation.services import files, reports

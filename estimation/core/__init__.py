@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from .data.labels import LabelError as LabelError
     from .data.labels import LabelRows as LabelRows
     from .data.pool import Pool as Pool
-    from .data.pool import PoolError as PoolError
-    from .data.pool import RankedLists as RankedLists
     from .data.preferences import preference_pool as preference_pool
     from .data.qrels import Qrels as Qrels
     from .data.qrels import SampledQrels as SampledQrels
+    from .data.ranked_lists import PoolError as PoolError
+    from .data.ranked_lists import RankedLists as RankedLists
     from .data.trec import read_prels as read_prels
     from .data.trec import read_qrels as read_qrels
     from .data.trec import read_runs as read_runs
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from .library.promises import PrecisionByBudget as PrecisionByBudget
     from .library.promises import expected_precision as expected_precision
     from .library.promises import precision_by_budget as precision_by_budget
+    from .measures.kinds import MeasureError as MeasureError
     from .measures.table import Measure as Measure
-    from .measures.table import MeasureError as MeasureError
     from .measures.table import parse_measure as parse_measure
     from .planning.planning import ExpectedPrecision as ExpectedPrecision
     from .rounds.active.lists import ActiveError as ActiveError
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from .rounds.topics.designs import QueryError as QueryError
     from .sampling.designs import Design as Design
     from .sampling.designs import DesignError as DesignError
-    from .sampling.draws import Served as Served
     from .sampling.goals import Goal as Goal
     from .sampling.goals import GoalError as GoalError
     from .sampling.goals import absolute as absolute
@@ -69,14 +68,16 @@ if TYPE_CHECKING:
     from .sampling.priors import Prior as Prior
     from .sampling.priors import PriorError as PriorError
     from .sampling.priors import make_prior as make_prior
+    from .sampling.samples import Served as Served
 
     __version__: str
 
 _WHERE = {
     ".data.labels": ("LabelError", "LabelRows"),
-    ".data.pool": ("Pool", "PoolError", "RankedLists"),
+    ".data.pool": ("Pool",),
     ".data.preferences": ("preference_pool",),
     ".data.qrels": ("Qrels", "SampledQrels"),
+    ".data.ranked_lists": ("PoolError", "RankedLists"),
     ".data.trec": ("read_prels", "read_qrels", "read_runs", "read_strata"),
     ".data.trec_lines": ("TrecError",),
     ".inference.ranks": ("Ranking",),
@@ -85,7 +86,8 @@ _WHERE = {
     ".library.estimating": ("evaluate", "given_round", "together"),
     ".library.files": ("write_prels",),
     ".library.promises": ("PrecisionByBudget", "expected_precision", "precision_by_budget"),
-    ".measures.table": ("Measure", "MeasureError", "parse_measure"),
+    ".measures.kinds": ("MeasureError",),
+    ".measures.table": ("Measure", "parse_measure"),
     ".planning.planning": ("ExpectedPrecision",),
     ".rounds.active.lists": ("ActiveError",),
     ".rounds.active.rounds": ("ActivePlan", "ActiveRound"),
@@ -95,13 +97,13 @@ _WHERE = {
     ".rounds.rounds": ("PairRound", "TopicRound", "draw_round", "load_round"),
     ".rounds.topics.designs": ("QueryDesign", "QueryError"),
     ".sampling.designs": ("Design", "DesignError"),
-    ".sampling.draws": ("Served",),
     ".sampling.goals": (
         *("Goal", "GoalError", "absolute", "baseline", "pair", "ranking", "single"),
     ),
     ".sampling.interval_kinds": ("INTERVAL_KINDS",),
     ".sampling.methods": ("SAMPLING_METHODS",),
     ".sampling.priors": ("Prior", "PriorError", "make_prior"),
+    ".sampling.samples": ("Served",),
 }
 _MODULE = {name: module for module, names in _WHERE.items() for name in names}
 

@@ -1,13 +1,18 @@
 """Arrays with a JSON header in one npz file: how pools, designs and samples are stored."""
 
+from __future__ import annotations
+
 import json
 import zipfile
-from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
 
 ArchiveFile: TypeAlias = str | PathLike[str] | IO[bytes]
 
@@ -61,13 +66,7 @@ def read_archive(
 
 
 def form_of(file: ArchiveFile) -> str:
-    """Return the name and version of the format in which a file was written.
-
-    Raises
-    ------
-    ArchiveError
-        If it is no such file.
-    """
+    """Return the name and version of the format of a file; ArchiveError if it is no such file."""
     try:
         with np.load(file, allow_pickle=False) as stored:
             return str(json.loads(stored["header"].tobytes())["form"])

@@ -1,14 +1,18 @@
 """Array types of the core, and the checks that its public functions share."""
 
+from __future__ import annotations
+
 import difflib
 import hashlib
 import math
-from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -93,7 +97,7 @@ def check_whole(
     """Raise an error unless a value is a whole number in a range; `of` says what `most` counts."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     highest = math.inf if most is None else most
-    if not (whole and least <= cast(int, value) <= highest):
+    if not (whole and least <= cast("int", value) <= highest):
         upper = f"the {most} {of}" if of else most
         allowed = f"of at least {least}" if most is None else f"between {least} and {upper}"
         raise error(f"{name} must be a whole number {allowed}, not {shown(value)}")
@@ -108,7 +112,7 @@ def check_number(
     error: type[ValueError] = ValueError,
 ) -> None:
     """Raise an error unless a value is a finite number of at least `least`, else above `above`."""
-    number = cast(float, value) if is_number(value) else math.nan
+    number = cast("float", value) if is_number(value) else math.nan
     if not (math.isfinite(number) and (number > above if least is None else number >= least)):
         allowed = f"above {above:g}" if least is None else f"of at least {least:g}"
         raise error(f"{name} must be a finite number {allowed}, not {shown(value)}")

@@ -4,12 +4,16 @@ Whoever prints a result, or leaves it as the last line of a notebook's cell, see
 is looked at before somebody asks.
 """
 
+from __future__ import annotations
+
 import html
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 Columns: TypeAlias = dict[str, list[Any]]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from estimation.core.archives import ArchiveFile, write_archive
 from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen
-from estimation.core.data.pool import RankedLists, trec_eval_order
+from estimation.core.data.ranked_lists import RankedLists, trec_eval_order
 from estimation.core.data.scores import EXPECTED, first_unusable
 from estimation.formats.columns import MAX_NUMBER, LineReader, Lines, parsed_number
 from estimation.formats.run_columns import FORMAT, read_columns

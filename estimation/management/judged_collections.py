@@ -10,8 +10,9 @@ import numpy as np
 from django.core.management.base import CommandError
 
 from estimation.core.arrays import FloatArray, IntArray
-from estimation.core.data.pool import Pool, RankedLists, build_pool
-from estimation.core.measures.table import MAX_GRADE
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.measures.kinds import MAX_GRADE
 from estimation.formats.runs import read_run
 from estimation.research.published.experiments import fully_judged
 from judging.formats.fields import not_empty

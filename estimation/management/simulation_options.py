@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from django.core.management.base import CommandError
 
-from estimation.core.measures.table import KINDS, Measure, MeasureError, parse_measure
+from estimation.core.measures.kinds import KINDS, MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import Rule
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS, IntervalKind

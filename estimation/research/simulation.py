@@ -9,7 +9,8 @@ from estimation.core.arrays import FloatArray, IntArray, column_sums, listed
 from estimation.core.data.labels import LabelRows, check_grades
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.ratios import true_ratios
-from estimation.core.measures.table import Measure, MeasureError, check_is_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import Measure, check_is_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design

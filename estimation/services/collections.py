@@ -17,7 +17,7 @@ from estimation.core.collections.base import RoundCollection
 from estimation.core.collections.published import published
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
-from estimation.core.measures.table import PREFERENCE_MAX_GRADE
+from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE
 from estimation.core.rounds.combining import as_one
 from estimation.core.rounds.results import DrawnRound
 from estimation.core.rounds.rounds import PairRound, load_round

@@ -5,8 +5,10 @@ from typing import cast
 import numpy as np
 
 from estimation.core.arrays import FloatArray, column_sums
-from estimation.core.data.pool import Pool, PoolError
-from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.data.pool import Pool
+from estimation.core.data.ranked_lists import PoolError
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.active.lists import ActiveError
 from estimation.core.rounds.active.rounds import make_plan
 from estimation.core.rounds.rounds import AnyDesign
@@ -18,7 +20,8 @@ from estimation.core.rounds.topics.designs import (
 )
 from estimation.core.rounds.topics.grade_models import GradeModel, GradeModelError, uniform_grades
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import DesignError, Method, Rule, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import DesignError, Method, Rule
 from estimation.core.sampling.goals import Goal, GoalError
 from estimation.core.sampling.priors import Prior, PriorError, make_prior
 from estimation.models import Pool as PoolRow

@@ -16,7 +16,8 @@ from estimation.core.data.pool import Pool as Columns
 from estimation.core.rounds.active.rounds import ActiveRound
 from estimation.core.rounds.rounds import Round as Drawn
 from estimation.core.rounds.rounds import draw_round as draw
-from estimation.core.sampling.draws import Served, extra_labels
+from estimation.core.sampling.random_numbers import extra_labels
+from estimation.core.sampling.samples import Served
 from estimation.models import Draw, Pool, Round, RoundBatch
 from estimation.plans import NAMED
 from estimation.services import choices, designing, files, finite, leftovers, quoting

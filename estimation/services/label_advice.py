@@ -6,7 +6,7 @@ from typing import Any
 from estimation.core.collections.base import RoundCollection
 from estimation.core.planning.label_advice import NUMBERS, compare_labels, supports
 from estimation.core.rounds.rounds import PairRound
-from estimation.core.sampling.draws import extra_labels
+from estimation.core.sampling.random_numbers import extra_labels
 from estimation.models import Round
 
 

@@ -10,8 +10,9 @@ from functools import lru_cache
 from django.db import IntegrityError, transaction
 
 from estimation.core.data.pool import Pool as Columns
-from estimation.core.data.pool import PoolError, RankedLists, build_pool
+from estimation.core.data.pool import build_pool
 from estimation.core.data.preferences import preference_pool
+from estimation.core.data.ranked_lists import PoolError, RankedLists
 from estimation.models import Pool, Run
 from estimation.services import files, runs, scores
 from judging.errors import UserError

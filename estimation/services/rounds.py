@@ -12,7 +12,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max, QuerySet
 
-from estimation.core.measures.table import KINDS, Measure, MeasureError, parse_measure
+from estimation.core.measures.kinds import KINDS, MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.sampling.methods import SAMPLING_METHODS, estimating
 from estimation.models import Prediction, Round, Run
 from estimation.options import label_of, labels_of, one_of

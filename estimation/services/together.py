@@ -18,7 +18,7 @@ from estimation.core.data.scope import place_of_pairs
 from estimation.core.rounds.combining import part_over
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.draws import Sample
+from estimation.core.sampling.samples import Sample
 from estimation.models import Draw, EstimateSet, Round
 from estimation.selectors import complete_batches
 from estimation.services import files, pools

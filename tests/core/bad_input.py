@@ -14,7 +14,6 @@ from estimation.core.estimates.estimators import (
 )
 from estimation.core.inference.ranks import rank_runs
 from estimation.core.measures.table import parse_measure
-from estimation.core.planning.label_planning import JudgedSample
 from estimation.core.rounds.active.estimates import estimate as estimate_active
 from estimation.core.rounds.active.lists import make_frame
 from estimation.core.rounds.active.rounds import make_plan
@@ -28,7 +27,8 @@ from estimation.core.rounds.topics.estimators import ratio_estimate
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.rounds.topics.values import topic_values
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import (
     draw,
 )
@@ -117,12 +117,6 @@ class Given:
             "inclusion": np.full(5, 0.5), "predictions": np.ones(5),
         }  # fmt: skip
         return difference_estimate(self.pool, **(settings | options))
-
-    def judged(self, **options: object) -> JudgedSample:
-        settings = {"labels": self.labels(number=whole([2, 1])), "probability": np.full(2, 0.5)}
-        weights = options.pop("weights", None)
-        return JudgedSample(weights=self.weights() if weights is None else weights,
-                            **(settings | options))  # fmt: skip
 
     def simulate(self, **options: object) -> object:
         settings = {"grades": self.grades, "measure": DCG, "max_grade": 3, "seeds": ["a"]}

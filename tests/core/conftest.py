@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimation.core.data.pool import Pool, RankedLists, build_pool, rank_lines
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists, rank_lines
 
 Reader = Callable[[Path], RankedLists]
 

@@ -7,7 +7,7 @@ import pytest
 
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import PoolError, RankedLists
+from estimation.core.data.ranked_lists import PoolError, RankedLists
 from estimation.core.rounds.results import Evaluation, MeasureResult
 from tests.core.comparing import OF_ONE_RUN, close
 from tests.core.test_core_later_runs import LATE

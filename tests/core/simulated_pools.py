@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 
 TOPICS, DOCUMENTS, RUNS, DEPTH = 20, 120, 6, 30
 SHARES = (0.85, 0.08, 0.04, 0.03)  # of the grades 0 to 3

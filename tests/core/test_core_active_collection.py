@@ -10,7 +10,8 @@ from estimation.core.collections.base import CollectionError, RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
-from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.active.lists import make_frame
 from estimation.core.rounds.active.rounds import ActiveRound, log_absent, make_plan
 from estimation.core.rounds.evaluation import evaluate

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows, pair_labels
-from estimation.core.data.pool import build_pool, rank_lines
+from estimation.core.data.pool import build_pool
+from estimation.core.data.ranked_lists import rank_lines
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.active.estimates import estimate
 from estimation.core.rounds.active.expected import (

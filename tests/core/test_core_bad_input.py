@@ -12,31 +12,32 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelError, LabelRows, pair_labels, select_rows
-from estimation.core.data.pool import Pool, PoolError, RankedLists, build_pool, trec_eval_order
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
+from estimation.core.data.ranked_lists import PoolError, RankedLists, trec_eval_order
 from estimation.core.estimates.estimators import (
     effective_sample_size,
     horvitz_thompson_iid,
     horvitz_thompson_poisson,
 )
-from estimation.core.inference.bound_parts import BoundError
 from estimation.core.inference.bounds import hoeffding_half_widths
 from estimation.core.inference.intervals import student_intervals
-from estimation.core.measures.table import MeasureError, parse_measure
-from estimation.core.planning.label_planning import goal_contrasts, predicted_variances
+from estimation.core.inference.ranges import BoundError
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.planning.planning import half_width_curve
 from estimation.core.rounds.combining import CombiningError
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import DesignError
-from estimation.core.sampling.draws import (
-    draw,
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.goals import Goal, GoalError, effective_weights
+from estimation.core.sampling.priors import Prior, PriorError
+from estimation.core.sampling.random_numbers import (
     extra_labels,
     folds,
     permanent_random_numbers,
     uniform_numbers,
 )
-from estimation.core.sampling.goals import Goal, GoalError, effective_weights
-from estimation.core.sampling.priors import Prior, PriorError
 from estimation.research.simulation import true_values
 from tests.core.bad_input import (
     BETWEEN,
@@ -154,8 +155,6 @@ PRIORS_AND_GOALS: list[Case] = [
      "the goal 'single' has no baseline; against is 'b'"),
     ("weights for", lambda g: effective_weights(g.pool, goals.single("zeta"), DCG), PoolError,
      f"the pool has no run 'zeta', which the goal names; {THEIR_RUNS}"),
-    ("contrasts for", lambda g: goal_contrasts(goals.single("c"), runs=["a", "b"]), PoolError,
-     "the pool has no run 'c', which the goal names; its runs are a, b"),
 ]  # fmt: skip
 
 MEASURED: list[Case] = [
@@ -280,16 +279,6 @@ ESTIMATORS: list[Case] = [
      " for 2 runs"),
     ("form", lambda g: hoeffding_half_widths(np.ones(1), draws=2, form="best"), BoundError,
      "form must be one of corrected, paper, not 'best'"),
-    ("weights of planning", lambda g: g.judged(weights=g.weights(first=np.inf)), ValueError,
-     r"weights must be finite, not inf \(item 0\)"),
-    ("probability of planning", lambda g: g.judged(probability=np.array([0.5, 0.0])), ValueError,
-     r"probability must lie in \(0, 1\], not 0\.0 \(item 1\)"),
-    ("budget of planning", lambda g: predicted_variances(
-        g.judged(), labels_per_pair=[1], budget="3", pair_cost=1.0, label_cost=1.0), ValueError,
-     "budget must be a finite number above 0, not '3'"),
-    ("cost of planning", lambda g: predicted_variances(
-        g.judged(), labels_per_pair=[1], budget=3, pair_cost=1.0, label_cost=NAN), ValueError,
-     "label_cost must be a finite number above 0, not nan"),
     ("budgets", lambda g: half_width_curve(
         g.pool, g.design(), measure=DCG, prior=g.prior(), budgets=[1, NAN]), ValueError,
      r"budgets must be finite and at least 1, not nan \(item 1\)"),
@@ -387,7 +376,7 @@ def test_the_same_calls_with_good_arguments_work(tiny_pool: Pool) -> None:
     given = Given(tiny_pool)
     calls = [
         given.prior, given.design, given.iid, given.evaluate, given.drawn, given.difference,
-        given.judged, given.simulate, given.queries, given.ratio, given.plan, given.active,
+        given.simulate, given.queries, given.ratio, given.plan, given.active,
         given.estimate_active, given.select, given.setting, given.ranked,
     ]  # fmt: skip
     assert all(call() is not None for call in calls)

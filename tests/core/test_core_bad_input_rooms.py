@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelError, LabelRows
-from estimation.core.data.pool import Pool, PoolError
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.data.pool import Pool
+from estimation.core.data.ranked_lists import PoolError
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.active.lists import ActiveError
 from estimation.core.rounds.active.weights import joint_inclusion, sequential_weights

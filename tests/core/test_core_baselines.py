@@ -8,7 +8,7 @@ import pytest
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.measures.table import parse_measure
-from estimation.core.sampling.draws import uniform_numbers
+from estimation.core.sampling.random_numbers import uniform_numbers
 from estimation.research.baselines.adjudication import select_mab, select_mtf
 from estimation.research.baselines.estimates import (
     covariance,

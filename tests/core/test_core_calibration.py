@@ -9,10 +9,10 @@ from estimation.core.estimates.difference import difference_estimate
 from estimation.core.estimates.estimators import horvitz_thompson_poisson
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import calibration, goals
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.calibration import FOLDS, agreement, calibrate, order_bins
-from estimation.core.sampling.designs import make_design
-from estimation.core.sampling.draws import folds
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.random_numbers import folds
 from tests.core.simulated_pools import harmful_predictions, helpful_predictions, simulated_pool
 
 NAN = float("nan")

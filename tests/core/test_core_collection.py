@@ -11,17 +11,21 @@ from estimation.core.arrays import frozen
 from estimation.core.collections.base import CollectionError, RoundCollection
 from estimation.core.collections.published import checked
 from estimation.core.data.labels import LabelError, LabelRows
-from estimation.core.data.pool import Pool, PoolError, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import PoolError, RankedLists
 from estimation.core.data.scope import find_pairs
 from estimation.core.inference.outlook import KnownOutlook
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import METHODS, Design, make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import METHODS, Design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 from tests.core.collecting import publish
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}

@@ -12,10 +12,12 @@ from estimation.core.collections.base import CollectionError, RoundCollection
 from estimation.core.collections.published import checked
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import CombiningError, as_one
 from estimation.core.rounds.rounds import PairRound
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.samples import Sample
 from tests.core.collecting import publish
 from tests.core.test_core_collection import LATE, assert_same, truth
 from tests.core.test_core_combining import (

@@ -6,13 +6,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from estimation.core.data.pool import Pool, PoolError, build_pool, rank_lines
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import PoolError, rank_lines
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, DesignError, make_design
-from estimation.core.sampling.draws import draw, permanent_random_numbers, uniform_numbers
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design, DesignError
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.goals import Goal, GoalError, effective_weights
 from estimation.core.sampling.priors import PriorError, make_prior
+from estimation.core.sampling.random_numbers import permanent_random_numbers, uniform_numbers
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 st = hypothesis.strategies

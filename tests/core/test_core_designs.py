@@ -7,11 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from estimation.core.data.pool import Pool, PoolError, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import PoolError
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.planning import expected_half_widths, half_width_curve
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, DesignError, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design, DesignError
 from estimation.core.sampling.goals import Goal, GoalError, effective_weights
 from estimation.core.sampling.priors import Prior, PriorError, make_prior
 from estimation.core.sampling.probabilities import poisson_thresholds

@@ -10,7 +10,7 @@ from estimation.core.data.labels import PairLabels
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.estimates.difference import FOLDS, difference_estimate
 from estimation.core.measures.table import parse_measure
-from estimation.core.sampling.draws import folds
+from estimation.core.sampling.random_numbers import folds
 from estimation.research.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}

@@ -10,15 +10,16 @@ from scipy import stats
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import (
-    Sample,
-    draw,
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.random_numbers import (
     extra_labels,
     permanent_random_numbers,
     uniform_numbers,
 )
-from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

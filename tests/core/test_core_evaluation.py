@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from estimation.core import Design, Evaluation, MeasureResult, PairRound, RankedLists, Reason
 from estimation.core.data.labels import LabelError, LabelRows, pair_labels
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.estimates.drawn import Drawn
-from estimation.core.inference.outlook import outlook_of
-from estimation.core.inference.unknown import Reason
+from estimation.core.inference.fitting import outlook_of
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
-from estimation.core.rounds.results import Evaluation, MeasureResult
-from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import Sample, draw, extra_labels
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.random_numbers import extra_labels
+from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import Simulation, simulate, true_values
 
 DCG, PRECISION = parse_measure("DCG@10"), parse_measure("P@5")

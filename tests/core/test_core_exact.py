@@ -16,18 +16,19 @@ from estimation.core.data.labels import LabelRows, PairLabels, pair_labels
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.estimators import (
     Estimate,
-    cross_product,
     horvitz_thompson_iid,
     horvitz_thompson_poisson,
     importance_sampling,
 )
+from estimation.core.estimates.products import cross_product
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import Sample
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}

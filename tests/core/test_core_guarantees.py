@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
-from estimation.core.inference.bounds import draw_ranges, hoeffding_half_widths, label_noise_ranges
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.inference.bounds import hoeffding_half_widths, label_noise_ranges
 from estimation.core.inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
+from estimation.core.inference.ranges import draw_ranges
 from estimation.core.inference.ranks import guaranteed_p_values
 from estimation.core.inference.reach import Reach
 from estimation.core.measures.table import Measure, parse_measure
@@ -24,10 +26,12 @@ from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.methods import check_interval, interval_kinds
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import true_values
 
 DCG = parse_measure("DCG@2")

@@ -8,23 +8,24 @@ from math import prod
 import numpy as np
 import pytest
 
+from estimation.core import LabelError, LabelRows, Measure, MeasureError, RankedLists, parse_measure
 from estimation.core.arrays import IntArray
 from estimation.core.data import scope
-from estimation.core.data.labels import LabelError, LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import part_names, preference_pool
 from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.inference.slack import slack
-from estimation.core.measures.table import Measure, MeasureError, parse_measure
 from estimation.core.rounds import evaluation
 from estimation.core.rounds.combining import CombiningError, RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import DrawnRound, Evaluation, MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import METHODS, Design, make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import METHODS, Design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import true_values
 from tests.core.comparing import OF_ONE_RUN, close
 from tests.core.test_core_combining import draws_of, moments, poisson_of
@@ -35,8 +36,7 @@ from tests.core.test_core_slack import no_slack
 
 SWAPS, WEIGHTED = parse_measure("#ofSwaps"), parse_measure("wSwaps")
 MEASURES = [SWAPS, WEIGHTED]
-CAMPAIGN_SCALE = 1
-"""Documents are relevant or not; preferences have three grades all the same."""
+CAMPAIGN_SCALE = 1  # documents are relevant or not; preferences have three grades all the same
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 Rankings = dict[str, dict[str, str]]
 Name = tuple[str, str, str]

@@ -8,8 +8,9 @@ import pytest
 
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
 from estimation.core.inference.guarantees import _Bernstein
 from estimation.core.inference.intervals import Bound
@@ -23,10 +24,12 @@ from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import METHODS, Design, make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import METHODS, Design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.methods import draws_again
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 from tests.core.collecting import publish
 from tests.core.comparing import OF_ONE_RUN, close
 from tests.core.test_core_slack import no_slack

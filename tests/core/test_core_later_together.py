@@ -9,13 +9,15 @@ import pytest
 
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import CombiningError, RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import true_values
 from tests.core.comparing import OF_ONE_RUN, close
 from tests.core.test_core_combining import (

@@ -7,10 +7,11 @@ import pytest
 
 from estimation import core
 from estimation.core.data.labels import LabelError
-from estimation.core.data.pool import Pool, PoolError
+from estimation.core.data.pool import Pool
+from estimation.core.data.ranked_lists import PoolError
 from estimation.core.planning.planning import expected_half_widths
 from estimation.core.rounds import evaluation
-from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.goals import ranking
 from estimation.core.sampling.priors import make_prior
 

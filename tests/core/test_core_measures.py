@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from estimation.core.measures.table import KINDS, Measure, MeasureError, parse_measure
+from estimation.core.measures.kinds import KINDS, MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 
 LOG3 = math.log2(3)
 

@@ -13,9 +13,12 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, DesignError, make_design
-from estimation.core.sampling.draws import Sample, draw, permanent_random_numbers
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design, DesignError
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.random_numbers import permanent_random_numbers
+from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import simulate, true_values
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}

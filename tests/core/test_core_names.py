@@ -1,17 +1,20 @@
 """Unknown names are answered with the nearest ones, and the public face knows its own."""
 
+import inspect
 import subprocess
 import sys
-import typing
 from pathlib import Path
 
 import pytest
 
 from estimation import core
 from estimation.core.arrays import nearest
-from estimation.core.data.pool import Pool, PoolError, build_pool
-from estimation.core.measures.table import MeasureError, parse_measure
-from estimation.core.sampling.designs import DesignError, make_design
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import PoolError
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import DesignError
 from estimation.core.sampling.goals import Goal, GoalError, ranking
 from estimation.core.sampling.methods import check_interval
 from estimation.core.sampling.priors import PriorError, make_prior
@@ -80,8 +83,7 @@ def test_every_name_of_the_face_is_there(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in core.__all__ if n[0].islower()])
 def test_public_functions_are_typed(name: str) -> None:
-    hints = typing.get_type_hints(getattr(core, name))
-    assert "return" in hints
+    assert "return" in inspect.get_annotations(getattr(core, name))
 
 
 def test_unknown_names_of_the_face_are_answered_with_the_nearest() -> None:

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
 from estimation.core.estimates.drawn import Drawn
-from estimation.core.inference.outlook import KnownOutlook, fit_outlook, outlook_of
+from estimation.core.inference.fitting import fit_outlook, outlook_of
+from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 

@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 
 from estimation.core.archives import ArchiveError
-from estimation.core.data.pool import (
-    Pool,
-    PoolError,
-    RankedLists,
-    build_pool,
-    rank_lines,
-    trec_eval_order,
-)
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.pool_ranks import total_weights
+from estimation.core.data.ranked_lists import PoolError, RankedLists, rank_lines, trec_eval_order
 from estimation.core.measures.table import parse_measure
 
 DOCNOS = ["a", "b", "c", "d", "e", "é", "ab", "B", "z9", "0"]

@@ -8,9 +8,11 @@ import pytest
 from estimation.core.collections.base import CollectionError, RoundCollection
 from estimation.core.collections.published import checked
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, PoolError, RankedLists
+from estimation.core.data.pool import Pool
 from estimation.core.data.preferences import part_names, with_parts
-from estimation.core.measures.table import PREFERENCE_MAX_GRADE, MeasureError, parse_measure
+from estimation.core.data.ranked_lists import PoolError, RankedLists
+from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE, MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds import evaluation
 from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.evaluation import evaluate

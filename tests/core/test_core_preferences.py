@@ -7,17 +7,22 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, PoolError, build_pool, rank_lines
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.data.ranked_lists import PoolError, rank_lines
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import Sample, draw, permanent_random_numbers
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.goals import GoalError
 from estimation.core.sampling.priors import PriorError, make_prior
+from estimation.core.sampling.random_numbers import permanent_random_numbers
+from estimation.core.sampling.samples import Sample
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 

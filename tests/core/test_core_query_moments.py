@@ -10,8 +10,10 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from estimation.core.data.pool import Pool, RankedLists, build_pool
-from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.topics.grade_models import (
     GradeModel,
     GradeModelError,

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
-from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound, TopicRound

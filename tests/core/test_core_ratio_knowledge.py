@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows, PairLabels
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.estimates.estimators import horvitz_thompson_poisson
-from estimation.core.estimates.ratio_lines import Frame, Gains, Line
+from estimation.core.estimates.ratio_lines import Frame, Gains, Tangent
 from estimation.core.estimates.ratios import _stored
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.inference.ratio_knowledge import _AtOutlook
@@ -58,7 +59,7 @@ def pair_by_pair(pool: Pool, measure: Measure, drawn: Drawn, outlook: KnownOutlo
     everything, best = np.arange(len(pool)), measure.utilities(np.array([0, 1, 2, 3]))
     levels = np.flatnonzero(np.diff(best) > 0.0)
     gains = Gains(np.diff(best)[levels], outlook.reached[levels], everything, np.ones(len(pool)))
-    line = Line.of(Frame.of(pool, measure, gains, None), measure)
+    line = Tangent.of(Frame.of(pool, measure, gains, None), measure)
     shares, total = outlook.shares(everything), 0.0
     for grade, share in enumerate(shares):
         reached = np.tile((levels + 1 <= grade).astype(float)[:, None], len(pool))

@@ -8,16 +8,25 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
-from estimation.core.estimates.ratio_lines import Draws, Frame, Gains, Line, Numerator, denominator
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.estimates.ratio_lines import (
+    Draws,
+    Frame,
+    Gains,
+    Numerator,
+    Tangent,
+    denominator,
+)
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import true_topic_values, true_values
 from tests.core.ratio_pools import (
     AP,
@@ -217,14 +226,14 @@ def test_independent_judgments_of_two_assessors_leave_the_numerator_unbiased(sma
 def test_slopes_are_the_derivatives_by_the_weights_of_pairs(small: Pool, measure) -> None:
     """By central differences; nDCG@1 has a flat ideal, where secant and derivative agree."""
     pairs = np.arange(len(small))
-    line = Line.of(frame_of(small, pairs, INCLUSION, None, measure), measure)
+    line = Tangent.of(frame_of(small, pairs, INCLUSION, None, measure), measure)
     z = line.moved(pairs, UTILITY[None, :])
     for pair in pairs.tolist():
         ends = []
         for step in (1e-6, -1e-6):
             inclusion = INCLUSION.copy()
             inclusion[pair] = 1.0 / (1.0 / inclusion[pair] + step)
-            moved = Line.of(frame_of(small, pairs, inclusion, None, measure), measure)
+            moved = Tangent.of(frame_of(small, pairs, inclusion, None, measure), measure)
             ends.append(moved.by_topic.sum(axis=0))
         assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(z[pair], rel=1e-6, abs=1e-8)
 

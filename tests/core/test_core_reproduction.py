@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimation.core.data.pool import RankedLists, build_pool
+from estimation.core.data.pool import build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.planning.planning import expected_half_widths
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.priors import Prior
 from estimation.research.published import experiments, numbers, reproduction, synthetic
 from estimation.research.published.experiments import Collection, Setting, Trials

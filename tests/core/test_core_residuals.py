@@ -6,14 +6,16 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.drawn import Drawn
-from estimation.core.inference.residuals import Residuals, fit_residuals
+from estimation.core.inference.fitting import Residuals, fit_residuals
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 from tests.core.simulated_pools import harmful_predictions, helpful_predictions, simulated_pool
 
 DCG = parse_measure("DCG@30")

@@ -5,7 +5,8 @@ import pytest
 
 from estimation.core.arrays import FloatArray
 from estimation.core.data import returned
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.returned import Returned, returned_by
 
 

@@ -5,7 +5,8 @@ from typing import get_args
 import pytest
 
 from estimation.core.data.pool import Pool
-from estimation.core.measures.table import KINDS, parse_measure
+from estimation.core.measures.kinds import KINDS
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.active.rounds import ActiveError, make_plan
 from estimation.core.sampling import designs
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS

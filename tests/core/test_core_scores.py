@@ -7,13 +7,14 @@ import pytest
 
 from estimation.core.data import scores
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, PoolError, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import PoolError, RankedLists
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.planning import expected_half_widths
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 

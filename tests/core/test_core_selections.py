@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from estimation.core.data.pool import Pool, build_pool
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.research.baselines.estimates import (
     covariance,
     estimate,

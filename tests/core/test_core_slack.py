@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core import Design, LabelRows, Measure, PairRound, RankedLists, parse_measure
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
 from estimation.core.inference import out_of_reach
 from estimation.core.inference import slack as slack_of_core
 from estimation.core.inference.in_common import in_common
 from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.inference.slack import slack
-from estimation.core.measures.table import PREFERENCE_MAX_GRADE, Measure, parse_measure
+from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE
 from estimation.core.rounds import evaluation
 from estimation.core.rounds.evaluation import evaluate
-from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 from estimation.research.simulation import true_values
 from tests.core.collecting import publish
 

@@ -16,13 +16,14 @@ from estimation.core.arrays import column_sums
 from estimation.core.data import pool_ranks, returned
 from estimation.core.data.entries import entries_down_to, last_rank
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.pool_ranks import (
     best_rank,
     number_by_rank,
     total_weights,
     weights_by_rank,
 )
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates import estimators, joint, products
 from estimation.core.estimates.terms import linear_terms
 from estimation.core.inference import out_of_reach, reach
@@ -32,9 +33,11 @@ from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 
 MEASURES = [parse_measure(text) for text in ("DCG", "P@5", "RBP(p=0.8)")]
 
@@ -273,7 +276,7 @@ def test_pairs_that_are_sure_to_be_drawn_may_stay_out(monkeypatch: pytest.Monkey
     chances[:20] = 70 / 20_000
     short = coupled(values, chances, 20_000)
     inclusion = -np.expm1(20_000 * np.log1p(-chances))
-    variance = np.diag(estimators.cross_product(values, (1.0 - inclusion) / inclusion**2))
+    variance = np.diag(products.cross_product(values, (1.0 - inclusion) / inclusion**2))
     allowed = 1e-14 * np.sqrt(np.multiply.outer(variance, variance))
     monkeypatch.setattr(joint, "SURE_DRAWS", np.inf)
     assert np.all(np.abs(short - coupled(values, chances, 20_000)) <= allowed)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from estimation.core import Qrels, TrecError, read_prels, read_qrels, read_runs, read_strata
-from estimation.core.data.pool import PoolError, RankedLists, build_pool
+from estimation.core.data.pool import build_pool
 from estimation.core.data.preferences import preference_pool
+from estimation.core.data.ranked_lists import PoolError, RankedLists
 
 RUN = "1 Q0 b 1 2.0 one\n1 Q0 a 2 2.0 one\n1 Q0 c 3 5 one\n"
 

@@ -8,10 +8,11 @@ import pytest
 from scipy import stats
 
 from estimation.core.arrays import FloatArray
-from estimation.core.data.pool import Pool, PoolError, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import PoolError
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.goals import Goal
 from estimation.core.sampling.priors import make_prior
 from estimation.research.trials.methods import (

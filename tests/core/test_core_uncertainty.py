@@ -6,20 +6,23 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.estimators import Estimate
 from estimation.core.inference import uncertainty
 from estimation.core.inference.intervals import gamma_limits
+from estimation.core.inference.uncertainty import Losses, Unseen
 from estimation.core.inference.unknown import Reason
-from estimation.core.inference.unseen import Losses, Unseen
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import Sample, draw
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 
 P10 = parse_measure("P@10")
 TOPICS = 40

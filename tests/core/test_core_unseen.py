@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from estimation.core.data.entries import entries_down_to
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.drawn import Drawn
 from estimation.core.inference import looked_at, unseen
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.inference.reach import Reach
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import Sample
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.samples import Sample
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 DCG = parse_measure("DCG@2")

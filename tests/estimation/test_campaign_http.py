@@ -18,15 +18,19 @@ import numpy as np
 import pytest
 
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool, rank_lines
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists, rank_lines
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation, MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
-from estimation.core.sampling.draws import Sample, draw, extra_labels
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.random_numbers import extra_labels
+from estimation.core.sampling.samples import Sample
 from tests.support.client import Api
 from tests.support.crowd import Crowd, Organizer, Shift, assessors, got, rows_of
 from tests.support.site import Site

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from estimation import selectors
 from estimation.core.collections.base import RoundCollection
-from estimation.core.data.pool import RankedLists
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.rounds.results import Evaluation
 from estimation.formats.collections import tables
 from estimation.formats.collections.files import read_collection

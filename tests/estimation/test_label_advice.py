@@ -11,7 +11,7 @@ from estimation import selectors
 from estimation.core.archives import read_archive, write_archive
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.label_advice import compare_labels
-from estimation.core.sampling.draws import extra_labels
+from estimation.core.sampling.random_numbers import extra_labels
 from estimation.figures import label_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import MATRICES_FORMAT

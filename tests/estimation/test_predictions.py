@@ -12,8 +12,9 @@ from django.core.files.base import File
 from django.test import Client
 from django.urls import reverse
 
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.goals import absolute
 from estimation.core.sampling.priors import make_prior

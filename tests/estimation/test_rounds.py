@@ -16,7 +16,7 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.draws import Sample
+from estimation.core.sampling.samples import Sample
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch
 from estimation.services import drawing, estimates, files, reports, rounds
 from estimation.services.report_files.table import REPORTS

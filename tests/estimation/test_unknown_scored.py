@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from estimation.core.collections.base import RoundCollection
-from estimation.core.data.pool import RankedLists
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference.unknown import Reason
 from estimation.core.sampling import goals
 from estimation.formats.runs import read_run

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from django.test import Client
 
-from estimation.core.data.pool import PoolError
+from estimation.core.data.ranked_lists import PoolError
 from estimation.core.data.scores import MOST_SCORE
 from estimation.models import Round
 from estimation.services import estimates, pools, rounds

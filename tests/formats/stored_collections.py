@@ -14,9 +14,11 @@ import numpy as np
 
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
 from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound, TopicRound
@@ -24,7 +26,7 @@ from estimation.core.rounds.topics.designs import labeled_pairs, make_query_desi
 from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import make_design
+from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections.files import write_collection

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from estimation.core.collections.base import RoundCollection
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.evaluation import evaluate

@@ -7,10 +7,12 @@ from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
-from estimation.core.measures.table import PREFERENCE_MAX_GRADE, parse_measure
+from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import METHODS, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import METHODS
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections import pair_facts

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import estimation.formats.runs as runs_module
-from estimation.core.data.pool import RankedLists
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scores import MOST_SCORE
 from estimation.formats import columns
 from estimation.formats.runs import (

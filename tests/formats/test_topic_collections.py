@@ -4,7 +4,8 @@ import pytest
 
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool, build_pool
-from estimation.core.measures.table import MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.rounds import TopicRound
 from estimation.core.rounds.topics.draws import draw_queries
 from estimation.formats.collections import archive, ranked, tables, topics

@@ -9,7 +9,8 @@ import numpy as np
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.priors import Prior, make_prior
 from estimation.models import Prediction, Round
 from estimation.services import files, pools

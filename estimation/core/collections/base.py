@@ -35,11 +35,13 @@ import numpy as np
 
 from ..arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray
 from ..data.labels import LabelRows
-from ..data.pool import Pool, RankedLists, build_pool
+from ..data.pool import Pool, build_pool
 from ..data.preferences import part_names, preference_pool, with_parts
+from ..data.ranked_lists import RankedLists
 from ..data.scope import Scope, find_pairs
 from ..inference.outlook import KnownOutlook
-from ..measures.table import Measure, MeasureError
+from ..measures.kinds import MeasureError
+from ..measures.table import Measure
 from ..rounds.active.lists import ActiveError
 from ..rounds.combining import RoundsTogether
 from ..rounds.evaluation import evaluate_scope

@@ -14,13 +14,13 @@ from ..arrays import BytesArray, Int32Array, frozen, index_array
 from ..data.labels import LabelRows, pair_name
 from ..data.pool import Pool
 from ..data.preferences import BETWEEN, part_names
-from ..inference.outlook import outlook_of
-from ..measures.table import PREFERENCE_MAX_GRADE
+from ..inference.fitting import outlook_of
+from ..measures.kinds import PREFERENCE_MAX_GRADE
 from ..rounds.active.rounds import ActiveRound
 from ..rounds.combining import as_one
 from ..rounds.rounds import PairRound, TopicRound
 from ..sampling.designs import Design
-from ..sampling.draws import Sample
+from ..sampling.samples import Sample
 from .base import CollectionError, RoundCollection
 
 _SUM_TOLERANCE = 1e-6

@@ -4,8 +4,11 @@ The entries of deep runs are millions, of which a measure with a cutoff counts a
 are follows from the pool alone; they are looked for once, and kept as long as the pool.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -20,9 +23,11 @@ from ..arrays import (
     column_sums,
     spread_rows,
 )
-from ..measures.table import Measure
 from .kept import kept
-from .pool import Pool
+
+if TYPE_CHECKING:
+    from ..measures.table import Measure
+    from .pool import Pool
 
 MOST_BYTES = 64_000_000  # of entries that are kept with a pool
 MOST_KEPT = 4  # measures of which shares are
@@ -72,7 +77,7 @@ class Entries:
         """Return how many entries each of some pairs has."""
         return self.numbers[pairs]
 
-    def of(self, pairs: IntArray) -> "Entries":
+    def of(self, pairs: IntArray) -> Entries:
         """Return the entries of some pairs, in their order."""
         number = self.number(pairs)
         ends = np.append(0, np.cumsum(number))
@@ -89,7 +94,7 @@ def entries_down_to(pool: Pool, rank: int) -> Entries:
     """Return the entries of all N pairs down to a rank; pairs may be left without any."""
     rank = min(rank, pool.depth)
     return kept(
-        pool,
+        pool.kept,
         "entries",
         rank,
         lambda: _find(pool, rank),
@@ -137,7 +142,9 @@ def weights_of(pool: Pool, measure: Measure, pairs: IntArray, *, wanted: BoolArr
 
 def shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:
     """Return the share of each pair in a run's sum of squared weights, added up over runs, (N,)."""
-    return kept(pool, "squares", measure, lambda: _shares_of_squares(pool, measure), most=MOST_KEPT)
+    return kept(
+        pool.kept, "squares", measure, lambda: _shares_of_squares(pool, measure), most=MOST_KEPT
+    )
 
 
 def _shares_of_squares(pool: Pool, measure: Measure) -> FloatArray:

@@ -4,16 +4,18 @@ Nothing that depends on a grade may be kept: every recompute reads all judgments
 is no state which could disagree with them.
 """
 
-from collections.abc import Callable, Hashable
-from typing import TypeVar
+from __future__ import annotations
 
-from .pool import Pool
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
 
 Result = TypeVar("Result")
 
 
 def kept(
-    pool: Pool,
+    of_pool: dict[str, Any],
     kind: str,
     key: Hashable,
     work: Callable[[], Result],
@@ -25,7 +27,8 @@ def kept(
 
     Parameters
     ----------
-    pool : Pool
+    of_pool : dict
+        `Pool.kept`.
     kind : str
         What is worked out; `key` says of what, apart from the pool.
     key : hashable
@@ -36,7 +39,7 @@ def kept(
     size : callable, optional
         For how many results each counts; by default one. The last one is always kept.
     """
-    results = pool.kept.setdefault(kind, {})
+    results = of_pool.setdefault(kind, {})
     found = results.pop(key) if key in results else work()
     results[key] = found  # at the end: the first one was not asked for for the longest time
     while len(results) > 1 and sum(map(size, results.values())) > most:

@@ -1,12 +1,18 @@
 """From grades to labels: the mean utility of a pair over its assessors."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, check_integers, index_array
-from ..measures.table import MAX_GRADE, Measure
-from .pool import Pool
+from ..measures.kinds import MAX_GRADE
+
+if TYPE_CHECKING:
+    from ..measures.table import Measure
+    from .pool import Pool
 
 DENSE = 16  # possible numbers for each number, up to which counting is faster than sorting
 
@@ -199,24 +205,12 @@ def _positions(pairs: IntArray, among: IntArray) -> IntArray:
 
 
 def pair_labels(rows: LabelRows, *, pairs: int, measure: Measure) -> PairLabels:
-    """Average the utilities (never the grades) of the judgments of each pair.
+    """Average the utilities (never the grades) of the judgments of each of n pairs.
 
     The mean estimates v = E[u(assessor)] without bias when assessors are assigned at random;
-    a majority vote would not. The variance is unbiased for pairs with r >= 2.
-
-    Parameters
-    ----------
-    rows : LabelRows
-        With `pair` between 0 and pairs - 1; sorted by (pair, grade), so that sums have the same
-        bits whoever judged first.
-    pairs : int
-        Number n of pairs.
-    measure : Measure
-
-    Raises
-    ------
-    LabelError
-        If a pair has no row.
+    a majority vote would not. The variance is unbiased for pairs with r >= 2. Rows are sorted by
+    (pair, grade), so that sums have the same bits whoever judged first. LabelError if a pair has
+    none.
     """
     position = index_array(rows.pair, below=pairs, name="pair")
     number = np.bincount(position, minlength=pairs)

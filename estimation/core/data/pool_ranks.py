@@ -1,15 +1,21 @@
 """What the ranks of a pool say whatever is drawn from it; worked out once, kept with the pool."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, Int32Array, IntArray, column_sums, frozen
-from ..measures.table import Measure
 from .kept import kept
-from .pool import Pool
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..measures.table import Measure
+    from .pool import Pool
 
 # Sums by run and rank are taken where lists fill at least this share of topics, runs and ranks.
 LEAST_FILLED = 0.1
@@ -17,7 +23,7 @@ LEAST_FILLED = 0.1
 
 def best_rank(pool: Pool) -> Int32Array:
     """Return the best rank of every pair, (N,), beyond the depth where no run returns it."""
-    return kept(pool, "best rank", None, lambda: _best_rank(pool))
+    return kept(pool.kept, "best rank", None, lambda: _best_rank(pool))
 
 
 def _best_rank(pool: Pool) -> Int32Array:
@@ -30,7 +36,9 @@ def _best_rank(pool: Pool) -> Int32Array:
 
 def number_of_runs(pool: Pool) -> Int32Array:
     """Return how many runs return each pair, (N,)."""
-    return kept(pool, "number of runs", None, lambda: frozen(np.diff(pool.indptr).astype(np.int32)))
+    return kept(
+        pool.kept, "number of runs", None, lambda: frozen(np.diff(pool.indptr).astype(np.int32))
+    )
 
 
 def number_by_rank(pool: Pool) -> FloatArray:
@@ -38,7 +46,7 @@ def number_by_rank(pool: Pool) -> FloatArray:
 
     Of a pool of documents, where every rank of a list is one entry.
     """
-    return kept(pool, "number by rank", None, lambda: _number_by_rank(pool))
+    return kept(pool.kept, "number by rank", None, lambda: _number_by_rank(pool))
 
 
 def _number_by_rank(pool: Pool) -> FloatArray:
@@ -69,19 +77,9 @@ def weights_by_rank(pool: Pool, measure: Measure) -> FloatArray | None:
 
 
 def rank_sums(pool: Pool, pairs: IntArray, values: Sequence[FloatArray]) -> list[FloatArray]:
-    """Add up what pairs have by run and rank.
+    """Add up each of c values that n pairs have by run and rank: c arrays of shape (k, depth + 1).
 
-    Parameters
-    ----------
-    pool : Pool
-    pairs : ndarray of int64, shape (n,)
-    values : sequence of c ndarrays of float64, shape (n,)
-
-    Returns
-    -------
-    list of c ndarrays of float64, shape (k, depth + 1)
-        Sums of each of the values over the pairs that the run returns at the rank, from rank 0
-        on, where there are none.
+    The sums are over the pairs that the run returns at the rank; at rank 0 there are none.
     """
     entries, ranks = pool.by_pair(pool.rank)[pairs], pool.depth + 1
     places = len(pool.runs) * ranks

@@ -11,7 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from ..arrays import BytesArray, Int32Array, IntArray, check_whole, frozen
-from .pool import Pool, PoolError
+from .pool import Pool
+from .ranked_lists import PoolError
 
 BETWEEN = b"\0"
 """Stands between two docnos; no docno has it, and it comes before all other bytes."""
@@ -68,19 +69,9 @@ def preference_pool(pool: Pool, *, depth: int) -> Pool:
 
 
 def part_names(pool: Pool, parts: IntArray | None = None) -> BytesArray:
-    """Return what tells the parts of a topic apart, in the same order as the parts.
+    """Return what tells the parts of a topic apart, (n,), in the same order as the parts.
 
-    The docno; of preferences both docnos, with `BETWEEN` between them.
-
-    Parameters
-    ----------
-    pool : Pool
-    parts : ndarray of int64, shape (n,), optional
-        By default all N parts.
-
-    Returns
-    -------
-    ndarray of bytes, shape (n,)
+    The docno; of preferences both docnos, with `BETWEEN` between them. By default of all N parts.
     """
     wanted = slice(None) if parts is None else parts
     if pool.other is None:
@@ -92,14 +83,8 @@ def part_names(pool: Pool, parts: IntArray | None = None) -> BytesArray:
 def with_parts(pool: Pool, *, topic: Int32Array, names: BytesArray) -> Pool:
     """Return a pool of preferences with further parts, which no run has.
 
-    Parameters
-    ----------
-    pool : Pool
-        Of preferences.
-    topic : ndarray of int32, shape (n,)
-        Topics of the parts, as positions among those of the pool.
-    names : ndarray of bytes, shape (n,)
-        What `part_names` calls them; parts that the pool has already stay as they are.
+    `topic` has the topics of the n parts, as positions among those of the pool; `names` what
+    `part_names` calls them. Parts that the pool has already stay as they are.
     """
     topics, every = np.append(pool.topic, topic), np.append(part_names(pool), names)
     order = np.lexsort((every, topics))

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from ..arrays import BytesArray, FloatArray, IntArray
 from .labels import LabelRows
-from .pool import Pool, PoolError
+from .pool import Pool
+from .ranked_lists import PoolError
 from .scope import find_pairs
 
 

@@ -84,7 +84,7 @@ def returned_by(pool: Pool, pairs: IntArray, *, keep: bool) -> Returned:
     if not keep:
         return Returned.of(pool, pairs)
     return kept(
-        pool,
+        pool.kept,
         "returned",
         array_hash(pairs),
         lambda: Returned.of(pool, pairs),

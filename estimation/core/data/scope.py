@@ -18,16 +18,22 @@ much a pair counts for a run follows from its own list alone: from the ranks of 
 and from how many documents it has.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray, frozen, index_array
 from .labels import LabelError, LabelRows, pair_name
-from .pool import Pool
 from .preferences import part_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .pool import Pool
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +58,7 @@ class Scope:
     joins: bool = True
 
     @classmethod
-    def of(cls, pool: Pool, joined: Pool | None = None) -> "Scope":
+    def of(cls, pool: Pool, joined: Pool | None = None) -> Scope:
         """Return the runs of a pool, or of a larger one that they are joined in.
 
         Raises
@@ -100,10 +106,7 @@ class Scope:
     def labels(self, labels: LabelRows) -> LabelRows:
         """Return judgments of the N pairs as those of pairs of these runs.
 
-        Raises
-        ------
-        LabelError
-            If a row is of no pair: a number below 0 would count from the end.
+        LabelError if a row is of no pair: a number below 0 would count from the end.
         """
         if self.is_sampled:
             return labels
@@ -143,19 +146,9 @@ def find_pairs(
     among_topic: Int32Array | IntArray,
     among_docno: BytesArray,
 ) -> IntArray:
-    """Return where pairs stand among others.
+    """Return where n pairs, in any order, stand among N others; -1 for one that is not there.
 
-    Parameters
-    ----------
-    topic, docno : ndarray, shape (n,)
-        The wanted pairs, in any order.
-    among_topic, among_docno : ndarray, shape (N,)
-        Pairs sorted by (topic, docno), topics counted as in `topic`.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Positions among the N; -1 for a pair that is not there.
+    The others are sorted by (topic, docno); topics are counted alike in both.
     """
     found = np.full(len(docno), -1, dtype=np.int64)
     order = np.argsort(topic, kind="stable")

@@ -1,8 +1,13 @@
 """Scores that predict grades: how large they may be."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..arrays import FloatArray
+if TYPE_CHECKING:
+    from ..arrays import FloatArray
 
 MOST_SCORE = 1e20
 """Errors are squared, their variance squares them again, and how sure that is a third time, each
@@ -14,17 +19,7 @@ EXPECTED = (
 
 
 def first_unusable(scores: FloatArray) -> int | None:
-    """Return the position of the first score that measures of predictions cannot take.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (L,)
-
-    Returns
-    -------
-    int or None
-        None if all of them can be taken.
-    """
+    """Return the position of the first score that measures of predictions cannot take, if any."""
     usable = np.abs(scores) <= MOST_SCORE
     return None if usable.all() else int(np.argmin(usable))
 

@@ -19,7 +19,7 @@ Medicine.
 These readers are for people at their own desk: they read a file whole, and the first thing that is
 wrong raises an error. The server has readers of its own (`estimation.formats.runs`), which read
 hostile uploads in little memory and collect what is wrong into a report; the core may not import
-them. Both order runs by `pool.trec_eval_order`.
+them. Both order runs by `ranked_lists.trec_eval_order`.
 """
 
 import os
@@ -30,8 +30,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ..arrays import IntArray, frozen, listed
-from .pool import PoolError, RankedLists, rank_lines
 from .qrels import Qrels, SampledQrels
+from .ranked_lists import PoolError, RankedLists, rank_lines
 from .trec_lines import TrecError, TrecLines
 
 Place: TypeAlias = str | os.PathLike[str]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..arrays import BoolArray, BytesArray, FloatArray, IntArray
-from ..measures.table import MAX_GRADE
+from ..measures.kinds import MAX_GRADE
 
 
 class TrecError(ValueError):

@@ -12,8 +12,10 @@ mean of the labels that were seen where predictions are alike, b lies between 0 
 come from other pairs than those they are used on (`calibration`).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,14 +29,16 @@ from ..arrays import (
     refuse,
     shown,
 )
-from ..data.labels import PairLabels
-from ..data.pool import Pool
+from ..data.kept import kept
 from ..measures.table import Measure, check_is_measure
 from ..sampling.calibration import FOLDS, calibrate, order_bins
-from ..sampling.draws import folds
+from ..sampling.random_numbers import folds
 from .estimators import Estimate, horvitz_thompson_poisson, topic_contributions
 
-_FOLDS_OF: WeakKeyDictionary[Pool, IntArray] = WeakKeyDictionary()  # for as long as the pool lives
+if TYPE_CHECKING:
+    from ..data.labels import PairLabels
+    from ..data.pool import Pool
+
 ROUNDING = 1e-14  # of a label: a prediction that misses it by less is flawless
 
 
@@ -177,9 +181,7 @@ def _about_half_of_mean(weights: SparseMatrix, squares: FloatArray) -> FloatArra
 
 def _folds_of(pool: Pool) -> IntArray:
     """The fold of every pair; hashing all names takes longer than everything else here."""
-    if pool not in _FOLDS_OF:
-        _FOLDS_OF[pool] = frozen(folds(pool, number=FOLDS))
-    return _FOLDS_OF[pool]
+    return kept(pool.kept, "folds", FOLDS, lambda: frozen(folds(pool, number=FOLDS)))
 
 
 def check_predictions(grades: FloatArray, *, pairs: int, max_grade: int) -> None:

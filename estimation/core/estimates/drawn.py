@@ -1,7 +1,10 @@
 """A prefix of a sample with its probabilities: which estimators it allows, and their errors."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,18 +20,20 @@ from ..arrays import (
     shown,
 )
 from ..data.labels import PairLabels, pair_name
-from ..data.pool import Pool
-from ..data.scope import Scope
-from ..sampling.designs import Design
-from ..sampling.draws import Sample
 from .estimators import (
     Estimate,
-    cross_product,
     horvitz_thompson_iid,
     horvitz_thompson_poisson,
     importance_sampling,
 )
-from .terms import Noise, Terms
+from .products import cross_product
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..data.scope import Scope
+    from ..sampling.designs import Design
+    from ..sampling.samples import Sample
+    from .terms import Noise, Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,19 +76,10 @@ class Drawn:
     rate: FloatArray | None = None
 
     @classmethod
-    def of(cls, design: Design, sample: Sample, batches: int, *, topic: Int32Array) -> "Drawn":
-        """Return what the first batches of a sample hold.
+    def of(cls, design: Design, sample: Sample, batches: int, *, topic: Int32Array) -> Drawn:
+        """Return what the first batches of a sample hold, given the topic of each of the N pairs.
 
-        Parameters
-        ----------
-        design, sample, batches
-        topic : ndarray of int32, shape (N,)
-            Topic of each pair.
-
-        Raises
-        ------
-        ValueError
-            If `batches` is not between 1 and the number of the design's batches.
+        ValueError if `batches` is not between 1 and the number of the design's batches.
         """
         step, prefix = design.step(batches), sample.prefix(batches)
         number = design.draws(batches)
@@ -106,7 +102,7 @@ class Drawn:
             rate=design.size,
         )
 
-    def over(self, scope: Scope) -> "Drawn":
+    def over(self, scope: Scope) -> Drawn:
         """Return the same sample as one of the pairs of a scope: those added had no chance."""
         if scope.is_sampled:
             return self
@@ -189,19 +185,6 @@ class Drawn:
     def draws(self) -> int | None:
         """Number of draws, repetitions included; None without replacement."""
         return None if self.counts is None else int(self.counts.sum())
-
-    @property
-    def degrees_of_draws(self) -> int | None:
-        """Number of draws that are free to vary, plus one: draws of a stratum vary about its mean.
-
-        None without replacement.
-        """
-        if self.counts is None or self.stratum is None:
-            return self.draws
-        sizes = np.bincount(self.stratum, weights=self.counts)
-        strata = int(np.count_nonzero(sizes))
-        single = bool(np.any(sizes[sizes > 0] < 2))
-        return int(self.counts.sum()) - (0 if single else strata - 1)
 
     def estimates(self, terms: Terms) -> dict[str, Estimate]:
         """Estimate the k totals of what the sampled pairs contribute, by every estimator.

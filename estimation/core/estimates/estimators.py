@@ -19,17 +19,20 @@ exactly C, which the same sum over S estimates without bias.
 A pair with one judgment has no s2; its part is estimated from the pairs with more (`labels`).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, refuse
-from ..data.labels import PairLabels
 from .joint import coupled_products
-from .products import PowerSums, gram, leave_out_negligible, power_sums
+from .products import PowerSums, cross_product, power_sums, root_scaled
 
-BLOCK_ROWS = 2048  # pairs whose weights are held densely at a time
+if TYPE_CHECKING:
+    from ..data.labels import PairLabels
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +123,11 @@ def importance_sampling(
     sizes = np.array([draws]) if stratum is None else np.bincount(stratum, weights=counts)
     if stratum is None or np.any(sizes[sizes > 0] < 2):
         free = max(draws - 1, 1)
-        sums = power_sums(_root_scaled(weights, squares / (draws * free) + noise).rows)
+        sums = power_sums(root_scaled(weights, squares / (draws * free) + noise).rows)
         covariance = sums.squares - np.multiply.outer(value, value) / free
     else:
         factor = (sizes / np.maximum(sizes - 1, 1))[stratum]
-        sums = power_sums(_root_scaled(weights, squares * factor / draws**2 + noise).rows)
+        sums = power_sums(root_scaled(weights, squares * factor / draws**2 + noise).rows)
         parts = topic_contributions(weights, multiplier, topic=stratum, topics=len(sizes))
         between = _dense_products(parts / np.sqrt(np.maximum(sizes - 1, 1))[:, None])
         covariance = sums.squares - between / draws**2
@@ -155,7 +158,7 @@ def horvitz_thompson_poisson(
     """
     _check_pairs(weights, labels, probability)
     value = _weighted_total(weights, labels.mean / probability)
-    finds = _root_scaled(weights, (labels.mean / probability) ** 2)
+    finds = root_scaled(weights, (labels.mean / probability) ** 2)
     noise = cross_product(weights, _noise(labels, probability))
     return Estimate(
         value=value,
@@ -203,7 +206,7 @@ def horvitz_thompson_iid(
     inclusion = -np.expm1(draws * _log1m(probability))
     value = _weighted_total(weights, labels.mean / inclusion)
     noise = _noise(labels, inclusion)
-    kept = _root_scaled(weights, (1.0 - inclusion) * (labels.mean / inclusion) ** 2 + noise)
+    kept = root_scaled(weights, (1.0 - inclusion) * (labels.mean / inclusion) ** 2 + noise)
     label = labels.mean[kept.pairs] / kept.roots
     covariance = coupled_products(kept.rows, label, probability[kept.pairs], draws)
     contributions = np.zeros_like(covariance)
@@ -217,21 +220,10 @@ def horvitz_thompson_iid(
 def topic_contributions(
     weights: SparseMatrix, factors: FloatArray, *, topic: IntArray, topics: int
 ) -> FloatArray:
-    """Split estimates into what each topic contributes.
+    """Split estimates into what each topic contributes, shape (topics, k).
 
-    Parameters
-    ----------
-    weights : csr_array, shape (n, k)
-        Weights w_ij of the sampled pairs.
-    factors : ndarray of float64, shape (n,)
-        What the estimator multiplies them by: v/pi, or v times the share of draws over Q.
-    topic : ndarray of int, shape (n,)
-        Topic of each pair, below `topics`.
-
-    Returns
-    -------
-    ndarray of float64, shape (topics, k)
-        Columns sum, but for rounding, to the estimated values.
+    `factors` is what the estimator multiplies the weights of the n sampled pairs by: v/pi, or v
+    times the share of draws over Q. Columns sum, but for rounding, to the estimated values.
     """
     kept = np.flatnonzero(factors)
     place = topic[kept], kept
@@ -243,12 +235,7 @@ def effective_sample_size(weights: SparseMatrix, *, probability: FloatArray) -> 
     """Return (sum_S w/pi)^2 / sum_S (w/pi)^2 of each run (Kish), shape (k,).
 
     The number of equally weighted pairs that the sample is worth for the run; 0 if no sampled
-    pair has a weight in it.
-
-    Raises
-    ------
-    ValueError
-        If a probability is not in (0, 1].
+    pair has a weight in it. ValueError if a probability is not in (0, 1].
     """
     unlikely = ~((probability > 0.0) & (probability <= 1.0))
     refuse(unlikely, probability, name="probability", rule="lie in (0, 1]")
@@ -289,29 +276,6 @@ def _noise(labels: PairLabels, inclusion: FloatArray) -> FloatArray:
 def _weighted_total(weights: SparseMatrix, factors: FloatArray) -> FloatArray:
     """sum_i w_ij f_i for every run j, added from the first pair to the last."""
     return np.asarray(weights.T @ factors, dtype=np.float64)
-
-
-def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
-    """sum_i scale_i w_ij w_il for all pairs of runs; exactly symmetric (scale >= 0)."""
-    return gram(_root_scaled(weights, scale).rows)
-
-
-@dataclass(frozen=True, eq=False)
-class _RootScaled:
-    """sqrt(scale_i) w_ij of the pairs that count: most sampled pairs are not relevant."""
-
-    rows: SparseMatrix
-    pairs: IntArray
-    roots: FloatArray
-
-
-def _root_scaled(weights: SparseMatrix, scale: FloatArray) -> _RootScaled:
-    pairs = np.flatnonzero((scale > 0.0) & (np.diff(weights.indptr) > 0))
-    every = len(pairs) == weights.shape[0]
-    rows, roots = weights.copy() if every else weights[pairs], np.sqrt(scale[pairs])
-    rows.data *= np.repeat(roots, np.diff(rows.indptr))
-    leave_out_negligible(rows)
-    return _RootScaled(rows, pairs, roots)
 
 
 def _dense_products(rows: FloatArray) -> FloatArray:

@@ -5,12 +5,17 @@ looked at one by one where there are few, or where a probability is large; else 
 expanded into products of a factor of i and a factor of l, each of which is added up alone.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, SparseMatrix
 from .products import WeightedSums, gram, weighted_sums
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray, SparseMatrix
 
 BLOCK_CELLS = 4_000_000  # joint probabilities held at a time: 32 MB per array
 # Where the series holds: at least so many draws, n o_i o_l at most so large; and how far it goes.
@@ -26,20 +31,9 @@ def coupled_products(
     """Return `gram` of pairs, and what couples of them add to it in a covariance, shape (k, k).
 
     Couples add the sum of (pi_il - pi_i pi_l) / (pi_il pi_i pi_l) y_ij y_lj' over i != l, with
-    y_ij = a_ij label_i. Pairs that are all but sure to be drawn are left out: coupled with l they
-    add, relative to the standard errors of y_i / pi_i and y_l / pi_l, at most x exp(-x / 2) / n
-    with x = n Q_i.
-
-    Parameters
-    ----------
-    rows : csr_array, shape (n_pairs, k)
-        a_ij.
-    label : ndarray of float64, shape (n_pairs,)
-        >= 0.
-    chances : ndarray of float64, shape (n_pairs,)
-        Q_i, in (0, 1].
-    draws : int
-        Number n of draws.
+    y_ij = a_ij label_i, a_ij the rows, labels >= 0 and chances Q_i in (0, 1]. Pairs that are all
+    but sure to be drawn are left out: coupled with l they add, relative to the standard errors of
+    y_i / pi_i and y_l / pi_l, at most x exp(-x / 2) / n with x = n Q_i.
     """
     sure = (draws >= SERIES_DRAWS) & (draws * chances > SURE_DRAWS)
     pairs = np.flatnonzero((label > 0.0) & ~sure)
@@ -115,7 +109,7 @@ class _Series:
     same: FloatArray
 
     @classmethod
-    def of(cls, label: FloatArray, chances: FloatArray, pairs: IntArray, draws: int) -> "_Series":
+    def of(cls, label: FloatArray, chances: FloatArray, pairs: IntArray, draws: int) -> _Series:
         """Expand the couples of some of the pairs; the others have zeros."""
         odds, absent, present = _odds(chances[pairs], draws)
         powers, ranks, coefficients = _series(draws, draws * float(np.max(odds, initial=0.0)) ** 2)

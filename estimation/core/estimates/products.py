@@ -8,14 +8,19 @@ of the pairs. The bits do not depend on the number of threads, nor, among machin
 multiply-add, on the kernel.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, Indices, SparseMatrix, column_sums
+from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, column_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
@@ -33,7 +38,7 @@ class PowerSums:
     fourths: FloatArray  # a_ij^2 a_il^2
     thirds: FloatArray  # a_ij^3 a_il
 
-    def add(self, more: "PowerSums") -> None:
+    def add(self, more: PowerSums) -> None:
         """Add the sums over other pairs to these, in place."""
         for name in ("squares", "fourths", "thirds"):
             total: FloatArray = getattr(self, name)
@@ -48,28 +53,40 @@ class WeightedSums:
     columns: FloatArray  # a_ij c_i for each column c, shape (k, c)
 
 
-def gram(rows: SparseMatrix) -> FloatArray:
-    """Return sum_i a_ij a_il for all pairs of runs, shape (k, k), exactly symmetric.
+@dataclass(frozen=True, eq=False)
+class RootScaled:
+    """sqrt(scale_i) w_ij of the pairs that count: most sampled pairs are not relevant."""
 
-    Parameters
-    ----------
-    rows : csr_array, shape (n, k)
-        a_ij.
-    """
+    rows: SparseMatrix
+    pairs: IntArray
+    roots: FloatArray
+
+
+def gram(rows: SparseMatrix) -> FloatArray:
+    """Return sum_i a_ij a_il for all pairs of runs, shape (k, k), exactly symmetric."""
     total = np.zeros((rows.shape[1], rows.shape[1]))
     for _, block in _blocks(rows):
         total += block.gram()
     return total
 
 
-def power_sums(rows: SparseMatrix) -> PowerSums:
-    """Add up the powers that a covariance and the number of its contributions need.
+def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
+    """sum_i scale_i w_ij w_il for all pairs of runs; exactly symmetric (scale >= 0)."""
+    return gram(root_scaled(weights, scale).rows)
 
-    Parameters
-    ----------
-    rows : csr_array, shape (n, k)
-        a_ij.
-    """
+
+def root_scaled(weights: SparseMatrix, scale: FloatArray) -> RootScaled:
+    """Leave out the pairs whose scale is 0, or that no run returns."""
+    pairs = np.flatnonzero((scale > 0.0) & (np.diff(weights.indptr) > 0))
+    every = len(pairs) == weights.shape[0]
+    rows, roots = weights.copy() if every else weights[pairs], np.sqrt(scale[pairs])
+    rows.data *= np.repeat(roots, np.diff(rows.indptr))
+    leave_out_negligible(rows)
+    return RootScaled(rows, pairs, roots)
+
+
+def power_sums(rows: SparseMatrix) -> PowerSums:
+    """Add up the powers that a covariance and the number of its contributions need."""
     sums = PowerSums(*np.zeros((3, rows.shape[1], rows.shape[1])))
     for _, block in _blocks(rows):
         sums.add(block.powers())
@@ -77,17 +94,7 @@ def power_sums(rows: SparseMatrix) -> PowerSums:
 
 
 def weighted_sums(rows: SparseMatrix, *, factors: FloatArray, columns: FloatArray) -> WeightedSums:
-    """Add up what the covariance of coupled pairs needs, in one pass over them.
-
-    Parameters
-    ----------
-    rows : csr_array, shape (n, k)
-        a_ij.
-    factors : ndarray of float64, shape (n,)
-        f_i >= 0.
-    columns : ndarray of float64, shape (n, c)
-        c_i.
-    """
+    """Add up what the covariance of coupled pairs needs, in one pass: with factors f_i >= 0."""
     runs, roots = rows.shape[1], np.sqrt(factors)
     products, totals = np.zeros((runs, runs)), np.zeros((runs, columns.shape[1]))
     for pairs, block in _blocks(rows):
@@ -112,10 +119,7 @@ def leave_out_negligible(rows: SparseMatrix) -> None:
 def few_runs(number: Indices) -> int:
     """Return the most runs of pairs whose products are held one by one.
 
-    Parameters
-    ----------
-    number : ndarray of int, shape (n,)
-        Of runs that return each pair.
+    From the number of runs that return each pair.
     """
     runs = np.arange(MOST_COUPLED + 1)
     pairs = np.bincount(np.minimum(number, MOST_COUPLED + 1), minlength=MOST_COUPLED + 2)[:-1]
@@ -139,7 +143,7 @@ class Couples:
     cells: SparseMatrix
 
     @classmethod
-    def of(cls, rows: SparseMatrix, first: int) -> "Couples":
+    def of(cls, rows: SparseMatrix, first: int) -> Couples:
         """Multiply out the last pairs.
 
         Parameters

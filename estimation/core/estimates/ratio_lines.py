@@ -3,14 +3,19 @@
 The definitions stand in `estimates.ratios`: values, and their slopes at the estimates.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
-from ..arrays import FloatArray, IntArray, column_sums
-from ..data.pool import Pool
-from ..measures.table import Measure
-from .drawn import Drawn
+from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..measures.table import Measure
 
 MAX_IDEAL = 1_000_000  # ranks of an ideal list; an estimated count beyond adds no more gain
 
@@ -43,16 +48,6 @@ class Draws:
     number: int
     per_topic: bool
 
-    @classmethod
-    def of(cls, drawn: Drawn, useful: IntArray) -> "Draws | None":
-        if drawn.counts is None:
-            return None
-        chance, total = drawn.probability[useful], int(drawn.counts.sum())
-        if drawn.stratum is None:
-            return cls(chance, total, False)
-        strata = len(np.unique(drawn.stratum))  # every eligible topic has equally many draws
-        return cls(np.minimum(chance * strata, 1.0), total // strata, True)
-
     def overlap(self, rows: IntArray) -> FloatArray:
         """pi_i pi_l / pi_il of two pairs; 0 for a pair with itself."""
         chance = self.chance[rows]
@@ -81,7 +76,7 @@ class Frame:
     rank: FloatArray  # (e,)
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: Draws | None) -> "Frame":
+    def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: Draws | None) -> Frame:
         entry, place = pool.entries_of(gains.pair)
         topic = pool.topic[gains.pair].astype(np.int64)
         cell, rank = topic[place] * len(pool.runs) + pool.run[entry], pool.rank[entry]
@@ -131,7 +126,7 @@ class Numerator:
     by_count: FloatArray  # (T, k) by how much a unit of R moves them (Rprec)
 
     @classmethod
-    def of(cls, frame: Frame, measure: Measure) -> "Numerator":
+    def of(cls, frame: Frame, measure: Measure) -> Numerator:
         if measure.name == "Rprec":
             return _within_count(frame)
         value, none = frame.expanded[frame.place], np.zeros((len(frame.sizes), frame.runs))
@@ -207,7 +202,7 @@ class Counts:
     error: FloatArray  # (L, T)
 
     @classmethod
-    def of(cls, frame: Frame) -> "Counts":
+    def of(cls, frame: Frame) -> Counts:
         gains, shape = frame.gains, (len(frame.gains.gain), len(frame.sizes))
         number, variance = np.zeros(shape), np.zeros(shape)
         for level, reach in enumerate(gains.reach):
@@ -264,7 +259,7 @@ def _ideal(frame: Frame, measure: Measure) -> Denominator:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class Tangent:
     """The value of every run as a linear function near the estimates."""
 
     frame: Frame
@@ -276,7 +271,7 @@ class Line:
     bend: FloatArray  # (T, k) bias of the value by what `Denominator.bend` is
 
     @classmethod
-    def of(cls, frame: Frame, measure: Measure) -> "Line":
+    def of(cls, frame: Frame, measure: Measure) -> Tangent:
         above, below = Numerator.of(frame, measure), denominator(frame, measure)
         ratio = divided(above.total, below.value[:, None])
         each = divided(np.ones(len(below.value)), below.value * len(frame.sizes))
@@ -289,6 +284,12 @@ class Line:
             reciprocal=each * len(frame.sizes),
             bend=-ratio * (below.bend * each)[:, None],
         )
+
+    @property
+    def slopes(self) -> SparseMatrix:
+        """a_ij of the m pairs, shape (m, k)."""
+        place = self.frame.place, self.frame.cell % self.frame.runs
+        return sparse.csr_array((self.slope, place), shape=(len(self.frame.topic), self.frame.runs))
 
     def falling(self, places: IntArray, reach: FloatArray) -> FloatArray:
         """h of pairs with these shares of judgments at each level."""

@@ -61,24 +61,26 @@ function of a count has kinks (G at the cutoff, clip in Rprec) its slope is that
 R^ + s, s the standard error of R^.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, IntArray, SparseMatrix
 from ..data.labels import LabelRows, PairLabels, singles_per_repeated
-from ..data.pool import Pool
-from ..measures.table import MAX_GRADE, Measure
-from .drawn import Drawn
-from .estimators import (
-    Estimate,
-    cross_product,
-    horvitz_thompson_iid,
-    horvitz_thompson_poisson,
-)
-from .ratio_lines import Draws, Frame, Gains, Line
+from ..measures.kinds import MAX_GRADE
+from .estimators import Estimate, horvitz_thompson_iid, horvitz_thompson_poisson
+from .products import cross_product
+from .ratio_lines import Draws, Frame, Gains, Tangent
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray, SparseMatrix
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from .drawn import Drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,34 +116,22 @@ def estimate_ratios(
 ) -> RatioEstimate:
     """Estimate a ratio measure of every run.
 
-    Parameters
-    ----------
-    pool : Pool
-    measure : Measure
-        Of the family ratio.
-    drawn : Drawn
-        The sampled pairs and their probabilities.
-    rows : LabelRows
-        Their judgments, sorted by (pair, grade); `pair` counts positions in `drawn.pair`.
-
-    Raises
-    ------
-    MeasureError
-        If the pool lacks what the measure is about.
+    Rows are the judgments of the drawn pairs, sorted by (pair, grade); `pair` counts positions in
+    `drawn.pair`. MeasureError if the pool lacks what the measure is about.
     """
     pool.check_measure(measure)
     labels = _Labels.of(rows, len(drawn.pair), measure)
     useful = np.flatnonzero(labels.reach.any(axis=0))
     pairs = drawn.pair[useful]
     gains = Gains(labels.gain, labels.reach[:, useful], pairs, drawn.inclusion[pairs])
-    frame = Frame.of(pool, measure, gains, Draws.of(drawn, useful))
-    line = Line.of(frame, measure)
+    frame = Frame.of(pool, measure, gains, _draws_of(drawn, useful))
+    tangent = Tangent.of(frame, measure)
     uncertain = np.flatnonzero(gains.inclusion < 1.0)
-    z = line.moved(uncertain, gains.reach[:, uncertain])
+    z = tangent.moved(uncertain, gains.reach[:, uncertain])
     total = _horvitz_thompson(z, frame, uncertain, labels.number[useful])
-    bias = np.minimum(_bias(line, uncertain, z), line.by_topic)
-    by_topic = line.by_topic - bias
-    noise = _noise(line, labels, rows, useful)
+    bias = np.minimum(_bias(tangent, uncertain, z), tangent.by_topic)
+    by_topic = tangent.by_topic - bias
+    noise = _noise(tangent, labels, rows, useful)
     return RatioEstimate(
         estimate=replace(
             total,
@@ -154,6 +144,17 @@ def estimate_ratios(
         found=np.bincount(frame.topic, minlength=len(pool.topics)),
         noise_measured=bool(np.any(labels.number >= 2)),
     )
+
+
+def _draws_of(drawn: Drawn, useful: IntArray) -> Draws | None:
+    """The draws with replacement that the useful ones of the sampled pairs come from."""
+    if drawn.counts is None:
+        return None
+    chance, total = drawn.probability[useful], int(drawn.counts.sum())
+    if drawn.stratum is None:
+        return Draws(chance, total, False)
+    strata = len(np.unique(drawn.stratum))  # every eligible topic has equally many draws
+    return Draws(np.minimum(chance * strata, 1.0), total // strata, True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,18 +181,8 @@ class JudgedRatios:
 def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRatios:
     """Return the ratio of every topic and run from judgments of all pairs of some topics.
 
-    Parameters
-    ----------
-    pool, measure : Pool, Measure
-        The measure of the family ratio.
-    rows : LabelRows
-        Sorted by (pair, grade); `pair` counts positions in the pool. Pairs without a row are
-        taken for useless.
-
-    Raises
-    ------
-    MeasureError
-        If the pool lacks what the measure is about.
+    Rows are sorted by (pair, grade), `pair` counting positions in the pool; pairs without a row
+    are taken for useless. MeasureError if the pool lacks what the measure is about.
     """
     pool.check_measure(measure)
     judged, place = np.unique(rows.pair, return_inverse=True)
@@ -200,28 +191,18 @@ def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRat
     useful = np.flatnonzero(labels.reach.any(axis=0))
     pairs = judged[useful]
     gains = Gains(labels.gain, labels.reach[:, useful], pairs, np.ones(len(pairs)))
-    line = Line.of(Frame.of(pool, measure, gains, None), measure)
-    found = _Deviations.of(line, labels, placed, useful)
+    tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
+    found = _Deviations.of(tangent, labels, placed, useful)
     topics = len(pool.topics)
     return JudgedRatios(
-        value=line.by_topic * topics,
+        value=tangent.by_topic * topics,
         deviation=found.moved * (topics * np.sqrt(found.scale))[:, None],
-        topic=line.frame.topic[found.place],
+        topic=tangent.frame.topic[found.place],
     )
 
 
 def true_ratios(pool: Pool, measure: Measure, *, grades: IntArray) -> FloatArray:
-    """Return the ratio of every topic and run when the grade of every pair is known.
-
-    Parameters
-    ----------
-    pool, measure : Pool, Measure
-    grades : ndarray of int64, shape (N,)
-
-    Returns
-    -------
-    ndarray of float64, shape (T, k)
-    """
+    """Return the ratio of every topic and run, (T, k), when the grades of all N pairs are known."""
     return judged_ratios(pool, measure, rows=LabelRows(np.arange(len(pool)), grades)).value
 
 
@@ -242,25 +223,16 @@ class PriorSlopes:
 
 
 def prior_slopes(pool: Pool, measure: Measure, *, expected: FloatArray, best: float) -> PriorSlopes:
-    """Linearize a ratio measure where every pair has its expected utility.
+    """Linearize a ratio measure where every pair has its expected utility, > 0, shape (N,).
 
-    Parameters
-    ----------
-    pool, measure : Pool, Measure
-    expected : ndarray of float64, shape (N,)
-        Expected utility, > 0: a pair has the utility `best` or none.
-    best : float
-        The utility of the best grade.
+    A pair has the utility `best`, that of the best grade, or none.
     """
     pool.check_measure(measure)
     everything = np.arange(len(pool))
     certain = np.ones(len(pool))
     gains = Gains(np.array([best]), (expected / best)[None, :], everything, certain)
-    frame = Frame.of(pool, measure, gains, None)
-    line = Line.of(frame, measure)
-    coordinates = (frame.place, frame.cell % frame.runs)
-    slope = sparse.csr_array((line.slope, coordinates), shape=(len(pool), frame.runs))
-    return PriorSlopes(slope, line.topic_slope * line.level_slope[0][:, None])
+    tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
+    return PriorSlopes(tangent.slopes, tangent.topic_slope * tangent.level_slope[0][:, None])
 
 
 # ---------------------------------------------------------------------------- what was judged
@@ -276,7 +248,7 @@ class _Labels:
     number: IntArray  # (n,)
 
     @classmethod
-    def of(cls, rows: LabelRows, pairs: int, measure: Measure) -> "_Labels":
+    def of(cls, rows: LabelRows, pairs: int, measure: Measure) -> _Labels:
         grades = np.unique(rows.grade)
         gain = np.diff(measure.utilities(grades), prepend=0.0)
         grades, gain = grades[gain > 0.0], gain[gain > 0.0]
@@ -293,14 +265,14 @@ class _Labels:
 # ----------------------------------------------------------------------------- bias, covariance
 
 
-def _bias(line: Line, uncertain: IntArray, z: FloatArray) -> FloatArray:
+def _bias(tangent: Tangent, uncertain: IntArray, z: FloatArray) -> FloatArray:
     """-Cov(z, D) / D and what a curved D adds, by topic: the second-order bias, shape (T, k)."""
-    frame, pairs = line.frame, np.arange(len(uncertain))
+    frame, pairs = tangent.frame, np.arange(len(uncertain))
     topic = frame.topic[uncertain]
-    falling = line.falling(uncertain, frame.gains.reach[:, uncertain])
-    factors = frame.gains.spread[uncertain] * falling * line.reciprocal[topic]
+    falling = tangent.falling(uncertain, frame.gains.reach[:, uncertain])
+    factors = frame.gains.spread[uncertain] * falling * tangent.reciprocal[topic]
     sums = sparse.csr_array((factors, (topic, pairs)), shape=(len(frame.sizes), len(pairs)))
-    return np.asarray(line.bend - sums @ z, dtype=np.float64)
+    return np.asarray(tangent.bend - sums @ z, dtype=np.float64)
 
 
 def _stored(rows: FloatArray) -> SparseMatrix:
@@ -337,10 +309,10 @@ def _dependence(overlap: FloatArray, expanded: FloatArray) -> FloatArray:
     return np.asarray((product + product.T) / 2.0, dtype=np.float64)
 
 
-def _noise(line: Line, labels: _Labels, rows: LabelRows, useful: IntArray) -> FloatArray:
+def _noise(tangent: Tangent, labels: _Labels, rows: LabelRows, useful: IntArray) -> FloatArray:
     """What disagreement between assessors adds to the covariance of the values."""
-    found = _Deviations.of(line, labels, rows, useful)
-    scale = found.scale / line.frame.gains.inclusion[found.place]
+    found = _Deviations.of(tangent, labels, rows, useful)
+    scale = found.scale / tangent.frame.gains.inclusion[found.place]
     return cross_product(_stored(found.moved), scale)
 
 
@@ -358,11 +330,13 @@ class _Deviations:
     place: IntArray  # (m,) positions among the pairs with any utility, ascending
 
     @classmethod
-    def of(cls, line: Line, labels: _Labels, rows: LabelRows, useful: IntArray) -> "_Deviations":
+    def of(
+        cls, tangent: Tangent, labels: _Labels, rows: LabelRows, useful: IntArray
+    ) -> _Deviations:
         repeated = labels.number >= 2
         if not repeated.any():
             none = np.zeros(0, dtype=np.int64)
-            return cls(np.zeros((0, line.frame.runs)), np.zeros(0), none)
+            return cls(np.zeros((0, tangent.frame.runs)), np.zeros(0), none)
         others = singles_per_repeated(labels.number)
         place = np.full(len(repeated), -1)
         place[useful] = np.arange(len(useful))
@@ -370,4 +344,4 @@ class _Deviations:
         kept = repeated[rows.pair] & deviation.any(axis=0)  # none of a pair without any utility
         places, number = place[rows.pair[kept]], labels.number[rows.pair[kept]]
         scale = (1.0 / number + others) / (number - 1)
-        return cls(line.moved(places, deviation[:, kept]), scale, places)
+        return cls(tangent.moved(places, deviation[:, kept]), scale, places)

@@ -1,15 +1,20 @@
 """What sampled pairs add to the values of runs under a linear measure."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, IntArray, SparseMatrix
 from ..data.entries import weights_of
 from ..data.labels import LabelRows, PairLabels, pair_labels, singles_per_repeated
-from ..data.pool import Pool
-from ..measures.table import Measure
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray, SparseMatrix
+    from ..data.pool import Pool
+    from ..measures.table import Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,24 +60,11 @@ class Terms:
 
 
 def linear_terms(pool: Pool, measure: Measure, *, pairs: IntArray, rows: LabelRows) -> Terms:
-    """Return what sampled pairs contribute under a linear measure.
+    """Return what sampled pairs contribute under a measure of gains, predictions or preferences.
 
-    Parameters
-    ----------
-    pool : Pool
-    measure : Measure
-        Of the family gain, prediction or preference.
-    pairs : ndarray of int64, shape (n,)
-        The sampled pairs.
-    rows : LabelRows
-        Their judgments, sorted by (pair, grade); `pair` counts positions in `pairs`.
-
-    Raises
-    ------
-    LabelError
-        If a pair has no row.
-    MeasureError
-        If the pool lacks what the measure is about.
+    Rows are the judgments of the pairs, sorted by (pair, grade); `pair` counts positions in
+    `pairs`. LabelError if a pair has no row; MeasureError if the pool lacks what the measure is
+    about.
     """
     if measure.family == "gain":
         labels = pair_labels(rows, pairs=len(pairs), measure=measure)
@@ -103,7 +95,7 @@ def _terms_by_run(pool: Pool, measure: Measure, pairs: IntArray, rows: LabelRows
 
 
 def _noise(
-    entries: "_Entries", deviations: list[FloatArray], counts: IntArray, number: IntArray
+    entries: _Entries, deviations: list[FloatArray], counts: IntArray, number: IntArray
 ) -> Noise:
     """Rows of the pairs with two judgments or more, which stand for the others as well.
 
@@ -135,14 +127,12 @@ class _Entries:
     prediction: FloatArray
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, pairs: IntArray) -> "_Entries":
-        counts = np.diff(pool.indptr)[pairs]
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        entry = np.arange(indptr[-1]) + np.repeat(pool.indptr[pairs] - indptr[:-1], counts)
+    def of(cls, pool: Pool, measure: Measure, pairs: IntArray) -> _Entries:
+        entry, place = pool.entries_of(pairs)
         return cls(
-            pair=np.repeat(np.arange(len(pairs)), counts),
+            pair=place,
             run=pool.run[entry].astype(np.int64),
-            indptr=indptr,
+            indptr=np.append(0, np.cumsum(np.diff(pool.indptr)[pairs])),
             runs=len(pool.runs),
             weight=pool.entry_weights(measure)[entry],
             prediction=pool.predictions[entry],

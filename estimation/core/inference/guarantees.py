@@ -11,31 +11,30 @@ runs, so that verdicts and possible ranks hold at once. No verdict is lost that 
 alone at 1 - alpha / (number of pairs) would give.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, SparseMatrix
-from ..data.pool import Pool
-from ..estimates.drawn import Drawn
-from ..estimates.terms import Terms
-from ..measures.table import Measure
-from ..sampling.interval_kinds import IntervalKind
-from .bound_parts import largest_leads, lead_sums
 from .bounds import (
-    difference_ranges,
     draw_covariance,
-    draw_ranges,
     empirical_bernstein_half_widths,
     hoeffding_half_widths,
     label_noise_ranges,
 )
 from .intervals import Bound, Confidence, difference_variances
-from .poisson_bounds import (
-    bernstein_half_widths,
-    chernoff_limits,
-    poisson_bernstein_scales,
-)
+from .poisson_bounds import bernstein_half_widths, chernoff_limits, poisson_bernstein_scales
+from .ranges import difference_ranges, draw_ranges, largest_leads, lead_sums
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, SparseMatrix
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
+    from ..estimates.terms import Terms
+    from ..measures.table import Measure
+    from ..sampling.interval_kinds import IntervalKind
 
 # Of the permitted error of the empirical bound, the share for the draws: what is left is for the
 # assessors, and both bounds then have the same logarithm.
@@ -98,7 +97,7 @@ class _Population:
     best: float
 
     @classmethod
-    def of(cls, pool: Pool, drawn: Drawn, measure: Measure, max_grade: int) -> "_Population":
+    def of(cls, pool: Pool, drawn: Drawn, measure: Measure, max_grade: int) -> _Population:
         reached = np.flatnonzero(drawn.inclusion > 0.0)
         chance = drawn.inclusion if drawn.draws is None else drawn.expected / drawn.draws
         weights, best = pool.weights(measure, reached), measure.max_utility(max_grade)
@@ -106,14 +105,18 @@ class _Population:
 
 
 @dataclass(frozen=True, eq=False)
-class _Draws:
-    """Hoeffding's bound, or with a variance the empirical one, plus what assessors may add."""
+class BoundOfDraws:
+    """A bound for means of draws with replacement, plus what assessors may add.
 
+    Hoeffding's, for ``hoeffding-paper`` at least what is printed; or with a variance the empirical
+    one.
+    """
+
+    kind: IntervalKind
     ranges: FloatArray
     noise: FloatArray
     draws: int
     variance: FloatArray | None = None
-    is_paper: bool = False
 
     def below(self, confidence: Confidence) -> FloatArray:
         error = 1.0 - confidence
@@ -128,7 +131,7 @@ class _Draws:
         half = 1.0 - error / 2.0
         width = hoeffding_half_widths(self.ranges, draws=self.draws, confidence=half)
         width = width + self._of_assessors(half)
-        if not self.is_paper:
+        if self.kind == "hoeffding":
             return width
         printed = hoeffding_half_widths(
             self.ranges, draws=self.draws, confidence=confidence, form="paper"
@@ -203,24 +206,19 @@ def _turned(confidence: Confidence) -> Confidence:
 
 def _of_draws(kind: IntervalKind, population: _Population, drawn: Drawn, terms: Terms) -> Guarantee:
     weights, chance, best = population.weights, population.chance, population.best
-    draws = drawn.draws or 0
-    noise = [label_noise_ranges(weights, max_utility=best, differences=d) for d in (False, True)]
     ranges = [
         ranges_of(weights, probability=chance, max_utility=best)
         for ranges_of in (draw_ranges, difference_ranges)
     ]
+    noise = [label_noise_ranges(weights, max_utility=best, differences=d) for d in (False, True)]
     variance: list[FloatArray] | list[None] = [None, None]
     if kind == "empirical-bernstein" and drawn.counts is not None:
         covariance = draw_covariance(
             terms.weights, terms.labels, probability=drawn.probability, counts=drawn.counts
         )
         variance = [np.diag(covariance), difference_variances(covariance)]
-    is_paper = kind == "hoeffding-paper"
-    each = [
-        _Draws(ends, of_assessors, draws, spread, is_paper)
-        for ends, of_assessors, spread in zip(ranges, noise, variance, strict=True)
-    ]
-    return Guarantee(*each)
+    each = zip(ranges, noise, variance, strict=True)
+    return Guarantee(*(BoundOfDraws(kind, r, n, drawn.draws or 0, v) for r, n, v in each))
 
 
 def _of_poisson(
@@ -229,10 +227,8 @@ def _of_poisson(
     weights, chance, best = population.weights, population.chance, population.best
     if kind == "bernstein":
         scales = [
-            poisson_bernstein_scales(
-                weights, probability=chance, max_utility=best, differences=differences
-            )
-            for differences in (False, True)
+            poisson_bernstein_scales(weights, probability=chance, max_utility=best, differences=d)
+            for d in (False, True)
         ]
         return Guarantee(*(_Bernstein(*each) for each in scales))
     return Guarantee(

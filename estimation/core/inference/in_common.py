@@ -4,12 +4,17 @@ max(0, a - b) = a - min(a, b), and min(a, b) is 0 unless both runs return the pa
 may gain over another on some pairs is its own weight there, less what both have in common.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Share of the runs that return a pair from which on comparing all runs there is faster.
 LEAST_FILLED = 0.3
@@ -21,17 +26,8 @@ _SIZES = np.array([each << power for power in range(30) for each in (2, 3)])
 def in_common(rows: SparseMatrix) -> FloatArray:
     """Return sum_i min(w_ij, w_il) for every two runs, shape (k, k), exactly symmetric.
 
-    Added up in a fixed order and without BLAS, so that threads have no influence.
-
-    Parameters
-    ----------
-    rows : csr_array, shape (n, k)
-        w_ij >= 0, the runs of each pair in ascending order.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
-        0 on the diagonal, which nobody needs.
+    Weights are >= 0, the runs of each pair in ascending order. Added up in a fixed order and
+    without BLAS, so that threads have no influence. The diagonal, which nobody needs, is 0.
     """
     runs, counts = rows.shape[1], np.diff(rows.indptr)
     pairs = np.flatnonzero(counts > 1)

@@ -134,17 +134,10 @@ def student_quantile(df: FloatArray, *, confidence: float) -> FloatArray:
 def degrees_of_freedom(contributions: FloatArray, *, draws: int | None = None) -> FloatArray:
     """Choose degrees of freedom from the number of contributions to a variance.
 
-    A variance estimate that rests on few, unequal contributions is itself uncertain, and its
-    error goes with that of the value. A Poisson sample is treated as having
-    max(1, contributions - 1) degrees of freedom: for equal contributions of a fixed number of
-    pairs this is the textbook's n - 1.
-
-    Parameters
-    ----------
-    contributions : ndarray of float64
-        From `Estimate.contributions`.
-    draws : int, optional
-        Number of draws: an upper limit of draws - 1.
+    A variance estimate that rests on few, unequal contributions (`Estimate.contributions`) is
+    itself uncertain, and its error goes with that of the value. A Poisson sample is treated as
+    having max(1, contributions - 1) degrees of freedom: for equal contributions of a fixed number
+    of pairs this is the textbook's n - 1. With draws there are at most draws - 1.
     """
     df = np.maximum(1.0, contributions - 1.0)
     return df if draws is None else np.minimum(df, max(1.0, draws - 1.0))

@@ -11,8 +11,10 @@ the few pairs in which they differ, and would be found to be certain if none of 
 These pairs are chosen with higher chances.
 """
 
-from collections.abc import Callable, Hashable
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -20,11 +22,15 @@ from scipy import sparse
 from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, mixed_bits
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
 from ..data.kept import kept
-from ..data.pool import Pool
-from ..estimates.drawn import Drawn
-from ..estimates.estimators import cross_product, topic_contributions
-from ..estimates.products import Couples, few_runs
-from ..measures.table import Measure
+from ..estimates.estimators import topic_contributions
+from ..estimates.products import Couples, cross_product, few_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
+    from ..measures.table import Measure
 
 # Where uncertain pairs have more entries that count, pairs with about so many stand for all.
 MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
@@ -69,7 +75,7 @@ class Rows:
     @classmethod
     def of(
         cls, pool: Pool, measure: Measure, entries: Entries, pairs: IntArray, weight: FloatArray
-    ) -> "Rows":
+    ) -> Rows:
         """The weights of some pairs, each for so many; the factors are 1."""
         entries = entries.of(pairs)
         table = pool.rank_weights(measure)
@@ -82,7 +88,7 @@ class Rows:
     @classmethod
     def to_keep(
         cls, pool: Pool, measure: Measure, entries: Entries, pairs: IntArray, weight: FloatArray
-    ) -> "Rows":
+    ) -> Rows:
         """The same, pairs of many runs first, with the products of the others.
 
         Of few runs all are in their order, so that numbers of two runs have the same bits whatever
@@ -100,13 +106,13 @@ class Rows:
         couples = 0 if self.couples is None else self.couples.nbytes
         return couples + 16 * len(self.entry) + 24 * len(self.pair)
 
-    def drawn(self, drawn: Drawn) -> "Rows":
+    def drawn(self, drawn: Drawn) -> Rows:
         """The same with the factors of a sample."""
         factor = drawn.factors(self.pair)
         weight = np.where(factor > 0.0, self.weight, 0.0)
         return replace(self, factor=factor * weight, weight=weight)
 
-    def times(self, utility: FloatArray) -> "Rows":
+    def times(self, utility: FloatArray) -> Rows:
         """The same, each entry multiplied by a number."""
         return replace(self, matrix=self._with(self.matrix.data * utility), couples=None)
 
@@ -155,10 +161,12 @@ def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
     entries = entries_down_to(pool, last_rank(pool, measure))
 
     def keep(key: Hashable, work: Callable[[], Rows]) -> Rows:
-        return kept(pool, "rows", (measure, drawn.key, key), work, most=MOST_KEPT, size=_nbytes)
+        return kept(
+            pool.kept, "rows", (measure, drawn.key, key), work, most=MOST_KEPT, size=_nbytes
+        )
 
     able = kept(
-        pool,
+        pool.kept,
         "number of entries",
         (drawn.key, len(entries.run)),
         lambda: int(entries.numbers.sum(where=drawn.eligible)),

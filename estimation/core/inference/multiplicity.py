@@ -8,14 +8,19 @@ Wilhelm (2024, *Inference for ranks*) do for ranks; the distribution of the larg
 normal vectors with the estimated correlations, of which a fixed set is drawn.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
 from ..arrays import FloatArray, IntArray, mixed_bits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MOST_VECTORS, LEAST_VECTORS = 1000, 250
 NEAR, FAR = 1.95, 6.0  # standard errors
@@ -26,17 +31,9 @@ RUNS_AT_ONCE = 1 << 17  # numbers of vectors and runs that are multiplied at onc
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Adjust a symmetric matrix of p-values by Holm's step-down procedure.
+    """Adjust a symmetric matrix of p-values, (k, k), by Holm's step-down procedure.
 
-    Parameters
-    ----------
-    p_values : ndarray of float64, shape (k, k)
-        Symmetric; the diagonal is ignored.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
-        Adjusted p-values over the k (k - 1) / 2 pairs; 1 on the diagonal.
+    Over the k (k - 1) / 2 pairs; the diagonal is ignored, and becomes 1.
     """
     rows, columns = np.triu_indices(len(p_values), k=1)
     single = p_values[rows, columns]
@@ -115,7 +112,7 @@ class _Reached:
     deviate: FloatArray
 
     @classmethod
-    def of(cls, deviates: FloatArray, wanted: FloatArray, start: int) -> "_Reached":
+    def of(cls, deviates: FloatArray, wanted: FloatArray, start: int) -> _Reached:
         """Those of some differences, of which the first is that at `start`."""
         large = np.flatnonzero(deviates >= wanted[start : start + len(deviates), None])
         place, vector = np.divmod(large, deviates.shape[1])
@@ -125,15 +122,8 @@ class _Reached:
 def _vectors_beyond(reached: list[_Reached], wanted: FloatArray) -> IntArray:
     """In how many vectors one of the differences up to each is as large as wanted there.
 
-    What is wanted rises, so that a deviate is large enough from its own difference on up to one
-    that only depends on how large it is.
-
-    Parameters
-    ----------
-    reached : list of _Reached
-        Differences rising.
-    wanted : ndarray of float64, shape (n,)
-        Rising.
+    What is wanted rises, and so do the differences of `reached`: a deviate is large enough from its
+    own difference on up to one that only depends on how large it is.
     """
     vector = np.concatenate([each.vector for each in reached])
     order, apart = np.argsort(vector.astype(np.int16), kind="stable"), len(wanted) + 1

@@ -4,26 +4,25 @@ None of it depends on grades, nor on which pairs were drawn or how many batches 
 worked out once for a pool and a set of eligible pairs, and kept with the pool.
 """
 
-from collections.abc import Callable, Hashable
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    SparseMatrix,
-    column_sums,
-    frozen,
-)
+from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix, column_sums, frozen
 from ..data.kept import kept
-from ..data.pool import Pool
 from ..data.pool_ranks import number_by_rank, rank_sums, total_weights, weights_by_rank
-from ..measures.table import Measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from ..data.pool import Pool
+    from ..measures.table import Measure
 
 MOST_KEPT = 4  # sets of eligible pairs that are kept with a pool
 COMPARED = 650_000  # entries that can be compared with one another without taking long
@@ -43,10 +42,10 @@ class OutOfReach:
     eligible: BoolArray
 
     @classmethod
-    def of(cls, pool: Pool, eligible: BoolArray) -> "OutOfReach":
+    def of(cls, pool: Pool, eligible: BoolArray) -> OutOfReach:
         """Return what was kept for these pairs, or begin it."""
         return kept(
-            pool,
+            pool.kept,
             "out of reach",
             digest_of(eligible),
             lambda: cls(pool, frozen(eligible.astype(np.bool_))),

@@ -7,19 +7,24 @@ whatever they are. `poisson_bernstein_half_widths` needs no labels and takes eve
 the narrower one. Both hold if assessors disagree, as long as labels are independent between pairs.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..arrays import FloatArray, SparseMatrix
-from .bound_parts import (
+from .ranges import (
     BoundError,
-    OutOfReach,
     check_numbers,
+    check_population,
     largest_terms,
     log_error,
     square_sums,
 )
-from .bounds import difference_ranges, draw_ranges
-from .intervals import Confidence
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, SparseMatrix
+    from .intervals import Confidence
 
 NEWTON_STEPS = 7  # each doubles the digits; the starts are close
 NO_SHARE = 1e4  # -ln of what is nothing
@@ -31,18 +36,15 @@ def poisson_bernstein_half_widths(
     probability: FloatArray,
     max_utility: float,
     confidence: float = 0.95,
-    noisy: bool = True,
     differences: bool = False,
-    out_of_reach: OutOfReach = "refuse",
 ) -> FloatArray:
     """Return Bernstein's bound for Horvitz-Thompson estimates from a Poisson sample.
 
     b L / 3 + sqrt((b L / 3)^2 + 2 s L) with L = ln(2 / alpha), b the largest deviation of one
     pair's term and s a limit for their variances' sum. Known: weights, pi, M. Unknown: every v;
-    each is given its worst value, so that the bound holds before any label is seen, and is wide.
-    Certain labels: b = max M w max(pi, 1 - pi) / pi and s = sum M^2 w^2 (1 - pi) / pi over pairs
-    with pi < 1. Labels of random assessors: b = max M w / pi, and (1 - pi) / pi is replaced by
-    1 / (4 pi^2) where pi > 1/2.
+    each is given its worst value, so that the bound holds before any label is seen, and is wide:
+    b = max M w / pi, and s = sum M^2 w^2 (1 - pi) / pi, with 1 / (4 pi^2) in the place of
+    (1 - pi) / pi where pi > 1/2, because labels of random assessors vary where nothing else does.
 
     Parameters
     ----------
@@ -54,12 +56,8 @@ def poisson_bernstein_half_widths(
         M, the utility of the best grade.
     confidence : float
         1 - alpha, of each interval taken alone; strictly between 0 and 1.
-    noisy : bool
-        Whether assessors may disagree; their labels must be independent between pairs.
     differences : bool
         Bound w_ij - w_il for all pairs of runs.
-    out_of_reach : {"refuse", "infinite"}
-        As in `draw_ranges` and `difference_ranges`.
 
     Returns
     -------
@@ -68,56 +66,30 @@ def poisson_bernstein_half_widths(
     Raises
     ------
     ValueError
-        As `draw_ranges`; or if the confidence is out of range.
+        As `ranges.draw_ranges`; or if the confidence is out of range.
     """
     scales = poisson_bernstein_scales(
-        weights,
-        probability=probability,
-        max_utility=max_utility,
-        noisy=noisy,
-        differences=differences,
-        out_of_reach=out_of_reach,
+        weights, probability=probability, max_utility=max_utility, differences=differences
     )
     return bernstein_half_widths(*scales, confidence=confidence)
 
 
 def poisson_bernstein_scales(
-    weights: SparseMatrix,
-    *,
-    probability: FloatArray,
-    max_utility: float,
-    noisy: bool = True,
-    differences: bool = False,
-    out_of_reach: OutOfReach = "refuse",
+    weights: SparseMatrix, *, probability: FloatArray, max_utility: float, differences: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return b and s of `poisson_bernstein_half_widths`, where the parameters are explained.
-
-    Returns
-    -------
-    largest, variance : ndarray of float64, shape (k,), or (k, k) for differences
-    """
-    ranges_of = difference_ranges if differences else draw_ranges
-    reach = ranges_of(
-        weights, probability=probability, max_utility=max_utility, out_of_reach=out_of_reach
-    )
-    variance, deviation = _poisson_scales(probability, noisy)
-    largest = max_utility * largest_terms(weights, deviation, differences)
-    sums = max_utility**2 * square_sums(weights, variance, differences)
-    return np.where(np.isinf(reach), np.inf, largest), sums
+    """Return b and s of `poisson_bernstein_half_widths`, (k,) or (k, k) each."""
+    check_population(weights, probability, max_utility, differences=differences)
+    reached = probability > 0.0
+    pi = np.where(reached, probability, 1.0)
+    variance = np.where(pi > 0.5, 0.25 / pi**2, (1.0 - pi) / pi) * reached
+    largest = max_utility * largest_terms(weights, reached / pi, differences)
+    return largest, max_utility**2 * square_sums(weights, variance, differences)
 
 
 def bernstein_half_widths(
     largest: FloatArray, variance: FloatArray, *, confidence: Confidence = 0.95
 ) -> FloatArray:
-    """Return b L / 3 + sqrt((b L / 3)^2 + 2 s L), L = ln(2 / alpha), for given b and s.
-
-    Parameters
-    ----------
-    largest, variance : ndarray of float64, one shape
-        b and s, >= 0.
-    confidence : float or ndarray of float64
-        1 - alpha, of each interval taken alone; strictly between 0 and 1.
-    """
+    """Return b L / 3 + sqrt((b L / 3)^2 + 2 s L), L = ln(2 / alpha), for given b and s >= 0."""
     log = log_error(confidence, 2.0)
     linear = largest * log / 3.0
     return np.asarray(linear + np.sqrt(linear**2 + 2.0 * variance * log))
@@ -179,15 +151,3 @@ def _largest_step(sums: FloatArray, log: FloatArray) -> FloatArray:
             gone = np.where(sums > 0.0, sums * np.log1p(step / sums), 0.0)
         step = step - (step - gone - log) * (sums + step) / step
     return np.asarray(step, dtype=np.float64)
-
-
-def _poisson_scales(probability: FloatArray, noisy: bool) -> tuple[FloatArray, FloatArray]:
-    """What multiplies (M w)^2 in the variance and M w in the deviation of one pair's term."""
-    reached = probability > 0.0
-    pi = np.where(reached, probability, 1.0)
-    variance, deviation = (1.0 - pi) / pi, np.maximum(pi, 1.0 - pi) / pi
-    if noisy:
-        variance = np.where(pi > 0.5, 0.25 / pi**2, variance)
-        deviation = 1.0 / pi
-    moves = reached if noisy else reached & (pi < 1.0)
-    return np.where(moves, variance, 0.0), np.where(moves, deviation, 0.0)

@@ -18,19 +18,24 @@ and Stephan 1940). So a run whose documents are found relevant twice as often as
 kind gets twice the expectation.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums, spread_rows
-from ..data.pool import Pool
 from ..data.pool_ranks import best_rank, number_of_runs
 from ..data.returned import is_few, returned_by
-from ..estimates.drawn import Drawn
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
 
 CLASSES = 10  # of probabilities and of beliefs, each with as many sampled pairs
 # Found and expected pairs that are added to each factor of a class, and of a run, which has a share
@@ -48,7 +53,7 @@ def fitted_places(drawn: Drawn) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class Traits:
     """What is known of n pairs apart from their grade.
 
     Attributes
@@ -69,7 +74,7 @@ class Known:
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class PairClasses:
     """Puts pairs of a pool into classes, with edges such that each has as many sampled pairs.
 
     Attributes
@@ -88,14 +93,14 @@ class Kinds:
     sampled: IntArray
     bins: IntArray | None = None
 
-    def of_pairs(self, pairs: IntArray) -> Known:
+    def of_pairs(self, pairs: IntArray) -> Traits:
         graded = zip(self._graded(pairs), self._edges, strict=True)
         classes = [(_classes(each, edges), CLASSES) for each, edges in graded]
         topics = self.pool.topic[pairs], len(self.pool.topics)
         if self.bins is not None:
             bins = self.bins + 1
             classes.append((bins[pairs], int(bins.max(initial=0)) + 1))
-        return Known(self._start(pairs), [topics, *classes], pairs)
+        return Traits(self._start(pairs), [topics, *classes], pairs)
 
     def _start(self, pairs: IntArray) -> FloatArray:
         """The logarithm of the belief, as a share of what it is among sampled pairs."""
@@ -200,16 +205,16 @@ class Model:
     factors: list[FloatArray]
 
     @classmethod
-    def of(cls, pool: Pool, known: Known, found: FloatArray) -> "Model":
+    def of(cls, pool: Pool, traits: Traits, found: FloatArray) -> Model:
         """Fit it by raking to the shares found of n pairs, shape (n, L)."""
         sums = found.sum(axis=0)
         base = np.log((sums + 0.5) / (len(found) + 1.0))
-        kinds: list[_Kind] = [_OneEach(*each) for each in known.classes]
-        kinds += [_InParts(each) for each in _runs(pool.by_pair(pool.rank)[known.pairs])]
+        kinds: list[_Kind] = [_OneEach(*each) for each in traits.classes]
+        kinds += [_InParts(each) for each in _runs(pool.by_pair(pool.rank)[traits.pairs])]
         model = cls(pool, base, [np.zeros((kind.number, len(base))) for kind in kinds])
         some = np.flatnonzero(sums)  # without finds nothing tells one pair from another
         if len(some):
-            model._rake(kinds, known.start, found[:, some], some)
+            model._rake(kinds, traits.start, found[:, some], some)
         return model
 
     def _rake(
@@ -227,22 +232,18 @@ class Model:
                 factor[:, some] = new
                 logs += kind.spread(new - old)
 
-    def shares(self, known: Known, *, often: bool = False) -> FloatArray:
+    def shares(self, traits: Traits, *, often: bool = False) -> FloatArray:
         """The modeled shares of n pairs, shape (L, n).
 
-        Parameters
-        ----------
-        known : Known
-        often : bool
-            Whether these pairs are asked for again, so that their runs are kept with the pool.
+        Are they asked for often, their runs are kept with the pool.
         """
-        logs = np.add.outer(self.base, known.start)
-        runs = returned_by(self.pool, known.pairs, keep=often)
+        logs = np.add.outer(self.base, traits.start)
+        runs = returned_by(self.pool, traits.pairs, keep=often)
         *of_classes, of_all, of_few = self.factors
         for level in range(len(logs)):
             if not any(factor[:, level].any() for factor in self.factors):
                 continue  # nothing was found that is as good
-            for (place, _), factor in zip(known.classes, of_classes, strict=True):
+            for (place, _), factor in zip(traits.classes, of_classes, strict=True):
                 logs[level] += factor[:, level][place]
             logs[level] += runs.means(of_all[:, level], of_few[:, level])
         return _shares(logs)

@@ -1,10 +1,12 @@
 """Which run is better, and which ranks are possible."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from ..arrays import FloatArray, IntArray, check_confidence, refuse
@@ -12,6 +14,9 @@ from .intervals import ROUNDING, Bound, student_quantile
 from .multiplicity import holm, largest_deviates
 from .uncertainty import AS_NORMAL, variances_of_differences
 from .unknown import Reason, Reasons, all_known
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # Guaranteed p-values: the smallest one, and halvings of its logarithm on the way to each.
 LEAST_P = 1e-12
@@ -144,17 +149,8 @@ def rank_runs(
 def guaranteed_p_values(difference: FloatArray, bound: Bound) -> FloatArray:
     """Return the smallest errors at which a guarantee excludes that there is no difference.
 
-    Parameters
-    ----------
-    difference : ndarray of float64, shape (k, k)
-        Antisymmetric.
-    bound : Bound
-        For the differences.
-
-    Returns
-    -------
-    ndarray of float64, shape (k, k)
-        Symmetric, from `LEAST_P` to 1; never below the exact p-value.
+    Of antisymmetric differences, (k, k), and a bound for them; symmetric, from `LEAST_P` to 1, and
+    never below the exact p-value.
     """
     excluded, open_ = np.zeros_like(difference), np.full(difference.shape, math.log(LEAST_P))
     for _ in range(HALVINGS):

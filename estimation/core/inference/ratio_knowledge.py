@@ -36,22 +36,27 @@ No estimated value depends on any of this, so that it biases none; what is withh
 depend on the judgments, through the outlook and the values.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import BoolArray, FloatArray, SparseMatrix, column_sums
-from ..data.pool import Pool
-from ..estimates.drawn import Drawn
-from ..estimates.estimators import cross_product
-from ..estimates.ratio_lines import Frame, Gains, Line
-from ..estimates.ratios import RatioEstimate
-from ..measures.table import Measure
+from ..estimates.products import cross_product
+from ..estimates.ratio_lines import Frame, Gains, Tangent
 from .intervals import difference_variances
-from .outlook import Outlook
 from .uncertainty import MOST_DOUBT, variances, variances_of_differences
 from .unknown import Reason, Reasons, all_known
+
+if TYPE_CHECKING:
+    from ..arrays import BoolArray, FloatArray, SparseMatrix
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
+    from ..estimates.ratios import RatioEstimate
+    from ..measures.table import Measure
+    from .outlook import Outlook
 
 FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
 DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
@@ -93,15 +98,7 @@ def ratio_knowledge(
 ) -> RatioKnowledge:
     """Work out how far estimated ratios may be off, and which of them to withhold.
 
-    Parameters
-    ----------
-    pool, drawn : Pool, Drawn
-    measure : Measure
-        Of the family ratio.
-    outlook : Outlook
-        Of the pairs of the pool.
-    found : RatioEstimate
-        What the sample says.
+    The outlook is of the pairs of the pool; `found` is what the sample says.
     """
     at = _AtOutlook.of(pool, measure, drawn, outlook)
     spread, left = at.covariance(measure), at.bias() - found.bias
@@ -147,7 +144,7 @@ class _AtOutlook:
     utility and h_i what the pair moves the denominator by.
     """
 
-    line: Line
+    tangent: Tangent
     slope: SparseMatrix  # (N, k) a_ij
     chance: FloatArray  # (N,) to be relevant
     inclusion: FloatArray  # (N,) pi_i
@@ -157,7 +154,7 @@ class _AtOutlook:
     falling: FloatArray  # (N,) E[h_i^2]
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> "_AtOutlook":
+    def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> _AtOutlook:
         gain = np.diff(measure.utilities(outlook.grades))
         reach = outlook.reach(np.arange(len(pool))) * (drawn.inclusion > 0.0)
         if gain.any():  # else the scale ends below what counts as relevant: one level without gain
@@ -165,14 +162,13 @@ class _AtOutlook:
         else:
             reach, gain = 0.0 * reach[:1], gain[:1]
         gains = Gains(gain, reach, np.arange(len(pool)), np.ones(len(pool)))
-        line = Line.of(Frame.of(pool, measure, gains, None), measure)
-        place = line.frame.place, line.frame.cell % line.frame.runs
+        tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
         shares = -np.diff(reach, axis=0, append=0.0)  # of judgments that reach just this level
         utility = np.cumsum(gain)[:, None]
-        falling = np.cumsum(gain[:, None] * line.level_slope, axis=0)[:, line.frame.topic]
+        falling = np.cumsum(gain[:, None] * tangent.level_slope, axis=0)[:, tangent.frame.topic]
         return cls(
-            line=line,
-            slope=sparse.csr_array((line.slope, place), shape=(len(pool), line.frame.runs)),
+            tangent=tangent,
+            slope=tangent.slopes,
             chance=reach[0],
             inclusion=drawn.inclusion,
             factor=_uncertainty(drawn.inclusion),
@@ -184,43 +180,41 @@ class _AtOutlook:
     @property
     def relative_variance(self) -> FloatArray:
         """v of every topic's denominator, shape (T,)."""
-        variance = self.line.frame.per_topic(self.factor * self.falling)
-        return np.asarray(variance * self.line.reciprocal**2, dtype=np.float64)
+        variance = self.tangent.frame.per_topic(self.factor * self.falling)
+        return np.asarray(variance * self.tangent.reciprocal**2, dtype=np.float64)
 
     @property
     def overlooked(self) -> float:
         """Expected share of topics that have something relevant, of which nothing is found."""
         logs = np.log1p(-np.minimum(self.chance * self.inclusion, ALMOST_CERTAIN))
-        nothing_found = np.exp(self.line.frame.per_topic(logs))
+        nothing_found = np.exp(self.tangent.frame.per_topic(logs))
         logs = np.log1p(-np.minimum(self.chance, ALMOST_CERTAIN))
-        overlooked = np.mean(nothing_found - np.exp(self.line.frame.per_topic(logs)))
+        overlooked = np.mean(nothing_found - np.exp(self.tangent.frame.per_topic(logs)))
         return min(float(overlooked), ALMOST_CERTAIN)
 
     def covariance(self, measure: Measure) -> FloatArray:
         """E, shape (k, k)."""
         power = 2.0 if measure.name == "AP" else 1.0
-        more = ((1.0 + self.relative_variance) ** power)[self.line.frame.topic] * self.factor
+        more = ((1.0 + self.relative_variance) ** power)[self.tangent.frame.topic] * self.factor
         own = cross_product(self.slope, more * self.squares)
-        below = self.line.topic_slope
+        below = self.tangent.topic_slope
         mixed = _cross_sums(self._by_topic(more * self.crossed), below)
-        variance = self.line.frame.per_topic(more * self.falling)
+        variance = self.tangent.frame.per_topic(more * self.falling)
         return own - mixed - mixed.T + _cross_sums(below * variance[:, None], below)
 
     def bias(self) -> FloatArray:
         """The expected bias of every run before correction, damped, shape (k,)."""
-        line = self.line
-        variance = line.frame.per_topic(self.factor * self.falling)
+        tangent = self.tangent
+        variance = tangent.frame.per_topic(self.factor * self.falling)
         together = self._by_topic(self.factor * self.crossed)
-        together = together - line.topic_slope * variance[:, None]
-        scale = line.reciprocal / (1.0 + DAMPING * self.relative_variance)
+        together = together - tangent.topic_slope * variance[:, None]
+        scale = tangent.reciprocal / (1.0 + DAMPING * self.relative_variance)
         return np.asarray(-(together * scale[:, None]).sum(axis=0), dtype=np.float64)
 
     def _by_topic(self, factors: FloatArray) -> FloatArray:
         """sum_i factor_i a_ij over the pairs of each topic, shape (T, k)."""
-        frame = self.line.frame
-        values = self.line.slope * factors[frame.place]
-        sums = column_sums(frame.cell, values, number=len(frame.sizes) * frame.runs)
-        return sums.reshape(-1, frame.runs)
+        frame = self.tangent.frame
+        return frame.per_cell(self.tangent.slope * factors[frame.place])
 
 
 def _uncertainty(inclusion: FloatArray) -> FloatArray:

@@ -5,18 +5,23 @@ millions where runs are deep, so that sums over entries are taken once for all m
 adds up what pairs have by run and rank, and a measure's weight of a rank is multiplied in later.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, array_hash, frozen
 from ..data.kept import kept
-from ..data.pool import Pool
 from ..data.pool_ranks import rank_sums, total_weights, weights_by_rank
 from ..estimates.estimators import effective_sample_size, kish
-from ..measures.table import Measure
 from .out_of_reach import OutOfReach
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..measures.table import Measure
 
 MOST_KEPT = 64  # measures and samples of which a number of each run is kept with a pool
 
@@ -49,7 +54,7 @@ class Reach:
         Kept with the pool: corrections and second judgments leave the sampled pairs as they are.
         """
         return kept(
-            self.pool,
+            self.pool.kept,
             "sample sizes",
             (measure, self._key),
             lambda: frozen(self._effective_sample_size(measure)),

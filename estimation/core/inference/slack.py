@@ -5,15 +5,21 @@ or one that the design left out. One run is therefore called better than another
 whatever the grades of these pairs are (`slack`). This depends on weights alone, not on grades.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix, column_sums
-from ..data.pool import Pool
 from ..data.pool_ranks import total_weights
-from ..measures.table import Measure
 from .in_common import in_common, of_shared_pairs
 from .intervals import ROUNDING
 from .out_of_reach import OutOfReach, digest_of
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..measures.table import Measure
 
 LITTLE = 1e-6  # share of every run's weight that is allowed for in full, without a closer look
 # Where more is out of reach than can be compared: the share of a list's weight, at its end, that is

@@ -28,23 +28,66 @@ finds carry, unless it is certain: unless no pair in which the two runs differ c
 missed.
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..arrays import FloatArray
-from ..estimates.estimators import Estimate
-from .intervals import (
-    ROUNDING,
-    difference_variances,
-    gamma_limits,
-    normal_quantile,
-)
+from .intervals import ROUNDING, difference_variances, gamma_limits, normal_quantile
 from .unknown import Reason, Reasons, all_known
-from .unseen import Unseen
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray
+    from ..estimates.estimators import Estimate
 
 LEAST_FINDS = 4.0
 FINDS_BELIEVED = 5.0  # so many that squares below what is expected count half of what they can
 MOST_DOUBT = 0.5  # a standard error, as a share of a value
 AS_NORMAL = 1000.0  # degrees of freedom: Student's quantiles are within 1 % of normal ones
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """What is expected of pairs that lower a value: less relevant than was predicted.
+
+    Attributes
+    ----------
+    find : ndarray of float64, shape (k,)
+        As that of `Unseen`, of what such pairs take away.
+    share : ndarray of float64, shape (k,)
+        Their share of the variance, from 0 to 1.
+    """
+
+    find: FloatArray
+    share: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """What is expected of the pairs that were not certain to be sampled.
+
+    Attributes
+    ----------
+    covariance : ndarray of float64, shape (k, k)
+        Of the estimated values, without disagreement between assessors.
+    find : ndarray of float64, shape (k,)
+        What a find adds to each value, y_ij over its probability: its root mean square, each find
+        counted as much as it adds.
+    doubt : ndarray of float64, shape (k,)
+        Standard error of each value as the prior alone has it, as a share of the value that the run
+        would have if the belief in all its documents were that in the pairs of a sample, on
+        average. It depends neither on judgments, so that whether a value counts as known does not
+        (the values for which much was found would be the lucky ones), nor on other runs.
+    losses : Losses or None
+        Where pairs can lower a value as well as raise it: with predictions.
+    """
+
+    covariance: FloatArray
+    find: FloatArray
+    doubt: FloatArray
+    losses: Losses | None = None
 
 
 def variances(
@@ -84,16 +127,9 @@ def variances_of_contrasts(
     expected: FloatArray | None,
     finds: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the variances of c sums of values, shape (c,).
+    """Return the variances of c sums of values, (c,), from the factors of the k values, (c, k).
 
-    Parameters
-    ----------
-    contrasts : ndarray of float64, shape (c, k)
-        Each row the factors of the k values.
-    covariance, expected
-        As for `variances`.
-    finds : ndarray of float64, shape (c,), or None
-        Of the sums.
+    The others as for `variances`; finds are of the sums, (c,).
     """
 
     def of(matrix: FloatArray) -> FloatArray:

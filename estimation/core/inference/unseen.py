@@ -16,64 +16,27 @@ with U the expected values; under ``per-query``, topic by topic. All pairs of th
 only sampled ones, which makes this stable where the squares are not.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray
-from ..data.pool import Pool
 from ..data.pool_ranks import total_weights
-from ..estimates.drawn import Drawn
-from ..estimates.estimators import cross_product
-from ..measures.table import Measure
+from ..estimates.products import cross_product
 from .looked_at import Rows, looked_at
-from .outlook import Outlook
-from .reach import Reach
-from .residuals import Residuals, ResidualsOver
+from .uncertainty import Losses, Unseen
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """What is expected of pairs that lower a value: less relevant than was predicted.
-
-    Attributes
-    ----------
-    find : ndarray of float64, shape (k,)
-        As that of `Unseen`, of what such pairs take away.
-    share : ndarray of float64, shape (k,)
-        Their share of the variance, from 0 to 1.
-    """
-
-    find: FloatArray
-    share: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Unseen:
-    """What is expected of the pairs that were not certain to be sampled.
-
-    Attributes
-    ----------
-    covariance : ndarray of float64, shape (k, k)
-        Of the estimated values, without disagreement between assessors.
-    find : ndarray of float64, shape (k,)
-        What a find adds to each value, y_ij over its probability: its root mean square, each find
-        counted as much as it adds.
-    doubt : ndarray of float64, shape (k,)
-        Standard error of each value as the prior alone has it, as a share of the value that the run
-        would have if the belief in all its documents were that in the pairs of a sample, on
-        average. It depends neither on judgments, so that whether a value counts as known does not
-        (the values for which much was found would be the lucky ones), nor on other runs.
-    losses : Losses or None
-        Where pairs can lower a value as well as raise it: with predictions.
-    """
-
-    covariance: FloatArray
-    find: FloatArray
-    doubt: FloatArray
-    losses: Losses | None = None
+    from ..arrays import FloatArray, IntArray
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
+    from ..measures.table import Measure
+    from .outlook import Outlook
+    from .reach import Reach
 
 
 def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) -> Unseen:
@@ -111,20 +74,16 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
 
 
 def unseen_residuals(
-    reach: Reach, drawn: Drawn, residuals: Residuals | ResidualsOver, *, measure: Measure
+    reach: Reach, drawn: Drawn, moments: Callable[[IntArray], FloatArray], *, measure: Measure
 ) -> Unseen:
     """Work out the same of what predictions leave over, for the difference estimator.
 
-    Parameters
-    ----------
-    reach, drawn, residuals : Reach, Drawn, Residuals
-        Of one pool, by the method ``poisson``.
-    measure : Measure
-        Of the family gain.
+    Of one pool and a sample by the method ``poisson``; `moments` says what is expected of the
+    residuals of pairs (`Residuals.moments`). The measure is of the family gain.
     """
     rows = looked_at(reach.pool, drawn, measure)
     squares, size = rows.powers(2), _sizes(rows, drawn)
-    (gain, gain2, gain3), (loss, loss2, loss3) = residuals.moments(rows.pair)
+    (gain, gain2, gain3), (loss, loss2, loss3) = moments(rows.pair)
     gains, losses = squares.T @ (rows.factor * gain2), squares.T @ (rows.factor * loss2)
     return Unseen(
         rows.gram(gain2 + loss2),

@@ -10,23 +10,29 @@ out here. Each is one step:
 4. `evaluate`: what their judgments say of every run.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from ..arrays import nearest
-from ..data.pool import Pool, RankedLists, build_pool, rank_lines
-from ..data.qrels import Qrels
-from ..measures.table import Measure
+from ..data.pool import Pool, build_pool
+from ..data.ranked_lists import RankedLists, rank_lines
 from ..rounds.active.rounds import make_plan
-from ..rounds.rounds import AnyDesign
 from ..rounds.topics.designs import make_query_design
 from ..rounds.topics.grade_models import uniform_grades
+from ..sampling.allocation import make_design as make_pair_design
 from ..sampling.designs import DesignError
-from ..sampling.designs import make_design as make_pair_design
-from ..sampling.goals import Goal
 from ..sampling.methods import SAMPLING_METHODS
-from ..sampling.priors import Prior
 from .names import named_goal, named_measure, named_prior
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..data.qrels import Qrels
+    from ..measures.table import Measure
+    from ..rounds.rounds import AnyDesign
+    from ..sampling.goals import Goal
+    from ..sampling.priors import Prior
 
 BATCHES = 10  # that a budget is cut into unless somebody says how large they shall be
 

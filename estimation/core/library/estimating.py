@@ -7,8 +7,9 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..data.labels import LabelRows
-from ..data.pool import Pool, PoolError, RankedLists, build_pool
+from ..data.pool import Pool, build_pool
 from ..data.qrels import Qrels, SampledQrels
+from ..data.ranked_lists import PoolError, RankedLists
 from ..inference.outlook import Outlook
 from ..measures.table import Measure
 from ..rounds import evaluation

@@ -1,12 +1,18 @@
 """Samples of ours as files that others read."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..arrays import FloatArray
 from ..data.labels import LabelError, LabelRows, pair_name
-from ..data.pool import Pool
-from ..data.trec import Place
-from ..rounds.rounds import Round
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray
+    from ..data.pool import Pool
+    from ..data.trec import Place
+    from ..rounds.rounds import Round
 
 
 def write_prels(place: Place, pool: Pool, drawn: Round, *, labels: LabelRows) -> int:

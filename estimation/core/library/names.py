@@ -1,11 +1,18 @@
 """What texts stand for: measures, goals and priors."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ..arrays import nearest
-from ..data.pool import Pool
-from ..measures.table import MAX_GRADE, Measure, parse_measure
+from ..measures.kinds import MAX_GRADE
+from ..measures.table import Measure, parse_measure
 from ..sampling.goals import KINDS as GOALS
 from ..sampling.goals import Goal, GoalError
 from ..sampling.priors import Prior, make_prior
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
 
 
 def named_measure(measure: Measure | str) -> Measure:

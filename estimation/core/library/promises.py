@@ -1,18 +1,24 @@
 """What a design promises before anything is judged, and what other budgets would."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray
-from ..data.pool import Pool
-from ..measures.table import Measure
 from ..planning.planning import ExpectedPrecision, expected_half_widths, half_width_curve
 from ..sampling.designs import Design, DesignError
 from ..sampling.priors import Prior
 from ..tables import Columns, Tabled
 from .names import named_measure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..arrays import FloatArray
+    from ..data.pool import Pool
+    from ..measures.table import Measure
 
 
 def expected_precision(

@@ -17,29 +17,36 @@ query
     Known only for topics whose returned documents are all judged: ERR
     (`estimation.core.rounds.topics.designs`).
 
-To add a measure, add one entry to `KINDS`.
+`kinds` has the table of measures.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..arrays import FloatArray, check_whole, nearest, refuse, shown
-from . import functions
+from .kinds import (
+    KINDS,
+    MAX_GRADE,
+    UNBOUNDED,
+    Family,
+    MeasureError,
+    MeasureKind,
+    Parameter,
+    Place,
+    Value,
+)
 
-Value: TypeAlias = int | float | str
-Family: TypeAlias = Literal["gain", "prediction", "preference", "ratio", "query"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import ArrayLike
+
 MAX_CUTOFF = 1_000_000
-MAX_GRADE = 50  # 2**50 is still exact as a float
-PREFERENCE_MAX_GRADE = 2  # 0: the second document is better, 1: equally good, 2: the first is
-
-
-class MeasureError(ValueError):
-    """A text that names no measure; the message says what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ class Measure:
 
     def __str__(self) -> str:
         """Return the canonical name; `parse_measure` reads it back to an equal measure."""
-        parameters = KINDS[self.name].parameters
+        parameters = self._kind.parameters
         shown = [
             f"{key}={value!r}"
             for key, value in self.params
@@ -94,24 +101,38 @@ class Measure:
         inside = f"({','.join(shown)})" if shown else ""
         return f"{self.name}{inside}" + (f"@{self.cutoff}" if self.cutoff is not None else "")
 
-    def __getitem__(self, parameter: str) -> Value:
-        """Return the value of a parameter."""
-        return dict(self.params)[parameter]
+    @property
+    def _kind(self) -> MeasureKind:
+        return KINDS[self.name]
 
     @property
     def family(self) -> Family:
         """What kind of estimator the measure needs; see the module's text."""
-        return KINDS[self.name].family
+        return self._kind.family
 
     @property
     def lower_is_better(self) -> bool:
         """Whether the best run is the one with the smallest value: errors and swaps."""
-        return KINDS[self.name].lower_is_better
+        return self._kind.lower_is_better
 
     @property
     def is_linear(self) -> bool:
         """Whether the value is a weighted sum of utilities of judged parts."""
         return self.family in ("gain", "prediction", "preference")
+
+    @property
+    def is_by_rank(self) -> bool:
+        """Whether the weight of a part depends on nothing but its rank."""
+        return self._kind.by_rank
+
+    def check_pooled(self, *, preferences: bool, scores: bool) -> None:
+        """Raise MeasureError unless it can be had of a pool of preferences, or one with scores."""
+        if self.family == "preference" and not preferences:
+            raise MeasureError(f"{self} is judged on pairs of documents; the pool has none")
+        if self.family != "preference" and preferences:
+            raise MeasureError(f"{self} is judged on documents, not on pairs of documents")
+        if self.family == "prediction" and not scores:
+            raise MeasureError(f"{self} needs the scores of the runs; the pool has none")
 
     def weights(
         self, ranks: ArrayLike, *, lengths: ArrayLike = 1, other_ranks: ArrayLike = 1
@@ -142,10 +163,10 @@ class Measure:
             If a rank or a length is below 1.
         """
         named = (("ranks", ranks), ("lengths", lengths), ("other_ranks", other_ranks))
-        place = functions.Place(
-            *np.broadcast_arrays(*(_counting(name, given) for name, given in named))
-        )
-        weights = KINDS[self.name].discount(place, self)
+        numbers = [_counting(name, given) for name, given in named]
+        rank, length, other_rank = np.broadcast_arrays(*numbers)
+        place = Place(rank, length, other_rank, self.cutoff)
+        weights = self._kind.discount(place, dict(self.params))
         return weights if self.cutoff is None else np.where(place.rank <= self.cutoff, weights, 0.0)
 
     def utilities(self, grades: ArrayLike) -> FloatArray:
@@ -168,10 +189,10 @@ class Measure:
         ValueError
             If a grade is no integer or out of range.
         """
-        gain = KINDS[self.name].gain
+        gain = self._kind.gain
         if gain is None:
             raise MeasureError(f"the utility of a grade under {self} depends on the run")
-        return gain(_checked_grades(grades), self)
+        return gain(_checked_grades(grades), dict(self.params))
 
     def entry_utilities(self, grades: ArrayLike, predictions: ArrayLike) -> FloatArray:
         """Return the utility of grades for runs that predicted something about them.
@@ -191,7 +212,7 @@ class Measure:
             Utilities >= 0.
         """
         grade, prediction = _checked_grades(grades), np.asarray(predictions, dtype=np.float64)
-        return KINDS[self.name].utility(grade, prediction, self)
+        return self._kind.utility(grade, prediction, dict(self.params))
 
     def max_utility(self, max_grade: int) -> float:
         """Return the utility of the best grade of a scale 0..max_grade.
@@ -222,7 +243,7 @@ class Measure:
         if self.family == "gain":
             weights = self.weights(np.arange(1, depth + 1), lengths=depth)
             return float(weights.sum()) * self.max_utility(max_grade)
-        return np.inf if KINDS[self.name].loss in functions.UNBOUNDED else 1.0
+        return np.inf if self._kind.loss in UNBOUNDED else 1.0
 
 
 def parse_measure(text: str) -> Measure:
@@ -248,148 +269,10 @@ def parse_measure(text: str) -> Measure:
         given = text[:MAX_LENGTH]
         meant = nearest(given, [kind.example for kind in KINDS.values()])
         raise MeasureError(f"A measure is written like {_examples()}, not {given!r}{meant}")
-    kind = _kind(match["name"])
+    kind = _kind_named(match["name"])
     cutoff = int(match["cutoff"]) if match["cutoff"] else None
     return Measure(kind.name, cutoff, _read_parameters(kind, match["inside"] or ""))
 
-
-# ---------------------------------------------------------------------- the table of measures
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A named parameter: its default, how its text is read, which values are allowed."""
-
-    default: Value
-    read: Callable[[str], Value]
-    is_allowed: Callable[[Value], bool]
-    allowed: str
-    always_shown: bool = False
-
-    def check(self, measure: str, key: str, value: Value) -> None:
-        """Raise MeasureError unless the value is allowed."""
-        if type(value) is not type(self.default) or not self.is_allowed(value):
-            raise MeasureError(f"{key} of {measure} must be {self.allowed}, not {value!r}")
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of measure: weight of a rank, utility of a grade, parameters.
-
-    `gain` gives the utility of a grade; `loss` that of a grade for a prediction, where the
-    utility depends on the run. One of the two is there.
-    """
-
-    name: str
-    family: Family
-    example: str
-    parameters: Mapping[str, Parameter]
-    discount: Callable[[functions.Place, Measure], FloatArray]
-    gain: Callable[[FloatArray, Measure], FloatArray] | None = None
-    loss: Callable[[FloatArray, FloatArray], FloatArray] | None = None
-    needs_cutoff: bool = False
-    takes_cutoff: bool = True
-    by_rank: bool = True  # the weight depends on nothing but the rank
-    lower_is_better: bool = False
-
-    def utility(self, grade: FloatArray, prediction: FloatArray, measure: Measure) -> FloatArray:
-        """Utilities of grades, by whichever function the kind has."""
-        if self.loss is not None:
-            return self.loss(grade, prediction)
-        assert self.gain is not None  # noqa: S101 - every kind has one of the two
-        return self.gain(grade, measure)
-
-
-def _choice(default: str, *others: str) -> Parameter:
-    options = (default, *others)
-    return Parameter(
-        default=default,
-        read=lambda text: text.strip("'\"").lower(),
-        is_allowed=lambda value: value in options,
-        allowed="one of " + ", ".join(map(repr, options)),
-    )
-
-
-_REL = Parameter(
-    default=1,
-    read=int,
-    is_allowed=lambda value: isinstance(value, int) and 1 <= value <= MAX_GRADE,
-    allowed=f"a grade between 1 and {MAX_GRADE}",
-)
-_PERSISTENCE = Parameter(
-    default=0.8,
-    read=float,
-    is_allowed=lambda value: isinstance(value, float) and 0.0 < value < 1.0,
-    allowed="a number strictly between 0 and 1",
-    always_shown=True,
-)
-
-
-_BASE = _choice("log2", "exp-log2", "ln", "exp-ln")
-_LARGEST = Parameter(
-    default=1,
-    read=int,
-    is_allowed=lambda value: isinstance(value, int) and 1 <= value <= MAX_GRADE,
-    allowed=f"the best grade, between 1 and {MAX_GRADE}",
-)
-
-
-def _whole_list(
-    name: str, family: Family, loss: Callable[[FloatArray, FloatArray], FloatArray]
-) -> Kind:
-    share = functions.top_heavy_share if name == "wSwaps" else functions.list_share
-    errs = loss is not functions.correct
-    return Kind(
-        name, family, name, {}, share,
-        loss=loss, takes_cutoff=False, by_rank=False, lower_is_better=errs,
-    )  # fmt: skip
-
-
-KINDS: Mapping[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        Kind(
-            "P", "gain", "P@10", {"rel": _REL},
-            functions.uniform_discount, functions.binary_gain, needs_cutoff=True,
-        ),
-        Kind(
-            "DCG", "gain", "DCG@100", {"dcg": _BASE},
-            functions.logarithmic_discount, functions.dcg_gain,
-        ),
-        Kind(
-            "Gain", "gain", "Gain@10", {"gain": _choice("linear", "exp")},
-            functions.uniform_discount, functions.named_gain, needs_cutoff=True,
-        ),
-        Kind(
-            "RBP", "gain", "RBP(p=0.8)", {"p": _PERSISTENCE, "rel": _REL},
-            functions.geometric_discount, functions.binary_gain,
-        ),
-        Kind(
-            "Mean", "gain", "Mean(max=3)", {"max": _LARGEST},
-            functions.list_share, functions.share_of_largest, takes_cutoff=False, by_rank=False,
-        ),
-        _whole_list("MAE", "prediction", functions.absolute_error),
-        _whole_list("MSE", "prediction", functions.squared_error),
-        _whole_list("Accuracy", "prediction", functions.correct),
-        _whole_list("#ofSwaps", "preference", functions.swapped),
-        _whole_list("wSwaps", "preference", functions.swapped),
-        Kind(
-            "AP", "ratio", "AP", {"rel": _REL},
-            functions.precision_sums, functions.binary_gain, by_rank=False,
-        ),
-        Kind(
-            "nDCG", "ratio", "nDCG@10", {"dcg": _BASE},
-            functions.logarithmic_discount, functions.dcg_gain,
-        ),
-        Kind(
-            "Rprec", "ratio", "Rprec", {"rel": _REL},
-            functions.reciprocal_rank, functions.binary_gain, takes_cutoff=False,
-        ),
-        Kind(
-            "ERR", "query", "ERR@20", {}, functions.reciprocal_rank, functions.exponential_gain
-        ),
-    )
-}  # fmt: skip
 
 # ------------------------------------------------------------------------------- the notation
 
@@ -399,7 +282,7 @@ _NOTATION = re.compile(
 )
 
 
-def _kind(name: str) -> Kind:
+def _kind_named(name: str) -> MeasureKind:
     for known, kind in KINDS.items():
         if known.lower() == name.lower():
             return kind
@@ -411,7 +294,7 @@ def _no_measure(name: str) -> str:
     return f"{name!r} is not a known measure; known are {_examples()}{meant}"
 
 
-def _read_parameters(kind: Kind, inside: str) -> tuple[tuple[str, Value], ...]:
+def _read_parameters(kind: MeasureKind, inside: str) -> tuple[tuple[str, Value], ...]:
     given: dict[str, Value] = {}
     for assignment in filter(None, map(str.strip, inside.split(","))):
         key, separator, text = (part.strip() for part in assignment.partition("="))
@@ -423,7 +306,7 @@ def _read_parameters(kind: Kind, inside: str) -> tuple[tuple[str, Value], ...]:
     return tuple((key, given.get(key, spec.default)) for key, spec in kind.parameters.items())
 
 
-def _read_value(kind: Kind, key: str, text: str) -> Value:
+def _read_value(kind: MeasureKind, key: str, text: str) -> Value:
     parameter = kind.parameters[key]
     try:
         return parameter.read(text)

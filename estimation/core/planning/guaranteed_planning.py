@@ -1,23 +1,25 @@
 """How wide guaranteed intervals will be, before anything is judged."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..arrays import FloatArray, SparseMatrix, check_confidence
-from ..data.pool import Pool
-from ..inference.bounds import (
-    draw_ranges,
-    empirical_bernstein_half_widths,
-    hoeffding_half_widths,
-    label_noise_half_widths,
-)
-from ..inference.guarantees import DRAWS_SHARE
+from ..inference.bounds import label_noise_ranges
+from ..inference.guarantees import BoundOfDraws
 from ..inference.out_of_reach import OutOfReach
 from ..inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
-from ..measures.table import Measure
-from ..sampling.designs import Design
-from ..sampling.interval_kinds import IntervalKind
+from ..inference.ranges import draw_ranges
 from ..sampling.methods import check_interval
-from ..sampling.priors import Prior
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from ..sampling.designs import Design
+    from ..sampling.interval_kinds import IntervalKind
+    from ..sampling.priors import Prior
 
 
 def guaranteed_half_widths(
@@ -66,8 +68,15 @@ def guaranteed_half_widths(
     second, value = prior.second_moment[reached], weights.T @ prior.expected[reached]
     if design.with_replacement:
         chance = design.size[reached]
-        spread = weights.power(2).T @ (second / chance) - value**2
-        width = _of_draws(kind, weights, chance, best, spread, design.draws() or 0, confidence)
+        spread = np.maximum(weights.power(2).T @ (second / chance) - value**2, 0.0)
+        bound = BoundOfDraws(
+            kind,
+            ranges=draw_ranges(weights, probability=chance, max_utility=best),
+            noise=label_noise_ranges(weights, max_utility=best),
+            draws=design.draws() or 0,
+            variance=spread if kind == "empirical-bernstein" else None,
+        )
+        width = bound.below(confidence)
         low, high = value - width, value + width
     else:
         chance = design.inclusion()[reached]
@@ -88,33 +97,6 @@ def _check(
     if measure.family != "gain":
         raise ValueError(f"measure must be a sum of gains, not {measure}")
     check_confidence(confidence)
-
-
-def _of_draws(
-    kind: IntervalKind,
-    weights: SparseMatrix,
-    chance: FloatArray,
-    best: float,
-    spread: FloatArray,
-    draws: int,
-    confidence: float,
-) -> FloatArray:
-    """As `guarantees` puts them together: part of the error is for the assessors."""
-    ranges = draw_ranges(weights, probability=chance, max_utility=best)
-    error = 1.0 - confidence
-    share = DRAWS_SHARE if kind == "empirical-bernstein" else 0.5
-    of_draws, of_assessors = 1.0 - share * error, 1.0 - (1.0 - share) * error
-    noise = label_noise_half_widths(weights, max_utility=best, confidence=of_assessors)
-    if kind == "empirical-bernstein":
-        found = empirical_bernstein_half_widths(
-            ranges, variance=np.maximum(spread, 0.0), draws=draws, confidence=of_draws
-        )
-        return np.asarray(found + noise)
-    width = hoeffding_half_widths(ranges, draws=draws, confidence=of_draws) + noise
-    if kind == "hoeffding":
-        return np.asarray(width)
-    printed = hoeffding_half_widths(ranges, draws=draws, confidence=confidence, form="paper")
-    return np.maximum(width, printed)
 
 
 def _of_poisson(

@@ -2,29 +2,40 @@
 
 A label of a pair that has one already costs as much as the first label of another pair: whoever
 gives it reads the document too. So the work is the number of labels, and more labels of each pair
-mean fewer pairs.
+mean fewer pairs. With r labels on every sampled pair, a Horvitz-Thompson estimate from a Poisson
+sample has the variance sum_i (1 - pi_i) / pi_i w_i^2 v_i^2 + sum_i w_i^2 s2_i / (r pi_i): what
+pairs differ in, and what assessors differ in.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
-from ..arrays import FloatArray, IntArray, check_confidence
+from ..arrays import FloatArray, IntArray, SparseMatrix, check_confidence
 from ..data.labels import LabelRows, PairLabels, select_rows
-from ..data.pool import Pool
 from ..estimates.drawn import Drawn, check_sample
+from ..estimates.estimators import importance_sampling
 from ..estimates.terms import linear_terms
-from ..measures.table import Measure
 from ..sampling.designs import Design
-from ..sampling.draws import Sample
-from .label_planning import JudgedSample, predicted_variances
+from ..sampling.probabilities import drawn_probabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from ..sampling.samples import Sample
 
 METHODS = ("poisson", "priority", "iid")
 NUMBERS = (1, 2, 3)
 """Labels per pair that are compared."""
+BISECTIONS = 100
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -88,10 +99,10 @@ def compare_labels(
 ) -> LabelComparison:
     """Predict half widths for the labels there are, spent on fewer or more labels per pair.
 
-    Variances are those of `predicted_variances` with pair_cost 0 and label_cost 1. The optimum of
-    two-stage sampling, r* = sqrt(c_p / c_l * within / between), is 0 then: where every pair is
-    uncertain, one label per pair is best. More are better only where certain pairs, or a pool that
-    is judged completely, leave nothing else to spend labels on.
+    Variances are those of `predicted_variances`. The optimum of two-stage sampling, r* = sqrt(c_p /
+    c_l * within / between), is 0 where labels are all that costs: where every pair is uncertain,
+    one label per pair is best. More are better only where certain pairs, or a pool that is judged
+    completely, leave nothing else to spend labels on.
 
     Parameters
     ----------
@@ -163,11 +174,105 @@ def _choice(
     judged: JudgedSample, number: int, work: int, there: float, confidence: float
 ) -> Choice:
     pairs = min(work / number, there)
-    variance = predicted_variances(
-        judged, labels_per_pair=[number], budget=pairs * number, pair_cost=0.0, label_cost=1.0
-    )
-    middle = float(np.median(variance))
+    variance = predicted_variances(judged, labels=number, pairs=pairs)
+    middle = math.nan if variance is None else float(np.median(variance))
     if not (math.isfinite(middle) and middle > 0.0):
         return Choice(number, pairs, None)
     quantile = float(special.ndtri(0.5 + confidence / 2.0))
     return Choice(number, pairs, quantile * math.sqrt(middle))
+
+
+# ------------------------------------------------------------------------ predicted variances
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedSample:
+    """Judged pairs and how they were sampled: what predictions are made from.
+
+    Attributes
+    ----------
+    weights : csr_array, shape (n, k)
+        Rows of the sampled pairs.
+    labels : PairLabels
+        Of the same pairs. Either all have two labels or more, or it was decided at random which
+        (`extra_labels`); some have.
+    probability : ndarray of float64, shape (n,)
+        ``poisson``: pi_i. ``iid``: Q_i, the probability of one draw.
+    counts : ndarray of int64, shape (n,), optional
+        ``iid`` only: how often each pair was drawn.
+    expected : ndarray of float64, shape (n,), optional
+        ``poisson`` only: c * size, so that pi = min(1, c * size): says at which smaller sample a
+        certain pair becomes uncertain. By default certain pairs remain so at every size.
+    """
+
+    weights: SparseMatrix
+    labels: PairLabels
+    probability: FloatArray
+    counts: IntArray | None = None
+    expected: FloatArray | None = None
+
+    def inclusion(self, scale: float) -> FloatArray:
+        """Return the probability of each pair to be in a sample of `scale` times the size."""
+        if self.counts is not None:
+            return drawn_probabilities(self.probability, draws=scale * float(self.counts.sum()))
+        if self.expected is None:
+            larger = np.minimum(1.0, scale * self.probability)
+            return np.where(self.probability < 1.0, larger, 1.0)
+        return np.where(np.isinf(self.expected), 1.0, np.minimum(1.0, scale * self.expected))
+
+
+def predicted_variances(sample: JudgedSample, *, labels: int, pairs: float) -> FloatArray | None:
+    """Predict the variance of every run, (k,), if so many pairs got so many labels each.
+
+    The design is scaled until it expects so many distinct pairs: ``poisson`` by its constant c,
+    ``iid`` by its number of draws. Estimated without bias, but for the scale itself, if all pairs
+    have two labels or more. None where there are not as many pairs, or fewer than are certain at
+    every size.
+    """
+    scale = _scale_for(sample, pairs)
+    if scale is None:
+        return None
+    chance, later = sample.inclusion(1.0), sample.inclusion(scale)
+    utility, spread = _moments(sample.labels)
+    squares = sample.weights.power(2).T
+    if sample.counts is None:
+        terms = utility * (1.0 - later) / later + spread / (labels * later)
+        return np.asarray(squares @ (terms / chance))
+    draws = scale * float(sample.counts.sum())
+    repeats = 1.0 / (draws * sample.probability)
+    terms = utility * repeats + spread / labels * (repeats + 1.0 - 1.0 / draws)
+    found = importance_sampling(
+        sample.weights, sample.labels, probability=sample.probability, counts=sample.counts
+    )
+    squared_values = found.value**2 - np.diag(found.covariance)
+    return np.asarray(squares @ (terms / chance) - squared_values / draws)
+
+
+def _moments(labels: PairLabels) -> tuple[FloatArray, FloatArray]:
+    """Unbiased v^2 and s2 from pairs with two labels or more, 0 for the others."""
+    repeated = labels.number >= 2
+    share = float(repeated.mean())
+    spread = np.where(repeated, labels.variance, 0.0) / share
+    utility = np.where(repeated, labels.mean**2, 0.0) / share - spread / labels.number
+    return utility, spread
+
+
+def _scale_for(sample: JudgedSample, pairs: float) -> float | None:
+    """The scale at which the design expects so many distinct pairs; None if there is none."""
+    chance = sample.inclusion(1.0)
+    every = float((1.0 / chance).sum())
+    always = float(np.count_nonzero(sample.inclusion(0.0) > 0.0))
+    if not always <= pairs <= every * (1.0 + ROUNDING):
+        return None
+    wanted = min(pairs, every)
+
+    def expects(scale: float) -> float:
+        return float((sample.inclusion(scale) / chance).sum())
+
+    low, high = 0.0, 1.0
+    while expects(high) < wanted:
+        high *= 2.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if expects(middle) < wanted else (low, middle)
+    return high

@@ -1,7 +1,9 @@
 """What precision a design promises before anything is judged."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse, special
@@ -15,18 +17,25 @@ from ..arrays import (
     column_sums,
     refuse,
 )
-from ..data.pool import Pool
 from ..data.pool_ranks import total_weights
-from ..estimates.estimators import cross_product, topic_contributions
+from ..estimates.estimators import topic_contributions
+from ..estimates.products import cross_product
 from ..estimates.ratios import prior_slopes
 from ..inference.intervals import ROUNDING, difference_variances
 from ..inference.out_of_reach import OutOfReach
-from ..measures.table import PREFERENCE_MAX_GRADE, Measure
-from ..sampling.designs import Design, refuse_costs
+from ..measures.kinds import PREFERENCE_MAX_GRADE
+from ..sampling.allocation import refuse_costs
 from ..sampling.methods import with_option
-from ..sampling.priors import Prior
 from ..sampling.probabilities import poisson_thresholds
 from ..tables import Columns, Tabled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from ..sampling.designs import Design
+    from ..sampling.priors import Prior
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,21 +177,11 @@ def half_width_curve(
 
 
 def largest_values(pool: Pool, measure: Measure, *, best: float) -> FloatArray:
-    """Return the largest value that every run can have, whatever is found.
+    """Return the largest value that every run can have, whatever is found, shape (k,).
 
-    Parameters
-    ----------
-    pool, measure : Pool, Measure
-        The measure of any family.
-    best : float
-        The largest utility, where it does not depend on the run; of a measure of predictions the
-        best grade of the scale.
-
-    Returns
-    -------
-    ndarray of float64, shape (k,)
-        Sums of gains: at the best grades throughout; errors: at the worst ones. Ratio and query
-        measures are at most 1 in every topic for which the run returns anything.
+    Sums of gains: at the best grades throughout, `best` being the largest utility; errors: at the
+    worst grades, `best` being the best grade of the scale. Ratio and query measures are at most 1
+    in every topic for which the run returns anything.
     """
     if measure.family in ("ratio", "query"):
         return np.asarray(np.count_nonzero(pool.list_lengths, axis=0) / len(pool.topics))
@@ -234,7 +233,7 @@ class _Moves:
     topic_slope: FloatArray | None  # (T, k), taken off for every pair of the topic: ratios
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, prior: Prior, max_grade: int | None) -> "_Moves":
+    def of(cls, pool: Pool, measure: Measure, prior: Prior, max_grade: int | None) -> _Moves:
         topic, topics = pool.topic.astype(np.int64), len(pool.topics)
         if measure.family == "ratio":
             slopes = prior_slopes(pool, measure, expected=prior.expected, best=_best_of(prior))
@@ -244,8 +243,12 @@ class _Moves:
         best_grade = PREFERENCE_MAX_GRADE if measure.family == "preference" else max_grade
         if best_grade is None:
             raise ValueError(f"max_grade is needed for {measure}, whose utility depends on the run")
-        grades = tuple(_contributions(pool, measure, grade) for grade in range(best_grade + 1))
-        return cls(topic, topics, grades, None)
+        weights = pool.entry_weights(measure)
+        grades = (
+            pool.by_pair(weights * pool.entry_utilities(measure, grade))
+            for grade in range(best_grade + 1)
+        )
+        return cls(topic, topics, tuple(grades), None)
 
     @property
     def is_ratio(self) -> bool:
@@ -289,12 +292,6 @@ class _Moves:
 
     def _topic_sums(self, factors: FloatArray) -> FloatArray:
         return column_sums(self.topic, factors, number=self.topics)[:, None]
-
-
-def _contributions(pool: Pool, measure: Measure, grade: int) -> SparseMatrix:
-    shape = (len(pool), len(pool.runs))
-    values = pool.entry_weights(measure) * pool.entry_utilities(measure, grade)
-    return sparse.csr_array((values, pool.run, pool.indptr), shape=shape)
 
 
 def _column_totals(matrix: SparseMatrix, factors: FloatArray) -> FloatArray:

@@ -1,17 +1,23 @@
 """What precision a design over whole topics promises before anything is judged."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import FloatArray, check_confidence, refuse
-from ..data.pool import Pool
 from ..inference.intervals import student_quantile
-from ..measures.table import Measure
-from ..rounds.topics.designs import QueryDesign
-from ..rounds.topics.grade_models import GradeModel
 from ..rounds.topics.moments import value_moments
 from .planning import largest_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from ..rounds.topics.designs import QueryDesign
+    from ..rounds.topics.grade_models import GradeModel
 
 
 def expected_query_half_widths(

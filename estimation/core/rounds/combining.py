@@ -23,7 +23,8 @@ from ..arrays import FloatArray, Int32Array, IntArray, frozen
 from ..data.pool import Pool
 from ..data.scope import Scope
 from ..estimates.drawn import Drawn
-from ..measures.table import Measure, MeasureError
+from ..measures.kinds import MeasureError
+from ..measures.table import Measure
 from ..sampling.designs import Design
 from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import SAMPLING_METHODS, draws_again, with_option

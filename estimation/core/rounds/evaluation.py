@@ -19,12 +19,8 @@ from ..inference.out_of_reach import OutOfReach
 from ..inference.outlook import Outlook
 from ..inference.ranks import Ranking, rank_runs
 from ..inference.slack import slack
-from ..measures.table import (
-    MAX_GRADE,
-    PREFERENCE_MAX_GRADE,
-    Measure,
-    check_measures,
-)
+from ..measures.kinds import MAX_GRADE, PREFERENCE_MAX_GRADE
+from ..measures.table import Measure, check_measures
 from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import check_interval, with_option
 from .results import Asked, DrawnRound, Evaluation, MeasureResult, RunEstimates

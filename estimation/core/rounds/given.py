@@ -24,7 +24,7 @@ from ..data.pool import Pool
 from ..data.qrels import SampledQrels, find_rows
 from ..data.scope import Scope
 from ..estimates.drawn import Drawn
-from ..sampling.draws import Served
+from ..sampling.samples import Served
 from .pair_estimates import estimates_of_pairs
 from .results import Answer, Asked, DrawnRound
 

@@ -13,13 +13,14 @@ from ..estimates.drawn import Drawn
 from ..estimates.estimators import Estimate, topic_contributions
 from ..estimates.ratios import estimate_ratios
 from ..estimates.terms import Terms, linear_terms
+from ..inference.fitting import fit_outlook, fit_residuals
 from ..inference.guarantees import Guarantee, guarantee
 from ..inference.intervals import student_intervals
-from ..inference.outlook import Outlook, fit_outlook
+from ..inference.outlook import Outlook
 from ..inference.ratio_knowledge import RatioKnowledge, ratio_knowledge
 from ..inference.reach import Reach
-from ..inference.residuals import fit_residuals
 from ..inference.uncertainty import (
+    Unseen,
     freedom,
     unknown_differences,
     unknown_values,
@@ -27,8 +28,9 @@ from ..inference.uncertainty import (
     variances,
 )
 from ..inference.unknown import all_known
-from ..inference.unseen import Unseen, unseen, unseen_residuals
-from ..measures.table import Measure, MeasureError
+from ..inference.unseen import unseen, unseen_residuals
+from ..measures.kinds import MeasureError
+from ..measures.table import Measure
 from .results import Answer, Asked, EstimatorResult, RunEstimates
 
 
@@ -189,7 +191,11 @@ class _Question:
         )
         left = terms.labels.mean - helped.expected[over.pair]
         fitted = fit_residuals(sampled, self.drawn, left, predictions=predictions)
-        return helped, unseen_residuals(self.reach, over, fitted.over(scope), measure=measure)
+
+        def moments(pairs: IntArray) -> FloatArray:
+            return fitted.moments(scope.origin[pairs])
+
+        return helped, unseen_residuals(self.reach, over, moments, measure=measure)
 
     def _ratio(self, measure: Measure) -> _Found:
         pool, drawn = self.scope.pool, self.over

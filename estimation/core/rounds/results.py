@@ -15,7 +15,8 @@ from ..inference.intervals import Bound
 from ..inference.outlook import Outlook
 from ..inference.ranks import Ranking
 from ..inference.unknown import Reasons, name_of
-from ..measures.table import Measure, MeasureError, parse_measure
+from ..measures.kinds import MeasureError
+from ..measures.table import Measure, parse_measure
 from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import interval_kinds
 from ..tables import Columns, FactSheet, Tabled, by_rows

@@ -23,8 +23,9 @@ from ..estimates.drawn import Drawn, check_sample
 from ..measures.table import Measure
 from ..sampling.designs import FORMAT as PAIR_FORMAT
 from ..sampling.designs import Design
-from ..sampling.draws import Sample, Served, draw
+from ..sampling.draws import draw
 from ..sampling.probabilities import drawn_probabilities
+from ..sampling.samples import Sample, Served
 from .active.rounds import PLAN_FORMAT, ActivePlan, ActiveRound
 from .active.sampling import ActiveState
 from .pair_estimates import estimates_of_pairs

@@ -25,21 +25,12 @@ CREDIBLE, INCREDIBLE = 0.25, 0.5  # shares of the variance of what ranks say
 
 
 def order_bins(predictions: FloatArray) -> IntArray:
-    """Put pairs into bins by the order of their predictions.
+    """Put pairs into bins by the order of their predictions, which are finite, or NaN for none.
 
     Equal predictions share a bin, and every increasing function of the predictions has the same
     bins: a scale 1000 times too large changes nothing. The bins depend on the predictions of all
-    pairs, never on what was drawn or judged.
-
-    Parameters
-    ----------
-    predictions : ndarray of float64, shape (N,)
-        Finite, or NaN where nothing is predicted.
-
-    Returns
-    -------
-    ndarray of int64, shape (N,)
-        From 0 (the smallest predictions) up; -1 where nothing is predicted.
+    N pairs, never on what was drawn or judged. They count from 0, the smallest predictions, up;
+    -1 where nothing is predicted.
     """
     known = ~np.isnan(predictions)
     ordered = np.sort(predictions[known])
@@ -197,13 +188,10 @@ def _blocks(weight: FloatArray, total: FloatArray) -> IntArray:
 
 
 def isotonic(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the nondecreasing numbers with the least weighted squares to some values.
+    """Return the nondecreasing numbers with the least weighted squares to B values.
 
-    Parameters
-    ----------
-    values, weights : ndarray of float64, shape (B,)
-        Weights > 0; few: it takes B^2 numbers. max over j <= i of min over k >= i of the mean of
-        values j to k (Barlow et al. 1972, theorem 1.4).
+    Weights are > 0. max over j <= i of min over k >= i of the mean of values j to k (Barlow et
+    al. 1972, theorem 1.4), which takes B^2 numbers: for few values.
     """
     weight = np.concatenate([[0.0], np.cumsum(weights)])
     total = np.concatenate([[0.0], np.cumsum(weights * values)])

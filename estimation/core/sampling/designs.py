@@ -16,37 +16,18 @@ per-query
     UBIS-k); after batch b there were k_b of them in each.
 """
 
-import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from ..archives import ArchiveFile, read_archive, write_archive
-from ..arrays import (
-    BoolArray,
-    FloatArray,
-    check_fraction,
-    check_number,
-    check_whole,
-    column_sums,
-    frozen,
-    nearest,
-    refuse,
-)
-from ..data.pool import Pool
-from ..measures.table import Measure, check_is_measure, check_measures, parse_measure
+from ..arrays import BoolArray, FloatArray, check_whole, frozen
+from ..measures.table import Measure, parse_measure
 from ..tables import FactSheet
-from .goals import Goal, check_goal, effective_weights
-from .methods import draws_again, with_option
-from .priors import Prior
-from .probabilities import (
-    ROUNDING,
-    drawn_probabilities,
-    poisson_probabilities,
-    poisson_thresholds,
-)
+from .goals import Goal
+from .methods import draws_again
+from .probabilities import drawn_probabilities, poisson_probabilities
 
 FORMAT = "evalsite-design-1"
 Method: TypeAlias = Literal["poisson", "priority", "iid", "per-query"]
@@ -54,8 +35,6 @@ Rule: TypeAlias = Literal["first", "second", "uniform"]
 METHODS: tuple[Method, ...] = get_args(Method)
 RULES: tuple[Rule, ...] = ("first", "second", "uniform")
 MAX_BATCHES = 100_000
-LEAST_COST, MOST_COST = 1e-15, 1e15
-LEAST_SIZE = 1e-30  # of the largest: far below what is ever drawn, and can be divided by
 
 
 class DesignError(ValueError):
@@ -66,7 +45,7 @@ class DesignError(ValueError):
 class Design(FactSheet):
     """Sampling probabilities of the N pairs of a pool, for all batches.
 
-    Build one with `make_design`.
+    Build one with `allocation.make_design`.
 
     Attributes
     ----------
@@ -80,7 +59,7 @@ class Design(FactSheet):
         each topic. ``poisson``: constant c_b; infinite when every eligible pair is certain.
         ``priority``: the same constants, as expected; the sample holds those that came to be.
     goal, measure, reported, prior, rule, budget, batch_size, eps, floor
-        What the design was made from, as given to `make_design`.
+        What the design was made from, as given to `allocation.make_design`.
     pool_digest : str
         Digest of the pool that the design belongs to.
     strata : int
@@ -206,254 +185,3 @@ class Design(FactSheet):
 _PLAIN = (
     "method", "prior", "rule", "budget", "batch_size", "eps", "floor", "pool_digest", "strata"
 )  # fmt: skip
-
-
-def make_design(
-    pool: Pool,
-    *,
-    goal: Goal,
-    measure: Measure,
-    prior: Prior,
-    budget: float,
-    batch_size: float,
-    method: Method = "poisson",
-    rule: Rule | None = None,
-    reported: Sequence[Measure] = (),
-    eps: float = 0.0,
-    floor: float = 0.1,
-    costs: FloatArray | None = None,
-    max_grade: int | None = None,
-) -> Design:
-    """Compute the sampling probabilities that serve a goal best.
-
-    With the goal's weight a_i (`effective_weights`) and the prior's expected utility p_i and
-    second moment s2_i, a pair's size is proportional to a_i * p_i (rule "first"; Schnabel et al.
-    2016, eq. 4, 9, 11 and 13) or to a_i * sqrt(s2_i) (rule "second", which minimizes the
-    expected variance when the utility is not certain), over the square root of its cost. The rule
-    "uniform", a baseline, gives every eligible pair the same size.
-
-    Ratio measures are not weighted sums: their `Measure.weights` stand in for a_i, and every pair
-    of the pool is eligible, because each may be relevant and so counts in R or the ideal DCG.
-
-    Parameters
-    ----------
-    pool : Pool
-    goal, measure : Goal, Measure
-        What the sample is optimized for.
-    prior : Prior
-        From `make_prior`, for the same pool.
-    budget : int or float
-        ``iid``, ``per-query``: number of draws, at least 2, which may be more than there are
-        pairs; ``per-query`` makes equally many in every topic and leaves out the rest.
-        ``priority``: number of pairs. ``poisson``: expected number of pairs. Without replacement
-        it is at most the number of pairs of the pool, and from the number of eligible pairs on
-        the design is a census (`Design.is_census`): every one with probability exactly 1.
-        A whole number; only with costs any number from 1 on, in their unit: what is spent, as
-        expected, without replacement at most the cost of the whole pool.
-    batch_size : int or float
-        What one batch may take of the budget; ``iid``: at least 2 draws. The last batch takes
-        what is left. Whole or not as the budget is.
-    method : {"poisson", "priority", "iid", "per-query"}
-    rule : {"first", "second", "uniform"}, optional
-        By default "first", the papers' rule, for draws with replacement, else "second".
-    reported : sequence of Measure
-        Further measures that will be estimated: pairs with a weight under any of them, for any
-        run of the pool, are eligible.
-    eps : float
-        With replacement only, on the scale of p * lambda: added to every eligible pair.
-    floor : float
-        Without replacement only: share of the sizes that is spread evenly over the eligible
-        pairs, so that no pair with a weight is out of reach. 0 restricts the sample to the
-        goal's pairs.
-    costs : ndarray of float64, shape (N,), optional
-        Cost > 0 of judging each pair, in the unit of the budget; not for ``priority`` and
-        ``per-query``, whose sizes are fixed numbers of pairs and draws.
-    max_grade : int, optional
-        The best grade of the scale; needed for measures of predictions.
-
-    Raises
-    ------
-    DesignError
-        If a number is out of range, a name is unknown, or the goal leaves nothing to sample.
-    MeasureError
-        If `measure`, or one of `reported`, is no `Measure`, or the pool lacks what it is about.
-    PoolError
-        If the goal names a run that the pool does not have.
-    """
-    again = draws_again(method)
-    if rule is None:
-        rule = "first" if again else "second"
-    _check_names(pool, goal, prior, method, rule)
-    check_is_measure(measure)
-    check_measures(reported, name="reported")
-    _check_costs(costs, len(pool), method)
-    _check_budget(budget, batch_size, costs, pairs=len(pool), again=again)
-    check_number(eps, name="eps", least=0.0, error=DesignError)
-    check_fraction(floor, name="floor", error=DesignError)
-    weights = effective_weights(pool, goal, measure, max_grade=max_grade)
-    if not weights.any():
-        raise DesignError(_nothing_to_sample(goal, measure))
-    touched = _touched(pool, (measure, *reported))
-    size = _sizes(weights, prior, rule, touched)
-    if costs is not None:
-        size = size / np.sqrt(costs)
-    strata = 1
-    if again:
-        size = _normalized(size + touched * (eps / len(pool.topics)))
-        if method == "per-query":
-            size, strata = _per_topic(pool, size)
-        steps = _draw_steps(size, costs, strata, budget, batch_size)
-    else:
-        size = _floored(size, touched, floor)
-        steps = _constants(size, costs, budget, batch_size)
-    refuse(~np.isfinite(size), size, name="size", rule="be finite", error=DesignError)
-    return Design(
-        method=method,
-        size=frozen(size),
-        steps=frozen(steps),
-        goal=goal,
-        measure=measure,
-        reported=tuple(reported),
-        prior=prior.name,
-        rule=rule,
-        budget=budget,
-        batch_size=batch_size,
-        eps=eps if again else 0.0,
-        floor=0.0 if again else floor,
-        pool_digest=pool.digest,
-        strata=strata,
-        belief=frozen(prior.expected**2 / prior.second_moment),
-    )
-
-
-def _check_names(pool: Pool, goal: Goal, prior: Prior, method: str, rule: str) -> None:
-    if method not in METHODS:
-        meant = nearest(method, METHODS)
-        raise DesignError(f"The method is one of {', '.join(METHODS)}, not {method!r}{meant}.")
-    if rule not in RULES:
-        raise DesignError(f"The rule is one of {', '.join(RULES)}, not {rule!r}.")
-    check_goal(goal, pool.runs)
-    if not isinstance(prior, Prior):
-        raise DesignError(f"prior must be a Prior (see make_prior), not {prior!r}.")
-    if len(prior.expected) != len(pool):
-        described = f"it describes {len(prior.expected)} pairs, the pool has {len(pool)}"
-        raise DesignError(f"The prior belongs to another pool: {described}.")
-
-
-def _check_budget(
-    budget: float, batch_size: float, costs: FloatArray | None, *, pairs: int, again: bool
-) -> None:
-    for name, number in (("budget", budget), ("batch_size", batch_size)):
-        if costs is None:
-            check_whole(number, name=name, error=DesignError)
-        else:
-            check_number(number, name=name, least=1.0, error=DesignError)
-        if costs is None and again and number < 2:
-            draws = "Draws with replacement need at least 2 draws in the first batch"
-            raise DesignError(f"{draws}; {name} is {number!r}.")
-    whole, unit = (pairs, "pairs") if costs is None else (float(costs.sum()), "cost")
-    if not again and budget > whole * (1.0 + ROUNDING):
-        raise DesignError(
-            f"budget must be at most {whole:.12g}, the {unit} of the whole pool, not {budget!r}."
-        )
-    if budget > MAX_BATCHES * batch_size:
-        cut = f"a budget of {budget!r} by a batch_size of {batch_size!r}"
-        raise DesignError(f"A budget can be cut into at most {MAX_BATCHES} batches, not {cut}.")
-
-
-def _check_costs(costs: FloatArray | None, pairs: int, method: str) -> None:
-    if costs is None:
-        return
-    if method not in with_option("costs"):
-        raise DesignError(f"The method {method!r} takes no costs; use 'poisson' or 'iid'.")
-    if costs.shape != (pairs,):
-        raise DesignError(f"costs must hold one number per pair, {pairs}, not {costs.shape}.")
-    refuse_costs(costs, error=DesignError)
-
-
-def refuse_costs(costs: FloatArray, *, error: type[ValueError]) -> None:
-    """Raise an error unless these can be costs: neither they nor sums of many come to nothing."""
-    usable = (costs >= LEAST_COST) & (costs <= MOST_COST)
-    rule = f"be positive, from {LEAST_COST:g} to {MOST_COST:g}"
-    refuse(~usable, costs, name="costs", rule=rule, error=error)
-
-
-def _nothing_to_sample(goal: Goal, measure: Measure) -> str:
-    runs = ", ".join(goal.all_runs)
-    if goal.kind in ("single", "absolute"):
-        return f"There is nothing to sample: no document of {runs} has a weight under {measure}."
-    return f"There is nothing to sample: {runs} do not differ under {measure}."
-
-
-def _touched(pool: Pool, measures: Sequence[Measure]) -> BoolArray:
-    """Which pairs have a weight in some run under some measure."""
-    touched = np.zeros(len(pool), dtype=bool)
-    for measure in measures:
-        if measure.family == "ratio":
-            return np.ones(len(pool), dtype=bool)
-        touched |= pool.by_pair(pool.entry_weights(measure)) @ np.ones(len(pool.runs)) > 0.0
-    return touched
-
-
-def _sizes(weights: FloatArray, prior: Prior, rule: Rule, touched: BoolArray) -> FloatArray:
-    if rule == "uniform":
-        return touched.astype(np.float64)
-    belief = prior.expected if rule == "first" else np.sqrt(prior.second_moment)
-    return np.asarray(weights * belief, dtype=np.float64)
-
-
-def _normalized(size: FloatArray) -> FloatArray:
-    """Sizes that sum to 1; those next to 0 are raised to `LEAST_SIZE`, so that 1/size is finite.
-
-    That is another design, and no less exact: sizes may be anything above 0 that is fixed before
-    the draw, and every pair counts with one over the probability that it then has.
-    """
-    largest, least = size.max(), size.min(where=size > 0.0, initial=np.inf)
-    with np.errstate(over="ignore"):
-        total = size.sum()
-    if not (np.isfinite(total) and least > LEAST_SIZE * largest):
-        size = np.where(size > 0.0, np.maximum(size / largest, LEAST_SIZE), 0.0)
-    return np.asarray(size / size.sum(), dtype=np.float64)
-
-
-def _floored(size: FloatArray, eligible: BoolArray, floor: float) -> FloatArray:
-    return (1.0 - floor) * _normalized(size) + floor * _normalized(eligible.astype(np.float64))
-
-
-def _per_topic(pool: Pool, size: FloatArray) -> tuple[FloatArray, int]:
-    """Sizes that sum to the same in every topic that has any, and the number of these."""
-    totals = column_sums(pool.topic, size, number=len(pool.topics))
-    strata = int(np.count_nonzero(totals))
-    return np.divide(
-        size, totals[pool.topic] * strata, out=np.zeros_like(size), where=size > 0.0
-    ), strata
-
-
-def _cumulative(budget: float, batch_size: float) -> FloatArray:
-    full = np.arange(batch_size, budget, batch_size, dtype=np.float64)
-    return np.append(full, float(budget))
-
-
-def _draw_steps(
-    size: FloatArray, costs: FloatArray | None, strata: int, budget: float, batch_size: float
-) -> FloatArray:
-    """Numbers of draws, per stratum, that the batches' budgets pay for."""
-    one_round = strata if costs is None else float(np.sum(size * costs))
-    draws = np.floor(_cumulative(budget, batch_size) / one_round + 1e-9)
-    steps = np.unique(draws[draws >= 1.0])
-    least = 1.0 if strata > 1 else 2.0
-    if not len(steps) or steps[-1] < least:
-        needed = math.ceil(least * one_round)
-        why = f"one draw in every topic, or two; it is {budget!r}"
-        raise DesignError(f"The budget must be at least {needed}: {why}.")
-    return steps[steps >= least]
-
-
-def _constants(
-    size: FloatArray, costs: FloatArray | None, budget: float, batch_size: float
-) -> FloatArray:
-    eligible = size > 0.0
-    whole = float(np.count_nonzero(eligible)) if costs is None else float(costs[eligible].sum())
-    return poisson_thresholds(
-        size, targets=_cumulative(min(budget, whole), batch_size), costs=costs
-    )

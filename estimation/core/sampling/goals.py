@@ -1,19 +1,22 @@
 """What a sample is optimized for: the goals, and the effective weight each gives to a pair."""
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import FloatArray, check_whole, listed, nearest, no_run
-from ..data.pool import Pool, PoolError
-from ..measures.table import (
-    MAX_GRADE,
-    PREFERENCE_MAX_GRADE,
-    Measure,
-    check_is_measure,
-)
+from ..data.ranked_lists import PoolError
+from ..measures.kinds import MAX_GRADE, PREFERENCE_MAX_GRADE
+from ..measures.table import Measure, check_is_measure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..data.pool import Pool
 
 KINDS = ("single", "absolute", "pair", "baseline", "ranking")
 LEAST_RUNS = {"pair": 2, "ranking": 2}  # 1 for the other kinds
@@ -185,12 +188,8 @@ def effective_weights(
 def check_goal(goal: object, runs: Sequence[str]) -> None:
     """Raise an error unless it is a goal, and its runs and its baseline are among some runs.
 
-    Raises
-    ------
-    GoalError
-        If it is no `Goal`.
-    PoolError
-        If one of its runs is not there; the message says whether it is the baseline.
+    GoalError if it is no `Goal`; PoolError if one of its runs is not there, which says whether it
+    is the baseline.
     """
     if not isinstance(goal, Goal):
         raise GoalError(f"goal must be a Goal (see goals.absolute and the like), not {goal!r}")
@@ -234,7 +233,7 @@ class _Chosen:
     entries: FloatArray  # (E,)
 
     @classmethod
-    def of(cls, pool: Pool, tags: tuple[str, ...], entries: FloatArray) -> "_Chosen":
+    def of(cls, pool: Pool, tags: tuple[str, ...], entries: FloatArray) -> _Chosen:
         return cls(pool, indicator(pool, tags), entries)
 
     @property

@@ -8,8 +8,12 @@
 ``chernoff``            guaranteed; from the largest term of the design and the estimate
 """
 
-from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 IntervalKind: TypeAlias = Literal[
     "student", "hoeffding", "hoeffding-paper", "empirical-bernstein", "bernstein", "chernoff"

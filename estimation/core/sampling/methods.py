@@ -4,13 +4,19 @@ Forms, the REST interface, the services behind them, messages, `simulate`, judge
 the core itself ask it. Where a method draws, and how, is in its own module.
 """
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..arrays import nearest
-from ..measures.table import KINDS, Family, Measure
+from ..measures.kinds import KINDS, Family
 from .interval_kinds import INTERVAL_KINDS, IntervalKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..measures.table import Measure
 
 Drawn: TypeAlias = Literal["pairs", "topics", "batches"]
 Option: TypeAlias = Literal["rule", "costs", "floor", "eps", "predictions", "with_earlier"]
@@ -169,10 +175,7 @@ def estimating(measure: str) -> tuple[str, ...]:
 def interval_kinds(method: str) -> tuple[IntervalKind, ...]:
     """Return the kinds of intervals that a method allows, the usual one first.
 
-    Parameters
-    ----------
-    method : str
-        Any; what is not in the table, a baseline for one, has ``student`` alone.
+    What is not in the table, a baseline for one, has ``student`` alone.
     """
     found = SAMPLING_METHODS.get(method)
     return ("student",) if found is None else found.intervals

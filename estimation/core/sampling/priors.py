@@ -1,15 +1,22 @@
 """What is believed about the utility of pairs before anything is judged."""
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import FloatArray, check_whole, column_sums, frozen, nearest, refuse
-from ..data.pool import Pool
-from ..measures.table import MAX_GRADE, Measure, check_is_measure
+from ..measures.kinds import MAX_GRADE
+from ..measures.table import Measure, check_is_measure
 from .calibration import agreement, order_bins
 from .goals import Goal, check_goal, effective_weights, indicator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..data.pool import Pool
 
 
 class PriorError(ValueError):

@@ -1,8 +1,13 @@
 """From sizes to probabilities: of being drawn, and the constant with which sizes make a budget."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..arrays import FloatArray
+if TYPE_CHECKING:
+    from ..arrays import FloatArray
 
 ROUNDING = 1e-9  # share by which a budget may exceed a sum of costs
 
@@ -28,21 +33,10 @@ def drawn_probabilities(chance: FloatArray, *, draws: float) -> FloatArray:
 def poisson_thresholds(
     size: FloatArray, *, targets: FloatArray, costs: FloatArray | None = None
 ) -> FloatArray:
-    """Solve sum_i cost_i min(1, c * size_i) = target for c.
+    """Solve sum_i cost_i min(1, c * size_i) = target for c, for each of B targets > 0.
 
-    Parameters
-    ----------
-    size : ndarray of float64, shape (N,)
-        Relative sizes, at least one of them positive.
-    targets : ndarray of float64, shape (B,)
-        Expected numbers of pairs, or costs, > 0.
-    costs : ndarray of float64, shape (N,), optional
-        By default every pair costs 1.
-
-    Returns
-    -------
-    ndarray of float64, shape (B,)
-        The constants; infinite where the target reaches the cost of all positive sizes.
+    Sizes are relative, at least one of them positive; by default every pair costs 1. A constant is
+    infinite where its target reaches the cost of all positive sizes.
     """
     falling, cost = _falling(size, costs)
     spent = np.concatenate([[0.0], np.cumsum(cost)])

@@ -24,7 +24,7 @@ import numpy as np
 from estimation.core.arrays import FloatArray, Int32Array, IntArray, frozen
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
-from estimation.core.measures.table import MAX_GRADE
+from estimation.core.measures.kinds import MAX_GRADE
 from estimation.core.rounds.active.lists import make_frame
 from estimation.core.rounds.active.rounds import ActivePlan, ActiveRound, log_absent
 from estimation.core.rounds.active.sampling import ActiveState

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from estimation.core.arrays import FloatArray, frozen
-from estimation.core.measures.table import MAX_GRADE, parse_measure
+from estimation.core.measures.kinds import MAX_GRADE
+from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.designs import MAX_BATCHES
 from estimation.core.sampling.goals import Goal
 from estimation.formats.collections.archive import RefusedError, TooLargeError

@@ -33,7 +33,7 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.rounds.combining import as_one
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.draws import Sample
+from estimation.core.sampling.samples import Sample
 from estimation.formats.collections import pair_facts
 from estimation.formats.collections.archive import DRAWS, JUDGMENTS, TooLargeError, inside
 from estimation.formats.collections.outlooks import (

@@ -14,7 +14,8 @@ import numpy as np
 from estimation.core.arrays import BytesArray, IntArray
 from estimation.core.collections.base import RoundCollection
 from estimation.core.collections.published import checked
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import Measure
 from estimation.core.rounds.results import DrawnRound
 from estimation.formats.collections import facts as common

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from django.core.management.base import BaseCommand, CommandError
 
-from estimation.core.data.pool import RankedLists
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.formats.runs import read_run
 from estimation.research.published import experiments, reproduction
 from estimation.research.published.experiments import Collection

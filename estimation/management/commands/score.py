@@ -11,9 +11,10 @@ from typing import IO, Any, TypeVar
 from django.core.management.base import BaseCommand, CommandError
 
 from estimation.core.collections.base import RoundCollection
-from estimation.core.data.pool import PoolError, RankedLists
+from estimation.core.data.ranked_lists import PoolError, RankedLists
 from estimation.core.inference.unknown import Reason
-from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.results import Evaluation, MeasureResult
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS, IntervalKind
 from estimation.formats.collections.files import read_collection

@@ -18,7 +18,7 @@ from django.core.management.base import (
 
 from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.data.pool import Pool
-from estimation.core.measures.table import MeasureError
+from estimation.core.measures.kinds import MeasureError
 from estimation.core.sampling import goals
 from estimation.core.sampling.goals import Goal, GoalError
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS

@@ -12,7 +12,7 @@ import numpy as np
 from estimation.core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from estimation.core.data.labels import check_grades
 from estimation.core.data.pool import Pool
-from estimation.core.sampling.draws import uniform_numbers
+from estimation.core.sampling.random_numbers import uniform_numbers
 from estimation.research.baselines.selections import (
     Budget,
     Contribution,

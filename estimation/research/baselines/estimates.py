@@ -13,7 +13,8 @@ from estimation.core.arrays import BoolArray, FloatArray, Int32Array, IntArray, 
 from estimation.core.data.labels import check_grades
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.ratio_lines import divided
-from estimation.core.measures.table import Measure, MeasureError, parse_measure
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import Measure, parse_measure
 from estimation.research.baselines.selections import Selection
 from estimation.research.simulation import true_topic_values
 

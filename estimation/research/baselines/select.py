@@ -15,7 +15,7 @@ import numpy as np
 from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.data.labels import check_grades
 from estimation.core.data.pool import Pool
-from estimation.core.sampling.draws import permanent_random_numbers, uniform_numbers
+from estimation.core.sampling.random_numbers import permanent_random_numbers, uniform_numbers
 from estimation.research.baselines.adjudication import select_mab, select_mtf
 from estimation.research.baselines.selections import (
     Budget,

@@ -8,7 +8,7 @@ from scipy import stats
 
 from estimation.core.arrays import FloatArray, IntArray, check_whole, column_sums, frozen, refuse
 from estimation.core.data.pool import Pool
-from estimation.core.sampling.draws import permanent_random_numbers, uniform_numbers
+from estimation.core.sampling.random_numbers import permanent_random_numbers, uniform_numbers
 from estimation.research.baselines.selections import (
     Budget,
     Selection,

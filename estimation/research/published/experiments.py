@@ -14,7 +14,8 @@ from scipy import sparse, special
 
 from estimation.core.arrays import FloatArray, IntArray, column_sums
 from estimation.core.data.labels import LabelRows, PairLabels
-from estimation.core.data.pool import Pool, RankedLists, build_pool
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.estimators import importance_sampling
 from estimation.core.inference.intervals import Intervals, degrees_of_freedom, student_intervals
 from estimation.core.measures.table import Measure, parse_measure
@@ -22,7 +23,8 @@ from estimation.core.planning.planning import expected_half_widths
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import priors
-from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.goals import Goal
 from estimation.core.sampling.priors import Prior, make_prior

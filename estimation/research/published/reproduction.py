@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from estimation.core.arrays import FloatArray
-from estimation.core.inference.bounds import HoeffdingForm, draw_ranges, hoeffding_half_widths
+from estimation.core.inference.bounds import HoeffdingForm, hoeffding_half_widths
+from estimation.core.inference.ranges import draw_ranges
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.goals import Goal

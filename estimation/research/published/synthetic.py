@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 
 from estimation.core.arrays import FloatArray, IntArray, column_sums, frozen
-from estimation.core.data.pool import Pool, RankedLists
+from estimation.core.data.pool import Pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.sampling.goals import Goal
 from estimation.core.sampling.priors import Prior
 

@@ -15,7 +15,8 @@ import numpy as np
 from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.data.pool import Pool
 from estimation.core.inference.intervals import Bound, student_intervals
-from estimation.core.measures.table import KINDS, Measure
+from estimation.core.measures.kinds import KINDS
+from estimation.core.measures.table import Measure
 from estimation.core.rounds.active.lists import make_frame
 from estimation.core.rounds.active.rounds import UNIFORM_SHARE, ActivePlan, ActiveRound
 from estimation.core.rounds.active.sampling import plan_batch, start
@@ -30,12 +31,14 @@ from estimation.core.rounds.topics.designs import (
 )
 from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.grade_models import uniform_grades
-from estimation.core.sampling.designs import Design, make_design
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.designs import Method as Drawing
-from estimation.core.sampling.draws import draw, permanent_random_numbers
+from estimation.core.sampling.draws import draw
 from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.core.sampling.methods import check_interval, draws_again, interval_kinds
 from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.random_numbers import permanent_random_numbers
 from estimation.research.baselines.estimates import covariance as selection_covariance
 from estimation.research.baselines.estimates import estimate as estimate_selection
 from estimation.research.baselines.select import select

@@ -26,13 +26,14 @@ from estimation.core.arrays import FloatArray, IntArray, check_fraction, check_w
 from estimation.core.data.labels import LabelRows, check_grades
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.ratios import true_ratios
-from estimation.core.measures.table import MAX_GRADE, Measure, check_is_measure
+from estimation.core.measures.kinds import MAX_GRADE
+from estimation.core.measures.table import Measure, check_is_measure
 from estimation.core.rounds.topics.grade_models import document_gains
 from estimation.core.rounds.topics.moments import err_values, ranked_pairs
 from estimation.core.sampling.designs import Rule
-from estimation.core.sampling.draws import permanent_random_numbers
 from estimation.core.sampling.goals import Goal, check_goal
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS, IntervalKind
+from estimation.core.sampling.random_numbers import permanent_random_numbers
 
 Unit: TypeAlias = Literal["draws", "pairs"]
 UNITS: tuple[Unit, ...] = ("draws", "pairs")

@@ -56,7 +56,8 @@ from scipy import sparse
 
 from ...arrays import FloatArray, IntArray
 from ...data.labels import LabelRows, PairLabels, pair_labels, select_rows
-from ...measures.table import MAX_GRADE, Measure, parse_measure
+from ...measures.kinds import MAX_GRADE
+from ...measures.table import Measure, parse_measure
 from .expected import (
     LikelyUtility,
     Linearized,

@@ -19,7 +19,7 @@ from ...estimates.estimators import effective_sample_size
 from ...inference.intervals import student_intervals
 from ...inference.unknown import all_known
 from ...measures.table import Measure, check_measures, parse_measure
-from ...sampling.draws import Served
+from ...sampling.samples import Served
 from ...tables import FactSheet
 from ..results import Answer, Asked, DrawnRound, EstimatorResult, RunEstimates
 from .estimates import ActiveEstimate, estimate

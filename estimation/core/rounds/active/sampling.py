@@ -49,8 +49,8 @@ from ...arrays import (
 )
 from ...data.labels import LabelError, LabelRows, check_rows, pair_name
 from ...data.pool import Pool
-from ...measures.table import MAX_GRADE
-from ...sampling.draws import uniform_numbers
+from ...measures.kinds import MAX_GRADE
+from ...sampling.random_numbers import uniform_numbers
 from .lists import ActiveError, ActiveFrame, TopicLists
 
 FORMAT = "evalsite-active-1"

@@ -22,7 +22,7 @@ import numpy as np
 from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, Int32Array, IntArray, check_seed, frozen
 from ...data.pool import Pool
-from ...sampling.draws import uniform_numbers
+from ...sampling.random_numbers import uniform_numbers
 from .designs import ROUNDING, QueryDesign, QueryError, affordable
 
 MAX_DRAWS = 5_000_000

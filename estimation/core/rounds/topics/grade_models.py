@@ -11,7 +11,8 @@ import numpy as np
 from ...arrays import BoolArray, FloatArray, IntArray, check_whole, frozen
 from ...data.labels import pair_name
 from ...data.pool import Pool
-from ...measures.table import MAX_GRADE, Measure, MeasureError
+from ...measures.kinds import MAX_GRADE, MeasureError
+from ...measures.table import Measure
 
 SUM_TOLERANCE = 1e-9
 

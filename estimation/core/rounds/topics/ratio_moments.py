@@ -20,7 +20,7 @@ from scipy import sparse
 
 from ...arrays import FloatArray, SparseMatrix
 from ...data.pool import Pool
-from ...estimates.ratio_lines import Frame, Gains, Line
+from ...estimates.ratio_lines import Frame, Gains, Tangent
 from ...measures.table import Measure
 from .grade_models import GradeModel, check_grade_model, document_gains
 
@@ -46,7 +46,7 @@ class GradeLine:
         every = np.arange(len(pool))
         gains = Gains(steps[levels], reached, every, np.ones(len(pool)))
         frame = Frame.of(pool, measure, gains, None)
-        line, topics = Line.of(frame, measure), len(pool.topics)
+        line, topics = Tangent.of(frame, measure), len(pool.topics)
         coordinates = frame.place, frame.cell % frame.runs
         slope = sparse.csr_array((line.slope * topics, coordinates), shape=(len(pool), frame.runs))
         falls = np.zeros((topics, len(utility)))

@@ -1,0 +1,129 @@
+"""Ranked lists, best first, in the order in which trec_eval ranks documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ..arrays import BytesArray, FloatArray, IntArray
+
+
+class PoolError(ValueError):
+    """Ranked lists that cannot be pooled; the message names run, topic and docno."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLists:
+    """One run: for each topic the docnos it returns, best first.
+
+    Build one from scored lines with `rank_lines`.
+
+    Attributes
+    ----------
+    topics : tuple of str
+        The T topics of the run, each once.
+    indptr : ndarray of int64, shape (T + 1,)
+        ``docnos[indptr[t]:indptr[t + 1]]`` is the list of topic t.
+    docnos : ndarray of bytes, shape (L,)
+        UTF-8 docnos in rank order.
+    scores : ndarray of float64, shape (L,), optional
+        The run's scores in the same order, for measures of predictions (MAE, MSE, Accuracy).
+    """
+
+    topics: tuple[str, ...]
+    indptr: IntArray
+    docnos: BytesArray
+    scores: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.scores is not None and self.scores.shape != self.docnos.shape:
+            lengths = f"scores has the shape {self.scores.shape}, docnos {self.docnos.shape}"
+            raise PoolError(f"a run has as many scores as docnos; {lengths}")
+        for first, second in pairwise(sorted(self.topics)):
+            if first == second:
+                raise PoolError(f"topic {first!r} occurs twice among the ranked lists of a run")
+        bounds = self.indptr
+        if len(bounds) != len(self.topics) + 1 or bounds[0] != 0 or bounds[-1] != len(self.docnos):
+            raise PoolError("indptr does not fit the topics and docnos of the run")
+        if np.any(np.diff(bounds) < 0):
+            topic = self.topics[int(np.argmax(np.diff(bounds) < 0))]
+            raise PoolError(f"indptr must not decrease, as it does at topic {topic!r}")
+
+
+def trec_eval_order(
+    scores: ArrayLike, docnos: ArrayLike, *, topics: ArrayLike | None = None
+) -> IntArray:
+    """Return the order in which trec_eval ranks documents: positions of the lines, best first.
+
+    Score descending, equal scores by docno descending (as bytes). trec_eval keeps scores in
+    single precision, so scores that differ only beyond it are equal; this does the same. With
+    topics, sortable values, lines are ordered by topic first. PoolError if the shapes differ or a
+    score is not finite.
+    """
+    score = np.asarray(scores, dtype=np.float64)
+    docno = np.asarray(docnos, dtype=np.bytes_)
+    if score.ndim != 1 or docno.shape != score.shape:
+        raise PoolError(f"scores and docnos must be of one length, not {score.size}, {docno.size}")
+    if not np.all(np.isfinite(score)):
+        line = int(np.argmin(np.isfinite(score)))
+        given = f"docno {docno[line].decode(errors='replace')!r} has {score[line]} (item {line})"
+        raise PoolError(f"scores must be finite numbers; {given}")
+    with np.errstate(over="ignore", under="ignore"):
+        single = score.astype(np.float32)
+    by_docno = np.argsort(docno, kind="stable")[::-1]
+    keys = [-single[by_docno]]
+    if topics is not None:
+        keys.append(np.asarray(topics)[by_docno])
+    return np.asarray(by_docno[np.lexsort(keys)], dtype=np.int64)
+
+
+def rank_lines(
+    topics: ArrayLike, docnos: ArrayLike, scores: ArrayLike, *, depth: int | None = None
+) -> RankedLists:
+    """Turn the lines of one run into ranked lists, in trec_eval's order.
+
+    Parameters
+    ----------
+    topics, docnos : array_like of bytes, shape (L,)
+        UTF-8 topic ids and docnos, in any order.
+    scores : array_like of float, shape (L,)
+        Finite scores; the rank column of a run file plays no part.
+    depth : int, optional
+        Keep at most this many documents per topic.
+
+    Raises
+    ------
+    PoolError
+        If shapes differ, a score is not finite, or a docno occurs twice in a topic.
+    """
+    topic = np.asarray(topics, dtype=np.bytes_)
+    docno = np.asarray(docnos, dtype=np.bytes_)
+    if topic.shape != docno.shape:
+        raise PoolError(f"topics and docnos must be of one length, not {topic.size}, {docno.size}")
+    names, code = np.unique(topic, return_inverse=True)
+    _refuse_duplicates(names, code, docno)
+    order = trec_eval_order(scores, docno, topics=code)
+    starts = np.searchsorted(code[order], np.arange(len(names) + 1))
+    if depth is not None:
+        position = np.arange(len(order)) - starts[code[order]]
+        order = order[position < depth]
+        starts = np.searchsorted(code[order], np.arange(len(names) + 1))
+    decoded = tuple(name.decode() for name in names.tolist())
+    score = np.asarray(scores, dtype=np.float64)[order]
+    return RankedLists(decoded, starts.astype(np.int64), docno[order], score)
+
+
+def _refuse_duplicates(names: BytesArray, code: NDArray[Any], docno: BytesArray) -> None:
+    order = np.lexsort((docno, code))
+    same = (docno[order][1:] == docno[order][:-1]) & (code[order][1:] == code[order][:-1])
+    if same.any():
+        line = order[int(np.argmax(same))]
+        raise PoolError(
+            f"docno {docno[line].decode()!r} occurs twice in topic {names[code[line]].decode()!r}"
+        )

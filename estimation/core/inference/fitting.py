@@ -1,0 +1,132 @@
+"""What judgments let one expect: the grade of every pair, and what predictions leave over.
+
+For each grade g the share of judgments that reach it is modeled as a product of factors of where
+the pair stands (`raking`), beginning with what the prior believed of it: all there is as long as
+little was found. A prior that is right about the order of pairs is far better than none, and one
+that is wrong is corrected by the factors of its classes.
+
+The difference estimator errs by what it predicts wrongly, v_i - b m_i, of pairs that were not
+sampled. Residuals above 0, of documents that are more relevant than was predicted, are few and
+large; those below 0 are many and small. The mean, the mean square and the mean cube of either are
+each modeled as grades are, with the bin of the pair's prediction in the place of the prior's
+belief: a prediction tells more of its own residual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, array_hash, frozen
+from ..data.labels import LabelRows, select_rows
+from ..sampling.calibration import order_bins
+from .outlook import KnownOutlook, Outlook
+from .raking import Model, PairClasses, fitted_places
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..estimates.drawn import Drawn
+
+PIECE = 1 << 17  # pairs that are worked out at once; their runs are kept if these are all
+POWERS = 3  # of residuals that are expected
+
+
+@dataclass(frozen=True, eq=False)
+class FittedOutlook(Outlook):
+    """The model: a base and factors of every kind, each with a column for every level."""
+
+    levels: IntArray
+    classes: PairClasses
+    model: Model
+
+    def reach(self, pairs: IntArray) -> FloatArray:
+        """Return what the model says of some pairs, worked out when they are asked for first."""
+        name = array_hash(pairs)
+        if name not in self._reached:
+            self._reached[name] = frozen(self._reach(pairs))
+        return self._reached[name]
+
+    def _reach(self, pairs: IntArray) -> FloatArray:
+        """In pieces, because the runs of many pairs take room; they are kept if there is one."""
+        reached = np.empty((len(self.levels), len(pairs)))
+        for start in range(0, len(pairs), PIECE):
+            piece = slice(start, start + PIECE)
+            traits, often = self.classes.of_pairs(pairs[piece]), len(pairs) <= PIECE
+            reached[:, piece] = self.model.shares(traits, often=often)
+        for lower, higher in pairwise(reached):
+            np.minimum(lower, higher, out=higher)  # `accumulate` takes ten times as long
+        return reached
+
+    def everywhere(self) -> KnownOutlook:
+        """Work it out for every pair."""
+        return KnownOutlook(self.levels, self.reach(np.arange(len(self.classes.pool))))
+
+    @cached_property
+    def _reached(self) -> dict[int, FloatArray]:
+        return {}
+
+
+def fit_outlook(pool: Pool, drawn: Drawn, rows: LabelRows, *, max_grade: int) -> FittedOutlook:
+    """Fit the model to the judgments of a sample from a pool with the runs of the round.
+
+    Rows are from `select_rows`: sorted, `pair` counting positions in `drawn.pair`.
+    """
+    levels = np.unique([1, max_grade, *np.unique(rows.grade[rows.grade > 0]).tolist()])
+    some = fitted_places(drawn)
+    number = np.bincount(rows.pair, minlength=len(drawn.pair))[some]
+    reached = [
+        np.bincount(rows.pair[rows.grade >= level], minlength=len(drawn.pair))[some] / number
+        for level in levels.tolist()
+    ]
+    classes = PairClasses(pool, drawn, drawn.pair[some])
+    model = Model.of(pool, classes.of_pairs(drawn.pair[some]), np.stack(reached, axis=1))
+    return FittedOutlook(levels, classes, model)
+
+
+def outlook_of(
+    pool: Pool, drawn: Drawn, labels: LabelRows, *, sampled: IntArray, max_grade: int
+) -> KnownOutlook:
+    """Fit the model to judgments of sampled pairs, those of `drawn`, and work it out for all."""
+    rows = select_rows(labels, sampled=sampled, prefix=drawn.pair, max_grade=max_grade, pool=pool)
+    return fit_outlook(pool, drawn, rows, max_grade=max_grade).everywhere()
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What is expected of the residuals of the N pairs of a pool.
+
+    Classes and model are of residuals as shares of the largest, and of their powers.
+    """
+
+    classes: PairClasses
+    model: Model
+    largest: float
+
+    def moments(self, pairs: IntArray) -> FloatArray:
+        """Return expected residuals of pairs, their squares and their cubes, shape (2, 3, n).
+
+        First of those above 0, then of those below, without their sign.
+        """
+        traits = self.classes.of_pairs(pairs)
+        shares = self.model.shares(traits, often=True).reshape(2, POWERS, len(pairs))
+        scale = self.largest ** np.arange(1, POWERS + 1)
+        return np.asarray(shares * scale[:, None], dtype=np.float64)
+
+
+def fit_residuals(
+    pool: Pool, drawn: Drawn, left: FloatArray, *, predictions: FloatArray
+) -> Residuals:
+    """Fit the model to what predictions leave over of the labels of a sample, shape (n,).
+
+    Predictions are of all N pairs, NaN where nothing is predicted; only their order counts.
+    """
+    some = fitted_places(drawn)
+    largest = float(np.abs(left).max(initial=0.0)) or 1.0
+    sides = (np.maximum(sign * left[some] / largest, 0.0) for sign in (1.0, -1.0))
+    found = np.stack([side**power for side in sides for power in range(1, POWERS + 1)], axis=1)
+    classes = PairClasses(pool, drawn, drawn.pair[some], order_bins(predictions))
+    return Residuals(classes, Model.of(pool, classes.of_pairs(drawn.pair[some]), found), largest)
