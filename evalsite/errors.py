@@ -22,6 +22,8 @@ def of_server(request: HttpRequest) -> HttpResponse:
     if request.path_info.startswith("/api/"):
         answer = JsonResponse(body(code, message, ()), status=status)
     else:
-        answer = HttpResponse(render_to_string("503.html", {"message": message}), status=status)
+        again = request.get_full_path() if request.method in ("GET", "HEAD") else ""
+        context = {"message": message, "again": again}
+        answer = HttpResponse(render_to_string("503.html", context), status=status)
     answer["Retry-After"] = str(RETRY_SECONDS)
     return answer
