@@ -262,8 +262,8 @@ def cancel(*, upload: Upload, by: User) -> None:
     """
     problems = Problems(upload.name)
     who = by.get_username()
-    message = f"{who} cancelled the reading of this file. Upload it again to have it read."
-    problems.error(None, "", message)
+    again = "Upload it again to have it read."
+    problems.error(None, "", f"The reading of this file was cancelled by {who}. {again}")
     with transaction.atomic():
         jobs.withdraw("upload", upload.pk)
         cancelled = _unread(upload.pk).update(

@@ -61,7 +61,7 @@ def _of_others(form: CampaignForm) -> str:
     if not (others := form.others()):
         return ""
     names = ", ".join(sorted(form.label_of(name) for name in others))
-    return f" Somebody else has changed this since you opened the page, and it stays: {names}."
+    return f" Since you opened the page, somebody else has changed: {names}. That stays as it is."
 
 
 def _look_again(

@@ -226,10 +226,9 @@ def test_settings_that_somebody_else_has_changed_are_told_with_what_is_saved(
     sent = settings_form(campaign, shown=before, lease_minutes="5")
     said = text(organizer.post(there, sent, follow=True))
 
-    assert "Saved. Somebody else has changed this since you opened the page" in said
-    assert "it stays: Guidelines." in said
+    assert "Saved. Since you opened the page, somebody else has changed: Guidelines." in said
     alone = settings_form(campaign, shown=organizer.get(there).context["form"].shown)
-    assert "Somebody else" not in text(organizer.post(there, alone, follow=True))
+    assert "somebody else has changed" not in text(organizer.post(there, alone, follow=True))
 
 
 @pytest.mark.parametrize(

@@ -110,9 +110,11 @@ def test_a_file_of_another_kind_whose_kind_was_given_is_one_error(
 ) -> None:
     send(organizer, campaign, ("runs.tar.gz", odd), kind="documents")
     factories.run_due_jobs()
-    assert "rejected: 1 error<" in content(organizer.get(address("material", campaign)))
-    page = organizer.get(address("upload-detail", campaign, Upload.objects.get().pk))
-    assert f"found {told.removeprefix('is ')}: " in content(page)
+    why = f"Expected UTF-8 text, plain or gzip, found {told.removeprefix('is ')}: "
+    assert why in content(organizer.get(address("material", campaign)))
+    page = content(organizer.get(address("upload-detail", campaign, Upload.objects.get().pk)))
+    assert why in page
+    assert "Mend it" not in page
 
 
 def test_no_file_at_all_is_said(campaign: Campaign, organizer: Client) -> None:
@@ -200,7 +202,7 @@ def test_a_file_that_is_being_read_can_be_cancelled(campaign: Campaign, organize
     assert "topics.tsv is not read any further" in content(page)
     assert "Cancel reading" not in content(page)
     said = content(organizer.get(address("upload-detail", campaign, upload.pk)))
-    assert f"{campaign.created_by} cancelled the reading of this file." in said
+    assert f"The reading of this file was cancelled by {campaign.created_by}." in said
     page = organizer.post(address("upload-cancel", campaign, upload.pk), follow=True)
     assert "has been read, or its reading cancelled, already" in content(page)
 
@@ -216,7 +218,7 @@ def test_a_file_that_was_refused_as_a_whole_says_why_and_is_not_to_be_mended(
 
     listed = content(organizer.get(address("material", campaign)))
     assert "1 error" not in listed
-    for upload, why in ((one, "cancelled the reading"), (two, "a lost connection")):
+    for upload, why in ((one, "was cancelled by organizer-test"), (two, "a lost connection")):
         page = content(organizer.get(address("upload-detail", campaign, upload.pk)))
         assert why in listed
         assert page.count(why) == 1

@@ -62,6 +62,7 @@ def test_a_bug_stays_a_500(organizer: Client) -> None:
 
     assert answer.status_code == 500
     assert "Retry-After" not in answer
+    assert '<a class="btn" href="/">Try again</a>' in answer.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_a_file_that_waits_is_cancelled_and_never_read(campaign: Campaign) -> No
     row = read(row)
     assert row.state == Upload.State.REJECTED
     assert row.errors[0]["message"] == (
-        f"{campaign.created_by} cancelled the reading of this file."
+        f"The reading of this file was cancelled by {campaign.created_by}."
         " Upload it again to have it read."
     )
     assert AuditEntry.objects.filter(action="cancel upload", campaign=campaign).exists()
