@@ -69,8 +69,8 @@ COVERED = """() => {
     .flatMap((chart) => {
       const texts = [...chart.querySelectorAll("text:not(.on)")]
         .map((e) => [e.textContent, e.getBoundingClientRect()]);
-      const lines = [...chart.querySelectorAll(".line, .band")]
-        .map((e) => e.getBoundingClientRect());
+      const drawn = chart.matches(".history") ? [chart] : chart.querySelectorAll(".line, .band");
+      const lines = [...drawn].map((e) => e.getBoundingClientRect());
       const over = texts.filter(([, box], n) => texts.slice(n + 1).some(([, b]) => meet(box, b))
         || lines.some((b) => meet(box, b)));
       return over.map(([words]) => `${words} in ${chart.getAttribute("aria-label")}`);
@@ -123,7 +123,7 @@ def unsigned(page: Page) -> list[str]:
 
 
 def covered_labels(page: Page) -> list[str]:
-    """Labels of charts that stand on one another, or on what is drawn."""
+    """Labels of charts that stand on one another, or on what is drawn; in a panel, anywhere."""
     return list(page.evaluate(COVERED))
 
 
