@@ -10,6 +10,7 @@ def main() -> None:
     try:
         from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415
         from django.core.management import execute_from_command_line  # noqa: PLC0415
+        from django.db import DatabaseError  # noqa: PLC0415
     except ModuleNotFoundError:
         sys.exit(
             "Django is not installed for this Python: use .venv/bin/python (make run makes it)."
@@ -19,6 +20,13 @@ def main() -> None:
         sys.stdout.flush()
     except ImproperlyConfigured as error:
         sys.exit(str(error))
+    except DatabaseError as error:
+        from evalsite.management.tables import what_to_do  # noqa: PLC0415  (needs the settings)
+
+        told = None if sys.argv[1:2] == ["migrate"] else what_to_do(error)
+        if told is None:
+            raise
+        sys.exit(told)
     except BrokenPipeError:  # whoever reads has seen enough, as head has
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -7,21 +7,22 @@ import sys
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
-from django.views.defaults import server_error
 
 from judging.api.errors import RETRY_SECONDS, body, not_now
 
 
 def of_server(request: HttpRequest) -> HttpResponse:
     """Django calls this while it handles the exception, wherever that came from."""
+    again = request.get_full_path() if request.method in ("GET", "HEAD") else ""
     refusal = not_now(sys.exception())
     if refusal is None:
-        return server_error(request)
+        return HttpResponse(render_to_string("500.html", {"again": again}), status=500)
     status, code, message = refusal
     answer: HttpResponse
     if request.path_info.startswith("/api/"):
         answer = JsonResponse(body(code, message, ()), status=status)
     else:
-        answer = HttpResponse(render_to_string("503.html", {"message": message}), status=status)
+        context = {"message": message, "again": again}
+        answer = HttpResponse(render_to_string("503.html", context), status=status)
     answer["Retry-After"] = str(RETRY_SECONDS)
     return answer

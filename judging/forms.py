@@ -117,6 +117,21 @@ class CampaignForm(ShownForm):
         same = (self.before() or {}).get("grades") == grades
         return touched if same else {**touched, "grades": grades}
 
+    def told(self, values: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Settings as a reader takes them: their labels, and what they say."""
+        return [(self.label_of(name), _in_words(value)) for name, value in values.items()]
+
+    def label_of(self, name: str) -> str:
+        return str(self[name].label) if name in self.fields else "Grade scale"
+
+
+def _in_words(value: Any) -> str:
+    if not isinstance(value, list):
+        return str(value)
+    return "\n".join(
+        f"{number} {grade['name']}: {grade['meaning']}" for number, grade in enumerate(value)
+    )
+
 
 class GradeForm(forms.Form):
     name = forms.CharField(max_length=60, required=False)

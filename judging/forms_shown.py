@@ -43,6 +43,11 @@ class ShownForm(forms.Form):
             and _typed(field, before.get(name)) != _typed(field, self[name].data)
         }
 
+    def others(self) -> set[str]:
+        """The fields that somebody else has changed since they were shown."""
+        before, now = self.before(), self.at_first()
+        return {name for name in now if before and name in before and before[name] != now[name]}
+
     def before(self) -> dict[str, Any] | None:
         """What the page showed, as it says itself."""
         try:

@@ -25,6 +25,8 @@ from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Field, JSONField, Model
 
+from evalsite.management.tables import NO_TABLES
+
 FORMAT, MANIFEST, ROWS, FILES = 1, "manifest.json", "rows", "files"
 APPLICATIONS = ("judging", "estimation")
 LEFT_OUT = {"judging.User_groups", "judging.User_user_permissions", "judging.WorkerHeartbeat"}
@@ -42,8 +44,10 @@ def back_up(folder: Path, *, say: Callable[[str], object] = print) -> None:
     Raises
     ------
     BackupError
-        If the folder holds something.
+        If the folder holds something, or the database has no tables.
     """
+    if not _applied():
+        raise BackupError(NO_TABLES)
     if folder.exists() and any(folder.iterdir()):
         raise BackupError(f"{folder} is not empty. A backup needs a folder of its own.")
     (folder / ROWS).mkdir(parents=True, exist_ok=True)
@@ -193,7 +197,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 
 def _check_site(manifest: dict[str, Any]) -> None:
-    if manifest["migrations"] != (here := _applied()):
+    if not (here := _applied()):
+        raise BackupError(NO_TABLES)
+    if manifest["migrations"] != here:
         other = ", ".join(sorted({*manifest["migrations"]} ^ {*here})) or "their order"
         raise BackupError(
             f"The backup was made by evalsite {manifest['evalsite']} with another schema: {other}. "

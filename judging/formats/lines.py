@@ -63,6 +63,8 @@ def read_chunks(
                 yield line, data[:end]
                 line += data.count(b"\n", 0, end)
             carry = data[end:]
+    except _ForeignError as error:
+        problems.fatal(None, "", str(error))
     except _BrokenError as error:
         problems.fatal(line, "", str(error))
     if carry:
@@ -140,6 +142,10 @@ class _BrokenError(Exception):
     """The file cannot be read any further; the message says what was expected."""
 
 
+class _ForeignError(_BrokenError):
+    """It is another kind of file, and has no lines."""
+
+
 def _blocks(file: BinaryFile, limits: Limits) -> Iterator[bytes]:
     """Yield the uncompressed bytes in blocks of about `BLOCK`, the first without mark."""
     head = file.read(BLOCK)
@@ -158,7 +164,7 @@ def _refuse_other_kinds(block: bytes) -> None:
     other = foreign(block)
     if other is not None:
         found = f"expected UTF-8 text, plain or gzip, found {other.name}"
-        raise _BrokenError(f"{found}: {other.advice}")
+        raise _ForeignError(f"{found}: {other.advice}")
 
 
 def _plain(head: bytes, file: BinaryFile) -> Iterator[bytes]:

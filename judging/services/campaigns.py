@@ -75,15 +75,23 @@ def change(*, campaign: Campaign, by: User, plan: Plan) -> None:
     amend(campaign=campaign, by=by, chosen=asdict(plan))
 
 
-def amend(*, campaign: Campaign, by: User, chosen: Mapping[str, Any]) -> None:
+def amend(
+    *,
+    campaign: Campaign,
+    by: User,
+    chosen: Mapping[str, Any],
+    seen: Mapping[str, Any] | None = None,
+) -> None:
     """Changes some of a campaign's settings; the others stay what they are by then.
 
     Of two who change different ones at the same moment, neither undoes what the other has done.
-    Scale and depth are fixed once a round is drawn: numbers rest on them. Raises UserError
+    Whoever says what he has ``seen`` replaces nothing else: ``changed_meanwhile`` (409). Scale and
+    depth are fixed once a round is drawn: numbers rest on them. Raises UserError
     ``plan_invalid``, ``fixed`` (409), and ``being_drawn`` (409) while a draw is under way.
     """
     with transaction.atomic():
         now = lock(campaign.pk)
+        _refuse_to_replace(now, chosen, seen or {})
         plan = replace(_plan_of(now), **chosen)
         _check(plan)
         values = {
@@ -97,6 +105,18 @@ def amend(*, campaign: Campaign, by: User, chosen: Mapping[str, Any]) -> None:
             _refuse_if_fixed(now)
         Campaign.objects.filter(pk=campaign.pk).update(**values)
         audit.record("change campaign", by=by, campaign=campaign, target=campaign)
+
+
+def _refuse_to_replace(now: Campaign, chosen: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
+    """What somebody else has written meanwhile is not lost unseen; the data name what it is."""
+    names = [
+        name
+        for name, wanted in chosen.items()
+        if name in seen and getattr(now, name) not in (seen[name], wanted)
+    ]
+    if names:
+        message = "Somebody else has changed the same since you opened the page."
+        raise UserError("changed_meanwhile", message, status=409, data={"names": names})
 
 
 def _plan_of(campaign: Campaign) -> Plan:

@@ -16,7 +16,7 @@ Row = TypeVar("Row", bound=Model)
 def gone(what: str) -> UserError:
     """``what`` names the thing: it begins the sentence."""
     message = f"{what} is not there any more: somebody has removed it meanwhile."
-    return UserError("gone", f"{message} Reload the page to see what is there now.", status=404)
+    return UserError("gone", message, status=404)
 
 
 def now(rows: QuerySet[Row], what: str) -> Row:

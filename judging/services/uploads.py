@@ -261,7 +261,9 @@ def cancel(*, upload: Upload, by: User) -> None:
     two is told the truth.
     """
     problems = Problems(upload.name)
-    problems.error(None, "", f"{by.get_username()} cancelled the reading of this file.")
+    who = by.get_username()
+    again = "Upload it again to have it read."
+    problems.error(None, "", f"The reading of this file was cancelled by {who}. {again}")
     with transaction.atomic():
         jobs.withdraw("upload", upload.pk)
         cancelled = _unread(upload.pk).update(
@@ -269,7 +271,7 @@ def cancel(*, upload: Upload, by: User) -> None:
         )
         if not cancelled:
             present.refuse_if_gone(Upload.objects.filter(pk=upload.pk), upload.name)
-            message = f"{upload.name} has been read already."
+            message = f"{upload.name} has been read, or its reading cancelled, already."
             raise UserError("not_reading", message, status=409)
         _drop_staged(upload)
         audit.record(

@@ -27,3 +27,12 @@ def brought(upload: Upload) -> str:
         if count := summary.get(key):
             parts.append(f"{count:,} {one if count == 1 else many}")
     return ", ".join(parts)
+
+
+@register.filter
+def reason(upload: Upload) -> str:
+    """Why the file as a whole was rejected; empty where its lines are told of one by one."""
+    if upload.error_count != 1 or not upload.errors:
+        return ""
+    only = upload.errors[0]
+    return "" if only["line"] or only["field"] else str(only["message"])

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.forms import CampaignForm, blame, grade_rows, scale
+from judging.models import Campaign
 from judging.services import campaigns
 from judging.services.campaigns import Plan
 
@@ -41,15 +42,40 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
     rows = grade_rows(request.POST or None, campaign)
     grades = scale(rows)
     if form.is_valid() and grades is not None:
+        chosen = form.chosen(grades)
         try:
-            campaigns.amend(campaign=campaign, by=user, chosen=form.chosen(grades))
+            campaigns.amend(campaign=campaign, by=user, chosen=chosen, seen=form.before())
         except UserError as error:
+            if error.code == "changed_meanwhile":
+                return _look_again(request, campaign, form.told(chosen))
             blame(form, error)
         else:
-            messages.success(request, "Saved.")
+            messages.success(request, f"Saved.{_of_others(form)}")
             return redirect("campaign-settings", slug=slug)
     context = {"campaign": campaign, "form": form, "rows": rows}
     return render(request, "judging/campaign_settings.html", context)
+
+
+def _of_others(form: CampaignForm) -> str:
+    """What the page did not show when it was opened, and shows from now on."""
+    if not (others := form.others()):
+        return ""
+    names = ", ".join(sorted(form.label_of(name) for name in others))
+    return f" Since you opened the page, somebody else has changed: {names}. That stays as it is."
+
+
+def _look_again(
+    request: HttpRequest, campaign: Campaign, typed: list[tuple[str, str]]
+) -> HttpResponse:
+    """The settings as somebody else has left them, and beside them what was typed, to be copied."""
+    campaign.refresh_from_db()
+    context = {
+        "campaign": campaign,
+        "form": CampaignForm(initial=model_to_dict(campaign), campaign=campaign),
+        "rows": grade_rows(None, campaign),
+        "typed": typed,
+    }
+    return render(request, "judging/campaign_settings.html", context, status=409)
 
 
 @require_POST

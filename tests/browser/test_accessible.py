@@ -100,6 +100,10 @@ def looks(page: Page) -> list[str]:
         page.evaluate(SETTLED)
         found += [f"{name}: {each}" for each in axe.violations(page)]
         found += [f"{name}: out of sight: {each}" for each in page_checks.beyond(page)]
+        found += [f"{name}: broken word: {each}" for each in page_checks.broken_words(page)]
+        found += [f"{name}: scrolls unseen: {each}" for each in page_checks.unsigned(page)]
+        found += [f"{name}: covered: {each}" for each in page_checks.covered_labels(page)]
+        found += [f"{name}: axis apart: {each}" for each in page_checks.apart(page)]
     page.set_viewport_size(WIDE)
     page.emulate_media(color_scheme="light")
     return found
@@ -218,6 +222,37 @@ def test_the_administration(site: Site, pages: dict[str, Page]) -> None:
 def test_what_keeps_people_out_is_found(page: Page, body: str, rule: str) -> None:
     page.set_content(f"<!doctype html><html lang=en><title>t</title><body>{body}")
     assert [each for each in looks(page) if f"| {rule}" in each]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("<h1 style='width: 20px; overflow-wrap: anywhere'>Minimum</h1>", "broken word: Minimum"),
+        (
+            "<h1>a</h1><div tabindex=0 style='overflow: auto; height: 20px'>"
+            "<ul><li>b<li>c<li>d</ul></div>",
+            "scrolls unseen",
+        ),
+        (
+            "<h1>a</h1><svg class='chart' role='img' aria-label='b'><text x='9' y='20'>0.25</text>"
+            "<text x='12' y='22'>0.26</text></svg>",
+            "covered: 0.25 in b",
+        ),
+        (
+            "<h1>a</h1><svg class='chart' role='img' aria-label='b'><text x='9' y='20'>0.25</text>"
+            "<polyline class='line' points='0,0 90,60' fill='none'/></svg>",
+            "covered: 0.25 in b",
+        ),
+        (
+            "<h1>a</h1><table><tr><th>b<svg class='axis' width='90'></svg></th></tr>"
+            "<tr><td><svg class='chart' width='60'></svg></td></tr></table>",
+            "axis apart",
+        ),
+    ],
+)
+def test_what_is_hard_to_read_is_found(page: Page, body: str, told: str) -> None:
+    page.set_content(f"<!doctype html><html lang=en><title>t</title><body><main>{body}</main>")
+    assert [each for each in looks(page) if told in each]
 
 
 def test_what_only_the_dark_shows_is_found(page: Page) -> None:

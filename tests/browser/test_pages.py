@@ -80,6 +80,8 @@ def addresses(request: pytest.FixtureRequest, opened: list[str]) -> tuple[str, l
 
 
 def problems(page: Page) -> list[str]:
+    """Of all that is on the page, also where it is folded away."""
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     wide = page_checks.nameless(page)
     found = [f"no name: {element}" for element in wide]
     found += [f"heading: {problem}" for problem in page_checks.heading_problems(page)]

@@ -214,3 +214,66 @@ def test_guidelines_that_nobody_has_touched_are_not_those_of_the_browser(
 
     campaign.refresh_from_db()
     assert campaign.guidelines == "other"
+
+
+def test_settings_that_somebody_else_has_changed_are_told_with_what_is_saved(
+    campaign: Campaign, organizer: Client
+) -> None:
+    there = address("campaign-settings", campaign)
+    before = organizer.get(there).context["form"].shown
+    campaigns.amend(campaign=campaign, by=campaign.created_by, chosen={"guidelines": "theirs"})
+
+    sent = settings_form(campaign, shown=before, lease_minutes="5")
+    said = text(organizer.post(there, sent, follow=True))
+
+    assert "Saved. Since you opened the page, somebody else has changed: Guidelines." in said
+    alone = settings_form(campaign, shown=organizer.get(there).context["form"].shown)
+    assert "somebody else has changed" not in text(organizer.post(there, alone, follow=True))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine", "words"),
+    [
+        ({"guidelines": "theirs"}, {"guidelines": "my\r\nown"}, "my<br>own"),
+        ({"lease_minutes": 7}, {"lease_minutes": "5"}, "5"),
+        (
+            {"grades": [{"name": name, "meaning": ""} for name in ("No", "Yes")]},
+            {"grades-0-name": "Useless"},
+            "0 Useless: ",
+        ),
+    ],
+)
+def test_nobody_replaces_a_setting_of_somebody_else_that_he_has_not_seen(
+    campaign: Campaign,
+    organizer: Client,
+    theirs: dict[str, Any],
+    mine: dict[str, str],
+    words: str,
+) -> None:
+    there = address("campaign-settings", campaign)
+    before = organizer.get(there).context["form"].shown
+    sent = settings_form(campaign, shown=before, **mine)
+    campaigns.amend(campaign=campaign, by=campaign.created_by, chosen=theirs)
+
+    refused = organizer.post(there, sent)
+
+    assert refused.status_code == 409
+    assert "Nothing is saved yet" in text(refused)
+    assert words in refused.content.decode()
+    campaign.refresh_from_db()
+    (name, left) = next(iter(theirs.items()))
+    assert getattr(campaign, name) == left
+    again = sent | {"shown": refused.context["form"].shown}
+    assert organizer.post(there, again).status_code == 302
+    campaign.refresh_from_db()
+    assert getattr(campaign, name) != left
+
+
+def test_two_who_write_the_same_are_of_one_mind(campaign: Campaign, organizer: Client) -> None:
+    there = address("campaign-settings", campaign)
+    before = organizer.get(there).context["form"].shown
+    campaigns.amend(campaign=campaign, by=campaign.created_by, chosen={"guidelines": "same"})
+
+    sent = settings_form(campaign, shown=before, guidelines="same")
+
+    assert organizer.post(there, sent).status_code == 302

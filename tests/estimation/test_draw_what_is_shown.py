@@ -44,6 +44,7 @@ def test_what_is_on_show_is_drawn_and_said_in_a_sentence(
     sentence = f"About 60 of {pool} pooled pairs in 3 batches, for DCG@10"
     page = organizer.get(address("round-detail", campaign, 1))
     assert sentence in text(page)
+    assert f'data-confirm="{sentence}' in page.content.decode()
     assert sentence in draw(organizer, campaign)
     assert is_asked_for()
     factories.run_due_jobs()

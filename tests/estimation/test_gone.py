@@ -15,6 +15,7 @@ from django.urls import reverse
 
 from estimation.models import Round
 from estimation.services import choices, rounds
+from estimation.views import rounds as round_views
 from judging.models import ApiToken, AuditEntry, Campaign, Job, Membership, Upload
 from judging.services import members, uploads
 from tests.support import evaluation, factories
@@ -208,3 +209,36 @@ def test_a_run_that_a_round_names_since_a_moment_ago_is_kept(stage: Stage) -> No
     answer = other.outcome()
 
     assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
+
+
+def test_a_page_about_what_is_gone_leads_to_what_is_there(stage: Stage) -> None:
+    key, upload = stage.key(), stage.upload()
+    uploads.remove(upload=upload, by=stage.first)
+    members.revoke_token(token=key, by=stage.second)
+    account, home = reverse("account"), reverse("campaign-home", args=["test"])
+
+    acted = stage.page.post(reverse("token-revoke", args=[key.pk]), headers={"Referer": account})
+    looked = stage.page.get(reverse("upload-detail", args=["test", upload.pk]))
+    nowhere = stage.page.get("/c/none/")
+
+    assert [each.status_code for each in (acted, looked, nowhere)] == [404] * 3
+    assert f'href="{account}">See what is there now' in acted.content.decode()
+    assert f'href="{home}">To the campaign<' in looked.content.decode()
+    assert "To the campaign<" not in nowhere.content.decode()
+
+
+def test_no_way_leads_back_to_the_page_of_what_is_gone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = stage.round()
+    own = reverse("round-detail", args=["test", row.number])
+    monkeypatch.setattr(round_views, "round_of", lambda *_: row)  # as looked up a moment ago
+    rounds.discard(row=row, by=stage.first)
+
+    discard = reverse("round-discard", args=["test", row.number])
+    answer = stage.page.post(discard, headers={"Referer": f"http://testserver{own}"})
+
+    assert answer.status_code == 404
+    page = answer.content.decode()
+    assert "<h1>No longer there</h1>" in page
+    assert f'href="{reverse("campaign-home", args=["test"])}">See what is there now' in page

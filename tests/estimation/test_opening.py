@@ -67,8 +67,12 @@ def test_every_page_has_the_state_and_one_button(campaign: Campaign, organizer: 
     row = evaluation.drafted(campaign)
     evaluation.rounds.request_draw(row=row, by=campaign.created_by)
     factories.run_due_jobs()
-    for there, button in (("campaign-open", OPEN), ("campaign-close", CLOSE), ("", AGAIN)):
+    for there, button, state in (
+        ("campaign-open", OPEN, "Draft"), ("campaign-close", CLOSE, "Open"), ("", AGAIN, "Closed"),
+    ):  # fmt: skip
         for name, page in pages(organizer, campaign, PAGES + IN_ROUND).items():
+            assert page.count("The campaign is: ") == 1, name
+            assert f"The campaign is: </span>{state}</span>" in page, name
             assert buttons(page) == [button], name
             assert count_of_buttons(page, campaign) == 1, name
         if there:
@@ -111,6 +115,8 @@ def test_a_closed_campaign_is_not_nagged_about(judged: Round, organizer: Client)
     campaign = judged.campaign
     campaigns.close(campaign=campaign, by=campaign.created_by)
     campaign.memberships.filter(role="assessor").delete()
-    said = text(organizer.get(address("campaign-home", campaign)))
+    page = organizer.get(address("campaign-home", campaign))
+    assert {card.state for card in page.context["cards"]} == {"done", "later"}
+    said = text(page)
     for nag in ("not open", "cannot judge", "There are no assessors", "Invite", "waits for"):
         assert nag not in said, nag

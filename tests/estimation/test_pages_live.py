@@ -9,9 +9,10 @@ from django.test.utils import CaptureQueriesContext
 
 from estimation import selectors
 from estimation.models import Estimate, EstimateSet, Report, Round
-from estimation.services import files
+from estimation.services import files, reports
 from estimation.services.report_files.table import REPORTS
 from judging.models import Campaign, WorkerHeartbeat
+from judging.services import steward
 from tests.support import evaluation, factories, unknown
 from tests.support.pages import (
     HTMX,
@@ -75,6 +76,25 @@ def test_live_warns_when_no_worker_is_alive(
     said = text(organizer.get(there))
     assert "No worker is alive" not in said
     assert "worker alive" in said
+
+
+def test_what_waits_for_a_worker_that_reads_uploads_alone_says_so(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    """Numbers, a preview and reports: each where it is waited for."""
+    evaluation.drafted(campaign, seed="later")
+    reports.request(row=judged, by=campaign.created_by)
+    WorkerHeartbeat.objects.all().delete()
+    steward.beat("reader", "uploads")
+    pages = [("live", 1), ("reports", 1), ("round-detail", 2), ("round-preview", 2)]
+
+    for name, number in pages:
+        said = text(organizer.get(address(name, campaign, number)))
+        assert "No worker serves the queue “celery”" in said, name
+        assert "Start one with “celery -A evalsite worker --queues celery”." in said, name
+    steward.beat("worker", "celery")
+    for name, number in pages:
+        assert "No worker" not in text(organizer.get(address(name, campaign, number))), name
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Material: files come in, are read, are shown with what is wrong with them, and go again."""
 
+import gzip
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from judging.models import Campaign, Document, Job, Topic, Upload
-from judging.services import campaigns
+from judging.services import campaigns, uploads
 from tests.support import evaluation, factories
 
 pytestmark = pytest.mark.django_db
@@ -85,6 +86,35 @@ def test_a_file_that_cannot_be_guessed_does_not_keep_the_others_out(
     assert "what: say whether this holds" in content(page)
     assert "1 file is stored" in content(page)
     assert Upload.objects.get().name == "topics.tsv"
+
+
+ODD = [
+    (gzip.compress(b"a.run".ljust(257, b"\0") + b"ustar".ljust(999, b"\0")), "is a tar archive"),
+    (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40, "is a picture (PNG)"),
+    (b"401 FT-1 1\n401 FT-2 0\n", "has three columns with whole numbers"),
+]
+
+
+@pytest.mark.parametrize(("odd", "told"), ODD)
+def test_a_file_of_another_kind_is_named_before_it_is_stored(
+    campaign: Campaign, organizer: Client, odd: bytes, told: str
+) -> None:
+    page = send(organizer, campaign, ("runs.tar.gz", odd))
+    assert f"runs.tar.gz {told}" in content(page)
+    assert not Upload.objects.exists()
+
+
+@pytest.mark.parametrize(("odd", "told"), ODD[:2])
+def test_a_file_of_another_kind_whose_kind_was_given_is_one_error(
+    campaign: Campaign, organizer: Client, odd: bytes, told: str
+) -> None:
+    send(organizer, campaign, ("runs.tar.gz", odd), kind="documents")
+    factories.run_due_jobs()
+    why = f"Expected UTF-8 text, plain or gzip, found {told.removeprefix('is ')}: "
+    assert why in content(organizer.get(address("material", campaign)))
+    page = content(organizer.get(address("upload-detail", campaign, Upload.objects.get().pk)))
+    assert why in page
+    assert "Mend it" not in page
 
 
 def test_no_file_at_all_is_said(campaign: Campaign, organizer: Client) -> None:
@@ -172,9 +202,29 @@ def test_a_file_that_is_being_read_can_be_cancelled(campaign: Campaign, organize
     assert "topics.tsv is not read any further" in content(page)
     assert "Cancel reading" not in content(page)
     said = content(organizer.get(address("upload-detail", campaign, upload.pk)))
-    assert f"{campaign.created_by} cancelled the reading of this file." in said
+    assert f"The reading of this file was cancelled by {campaign.created_by}." in said
     page = organizer.post(address("upload-cancel", campaign, upload.pk), follow=True)
-    assert "has been read already" in content(page)
+    assert "has been read, or its reading cancelled, already" in content(page)
+
+
+def test_a_file_that_was_refused_as_a_whole_says_why_and_is_not_to_be_mended(
+    campaign: Campaign, organizer: Client
+) -> None:
+    send(organizer, campaign, ("one.tsv", TOPICS), ("two.tsv", TOPICS))
+    two, one = campaign.uploads.all()
+    organizer.post(address("upload-cancel", campaign, one.pk))
+    Job.objects.filter(target=two.pk).update(state=Job.State.FAILED, error="a lost connection")
+    uploads.give_up(two.pk, "a lost connection")
+
+    listed = content(organizer.get(address("material", campaign)))
+    assert "1 error" not in listed
+    for upload, why in ((one, "was cancelled by organizer-test"), (two, "a lost connection")):
+        page = content(organizer.get(address("upload-detail", campaign, upload.pk)))
+        assert why in listed
+        assert page.count(why) == 1
+        assert "Nothing was taken in" in page
+        assert "Mend it" not in page
+        assert ("Try again</button>" in page) == (upload == two)
 
 
 def test_a_file_is_removed_with_what_it_brought(campaign: Campaign, organizer: Client) -> None:

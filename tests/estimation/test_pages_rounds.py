@@ -8,6 +8,7 @@ from estimation.models import Round
 from estimation.services import rounds
 from judging.models import Campaign
 from tests.support import evaluation, factories
+from tests.support.material import small_material
 from tests.support.pages import HTMX, address, text
 
 pytestmark = pytest.mark.django_db
@@ -174,3 +175,15 @@ def test_the_round_list_counts_each_round_once(judged: Round, campaign: Campaign
     assert rows[judged.number].complete == progress.complete
     assert rows[judged.number].batches == len(progress.batches)
     assert rows[2].pairs == 0
+
+
+def test_a_list_of_runs_that_scrolls_says_so_and_how_many_there_are() -> None:
+    made = evaluation.with_material(
+        material=small_material(topics=4, documents=20, runs=19, depth=8), slug="many"
+    )
+    evaluation.drafted(made, reported=[])
+    client = Client()
+    client.force_login(made.created_by)
+    said = text(client.get(address("round-detail", made, 1)))
+    assert "Expected 95 % interval of each of 19 runs" in said
+    assert "The list scrolls." in said

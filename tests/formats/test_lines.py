@@ -123,7 +123,7 @@ def test_a_corrupt_gzip_file_is_refused() -> None:
 def test_other_kinds_of_file_are_named(start: bytes, kind: str) -> None:
     expected = f"expected UTF-8 text, plain or gzip, found {kind}"
     line, message = failure(start)
-    assert (line, message.partition(": ")[0]) == (1, expected)
+    assert (line, message.partition(": ")[0]) == (None, expected)
 
 
 def test_the_longest_line_allowed_is_read_and_a_longer_one_is_refused_with_its_number() -> None:
@@ -201,7 +201,7 @@ def test_a_gzip_bomb_is_refused_early_and_in_little_memory(piece: bytes) -> None
 
     assert peak_memory(read) < 8 * MEBIBYTE
     assert sum(sizes) <= 100 * len(data)
-    assert problems.errors[0].line is not None
+    assert problems.error_count == 1
 
 
 @pytest.mark.slow

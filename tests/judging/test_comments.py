@@ -61,6 +61,19 @@ def test_a_comment_is_on_the_page_and_in_the_file(campaign: Campaign, organizer:
     assert (line["assessor"], line["grade"], line["revision"]) == ("anna", "1", "1")
 
 
+def test_the_pages_of_a_campaign_lead_its_organizers_there(
+    campaign: Campaign, organizer: Client
+) -> None:
+    (anna,) = factories.assessors(campaign, "anna")
+    say(campaign, anna, "odd")
+    link = f'href="{address("comments", campaign)}"'
+    assert link in organizer.get(address("campaign-home", campaign)).content.decode()
+    shown = organizer.get(address("comments", campaign)).content.decode()
+    assert f'href="{address("comments-file", campaign)}"' in shown
+    organizer.force_login(anna)
+    assert link not in organizer.get(address("own-work", campaign)).content.decode()
+
+
 def test_a_correction_replaces_what_was_said(campaign: Campaign, organizer: Client) -> None:
     (anna,) = factories.assessors(campaign, "anna")
     held = say(campaign, anna, "too hasty")

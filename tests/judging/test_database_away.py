@@ -43,12 +43,26 @@ def test_a_database_that_is_away_is_told_with_a_time_to_try_again(
         assert answer.json()["code"] == "database_unavailable"
 
 
+def test_whoever_reads_may_try_again_and_whoever_sends_is_told_to_look_first(
+    organizer: Client,
+) -> None:
+    with connection.execute_wrapper(away(OperationalError)):
+        read = organizer.get("/?page=2&x=%22").content.decode()
+        sent = organizer.post("/account/", {"name": "k"}).content.decode()
+
+    assert '<a class="btn" href="/?page=2&amp;x=%22">Try again</a>' in read
+    assert "may not have been saved" not in read
+    assert "may not have been saved" in sent
+    assert "Try again</a>" not in sent
+
+
 def test_a_bug_stays_a_500(organizer: Client) -> None:
     with connection.execute_wrapper(away(RuntimeError)):
         answer = organizer.get("/")
 
     assert answer.status_code == 500
     assert "Retry-After" not in answer
+    assert '<a class="btn" href="/">Try again</a>' in answer.content.decode()
 
 
 @pytest.mark.parametrize(

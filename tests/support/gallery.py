@@ -6,6 +6,7 @@ here, and what shall wait is left due.
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore
@@ -23,7 +24,7 @@ from judging.models import (
     User,
     WorkerHeartbeat,
 )
-from judging.services import assignments, campaigns, jobs, judgments, members
+from judging.services import assignments, campaigns, jobs, judgments, members, uploads
 from tests.support import evaluation, factories
 from tests.support.material import Material, small_material
 
@@ -135,6 +136,7 @@ def _of_rounds() -> list[Shot]:
         (_active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
         (_finished(), ("", "rounds/1/", *TABS)),
         (_many_runs(), ("", *TABS)),
+        (_many_drafted(), ("rounds/1/",)),
         (_failed(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
         (_preferences(), ("", "rounds/1/ranking/", "rounds/1/ranking/pairs/")),
     ):
@@ -190,17 +192,28 @@ def _finished() -> Campaign:
 
 def _many_runs() -> Campaign:
     """As many runs as a large track brings, judged little, so that much is not known."""
+    made = _with_material("many-runs", material := _large())
+    evaluation.drawn(made, budget=240, batch_size=60, extra_share=0.2)
+    for _ in range(2):
+        evaluation.judge(made, 120, truth=material.truth)
+    return made
+
+
+def _many_drafted() -> Campaign:
+    """The preview of as many runs."""
+    made = _with_material("many-drafted", _large())
+    evaluation.drafted(made, budget=240, batch_size=60)
+    return made
+
+
+@cache
+def _large() -> Material:
     material = small_material(topics=8, documents=60, runs=37, depth=15)
     runs = {}
     for number, content in enumerate(material.runs.values(), start=1):
         tag = f"{NAMES[number % len(NAMES)]}{number}"
         runs[f"{tag}.run"] = content.replace(f" run{number}\n".encode(), f" {tag}\n".encode())
-    renamed = Material(material.topics, material.documents, runs, material.truth)
-    made = _with_material("many-runs", renamed)
-    evaluation.drawn(made, budget=240, batch_size=60, extra_share=0.2)
-    for _ in range(2):
-        evaluation.judge(made, 120, truth=material.truth)
-    return made
+    return Material(material.topics, material.documents, runs, material.truth)
 
 
 def _failed() -> Campaign:
@@ -337,13 +350,15 @@ def _that_wait() -> list[Shot]:
 
 def _files_that_wait(made: Campaign) -> list[Shot]:
     content = evaluation.SMALL.runs["run1.run"].replace(b"run1", b"late")
-    late = [factories.stored(made, content, name=f"late{n}.run", kind="run") for n in range(3)]
-    reading, dead, stored = late
+    late = [factories.stored(made, content, name=f"late{n}.run", kind="run") for n in range(5)]
+    reading, dead, _waits, cancelled, given_up = late
     running = jobs.claim(Job.objects.get(kind="upload", target=reading.pk).pk)
     assert running is not None
     running.report(0.4, "line 12 000")
     Upload.objects.filter(pk__in=[reading.pk, dead.pk]).update(state=Upload.State.READING)
     job = Job.objects.get(kind="upload", target=dead.pk)
     Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, error=ERROR)
-    files = [f"material/files/{each.pk}/" for each in (reading, dead, stored)]
+    uploads.cancel(upload=cancelled, by=made.created_by)
+    _fail(Job.objects.get(kind="upload", target=given_up.pk))
+    files = [f"material/files/{each.pk}/" for each in late]
     return _shots("organizer", "/c/reading/", "", "material/", *files)

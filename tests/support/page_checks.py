@@ -39,6 +39,50 @@ LOW_BUTTONS = """() => [...document.querySelectorAll(".btn:not(.link)")]
 BEYOND = """() => [...document.querySelectorAll("td.actions :is(a, button)")]
   .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth)
   .map((e) => e.outerHTML.slice(0, 120))"""
+BROKEN = """() => {
+  const places = "button, .btn, nav a, h1, h2, h3, th, td, label, legend, dt, summary, .chip";
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const range = document.createRange(), found = [];
+  while (walker.nextNode()) {
+    const node = walker.currentNode, around = node.parentElement;
+    if (!around.closest(places) || !around.checkVisibility()) continue;
+    if (around.getBoundingClientRect().width < 2) continue;  // for screen readers alone
+    for (const word of node.data.matchAll(/(?<![\\w.{\\/-])[A-Za-z]{2,14}(?![\\w}\\/-])/g)) {
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const lines = new Set([...range.getClientRects()].map((each) => Math.round(each.top)));
+      if (lines.size > 1) found.push(`${word[0]} in ${around.outerHTML.slice(0, 100)}`);
+    }
+  }
+  return found;
+}"""
+UNSIGNED = """() => [...document.querySelectorAll("body *")]
+  .filter((e) => ["auto", "scroll"].includes(getComputedStyle(e).overflowY))
+  .filter((e) => e.checkVisibility() && e.scrollHeight > e.clientHeight + 1)
+  .filter((e) => e.querySelector("tr, li") && !e.matches("[popover], nav"))
+  .filter((e) => getComputedStyle(e).backgroundImage === "none")
+  .map((e) => e.outerHTML.slice(0, 120))"""
+COVERED = """() => {
+  const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1
+    && a.top < b.bottom - 3 && b.top < a.bottom - 3;
+  return [...document.querySelectorAll("svg.chart")].filter((e) => e.checkVisibility())
+    .flatMap((chart) => {
+      const texts = [...chart.querySelectorAll("text:not(.on)")]
+        .map((e) => [e.textContent, e.getBoundingClientRect()]);
+      const drawn = chart.matches(".history") ? [chart] : chart.querySelectorAll(".line, .band");
+      const lines = [...drawn].map((e) => e.getBoundingClientRect());
+      const over = texts.filter(([, box], n) => texts.slice(n + 1).some(([, b]) => meet(box, b))
+        || lines.some((b) => meet(box, b)));
+      return over.map(([words]) => `${words} in ${chart.getAttribute("aria-label")}`);
+    });
+}"""
+APART = """() => [...document.querySelectorAll("table:has(svg.axis)")]
+  .filter((e) => e.checkVisibility()).filter((table) => {
+    const ends = (e) => { const box = e.getBoundingClientRect(); return [box.left, box.right]; };
+    const axis = ends(table.querySelector("svg.axis"));
+    return [...table.querySelectorAll("td svg.chart")]
+      .some((row) => ends(row).some((end, n) => Math.abs(end - axis[n]) > 2));
+  }).map((e) => e.outerHTML.slice(0, 120))"""
 HEADINGS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
   .filter((e) => e.checkVisibility()).map((e) => Number(e.tagName[1]))"""
 
@@ -66,6 +110,26 @@ def low_buttons(page: Page) -> list[str]:
 def beyond(page: Page) -> list[str]:
     """What can be done with a line of a table, but only by whoever scrolls it sideways."""
     return list(page.evaluate(BEYOND))
+
+
+def broken_words(page: Page) -> list[str]:
+    """Short words of headings, buttons and the like that go on in the next line."""
+    return list(page.evaluate(BROKEN))
+
+
+def unsigned(page: Page) -> list[str]:
+    """Lists that hide a part of themselves, without a sign that they scroll."""
+    return list(page.evaluate(UNSIGNED))
+
+
+def covered_labels(page: Page) -> list[str]:
+    """Labels of charts that stand on one another, or on what is drawn; in a panel, anywhere."""
+    return list(page.evaluate(COVERED))
+
+
+def apart(page: Page) -> list[str]:
+    """Tables of plots whose axis is not as wide as their rows, or stands elsewhere."""
+    return list(page.evaluate(APART))
 
 
 def heading_problems(page: Page) -> list[str]:

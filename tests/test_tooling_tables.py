@@ -1,0 +1,109 @@
+"""Commands on a database without tables, or with older ones: one line, and no traceback."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.core.management import get_commands
+
+from tests.support import site
+from tests.support.postgres import Postgres
+from tests.support.site import REPO, base_environment
+
+EMPTY = "The database has no tables yet: run manage.py migrate, or manage.py up.\n"
+WITHOUT_DATABASE = {"score", "simulate", "reproduce"}
+SAYS_ITSELF = {"up", "doctor"}  # the one makes the tables, the other lists them among the rest
+COMMANDS = {
+    "backup": ["{folder}/copy"],
+    "changepassword": ["anna"],
+    "demo_truth": [],
+    "import_campaign": ["{folder}", "--organizer", "anna"],
+    "load_demo": [],
+    "recompute": [],
+    "restore": ["{folder}/backup"],
+    "retry": [],
+}
+OF_DJANGO = {
+    "createsuperuser": ["--no-input", "--username", "anna", "--email", "a@example.org"],
+    "clearsessions": [],
+}
+
+
+def manage(folder: Path, *arguments: str, **values: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(REPO / "manage.py"), *arguments]
+    env = base_environment(folder / "data", **values)
+    return subprocess.run(command, env=env, cwd=REPO, capture_output=True, text=True, check=False)
+
+
+def arguments_of(name: str, folder: Path) -> list[str]:
+    return [name, *(each.format(folder=folder) for each in (COMMANDS | OF_DJANGO)[name])]
+
+
+def test_every_command_of_ours_is_known_here() -> None:
+    ours = {
+        name
+        for name, application in get_commands().items()
+        if application in {"evalsite", "estimation", "judging"}
+    }
+    assert {config.name for config in apps.get_app_configs()} >= {"evalsite", "estimation"}
+    assert ours == WITHOUT_DATABASE | SAYS_ITSELF | set(COMMANDS)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """With a campaign's files and a backup, so that what is missing is the tables alone."""
+    (tmp_path / "topics.tsv").write_text("t1\tone\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *OF_DJANGO])
+def test_a_command_before_the_first_migration_says_what_to_do(name: str, folder: Path) -> None:
+    if name == "restore":
+        _back_up_an_empty_site(folder)
+
+    done = manage(folder, *arguments_of(name, folder))
+
+    assert done.returncode == 1, done
+    assert done.stderr.removeprefix("CommandError: ").endswith(EMPTY)
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+def _back_up_an_empty_site(folder: Path) -> None:
+    other = folder / "other"
+    site.prepare(other)
+    site.manage(base_environment(other), "backup", str(folder / "backup"))
+
+
+@pytest.mark.slow
+def test_tables_of_an_older_version_are_told_from_none(folder: Path) -> None:
+    manage(folder, "migrate", "judging", "0001", "--verbosity", "0")
+
+    done = manage(folder, *arguments_of("import_campaign", folder))
+
+    assert done.returncode == 1
+    assert "The database is older than this program, by " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_of_a_migrated_database_keeps_its_traceback(folder: Path) -> None:
+    site.prepare(folder / "data")
+    code = "from django.db import connection; connection.cursor().execute('SELECT * FROM nowhere')"
+
+    done = manage(folder, "shell", "--no-imports", "--command", code)
+
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "no such table: nowhere" in done.stderr
+
+
+@pytest.mark.services
+def test_postgresql_without_tables_is_told_in_the_same_words(
+    folder: Path, postgres: Postgres
+) -> None:
+    url = postgres.create_database()
+
+    done = manage(folder, *arguments_of("import_campaign", folder), DATABASE_URL=url)
+
+    assert (done.returncode, done.stderr) == (1, EMPTY)
