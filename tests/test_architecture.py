@@ -158,6 +158,7 @@ def run_python(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", FRAMEWORK_FREE)
 def test_framework_free_packages_import_without_any_framework(package: str) -> None:
     out = run_python(
@@ -175,6 +176,7 @@ print(len(modules))
     assert int(out) > 0
 
 
+@pytest.mark.slow
 def test_web_processes_do_not_load_scipy() -> None:
     out = run_python(
         """
@@ -190,6 +192,7 @@ print(len(patterns), sorted(name for name in ("scipy", "sklearn") if name in sys
     assert loaded == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("database", "loaded"),
     [("", "[] False"), ("postgres://site@host/name", "['psycopg', 'psycopg_binary'] True")],

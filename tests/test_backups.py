@@ -33,6 +33,7 @@ def campaigns_in_backup(folder: Path) -> int:
     return int(manifest["tables"]["judging.Campaign"]["rows"])
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_one_moment(tmp_path: Path) -> None:
     assert campaigns_in_backup(tmp_path / "one") == 0
     assert Campaign.objects.count() == 1

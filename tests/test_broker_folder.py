@@ -48,12 +48,14 @@ def half_messages(folder: Path, transport: type[Any]) -> int:
     return broken
 
 
+@pytest.mark.slow
 def test_a_message_is_never_seen_half_written(tmp_path: Path) -> None:
     assert half_messages(tmp_path, broker.Transport) == 0
     assert len(list(tmp_path.glob("*.celery.msg"))) == MESSAGES
     assert not list(tmp_path.glob("draft-*"))
 
 
+@pytest.mark.slow
 def test_the_library_s_own_transport_shows_half_messages(tmp_path: Path) -> None:
     """The broken twin."""
     assert half_messages(tmp_path, filesystem.Transport) > 0

@@ -106,6 +106,7 @@ def run_bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> RunBare:
     return run
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_core_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -138,6 +139,7 @@ def test_what_is_pinned_here_satisfies_the_wheel(wheel: Path) -> None:
             assert needed.specifier.contains(pins[needed.name]), line
 
 
+@pytest.mark.slow
 def test_the_wheel_is_used_where_nothing_else_is(run_bare: RunBare, tmp_path: Path) -> None:
     done = run_bare(
         """
@@ -185,6 +187,7 @@ def test_type_checkers_see_what_is_there_and_nothing_else(wheel: Path, tmp_path:
 # --------------------------------------------------------------------------- docs/library.md
 
 
+@pytest.mark.slow
 def test_the_code_of_the_guide_runs_with_the_wheel(run_bare: RunBare, tmp_path: Path) -> None:
     (tmp_path / "demo").symlink_to(REPO / "demo", target_is_directory=True)
     guide = (REPO / "docs" / "library.md").read_text("utf-8")
@@ -245,6 +248,7 @@ def test_a_notebook_is_short_and_stored_without_output(notebook: Path) -> None:
     assert all(not cell.get("outputs") for cell in stored)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_with_the_wheel(notebook: Path, run_bare: RunBare, tmp_path: Path) -> None:
     (tmp_path / "demo").symlink_to(REPO / "demo", target_is_directory=True)

@@ -69,6 +69,7 @@ def test_a_child_that_never_works_is_given_up(dying: Child) -> None:
         deaths(supervisor, dying, MAX_QUICK_DEATHS)
 
 
+@pytest.mark.slow
 def test_a_site_that_has_worked_is_never_given_up(dying: Child) -> None:
     """A disk that is full for a minute ends workers again and again."""
     supervisor = Supervisor([dying], [].append, announced=True)

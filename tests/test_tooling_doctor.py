@@ -30,6 +30,7 @@ def test_a_running_site_is_all_right(site: Site) -> None:
     assert ("Redis persistence" in found) == (site.stack == "postgres")
 
 
+@pytest.mark.slow
 def test_what_a_new_site_still_needs_is_missing(tmp_path: Path) -> None:
     code, found = doctor(base_environment(tmp_path))
     assert code == 1
@@ -38,6 +39,7 @@ def test_what_a_new_site_still_needs_is_missing(tmp_path: Path) -> None:
     assert found["Static files"] == diagnosis.MISSING
 
 
+@pytest.mark.slow
 def test_what_does_not_answer_is_missing(tmp_path: Path) -> None:
     env = base_environment(
         tmp_path,
@@ -57,6 +59,7 @@ def test_a_redis_that_may_forget_is_a_warning(tmp_path: Path, redis_server: Redi
     assert doctor(env)[1]["Redis persistence"] == diagnosis.WARNING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "row"),
     [({"DEBUG": "1"}, "DEBUG"), ({"SITE_URL": "http://judging.example"}, "Site URL")],
@@ -65,6 +68,7 @@ def test_what_is_unsafe_is_a_warning(tmp_path: Path, values: dict[str, str], row
     assert doctor(base_environment(tmp_path, **values))[1][row] == diagnosis.WARNING
 
 
+@pytest.mark.slow
 def test_a_key_that_others_may_read_is_a_warning(tmp_path: Path) -> None:
     env = base_environment(tmp_path)
     assert doctor(env)[1]["Secret key"] == diagnosis.OK
@@ -72,6 +76,7 @@ def test_a_key_that_others_may_read_is_a_warning(tmp_path: Path) -> None:
     assert doctor(env)[1]["Secret key"] == diagnosis.WARNING
 
 
+@pytest.mark.slow
 def test_a_folder_that_others_may_look_into_is_a_warning(tmp_path: Path) -> None:
     env = base_environment(tmp_path)
     assert doctor(env)[1]["Data directory"] == diagnosis.OK

@@ -47,6 +47,7 @@ def mode(path: Path) -> str:
     return oct(stat.S_IMODE(path.stat().st_mode))
 
 
+@pytest.mark.slow
 def test_a_new_site_is_its_owners_alone(tmp_path: Path) -> None:
     data = tmp_path / "data"
 
@@ -56,6 +57,7 @@ def test_a_new_site_is_its_owners_alone(tmp_path: Path) -> None:
     assert mode(data / "files" / "uploads" / "one.txt") == "0o600"
 
 
+@pytest.mark.slow
 def test_a_site_that_stood_open_is_closed(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o755)
@@ -74,6 +76,7 @@ def test_a_site_that_stood_open_is_closed(tmp_path: Path) -> None:
     held.close()
 
 
+@pytest.mark.slow
 def test_a_database_elsewhere_is_closed_and_its_folder_left_alone(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o755)
@@ -84,6 +87,7 @@ def test_a_database_elsewhere_is_closed_and_its_folder_left_alone(tmp_path: Path
     assert mode(elsewhere) == "0o755"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [0o1777, 0o1755])
 def test_a_folder_that_many_share_is_not_taken_from_them(tmp_path: Path, shared: int) -> None:
     data = tmp_path / "data"

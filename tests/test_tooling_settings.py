@@ -45,6 +45,7 @@ def manage(data: Path, *arguments: str, **values: str) -> tuple[int, str]:
 HTTPS = {"SITE_URL": "https://judging.example", "SECRET_KEY": secrets.token_urlsafe(64)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "header"),
     [
@@ -71,6 +72,7 @@ def test_without_https_nobody_is_bound(tmp_path: Path) -> None:
     assert "Traceback" not in told
 
 
+@pytest.mark.slow
 def test_the_deployment_check_is_content_without_it(tmp_path: Path) -> None:
     code, told = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", **HTTPS)
 
@@ -121,6 +123,7 @@ def checks(data: Path, *arguments: str, **values: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_disk_that_takes_nothing_is_not_ready(tmp_path: Path) -> None:
     assert checks(tmp_path)["storage"] == "ok"
 
@@ -129,6 +132,7 @@ def test_a_disk_that_takes_nothing_is_not_ready(tmp_path: Path) -> None:
     assert list((tmp_path / "files").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_on_a_disk_that_is_almost_full_the_site_says_so_instead_of_starting(tmp_path: Path) -> None:
     code, told = manage(tmp_path, "up", "--no-demo", MIN_FREE_MB=str(10**9))
 
@@ -138,6 +142,7 @@ def test_on_a_disk_that_is_almost_full_the_site_says_so_instead_of_starting(tmp_
     assert "Traceback" not in told
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_almost_full_is_not_ready(tmp_path: Path) -> None:
     told = checks(tmp_path, MIN_FREE_MB=str(10**9))["storage"]
 

@@ -415,6 +415,7 @@ def test_sequential_estimates_are_unbiased_over_all_adaptive_plans(frame) -> Non
     assert abs(unweighted - 0.5) > 0.01  # four of eight documents, as if all were alike
 
 
+@pytest.mark.slow
 def test_the_published_weights_are_biased(frame) -> None:
     """The product formula with rounds that react to labels misses R = 4; the other does not."""
     published, sequential = [], []

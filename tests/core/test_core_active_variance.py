@@ -76,6 +76,7 @@ def all_plans(
                 yield likely * probability * chance[document] / chance.sum(), plan, given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
 def test_the_variance_is_unbiased_over_all_plans_and_judgments(frame, number: int) -> None:
     begin = start(frame, seed="s", batch_size=1, uniform_share=0.3)

@@ -151,6 +151,7 @@ def rms_error(judged, inclusion: np.ndarray, predictions: np.ndarray | None) -> 
 HARMFUL = tuple(harmful_predictions(np.arange(4)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HARMFUL)
 def test_no_prediction_hurts_the_estimate(judged, inclusion, kind: str) -> None:
     without = rms_error(judged, inclusion, None)

@@ -134,6 +134,7 @@ def truth(run: dict[str, str], grade: dict[str, int] = BY_DOCNO) -> float:
 LATE = {"t1": "ca", "t2": "yx"}  # no run of the pool ranks t1 like this
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 def test_a_late_run_is_estimated_without_bias(tiny_pool: Pool, ranked, method: str) -> None:
     mean, variance, estimated_variance = moments(
@@ -152,6 +153,7 @@ def test_the_twin_that_looks_at_judged_documents_only_is_caught(
     assert mean != pytest.approx(truth(LATE), rel=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 def test_out_of_reach_documents_make_a_lower_bound(tiny_pool: Pool, ranked, method: str) -> None:
     run = {"t1": "nc", "t2": "xy"}  # nobody returned n

@@ -118,6 +118,7 @@ def test_the_twin_with_the_probabilities_of_one_round_is_caught(
     assert abs(mean[0] / truth(LATE, grade=BY_HAND) - 1.0) > 0.1
 
 
+@pytest.mark.slow
 def test_the_twin_that_takes_shared_numbers_for_others_is_caught(tiny_pool: Pool, ranked) -> None:
     every = (
         (probability, [replace(part, numbers="") for part in parts])

@@ -46,6 +46,7 @@ def paper_campaigns(trec8, tag: str, name: str = "rank") -> Simulation:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tag", PAPER)
 def test_spread_of_the_papers_draws(trec8, tag: str) -> None:
     found = paper_campaigns(trec8, tag)
@@ -69,6 +70,7 @@ def trec_eval_means(trec8, tag: str, names: set[str]) -> dict[str, float]:
     return {key: float(np.mean([topic[key] for topic in per_topic])) for key in keys}
 
 
+@pytest.mark.slow
 def test_a_census_gives_the_numbers_of_trec_eval(trec8) -> None:
     tags = [*PAPER, *AWKWARD]
     pool = trec8.pool(*tags, depth=100)

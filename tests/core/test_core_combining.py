@@ -95,6 +95,7 @@ def test_two_rounds_are_unbiased_with_their_covariance(tiny_pool: Pool, method: 
     assert estimated == pytest.approx(covariance, **EXACT)
 
 
+@pytest.mark.slow
 def test_twin_that_weights_each_draw_by_its_own_round_is_caught(tiny_pool: Pool) -> None:
     """Draws of the first round say nothing of pairs that it cannot draw."""
     first, second = (replace(each, eps=0.0) for each in designs(tiny_pool, "iid"))
@@ -127,6 +128,7 @@ def _estimate(pool: Pool, first: Design, a: Sample, second: Design, b: Sample):
     return found.value, found.covariance
 
 
+@pytest.mark.slow
 def test_noisy_labels_of_pairs_that_both_rounds_drew_count_once(ranked) -> None:
     pool = build_pool(["1"], {"a": ranked({"1": "xy"}), "b": ranked({"1": "yx"})}, depth=2)
     first, second = design_of(pool, "iid", "a"), design_of(pool, "iid", "b")
@@ -150,6 +152,7 @@ def test_noisy_labels_of_pairs_that_both_rounds_drew_count_once(ranked) -> None:
     assert estimated == pytest.approx(covariance, **EXACT)
 
 
+@pytest.mark.slow
 def test_rounds_with_the_same_numbers_are_one_larger_sample(tiny_pool: Pool) -> None:
     small, large = (
         design_of(tiny_pool, "poisson", "alpha", 2),

@@ -84,6 +84,7 @@ def test_cross_fitted_predictions_are_unbiased(pool: Pool, kind: str) -> None:
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["graded", "a few confident ones"])
 def test_what_is_fitted_to_some_runs_is_unbiased_for_all(pool: Pool, kind: str) -> None:
     mean, _, _ = moments(pool, predictions=KINDS[kind], fitted_runs=np.array([1]))
@@ -100,6 +101,7 @@ def test_pairs_out_of_reach_are_left_out_whatever_is_predicted(pool: Pool) -> No
         assert mean == pytest.approx(truth, **EXACT)
 
 
+@pytest.mark.slow
 def test_twin_that_fits_on_the_pairs_it_corrects_is_caught(pool: Pool, monkeypatch) -> None:
     every = list(range(FOLDS))
     monkeypatch.setattr("estimation.core.sampling.calibration._folds_but", lambda *_left_out: every)
@@ -108,6 +110,7 @@ def test_twin_that_fits_on_the_pairs_it_corrects_is_caught(pool: Pool, monkeypat
     assert np.abs(mean / truth - 1).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_good_predictions_reduce_the_variance_and_wrong_ones_do_not_bias(pool: Pool) -> None:
     _, plain, _ = moments(pool, coefficient=0.0)
     _, helped, _ = moments(pool, coefficient=1.0, predictions=0.95 * GRADES)

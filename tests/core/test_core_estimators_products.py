@@ -161,11 +161,13 @@ def digest(threads: int, change: str = "") -> str:
     return found.stdout
 
 
+@pytest.mark.slow
 def test_number_of_threads_changes_no_bit() -> None:
     assert len(digest(1)) == 65
     assert digest(1) == digest(2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor has no threads to split to")
 def test_twin_with_tiles_that_are_split_is_caught() -> None:
     large = "products.TILE_RUNS, products.TILE_PAIRS, products.BLOCK_PAIRS = 130, 960, 960"

@@ -274,6 +274,7 @@ NOISY: dict[str, Callable[[Aggregate], Iterator[Weighted]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", NOISY)
 def test_noisy_labels_leave_value_and_covariance_unbiased(design: str) -> None:
     mean, covariance, estimated = moments(NOISY[design](mean_labels))
@@ -281,6 +282,7 @@ def test_noisy_labels_leave_value_and_covariance_unbiased(design: str) -> None:
     assert estimated == pytest.approx(covariance, **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", NOISY)
 def test_twin_without_label_noise_is_caught(design: str) -> None:
     def without_noise(found: LabelRows, pairs: int) -> PairLabels:
@@ -290,6 +292,7 @@ def test_twin_without_label_noise_is_caught(design: str) -> None:
     assert np.all(np.diag(estimated) < np.diag(covariance) - 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", NOISY)
 def test_twin_with_the_population_variance_is_caught(design: str) -> None:
     def population(found: LabelRows, pairs: int) -> PairLabels:
@@ -301,6 +304,7 @@ def test_twin_with_the_population_variance_is_caught(design: str) -> None:
     assert estimated != pytest.approx(covariance, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", NOISY)
 def test_twin_that_takes_the_majority_is_caught(design: str) -> None:
     def majority(found: LabelRows, pairs: int) -> PairLabels:
@@ -428,6 +432,7 @@ def test_every_prefix_of_batches_is_exactly_the_design(
     assert estimated == pytest.approx(covariance, **EXACT)
 
 
+@pytest.mark.slow
 def test_twin_with_the_probabilities_of_another_prefix_is_caught(tiny_pool: Pool) -> None:
     design = design_for(tiny_pool, "poisson")
     steps = np.array([design.steps[1], design.steps[1]])

@@ -61,6 +61,7 @@ def all_prels() -> Iterator[tuple[float, str]]:
             yield chance, lines
 
 
+@pytest.mark.slow
 def test_prels_are_unbiased_over_all_samples(pool: Pool, tmp_path: Path) -> None:
     mean, total, path = np.zeros((3, 3)), 0.0, tmp_path / "prels"
     for chance, lines in all_prels():
@@ -71,6 +72,7 @@ def test_prels_are_unbiased_over_all_samples(pool: Pool, tmp_path: Path) -> None
     np.testing.assert_allclose(mean, truth(pool), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_twin_that_counts_chosen_pairs_beside_the_sample_is_biased(
     pool: Pool, tmp_path: Path
 ) -> None:

@@ -166,6 +166,7 @@ def false_verdicts(alpha_spent: bool) -> float:
     return wrong / 2000
 
 
+@pytest.mark.slow
 def test_family_wise_error_is_below_five_percent_and_single_tests_are_not() -> None:
     assert 0.035 < false_verdicts(alpha_spent=True) < 0.06  # 0.05, 2000 rankings, 2 se
     assert false_verdicts(alpha_spent=False) > 0.3

@@ -243,6 +243,7 @@ def test_no_verdict_about_a_later_run_hangs_on_documents_out_of_reach(text: str,
     assert (given > 0) == (text == "DCG@2")  # all topics have a document out of reach
 
 
+@pytest.mark.slow
 def test_the_twin_that_takes_the_sampled_part_for_all_is_caught(
     ranked, monkeypatch: pytest.MonkeyPatch
 ) -> None:

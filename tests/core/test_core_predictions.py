@@ -72,6 +72,7 @@ def asked(
 # --------------------------------------------------------------------------------------- unbiased
 
 
+@pytest.mark.slow
 def test_every_sample_together_gives_the_truth(pool: Pool) -> None:
     design = design_of(pool)
     mean, topics, plain = 0.0, 0.0, 0.0
@@ -88,6 +89,7 @@ def test_every_sample_together_gives_the_truth(pool: Pool) -> None:
     assert topics.sum(axis=0) == pytest.approx(truth, **EXACT)
 
 
+@pytest.mark.slow
 def test_twin_that_predicts_where_nothing_can_be_sampled_would_be_seen(pool: Pool) -> None:
     """Without its correction a prediction is a bias: the same sum with one pair never sampled."""
     design = design_of(pool)
@@ -132,6 +134,7 @@ def test_disagreement_leaves_it_unbiased_and_is_in_its_variance(pool: Pool) -> N
     assert told[0] < 0.8 * variance[0]  # one label of each does not show the disagreement
 
 
+@pytest.mark.slow
 def test_the_variance_is_what_is_told(pool: Pool) -> None:
     """Cross-fitting costs the exactness of the variance, but little: over every sample."""
     design = design_of(pool, budget=5)

@@ -102,12 +102,14 @@ def verdicts(*, from_collection: bool) -> list[list[list[int]]]:
     return found
 
 
+@pytest.mark.slow
 def test_verdicts_are_those_of_the_round() -> None:
     of_round = verdicts(from_collection=False)
     assert verdicts(from_collection=True) == of_round
     assert np.any(of_round)
 
 
+@pytest.mark.slow
 def test_the_twin_that_ranks_as_if_all_were_within_reach_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

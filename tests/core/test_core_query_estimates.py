@@ -69,6 +69,7 @@ def test_importance_sampling_is_unbiased_over_all_sequences(draws: int) -> None:
     assert twin != pytest.approx(TRUTH, rel=1e-2)  # twin: not weighted
 
 
+@pytest.mark.slow
 def test_importance_sampling_is_unbiased_for_draws_to_a_budget() -> None:
     chances, values, squares, covariances, twins = [], [], [], [], []
     known: dict[bytes, QueryEstimate] = {}

@@ -138,6 +138,7 @@ def label_covariance(pool: Pool, measure: Measure, numbers: tuple[int, ...]) -> 
     return np.einsum("ij,i,il->jl", weights, variance, weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", LINEAR, ids=str)
 def test_a_census_has_the_variance_of_its_judgments(pool: Pool, measure: Measure) -> None:
     design = design_of(pool, measure, budget=4.0)
@@ -250,6 +251,7 @@ def test_variances_are_unbiased_for_draws_to_a_budget() -> None:
 # ------------------------------------------------------------------------------------ seeded
 
 
+@pytest.mark.slow
 def test_self_normalized_variances_count_disagreement() -> None:
     """40 draws of 4 topics, so that all recur; without the term most of the variance is lost."""
     rng, repeats, draws = np.random.default_rng(5), 3000, 40

@@ -174,6 +174,7 @@ def of_trial(pool: Pool, design, grades: np.ndarray, seed: str) -> MeasureResult
     ).results[0]
 
 
+@pytest.mark.slow
 def test_little_that_is_false_is_told_where_few_relevant_documents_were_found(monkeypatch) -> None:
     """The twin goes by the squares of what was found and withholds nothing."""
     pool, grades = few_relevant()

@@ -174,6 +174,7 @@ def test_twin_that_takes_draws_for_independent_is_caught(small: Pool, design: st
     assert numerator != pytest.approx(by_definition(small, UTILITY)[0], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_numerator_and_count_are_unbiased_under_priority_sampling(small: Pool) -> None:
     """Within 4 standard errors over 4000 samples; the printed form is off by more."""
     goal = goals.absolute(*small.runs)

@@ -144,6 +144,7 @@ def test_no_cell_is_markup() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_data_frame_where_pandas_is(tmp_path: Path) -> None:
     """A stand-in for pandas, which the house does without; the real one is in no requirement."""
     code = """

@@ -178,6 +178,7 @@ def test_strata_count_their_probabilities(tmp_path: Path) -> None:
     assert (docno.tolist(), chance.tolist()) == ([b"b"], [2 / 3])  # e had no chance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sampled", "topics"),
     [

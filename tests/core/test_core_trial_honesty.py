@@ -218,6 +218,7 @@ def test_tied_runs_share_the_ranks_that_they_take() -> None:
         assert not ranks_hold(replace(wide, rank_high=np.array(narrow)), truth)
 
 
+@pytest.mark.slow
 def test_ranks_hold_whenever_no_verdict_is_false() -> None:
     """Over all orders of four runs and all sets of verdicts; the other way round is not so."""
     more = 0

@@ -48,6 +48,7 @@ def contests(setting: Setting) -> list[Contest]:
     return [Contest(each, method, prepare(each, method)) for each, method in chosen]
 
 
+@pytest.mark.slow
 def test_a_report_does_not_depend_on_the_number_of_processes(setting: Setting) -> None:
     """To the last bit; also where there are more processes than trials."""
     alone = [facts(each) for each in play_contests(contests(setting), trials=5, seed="s")]

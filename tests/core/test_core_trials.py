@@ -235,6 +235,7 @@ def test_estimates_are_right_on_average(setting: Setting, method: str) -> None:
     assert np.abs(z_scores(noisy, method, setting.truth(), 400)).max() > 4.5
 
 
+@pytest.mark.slow
 def test_whole_topics_are_right_on_average_about_noisy_assessors(setting: Setting) -> None:
     """ERR of a topic is linear in the gain of each document, so a census has no bias."""
     noisy = replace(census(setting, "ERR@5"), assessors=Assessors(labels=2, noise=0.3))
@@ -242,6 +243,7 @@ def test_whole_topics_are_right_on_average_about_noisy_assessors(setting: Settin
     assert np.abs(z_scores(noisy, "query", census(setting, "ERR@5").truth(), 150)).max() > 6.0
 
 
+@pytest.mark.slow
 def test_good_predictions_help_and_misleading_ones_do_little_harm(setting: Setting) -> None:
     """The design is the same for both estimators, and bad for misleading predictions."""
     helped, plain = (report(setting, method, trials=100) for method in ("difference", "poisson"))
@@ -363,6 +365,7 @@ def test_draws_are_calibrated_to_expected_pairs(setting: Setting, method: str, p
     assert min(errors) == errors[1]
 
 
+@pytest.mark.slow
 def test_pairs_cost_what_was_asked(setting: Setting) -> None:
     calibrated = report(replace(setting, unit="pairs"), "iid", trials=200)
     assert calibrated.judged_pairs == pytest.approx(40, abs=1.0)
@@ -371,6 +374,7 @@ def test_pairs_cost_what_was_asked(setting: Setting) -> None:
     assert calibrated.sd < drawn.sd
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_report(setting: Setting) -> None:
     def facts(found: Report) -> dict[str, object]:
         return {**asdict(found), "seconds_per_trial": None}

@@ -103,6 +103,7 @@ def test_every_narrative_names_the_grades() -> None:
             assert word in topic.narrative, topic.id
 
 
+@pytest.mark.slow
 def test_every_rule_matches_a_document_and_a_stray_rule_would_be_seen(
     documents: list[Document],
 ) -> None:
@@ -112,6 +113,7 @@ def test_every_rule_matches_a_document_and_a_stray_rule_would_be_seen(
     assert unmatched_rules(topics, without_strip) == ["1: str.strip"]
 
 
+@pytest.mark.slow
 def test_every_correction_names_a_topic_and_a_document_and_changes_a_grade(
     documents: list[Document],
 ) -> None:

@@ -244,6 +244,7 @@ def test_the_administration_is_for_admins(world: World) -> None:
             assert set(others) <= OUTSIDE_ADMIN or route == "admin/login/", (method, address)
 
 
+@pytest.mark.slow
 def test_the_sign_in_of_the_administration_counts_tries(world: World) -> None:
     """Else it would be the door at which passwords are tried."""
     User.objects.create_superuser("root", password="correct-horse-7")

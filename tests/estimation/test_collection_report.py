@@ -58,6 +58,7 @@ def latest_report(row: Round) -> Report:
     )
 
 
+@pytest.mark.slow
 def test_it_holds_the_batches_of_the_estimates_and_no_more(judged: Round) -> None:
     shown = latest(judged)
     found = content_of(collection_report(judged))

@@ -80,6 +80,7 @@ def test_a_correction_makes_new_estimates_of_a_complete_round(complete: Round, n
     assert before.estimates.count() == latest(complete).estimates.count()
 
 
+@pytest.mark.slow
 def test_twin_without_the_signal_stays_on_the_old_grade(complete: Round) -> None:
     judgment_corrected.disconnect(dispatch_uid="recompute-after-correction", sender=Pair)
     try:
@@ -132,6 +133,7 @@ def test_the_recompute_is_due_in_the_commit_of_the_correction_or_not_at_all(
     assert Judgment.objects.filter(assignment=judgment.assignment_id).count() == 1
 
 
+@pytest.mark.slow
 def test_a_correction_while_the_batch_is_open_waits_for_the_batch(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, extra_share=0.0)
     evaluation.judge(campaign, 3)
@@ -215,6 +217,7 @@ def test_planned_batches_of_an_active_round_stay_as_they_are(campaign: Campaign)
     assert follows_from_its_labels(row)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_corrections_at_the_same_moment_are_both_in_the_numbers(complete: Round) -> None:
     found = [judgment_of_batch(complete, number) for number in (1, 2, 3)]

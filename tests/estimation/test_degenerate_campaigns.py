@@ -258,6 +258,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(("name", "method"), PAIRS)
 def test_it_goes_from_the_draft_to_the_score(name: str, method: str, tmp_path: Path) -> None:
@@ -300,6 +301,7 @@ REFUSED = (
 """What no round can be made of is said by the preview."""
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_sample_that_happens_to_be_empty_is_complete_and_says_next_to_nothing() -> None:
     campaign = evaluation.with_material(material=material(CASES["nothing shared"]))

@@ -66,6 +66,7 @@ def fail(kind: str, target: int, campaign: Campaign) -> Job:
 PAGES = ("live", "live-pairs", "live-history", "live-batches", "live-labels", "round-detail")
 
 
+@pytest.mark.slow
 def test_a_batch_that_could_not_be_planned_is_seen_and_planned_after_all(
     campaign: Campaign, active: Round, organizer: Client
 ) -> None:

@@ -34,6 +34,7 @@ def with_one_wrong(field: str, number: float) -> Any:
     return spoiled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("field", ["value", "se", "df", "low", "high", "covariance"])
 def test_no_estimate_is_stored_that_is_no_number(
@@ -87,6 +88,7 @@ def test_margins_may_be_infinite_but_must_be_numbers() -> None:
         finite.check({"margin": [1.0, np.nan]}, may_be_infinite=["margin"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(
     "choices",

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.django_db
 CENSUS = {"budget": 500, "batch_size": 500, "extra_share": 0.0}
 
 
+@pytest.mark.slow
 def test_a_label_for_a_round_under_way_counts_at_once_in_a_complete_one(
     campaign: Campaign,
 ) -> None:

@@ -163,6 +163,7 @@ def topic_value(measure: str, order: list[int], topic: str) -> float:
     }[measure]
 
 
+@pytest.mark.slow
 def test_whole_topics_serve_expected_reciprocal_rank(campaign: Campaign) -> None:
     row = drawn(
         campaign, method="query", measure="ERR@5", reported=["DCG@5"], budget=48, batch_size=48
@@ -210,6 +211,7 @@ def test_some_topics_are_judged_whole_or_not_at_all(campaign: Campaign) -> None:
     assert all(estimate.high > estimate.low for estimate in values(row, "ERR").values())
 
 
+@pytest.mark.slow
 def test_preferences_between_two_documents_give_the_swaps(campaign: Campaign) -> None:
     row = drawn(
         campaign,
@@ -239,6 +241,7 @@ def swaps(order: list[int]) -> float:
 # --------------------------------------------------------------------------- active sampling
 
 
+@pytest.mark.slow
 def test_an_active_round_plans_its_next_batch_from_the_judgments(campaign: Campaign) -> None:
     row = drawn(campaign, method="active", measure="AP", budget=24, batch_size=8)
     assert row.round_batches.count() == 1
@@ -341,6 +344,7 @@ def test_rounds_that_cannot_be_are_refused_with_the_field(campaign, values, fiel
     assert not Round.objects.exists()
 
 
+@pytest.mark.slow
 def test_nothing_is_judged_twice_across_methods(campaign: Campaign) -> None:
     """Pairs that an earlier round had judged keep their judgments in a later one."""
     judge_all(drawn(campaign, method="poisson", budget=48, batch_size=48))
@@ -355,6 +359,7 @@ def test_nothing_is_judged_twice_across_methods(campaign: Campaign) -> None:
     assert row.state == Round.State.COMPLETE
 
 
+@pytest.mark.slow
 def test_the_smallest_error_leads(campaign: Campaign) -> None:
     row = judge_all(drawn(campaign, measure="MAE", prior="constant", budget=48, batch_size=48))
     table = selectors.ranking_table(row)
@@ -364,6 +369,7 @@ def test_the_smallest_error_leads(campaign: Campaign) -> None:
     assert shown[0] < shown[-1]
 
 
+@pytest.mark.slow
 def test_few_relevant_documents_are_said_to_be_few(campaign: Campaign) -> None:
     row = judge_all(drawn(campaign, measure="AP", reported=["P@5"], budget=48, batch_size=48))
     table, pairs = selectors.ranking_table(row), selectors.pairwise

@@ -63,6 +63,7 @@ def test_a_batch_in_preparation_is_nothing_to_judge() -> None:
     Batch.objects.all().delete()
 
 
+@pytest.mark.slow
 def test_every_page_has_the_state_and_one_button(campaign: Campaign, organizer: Client) -> None:
     row = evaluation.drafted(campaign)
     evaluation.rounds.request_draw(row=row, by=campaign.created_by)

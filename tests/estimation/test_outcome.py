@@ -34,6 +34,7 @@ def undecided(row: Round) -> int:
     return int(np.count_nonzero(np.triu(pairs.verdicts == 0, 1)))
 
 
+@pytest.mark.slow
 def test_home_says_what_is_known_and_what_to_do(finished: Round, organizer: Client) -> None:
     campaign = finished.campaign
     assert undecided(finished) > 0
@@ -48,6 +49,7 @@ def test_home_says_what_is_known_and_what_to_do(finished: Round, organizer: Clie
         assert f'href="{address(name, campaign, *number)}"' in page
 
 
+@pytest.mark.slow
 def test_a_closed_campaign_keeps_what_is_known_and_asks_for_nothing(
     finished: Round, organizer: Client
 ) -> None:
@@ -61,6 +63,7 @@ def test_a_round_that_is_judged_has_no_outcome_yet(judged: Round) -> None:
     assert overview.outcome(overview.gather(judged.campaign)) is None
 
 
+@pytest.mark.slow
 def test_more_judgments_decide_more_pairs_and_never_more_than_are_open(finished: Round) -> None:
     shown = selectors.latest_estimates(finished)
     assert shown is not None
@@ -74,6 +77,7 @@ def test_more_judgments_decide_more_pairs_and_never_more_than_are_open(finished:
     assert 0 <= counts[0] <= counts[1] <= undecided(finished)
 
 
+@pytest.mark.slow
 def test_where_everything_is_judged_more_buys_nothing(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, budget=10_000, batch_size=10_000, extra_share=0)
     evaluation.judge(campaign, 1000)

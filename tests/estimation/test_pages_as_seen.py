@@ -42,6 +42,7 @@ def test_an_empty_campaign_is_not_said_to_be_under_way(organizer: Client) -> Non
     assert "Go on with what is marked “now”." in said
 
 
+@pytest.mark.slow
 def test_one_page_says_one_thing_of_second_labels(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:

@@ -116,6 +116,7 @@ def test_a_poll_brings_nothing_while_nothing_has_changed(
     assert "<html" not in whole.content.decode()
 
 
+@pytest.mark.slow
 def test_a_poll_brings_the_head_after_a_judgment_and_the_table_after_a_batch(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_poll_brings_the_head_after_a_judgment_and_the_table_after_a_batch(
     assert "live-body" in organizer.get(there, seen, headers=HTMX).content.decode()
 
 
+@pytest.mark.slow
 def test_two_runs_are_compared(
     campaign: Campaign, organizer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +151,7 @@ def test_two_runs_are_compared(
     assert organizer.get(there).status_code == 200
 
 
+@pytest.mark.slow
 def test_hostile_tags_are_escaped_everywhere(organizer: Client, campaign: Campaign) -> None:
     tag = "<script>x</script>&\"'"
     hostile = evaluation.SMALL.runs["run1.run"].replace(b" run1\n", f" {tag}\n".encode())
@@ -204,6 +207,7 @@ def test_reports_before_the_first_batch(campaign: Campaign, organizer: Client) -
     assert organizer.get(address("report-list", campaign))["Location"] == there
 
 
+@pytest.mark.slow
 def test_newer_estimates_ask_for_newer_reports(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:

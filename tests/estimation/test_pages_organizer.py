@@ -177,6 +177,7 @@ def test_queries_do_not_grow_with_what_is_shown(
         organizer.get(address("live", campaign, 1), seen, headers=HTMX)
 
 
+@pytest.mark.slow
 def test_pages_load_neither_scipy_nor_the_arithmetic() -> None:
     code = (
         "import django; django.setup(); from django.urls import get_resolver;"

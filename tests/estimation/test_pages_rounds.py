@@ -28,6 +28,7 @@ FORM = {
 }
 
 
+@pytest.mark.slow
 def test_a_round_is_planned_previewed_changed_and_drawn(
     campaign: Campaign, organizer: Client
 ) -> None:

@@ -362,6 +362,7 @@ def many_rows(campaign: Campaign, count: int) -> tuple[Prediction, Pool]:
     return made, pool_of({"t1": names[: count // 2], "t2": names[::2]})
 
 
+@pytest.mark.slow
 def test_many_rows_are_matched_in_linear_time(campaign: Campaign) -> None:
     made = {count: many_rows(campaign, count) for count in (25_000, 100_000)}
     grown = growth(lambda count: predictions.grades_for(*made[count]), 25_000)

@@ -243,6 +243,7 @@ def test_a_draw_that_was_cut_off_is_done_again_from_nothing(
     assert Draw.objects.count() == len(sample) == BatchPair.objects.count()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 def test_estimates_after_each_batch_are_those_of_the_core_bit_for_bit(
     campaign: Campaign, method: str
@@ -366,6 +367,7 @@ def test_the_ranking_table_is_in_order_and_knows_who_cannot_be_told_from_the_lea
     assert selectors.compare(table, "forward", "nobody") is None
 
 
+@pytest.mark.slow
 def test_reports_are_made_once_and_agree_with_the_rows(campaign: Campaign) -> None:
     row = drawn(campaign, labels=2)
     by = campaign.created_by

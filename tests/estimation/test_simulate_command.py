@@ -199,6 +199,7 @@ def test_variants_of_measures(simulate: Simulate, options: list[str], measure: s
     assert rows(simulate, *options)[0]["measure"] == measure
 
 
+@pytest.mark.slow
 def test_options_change_what_they_are_about(simulate: Simulate) -> None:
     plain = ("--method", "iid", "--budget", "12", "--trials", "20")
     usual = rows(simulate, *plain)[0]
@@ -219,6 +220,7 @@ def test_options_change_what_they_are_about(simulate: Simulate) -> None:
     assert rows(simulate, *plain, *noisy, "8")[0] != rows(simulate, *plain, *noisy, "1")[0]
 
 
+@pytest.mark.slow
 def test_a_good_prediction_helps(folder: Path, simulate: Simulate) -> None:
     """True grades go with the ranks, and so they raise the chances of relevant documents."""
     predicted = folder / "predicted.txt"
@@ -275,6 +277,7 @@ def test_guaranteed_intervals(simulate: Simulate, kind: str, method: str) -> Non
     assert heading == f"DCG@8, 3 runs, 3 topics, depth 8, 3 trials, {kind} intervals"
 
 
+@pytest.mark.slow
 def test_budgets_in_pairs(simulate: Simulate) -> None:
     options = ("--method", "iid", "--budget", "20", "--trials", "100")
     assert rows(simulate, *options)[0]["judged_pairs"] < 17

@@ -106,6 +106,7 @@ def test_runs_that_answer_no_judged_topic(folder: Path, simulate: Simulate) -> N
 # ---------------------------------------------------------------------------------- looks and jobs
 
 
+@pytest.mark.slow
 def test_several_looks(simulate: Simulate) -> None:
     """Methods without batches are left out: of the default, and of all with a note."""
     options = ("--budget", "24", "--trials", "20")
@@ -129,6 +130,7 @@ def test_several_looks(simulate: Simulate) -> None:
     assert heading == "DCG@8, 3 runs, 3 topics, depth 8, 20 trials, 3 looks"
 
 
+@pytest.mark.slow
 def test_the_numbers_do_not_depend_on_the_jobs(simulate: Simulate) -> None:
     options = ("--method", "all", "--budget", "26", "--goal", "ranking,single", "--trials", "5")
     alone = rows(simulate, *options)

@@ -79,6 +79,7 @@ def stored(row: Round, tag: str = "run2") -> Estimate:
 # -------------------------------------------------------------------------- stored and selected
 
 
+@pytest.mark.slow
 def test_the_reason_is_stored_and_the_others_are_ranked_among_themselves(unsure: Round) -> None:
     found = stored(unsure)
     assert (found.unknown, found.rank) == (Reason.TOO_LITTLE, None)
@@ -91,6 +92,7 @@ def test_the_reason_is_stored_and_the_others_are_ranked_among_themselves(unsure:
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_known_stands_last_without_a_number(unsure: Round) -> None:
     table = table_of(unsure)
     row = table.rows[-1]
@@ -102,12 +104,14 @@ def test_a_run_that_is_not_known_stands_last_without_a_number(unsure: Round) -> 
     assert all(run.unknown is None and run.value is not None for run in table.known)
 
 
+@pytest.mark.slow
 def test_its_place_says_nothing_of_its_number(unsure: Round) -> None:
     for value in (-99.0, 99.0):
         Estimate.objects.filter(run__tag="run2").update(value=value, rank=1)
         assert table_of(unsure).rows[-1].tag == "run2"
 
 
+@pytest.mark.slow
 def test_nobody_moves_from_or_to_a_place_that_is_not_known(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +124,7 @@ def test_nobody_moves_from_or_to_a_place_that_is_not_known(
     assert all(moved[tag] is not None for tag in RUNS if tag != "run2")
 
 
+@pytest.mark.slow
 def test_older_matrices_know_all(unsure: Round) -> None:
     shown = latest(unsure)
     path = Path(settings.MEDIA_ROOT) / shown.matrices_file
@@ -134,6 +139,7 @@ def test_older_matrices_know_all(unsure: Round) -> None:
     assert not selectors.pairwise(shown, "DCG@10").unknown.any()
 
 
+@pytest.mark.slow
 def test_the_digest_covers_what_is_not_known_and_is_as_before_where_all_is_known(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +163,7 @@ def _numbers(row: Round) -> list[tuple[str, Any]]:
     return list(estimates._numbers(found.evaluation.results[0]))
 
 
+@pytest.mark.slow
 def test_known_and_unknown_take_the_same_number_of_queries(unsure: Round) -> None:
     counts = []
     for reason in (Reason.TOO_LITTLE, Reason.KNOWN):
@@ -174,6 +181,7 @@ def test_known_and_unknown_take_the_same_number_of_queries(unsure: Round) -> Non
 # ------------------------------------------------------------------------------------- pages
 
 
+@pytest.mark.slow
 def test_the_ranking_says_so_and_why(unsure: Round, campaign: Campaign, organizer: Client) -> None:
     page = organizer.get(address("live", campaign, 1))
     said, content = text(page), page.content.decode()
@@ -187,6 +195,7 @@ def test_the_ranking_says_so_and_why(unsure: Round, campaign: Campaign, organize
     assert "The value of run2 is not known; why is said under the ranking." in said
 
 
+@pytest.mark.slow
 def test_no_number_of_a_value_that_is_not_known_is_on_any_page(
     unsure: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -198,6 +207,7 @@ def test_no_number_of_a_value_that_is_not_known_is_on_any_page(
             assert "55.5" not in content, name
 
 
+@pytest.mark.slow
 def test_the_twin_of_that_finds_the_number_of_a_known_one(
     unsure: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -205,6 +215,7 @@ def test_the_twin_of_that_finds_the_number_of_a_known_one(
     assert "777" in organizer.get(address("live", campaign, 1)).content.decode()
 
 
+@pytest.mark.slow
 def test_the_chart_has_no_point_for_it(
     unsure: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -214,6 +225,7 @@ def test_the_chart_has_no_point_for_it(
     assert "forest faint" in rows[-1]
 
 
+@pytest.mark.slow
 def test_pairs_show_what_is_not_known_apart_from_what_is_open(
     unsure: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -223,6 +235,7 @@ def test_pairs_show_what_is_not_known_apart_from_what_is_open(
     assert "; 3 are not known." in text(page)
 
 
+@pytest.mark.slow
 def test_a_difference_that_is_not_known_is_not_compared(
     unsure: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -238,6 +251,7 @@ def test_a_difference_that_is_not_known_is_not_compared(
     assert (found.difference, found.low, found.high, found.topics) == (None, None, None, [])
 
 
+@pytest.mark.slow
 def test_a_known_difference_is_compared_though_a_value_is_not_known(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch, organizer: Client
 ) -> None:
@@ -249,6 +263,7 @@ def test_a_known_difference_is_compared_though_a_value_is_not_known(
     assert "run1 less run2" in said
 
 
+@pytest.mark.slow
 def test_history_has_no_point_for_it(unsure: Round, campaign: Campaign, organizer: Client) -> None:
     points = selectors.history(unsure)["run2"]
     assert [point.value for point in points] == [None] * len(points)
@@ -257,6 +272,7 @@ def test_history_has_no_point_for_it(unsure: Round, campaign: Campaign, organize
     assert "run2not known" not in said
 
 
+@pytest.mark.slow
 def test_nothing_known_is_a_page_as_well(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch, organizer: Client
 ) -> None:
@@ -274,6 +290,7 @@ def test_nothing_known_is_a_page_as_well(
 # ------------------------------------------------------------------------------------ answers
 
 
+@pytest.mark.slow
 def test_answers_have_the_reason_and_no_number(unsure: Round, campaign: Campaign) -> None:
     client = rest.client_of(campaign.created_by)
     base = f"/api/campaigns/{campaign.slug}/"
@@ -320,6 +337,7 @@ def contents(row: Round) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_files_have_the_reason_and_no_number(unsure: Round) -> None:
     made = contents(unsure)
     lines = list(csv.DictReader(io.StringIO(made["estimates.csv"])))
@@ -338,6 +356,7 @@ def test_files_have_the_reason_and_no_number(unsure: Round) -> None:
     assert pairs["unknown_differences"][0]["unknown_why"] == WHY_DIFFERENCE
 
 
+@pytest.mark.slow
 def test_the_report_says_it_in_the_same_words(unsure: Round) -> None:
     document = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", contents(unsure)["report.html"]))
     assert f"run2. {WHY}" in document

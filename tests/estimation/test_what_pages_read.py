@@ -44,6 +44,7 @@ def with_history(campaign: Campaign) -> Round:
     return row
 
 
+@pytest.mark.slow
 def test_the_history_reads_what_it_shows(with_history: Round) -> None:
     EstimateSet.objects.update(provenance={"pairs": "x" * 10**5})
     points = selectors.history(with_history)
@@ -85,6 +86,7 @@ def test_lists_read_what_they_show(
     assert sorted(wide(selected(lambda: organizer.get(there)))) == sorted(of_one_row)
 
 
+@pytest.mark.slow
 def test_the_home_of_a_finished_round_concludes_once(
     campaign: Campaign, organizer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

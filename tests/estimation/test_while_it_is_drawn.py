@@ -81,6 +81,7 @@ def in_the_middle(monkeypatch: pytest.MonkeyPatch, act: Act) -> None:
     monkeypatch.setattr(jobs.Running, "report", interrupted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_draw_rests_on_stays_from_the_wish_to_the_end(
     name: str, campaign: Campaign, row: Round, monkeypatch: pytest.MonkeyPatch

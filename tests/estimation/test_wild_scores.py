@@ -82,6 +82,7 @@ def test_the_form_and_the_rest_interface_say_so(campaign: Campaign, organizer: C
     assert "the score 1e+160" in answer.content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", [MOST_SCORE, -MOST_SCORE])
 def test_the_largest_that_can_be_taken_gives_finite_numbers(
     campaign: Campaign, score: float
@@ -109,6 +110,7 @@ def test_the_upload_warns_with_the_line(campaign: Campaign) -> None:
     assert warning["message"].endswith("on the scale of the grades, found 1e+160")
 
 
+@pytest.mark.slow
 def test_a_run_that_joins_later_with_them_is_left_out_with_a_sentence(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, **PREDICTIONS)
     evaluation.judge(campaign, 45)
@@ -128,6 +130,7 @@ def test_a_run_that_joins_later_with_them_is_left_out_with_a_sentence(campaign: 
     assert outcome.digest == shown.digest
 
 
+@pytest.mark.slow
 def test_later_runs_beside_it_take_part(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, **PREDICTIONS)
     evaluation.judge(campaign, 45)
@@ -138,6 +141,7 @@ def test_later_runs_beside_it_take_part(campaign: Campaign) -> None:
     assert Job.objects.get(kind="recompute").state == Job.State.DONE
 
 
+@pytest.mark.slow
 def test_rounds_of_other_measures_take_the_run_in(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign)
     evaluation.judge(campaign, 45)
@@ -146,6 +150,7 @@ def test_rounds_of_other_measures_take_the_run_in(campaign: Campaign) -> None:
     assert of_run(latest(row), "far").value > 0
 
 
+@pytest.mark.slow
 def test_a_pool_of_an_earlier_version_fails_with_the_sentence(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:

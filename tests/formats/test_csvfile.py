@@ -67,6 +67,7 @@ def test_rows_must_fit_the_header_and_hold_known_types() -> None:
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.tuples(TEXT, st.one_of(TEXT, st.floats(allow_nan=False))), max_size=5))
 def test_no_text_is_lost_and_none_is_a_formula(rows: list[tuple[str, str | float]]) -> None:

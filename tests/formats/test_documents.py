@@ -168,6 +168,7 @@ def test_no_markup_takes_more_than_linear_time(inside: str) -> None:
     assert time.process_time() - started < 5
 
 
+@pytest.mark.slow
 def test_documents_are_read_as_a_stream() -> None:
     class Documents:
         """A file of 64 MiB, made as it is read."""

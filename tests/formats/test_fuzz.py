@@ -125,6 +125,7 @@ def test_a_topic_of_nothing_is_no_crash() -> None:
     assert [p.field for p in problems.errors] == ["topic", "title"]
 
 
+@pytest.mark.slow
 @FUZZ
 @given(mutated())
 def test_mutated_files_raise_nothing_else_and_give_sound_records(data: bytes) -> None:
@@ -171,6 +172,7 @@ def mutated_runs(draw: st.DrawFn) -> bytes:
     return b"".join(lines)
 
 
+@pytest.mark.slow
 @FUZZ
 @given(mutated_runs())
 def test_reading_by_chunk_and_by_line_agree(data: bytes) -> None:

@@ -129,6 +129,7 @@ def test_predicted_grades_cost_what_their_length_is(line: str) -> None:
     assert growth(predictions, _lines(line)) < TOO_MUCH
 
 
+@pytest.mark.slow
 def test_a_reader_that_counts_lines_from_the_start_for_every_section_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -253,6 +253,7 @@ def test_means_and_distributions_fit_each_other() -> None:
     assert whole.expected_grades().max() <= 3.0
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.tuples(IDS, IDS), st.floats(0, 5), min_size=1, max_size=20),
     st.randoms(use_true_random=False),
@@ -272,6 +273,7 @@ def test_every_grade_arrives_whatever_the_order(rows: dict[Any, float], random: 
     assert unlike.digest != found.digest
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.tuples(IDS, IDS),

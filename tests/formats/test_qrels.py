@@ -59,6 +59,7 @@ def test_a_file_without_a_judgment_is_an_error() -> None:
     assert [p.message for p in problems.errors] == ["expected judgments, found none in the file"]
 
 
+@pytest.mark.slow
 def test_the_number_of_judgments_is_bounded() -> None:
     data = b"".join(b"1 0 %d 1\n" % n for n in range(6))
     assert len(read(data, max_qrels=6)[0]) == 6

@@ -192,6 +192,7 @@ def test_ranks_that_are_no_numbers_are_one_warning_and_do_not_matter() -> None:
     assert warnings(data) == [(2, "rank", message)]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.tuples(st.integers(0, 2), SCORES, st.integers(0, 4)), max_size=25))
 def test_contradictions_equal_their_definition(rows: list[tuple[int, float, int]]) -> None:
@@ -263,6 +264,7 @@ def make_run(tag: str, topics: dict[str, dict[str, float]]) -> RunFile:
     return RunFile(tag, lists, scores, len(entries), 0)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(runs())
 def test_what_is_written_is_read_back(run: RunFile) -> None:
@@ -325,6 +327,7 @@ def test_lines_topics_and_docnos_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
         read(data)
 
 
+@pytest.mark.slow
 def test_ten_thousand_errors_end_the_reading() -> None:
     with pytest.raises(UnreadableError, match="more than 10000 errors"):
         read("1 Q0 a\n" * 20_000)

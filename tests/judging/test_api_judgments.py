@@ -340,6 +340,7 @@ def test_tries_are_forgotten_in_time(anna: User) -> None:
     assert client.post(TOKENS, SIGN_IN).status_code == 201
 
 
+@pytest.mark.slow
 def test_an_address_cannot_try_all_accounts(anna: User) -> None:
     client = rest.client_of(None)
     bodies = [{"username": f"u{n}", "password": "guess"} for n in range(101)]

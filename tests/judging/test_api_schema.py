@@ -29,6 +29,7 @@ READS = [each for each in OPERATIONS if each[1] == "get"]
 WRITES = [each for each in OPERATIONS if each[1] != "get"]
 
 
+@pytest.mark.slow
 def test_the_document_is_valid() -> None:
     assert DOCUMENT["openapi"].startswith("3.1")
     validate_schema(DOCUMENT)

@@ -30,6 +30,7 @@ def test_every_pair_of_a_batch_is_served_and_judged_once() -> None:
     assert (batch.state, batch.remaining) == (Batch.State.COMPLETE, 0)
 
 
+@pytest.mark.slow
 def test_the_pairs_of_a_topic_come_in_a_row_and_shuffled_between_assessors() -> None:
     campaign = factories.campaign(topics=4)
     people = factories.assessors(campaign, "anna", "ben", "chris", "dora")

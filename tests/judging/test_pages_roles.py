@@ -103,6 +103,7 @@ def test_a_change_needs_a_post_and_its_token(name: str) -> None:
         assert client.get(address(name, campaign)).status_code == 405
 
 
+@pytest.mark.slow
 def test_pages_carry_the_policy_and_nothing_that_it_forbids() -> None:
     campaign = factories.campaign()
     factories.released_batch(campaign, "ab")

@@ -272,6 +272,7 @@ def test_equally_good_is_the_middle_wherever_they_stand() -> None:
     assert labels(made) == {pair: [1] for pair in DOCUMENTS}
 
 
+@pytest.mark.slow
 @database
 def test_a_reload_a_lapse_and_a_correction_do_not_swap_the_documents() -> None:
     made = campaign_of(*[(f"d{n}", f"e{n}") for n in range(8)])

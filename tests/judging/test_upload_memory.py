@@ -48,6 +48,7 @@ def peak(campaign: Campaign, kind: str, count: int) -> int:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["topics", "documents"])
 def test_a_longer_file_takes_no_more_memory(campaign: Campaign, kind: str) -> None:
     few = peak(campaign, kind, FEW)
@@ -57,6 +58,7 @@ def test_a_longer_file_takes_no_more_memory(campaign: Campaign, kind: str) -> No
     assert brought.count() == FEW + MANY
 
 
+@pytest.mark.slow
 def test_a_loader_that_keeps_all_topics_is_found_out(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
