@@ -25,11 +25,11 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import rank_lines
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds.topics.designs import QueryDesign, Rule, make_query_design
+from estimation.core.rounds.topics.allocation import make_query_design
+from estimation.core.rounds.topics.designs import Estimator, QueryDesign, Rule
 from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.estimators import ratio_estimate, unbiased_estimate
 from estimation.core.rounds.topics.grade_models import GradeModel, predicted_grades, uniform_grades
-from estimation.core.rounds.topics.moments import Estimator
 from estimation.core.rounds.topics.values import topic_values
 from estimation.core.sampling import goals
 from estimation.core.sampling.goals import Goal

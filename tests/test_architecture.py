@@ -3,14 +3,16 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 REPO = Path(__file__).resolve().parent.parent
 PACKAGES = ("evalsite", "judging", "estimation", "demo")
-MAX_FILE_LINES = 500
+MAX_FILE_LINES, MAX_INNER_LINES = 500, 400
+INNER = ("estimation/core", "estimation/formats", "estimation/services", "estimation/api")
+MAX_FLOOR = 9
 MAX_VIEW_LINES = 25
 MAX_TASK_LINES = 10
 FRAMEWORKS = ("django", "rest_framework", "celery", "kombu", "redis")
@@ -85,14 +87,68 @@ def _fits(node: FunctionNode) -> bool:
     return not has_actor or ("by" not in by_position and len(by_position) <= 1)
 
 
-def test_no_source_file_is_longer_than_500_lines() -> None:
+def longer(paths: Iterable[Path], limit: int) -> dict[str, int]:
+    lengths = {str(path.relative_to(REPO)): len(path.read_text().splitlines()) for path in paths}
+    return {path: lines for path, lines in lengths.items() if lines > limit}
+
+
+def test_no_file_is_too_long() -> None:
     roots = (*PACKAGES, "tests", "benchmarks", "templates", "static")
-    long = {
-        str(path.relative_to(REPO)): lines
-        for path in sources(*roots, suffixes=(".py", ".html", ".js", ".css"))
-        if (lines := len(path.read_text().splitlines())) > MAX_FILE_LINES
-    }
-    assert not long
+    assert longer(sources(*roots, suffixes=(".py", ".html", ".js", ".css")), MAX_FILE_LINES) == {}
+    assert longer(sources(*INNER), MAX_INNER_LINES) == {}
+
+
+def imports_of(path: Path, *, for_annotations: bool) -> set[Path]:
+    """Modules of the core that a module of it imports: relative, as all of them are."""
+    found = set()
+
+    def visit(node: ast.AST) -> None:
+        annotating = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if annotating and not for_annotations:
+            return
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            found.update(folder / f"{name.name}.py" for name in node.names)
+            found.add(folder.with_suffix(".py"))
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text()))
+    return {each for each in found if each.is_file() and each != path}
+
+
+def floors(uses: Mapping[Path, set[Path]]) -> dict[Path, int]:
+    """How many modules stand below each, one upon the other. Raises ValueError for a circle."""
+    known: dict[Path, int] = {}
+
+    def floor(module: Path, above: tuple[Path, ...] = ()) -> int:
+        if module in above:
+            raise ValueError(f"a circle: {' -> '.join(each.stem for each in (*above, module))}")
+        if module not in known:
+            below = (floor(each, (*above, module)) + 1 for each in uses[module])
+            known[module] = max(below, default=0)
+        return known[module]
+
+    for each in uses:
+        floor(each)
+    return known
+
+
+def test_the_core_is_not_higher_than_it_was_built_to_be() -> None:
+    """What must be there before a module works; names in annotations alone need nothing."""
+    modules = [path for path in sources("estimation/core") if path.name != "__init__.py"]
+    found = floors({path: imports_of(path, for_annotations=False) for path in modules})
+    assert {path.stem: floor for path, floor in found.items() if floor > MAX_FLOOR} == {}
+    assert max(found.values()) > 5, "imports are found"
+
+
+def test_no_modules_of_the_core_speak_of_each_other_in_circles() -> None:
+    modules = [path for path in sources("estimation/core") if path.name != "__init__.py"]
+    floors({path: imports_of(path, for_annotations=True) for path in modules})
+    one, other = Path("one"), Path("other")
+    with pytest.raises(ValueError, match="one -> other -> one"):
+        floors({one: {other}, other: {one}})
+    assert floors({one: {other}, other: set()}) == {other: 0, one: 1}
 
 
 def test_package_initializers_are_empty() -> None:

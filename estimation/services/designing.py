@@ -12,12 +12,8 @@ from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.active.lists import ActiveError
 from estimation.core.rounds.active.rounds import make_plan
 from estimation.core.rounds.rounds import AnyDesign
-from estimation.core.rounds.topics.designs import (
-    QueryError,
-    judged_depth,
-    labeled_pairs,
-    make_query_design,
-)
+from estimation.core.rounds.topics.allocation import make_query_design
+from estimation.core.rounds.topics.designs import QueryError, judged_depth, labeled_pairs
 from estimation.core.rounds.topics.grade_models import GradeModel, GradeModelError, uniform_grades
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design

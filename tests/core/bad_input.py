@@ -22,7 +22,8 @@ from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound
-from estimation.core.rounds.topics.designs import QueryDesign, make_query_design
+from estimation.core.rounds.topics.allocation import make_query_design
+from estimation.core.rounds.topics.designs import QueryDesign
 from estimation.core.rounds.topics.estimators import ratio_estimate
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.rounds.topics.values import topic_values

@@ -16,7 +16,8 @@ from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import TopicRound, draw_round
-from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs, make_query_design
+from estimation.core.rounds.topics.allocation import make_query_design
+from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.core.rounds.topics.draws import QuerySample, draw_queries
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.rounds.topics.values import topic_values

@@ -9,7 +9,7 @@ from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning.planning import expected_half_widths, half_width_curve, largest_values
 from estimation.core.planning.topic_planning import expected_query_half_widths
-from estimation.core.rounds.topics.designs import make_query_design
+from estimation.core.rounds.topics.allocation import make_query_design
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design

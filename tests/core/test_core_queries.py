@@ -17,12 +17,8 @@ from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import TopicRound
-from estimation.core.rounds.topics.designs import (
-    QueryDesign,
-    QueryError,
-    labeling_costs,
-    make_query_design,
-)
+from estimation.core.rounds.topics.allocation import make_query_design
+from estimation.core.rounds.topics.designs import QueryDesign, QueryError, labeling_costs
 from estimation.core.rounds.topics.distributions import proportional
 from estimation.core.rounds.topics.draws import QuerySample, draw_queries
 from estimation.core.rounds.topics.grade_models import GradeModel, uniform_grades

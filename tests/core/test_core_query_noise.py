@@ -16,7 +16,8 @@ from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import EstimatorResult
 from estimation.core.rounds.rounds import TopicRound
-from estimation.core.rounds.topics.designs import QueryDesign, make_query_design
+from estimation.core.rounds.topics.allocation import make_query_design
+from estimation.core.rounds.topics.designs import QueryDesign
 from estimation.core.rounds.topics.draws import QuerySample, draw_queries
 from estimation.core.rounds.topics.estimators import (
     Disagreement,

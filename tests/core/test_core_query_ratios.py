@@ -19,13 +19,13 @@ from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound, TopicRound
+from estimation.core.rounds.topics.allocation import make_query_design
 from estimation.core.rounds.topics.designs import (
     QueryDesign,
     QueryError,
     judged_depth,
     labeled_pairs,
     labeling_costs,
-    make_query_design,
 )
 from estimation.core.rounds.topics.draws import QuerySample, draw_queries
 from estimation.core.rounds.topics.grade_models import GradeModel, uniform_grades

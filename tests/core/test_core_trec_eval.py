@@ -18,7 +18,7 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound, draw_round
-from estimation.core.rounds.topics.designs import make_query_design
+from estimation.core.rounds.topics.allocation import make_query_design
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.rounds.topics.values import topic_values
 from estimation.core.sampling import goals

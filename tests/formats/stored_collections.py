@@ -22,7 +22,8 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
 from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound, TopicRound
-from estimation.core.rounds.topics.designs import labeled_pairs, make_query_design
+from estimation.core.rounds.topics.allocation import make_query_design
+from estimation.core.rounds.topics.designs import labeled_pairs
 from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling import goals

@@ -27,28 +27,34 @@ provided that
 Averaging over judged pairs alone, as if they had been drawn with equal chances, is not unbiased.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray
-from ..data.labels import LabelRows
 from ..data.pool import Pool, build_pool
 from ..data.preferences import part_names, preference_pool, with_parts
-from ..data.ranked_lists import RankedLists
 from ..data.scope import Scope, find_pairs
-from ..inference.outlook import KnownOutlook
 from ..measures.kinds import MeasureError
-from ..measures.table import Measure
 from ..rounds.active.lists import ActiveError
 from ..rounds.combining import RoundsTogether
 from ..rounds.evaluation import evaluate_scope
 from ..rounds.results import Asked, DrawnRound, Evaluation
 from ..rounds.rounds import PairRound
 from ..rounds.topics.designs import QueryError
-from ..sampling.interval_kinds import IntervalKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray
+    from ..data.labels import LabelRows
+    from ..data.ranked_lists import RankedLists
+    from ..inference.outlook import KnownOutlook
+    from ..measures.table import Measure
+    from ..sampling.interval_kinds import IntervalKind
 
 
 class CollectionError(ValueError):

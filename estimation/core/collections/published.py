@@ -5,8 +5,10 @@ batch, scores and predictions, and of rounds of pairs which runs returned what; 
 let one expect, which rests on that, is worked out instead.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +21,13 @@ from ..measures.kinds import PREFERENCE_MAX_GRADE
 from ..rounds.active.rounds import ActiveRound
 from ..rounds.combining import as_one
 from ..rounds.rounds import PairRound, TopicRound
-from ..sampling.designs import Design
 from ..sampling.samples import Sample
 from .base import CollectionError, RoundCollection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..sampling.designs import Design
 
 _SUM_TOLERANCE = 1e-6
 _SAME = 1e-9

@@ -1,16 +1,23 @@
 """Judgments by topic and docno, as files have them: of everything, or of somebody else's sample."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ..arrays import BytesArray, FloatArray, IntArray
 from .labels import LabelRows
-from .pool import Pool
 from .ranked_lists import PoolError
 from .scope import find_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+    from ..arrays import BytesArray, FloatArray, IntArray
+    from .pool import Pool
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +37,7 @@ class Qrels:
     grade: IntArray
 
     @classmethod
-    def of(cls, grades: Mapping[str, Mapping[str, int]]) -> "Qrels":
+    def of(cls, grades: Mapping[str, Mapping[str, int]]) -> Qrels:
         """Return the grades of a mapping of topics to docnos, one for each pair.
 
         Examples

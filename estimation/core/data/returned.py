@@ -5,10 +5,12 @@ longest part of what is expected of a pair. The runs of such a pair are held as 
 together, and a table has the sum for each of the 256 sets that eight runs can form.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import (
     BoolArray,
@@ -21,8 +23,12 @@ from ..arrays import (
     spread_rows,
 )
 from .kept import kept
-from .pool import Pool
 from .pool_ranks import number_of_runs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .pool import Pool
 
 MOST_KEPT = 32_000_000  # bytes that are kept with a pool
 AT_ONCE = 1 << 14  # pairs whose runs are turned into bits together
@@ -49,7 +55,7 @@ class Returned:
     bits: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, pool: Pool, pairs: IntArray) -> "Returned":
+    def of(cls, pool: Pool, pairs: IntArray) -> Returned:
         rows, number = pool.by_pair(pool.rank), number_of_runs(pool)[pairs]
         few = is_few(number, len(pool.runs))
         sparser, many = rows[pairs[few]], np.flatnonzero(~few)

@@ -1,15 +1,21 @@
 """The lines of TREC's files, split into columns; what is wrong is named by file, line and field."""
 
+from __future__ import annotations
+
 import gzip
 import zlib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import BoolArray, BytesArray, FloatArray, IntArray
 from ..measures.kinds import MAX_GRADE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from ..arrays import BoolArray, BytesArray, FloatArray, IntArray
 
 
 class TrecError(ValueError):
@@ -26,7 +32,7 @@ class TrecLines:
     columns: Sequence[Sequence[bytes]]
 
     @classmethod
-    def of(cls, path: Path, names: Sequence[str]) -> "TrecLines":
+    def of(cls, path: Path, names: Sequence[str]) -> TrecLines:
         rows: list[list[bytes]] = []
         number: list[int] = []
         for at, line in enumerate(_content(path).splitlines(), 1):

@@ -18,7 +18,7 @@ from ..arrays import nearest
 from ..data.pool import Pool, build_pool
 from ..data.ranked_lists import RankedLists, rank_lines
 from ..rounds.active.rounds import make_plan
-from ..rounds.topics.designs import make_query_design
+from ..rounds.topics.allocation import make_query_design
 from ..rounds.topics.grade_models import uniform_grades
 from ..sampling.allocation import make_design as make_pair_design
 from ..sampling.designs import DesignError

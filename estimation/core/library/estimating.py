@@ -1,24 +1,30 @@
 """From judgments to estimates: of a round, of several, of somebody else's sample."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray
-from ..data.labels import LabelRows
 from ..data.pool import Pool, build_pool
 from ..data.qrels import Qrels, SampledQrels
 from ..data.ranked_lists import PoolError, RankedLists
-from ..inference.outlook import Outlook
 from ..measures.table import Measure
 from ..rounds import evaluation
 from ..rounds.combining import RoundsTogether
 from ..rounds.given import GivenRound
-from ..rounds.results import DrawnRound, Evaluation
-from ..rounds.rounds import PairRound
-from ..sampling.interval_kinds import IntervalKind
 from .names import named_measure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..arrays import FloatArray
+    from ..data.labels import LabelRows
+    from ..inference.outlook import Outlook
+    from ..rounds.results import DrawnRound, Evaluation
+    from ..rounds.rounds import PairRound
+    from ..sampling.interval_kinds import IntervalKind
 
 
 def evaluate(

@@ -14,23 +14,29 @@ after a look at earlier labels, or made because an interval was still too wide, 
 Priority samples are left out: the threshold of each depends on its own pairs.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import FloatArray, Int32Array, IntArray, frozen
-from ..data.pool import Pool
 from ..data.scope import Scope
 from ..estimates.drawn import Drawn
 from ..measures.kinds import MeasureError
-from ..measures.table import Measure
-from ..sampling.designs import Design
-from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import SAMPLING_METHODS, draws_again, with_option
 from .pair_estimates import estimates_of_pairs
 from .results import Answer, Asked, DrawnRound
-from .rounds import PairRound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from ..sampling.designs import Design
+    from ..sampling.interval_kinds import IntervalKind
+    from .rounds import PairRound
 
 
 class CombiningError(ValueError):

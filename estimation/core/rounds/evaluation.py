@@ -4,26 +4,31 @@ A round draws; what was drawn estimates totals over any runs; runs are then comp
 whatever was drawn: `rank_runs`, with the slack of what could not be.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..arrays import FloatArray, check_confidence, check_whole
-from ..data.labels import LabelRows
-from ..data.pool import Pool
 from ..data.scope import Scope
 from ..estimates.difference import check_predictions
 from ..inference.out_of_reach import OutOfReach
-from ..inference.outlook import Outlook
 from ..inference.ranks import Ranking, rank_runs
 from ..inference.slack import slack
 from ..measures.kinds import MAX_GRADE, PREFERENCE_MAX_GRADE
 from ..measures.table import Measure, check_measures
-from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import check_interval, with_option
 from .results import Asked, DrawnRound, Evaluation, MeasureResult, RunEstimates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..data.labels import LabelRows
+    from ..data.pool import Pool
+    from ..inference.outlook import Outlook
+    from ..sampling.interval_kinds import IntervalKind
 
 
 def evaluate(

@@ -15,18 +15,23 @@ How likely the pairs were that were not drawn
     `GivenRound.of`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import FloatArray, Int32Array, IntArray, check_fraction, column_sums, frozen, listed
-from ..data.pool import Pool
 from ..data.qrels import SampledQrels, find_rows
-from ..data.scope import Scope
 from ..estimates.drawn import Drawn
 from ..sampling.samples import Served
 from .pair_estimates import estimates_of_pairs
 from .results import Answer, Asked, DrawnRound
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..data.scope import Scope
 
 
 class GivenError(ValueError):
@@ -53,9 +58,7 @@ class GivenRound(DrawnRound):
     pool_digest: str
 
     @classmethod
-    def of(
-        cls, pool: Pool, sampled: SampledQrels, *, unlisted: float | None = None
-    ) -> "GivenRound":
+    def of(cls, pool: Pool, sampled: SampledQrels, *, unlisted: float | None = None) -> GivenRound:
         """Return the part of a sample that is of a pool.
 
         Parameters

@@ -1,22 +1,20 @@
 """What drawn pairs say of every run: estimates by all estimators, with their intervals."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
 from ..data.labels import LabelRows, select_rows
-from ..data.pool import Pool
-from ..data.scope import Scope
 from ..estimates.difference import DifferenceEstimate, difference_estimate
-from ..estimates.drawn import Drawn
 from ..estimates.estimators import Estimate, topic_contributions
 from ..estimates.ratios import estimate_ratios
 from ..estimates.terms import Terms, linear_terms
 from ..inference.fitting import fit_outlook, fit_residuals
 from ..inference.guarantees import Guarantee, guarantee
 from ..inference.intervals import student_intervals
-from ..inference.outlook import Outlook
 from ..inference.ratio_knowledge import RatioKnowledge, ratio_knowledge
 from ..inference.reach import Reach
 from ..inference.uncertainty import (
@@ -30,8 +28,15 @@ from ..inference.uncertainty import (
 from ..inference.unknown import all_known
 from ..inference.unseen import unseen, unseen_residuals
 from ..measures.kinds import MeasureError
-from ..measures.table import Measure
 from .results import Answer, Asked, EstimatorResult, RunEstimates
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray
+    from ..data.pool import Pool
+    from ..data.scope import Scope
+    from ..estimates.drawn import Drawn
+    from ..inference.outlook import Outlook
+    from ..measures.table import Measure
 
 
 def estimates_of_pairs(
@@ -100,7 +105,7 @@ class _Question:
     reach: Reach
 
     @classmethod
-    def of(cls, scope: Scope, drawn: Drawn, rows: LabelRows, asked: Asked) -> "_Question":
+    def of(cls, scope: Scope, drawn: Drawn, rows: LabelRows, asked: Asked) -> _Question:
         over = drawn.over(scope)
         if asked.outlook is not None:
             outlook = asked.outlook.over(scope)

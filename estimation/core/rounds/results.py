@@ -1,25 +1,30 @@
 """What is asked of a round, and what it answers: estimates of every run, measure by measure."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
-from ..data.labels import LabelRows
-from ..data.pool import Pool
-from ..data.scope import Scope
-from ..inference.intervals import Bound
-from ..inference.outlook import Outlook
-from ..inference.ranks import Ranking
 from ..inference.unknown import Reasons, name_of
 from ..measures.kinds import MeasureError
 from ..measures.table import Measure, parse_measure
-from ..sampling.interval_kinds import IntervalKind
 from ..sampling.methods import interval_kinds
 from ..tables import Columns, FactSheet, Tabled, by_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..arrays import BoolArray, FloatArray, IntArray
+    from ..data.labels import LabelRows
+    from ..data.pool import Pool
+    from ..data.scope import Scope
+    from ..inference.intervals import Bound
+    from ..inference.outlook import Outlook
+    from ..inference.ranks import Ranking
+    from ..sampling.interval_kinds import IntervalKind
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +200,7 @@ class DrawnRound(FactSheet):
     def pairs(self, pool: Pool) -> IntArray:
         """Return the pairs of the pool that are to be judged, ascending."""
 
-    def prefix(self, pool: Pool, batches: int) -> "DrawnRound":
+    def prefix(self, pool: Pool, batches: int) -> DrawnRound:
         """Return what the first batches hold. What is no round of ours is one whole."""
         return self
 

@@ -10,17 +10,16 @@ Active
 The first two are frozen when they are drawn. All are stored as two files, a design and a sample.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from ..archives import ArchiveFile, form_of
 from ..arrays import Int32Array, IntArray, check_whole, frozen
-from ..data.pool import Pool
-from ..data.scope import Scope
 from ..estimates.drawn import Drawn, check_sample
-from ..measures.table import Measure
 from ..sampling.designs import FORMAT as PAIR_FORMAT
 from ..sampling.designs import Design
 from ..sampling.draws import draw
@@ -33,6 +32,11 @@ from .results import Answer, Asked, DrawnRound
 from .topics.designs import QueryDesign, QueryError, labeled_pairs
 from .topics.draws import QuerySample, draw_queries
 from .topics.estimates import estimates_of_topics
+
+if TYPE_CHECKING:
+    from ..data.pool import Pool
+    from ..data.scope import Scope
+    from ..measures.table import Measure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +90,7 @@ class PairRound(DrawnRound):
         """Return the pairs that are estimated from, ascending."""
         return self.sample.prefix(self.used)
 
-    def prefix(self, pool: Pool, batches: int) -> "PairRound":
+    def prefix(self, pool: Pool, batches: int) -> PairRound:
         """Return the same round, to be estimated from by its first batches."""
         return replace(self, complete=batches)
 
@@ -142,7 +146,7 @@ class TopicRound(DrawnRound):
         often = np.maximum(counts, 1)[topic]
         return Served(pair, sample.batch[topic], chance[topic], often, pool)
 
-    def prefix(self, pool: Pool, batches: int) -> "TopicRound":
+    def prefix(self, pool: Pool, batches: int) -> TopicRound:
         """Return the first batches of the round, draws sorted within each.
 
         Raises

@@ -23,12 +23,8 @@ from estimation.core.rounds.active.sampling import plan_batch, start
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound, TopicRound
-from estimation.core.rounds.topics.designs import (
-    QueryDesign,
-    judged_depth,
-    labeling_costs,
-    make_query_design,
-)
+from estimation.core.rounds.topics.allocation import make_query_design
+from estimation.core.rounds.topics.designs import QueryDesign, judged_depth, labeling_costs
 from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.grade_models import uniform_grades
 from estimation.core.sampling.allocation import make_design

@@ -48,13 +48,14 @@ with several judgments (`PairLabels.noise`). For inclusion probabilities w_i^2 -
 everywhere.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ...arrays import FloatArray, IntArray
 from ...data.labels import LabelRows, PairLabels, pair_labels, select_rows
 from ...measures.kinds import MAX_GRADE
 from ...measures.table import Measure, parse_measure
@@ -65,7 +66,6 @@ from .expected import (
     expected_moments,
 )
 from .lists import ActiveError, ActiveFrame, TopicLists
-from .sampling import ActiveState
 from .steps import History, Steps, grouped
 from .values import (
     FORMS,
@@ -78,6 +78,12 @@ from .values import (
     topic_result,
 )
 from .weights import Weights, inclusion_weights, joint_inclusion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...arrays import FloatArray, IntArray
+    from .sampling import ActiveState
 
 RATIOS = ("AP", "Rprec")
 LEAST_STEPS = 3  # fewer show no variance, see `weights.sequential_weights`
@@ -210,7 +216,7 @@ class _Judged:
         state: ActiveState,
         labels: LabelRows,
         measures: Sequence[Measure],
-    ) -> "_Judged":
+    ) -> _Judged:
         pool, pairs = frame.pool, np.sort(state.pair)
         rows = select_rows(labels, sampled=pairs, prefix=pairs, max_grade=MAX_GRADE, pool=pool)
         wanted = [parse_measure(f"P(rel={state.relevant_from})@1"), *measures]

@@ -14,15 +14,21 @@ which is in the model, so that no weights are needed.
 The model may be wrong. `active.estimates` takes the mean of both variances.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ...arrays import BoolArray, FloatArray, IntArray, SparseMatrix
-from .steps import Steps
 from .weights import tails
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...arrays import BoolArray, FloatArray, IntArray, SparseMatrix
+    from .steps import Steps
 
 RIDGE = 1.0  # of slopes per standard deviation: a document or two
 LARGEST_STEP, STEPS, CLOSE = 2.0, 100, 1e-10
@@ -112,7 +118,7 @@ class Logistic:
     coefficient: FloatArray
 
     @classmethod
-    def fit(cls, rows: FloatArray, positive: BoolArray) -> "Logistic":
+    def fit(cls, rows: FloatArray, positive: BoolArray) -> Logistic:
         """Fit by Newton's method with a ridge and one row in the middle that is half positive.
 
         That row keeps the probability above 0 while nothing is positive.

@@ -1,14 +1,20 @@
 """The ranked lists of each topic of a pool, with the rank prior of active sampling."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from ...arrays import FloatArray, IntArray, SparseMatrix, frozen
-from ...data.pool import Pool
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ...data.pool import Pool
 
 
 class ActiveError(ValueError):

@@ -4,17 +4,16 @@ Unlike every other round it is not drawn at once. Each batch is planned from the
 batches before it (Li and Kanoulas 2017), until the budget of every topic is spent.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, IntArray, check_whole, column_sums, frozen, in_proportion
 from ...data.labels import LabelRows
-from ...data.pool import Pool
-from ...data.scope import Scope
 from ...estimates.estimators import effective_sample_size
 from ...inference.intervals import student_intervals
 from ...inference.unknown import all_known
@@ -25,7 +24,13 @@ from ..results import Answer, Asked, DrawnRound, EstimatorResult, RunEstimates
 from .estimates import ActiveEstimate, estimate
 from .lists import ActiveError, ActiveFrame, make_frame
 from .sampling import ActiveState, plan_batch, start
-from .values import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...data.pool import Pool
+    from ...data.scope import Scope
+    from .values import Form
 
 PLAN_FORMAT = "evalsite-active-plan-1"
 UNIFORM_SHARE = 0.1
@@ -72,7 +77,7 @@ class ActivePlan(FactSheet):
         write_archive(file, PLAN_FORMAT, facts, {"limits": self.limits})
 
     @classmethod
-    def load(cls, file: ArchiveFile) -> "ActivePlan":
+    def load(cls, file: ArchiveFile) -> ActivePlan:
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
         facts, arrays = read_archive(file, PLAN_FORMAT, ["limits"])
         return cls(limits=frozen(arrays["limits"]), **facts)
@@ -152,7 +157,7 @@ class ActiveRound(DrawnRound):
     sample: ActiveState
 
     @classmethod
-    def begin(cls, pool: Pool, plan: ActivePlan, *, seed: str) -> "ActiveRound":
+    def begin(cls, pool: Pool, plan: ActivePlan, *, seed: str) -> ActiveRound:
         """Plan the first batch, for which all runs are alike."""
         if plan.pool_digest != pool.digest:
             raise ActiveError("the plan belongs to another pool")
@@ -176,7 +181,7 @@ class ActiveRound(DrawnRound):
         """Number of batches, the ones that are not planned yet included."""
         return max(self.design.batches, self.sample.batches)
 
-    def extended(self, pool: Pool, *, labels: LabelRows) -> "ActiveRound":
+    def extended(self, pool: Pool, *, labels: LabelRows) -> ActiveRound:
         """Plan one more batch from the judgments of all pairs so far.
 
         The same labels give the same batch. Returns the round itself when the budget is spent.
@@ -206,7 +211,7 @@ class ActiveRound(DrawnRound):
         """Return the pairs of the planned batches, ascending."""
         return np.sort(self.sample.pair)
 
-    def prefix(self, pool: Pool, batches: int) -> "ActiveRound":
+    def prefix(self, pool: Pool, batches: int) -> ActiveRound:
         """Return the round as it was when so many batches were planned."""
         check_whole(batches, name="batches", most=self.sample.batches)
         if batches == self.sample.batches:

@@ -27,12 +27,12 @@ have probability 0. The paper has no smoothing: a run without a relevant judged 
 no draws. With `uniform_share` s, p_t(k) is s times uniform plus 1 - s times that.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import (
@@ -48,10 +48,16 @@ from ...arrays import (
     refuse,
 )
 from ...data.labels import LabelError, LabelRows, check_rows, pair_name
-from ...data.pool import Pool
 from ...measures.kinds import MAX_GRADE
 from ...sampling.random_numbers import uniform_numbers
 from .lists import ActiveError, ActiveFrame, TopicLists
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from ...data.pool import Pool
 
 FORMAT = "evalsite-active-1"
 LEAST_MASS = 1e-12  # probability of a new document below which a distribution is not drawn from
@@ -125,7 +131,7 @@ class ActiveState:
         write_archive(file, FORMAT, facts, {name: getattr(self, name) for name in _COLUMNS})
 
     @classmethod
-    def load(cls, file: ArchiveFile) -> "ActiveState":
+    def load(cls, file: ArchiveFile) -> ActiveState:
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
         facts, columns = read_archive(file, FORMAT, _COLUMNS)
         fields: dict[str, Any] = {name: frozen(columns[name]) for name in _COLUMNS}

@@ -1,16 +1,23 @@
 """The sampled documents of a topic one by one, in the order in which they were new."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...arrays import FloatArray, IntArray
-from .lists import ActiveFrame, TopicLists
-from .sampling import ActiveState
 from .weights import Weights, sequential_weights, step_shares
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from ...arrays import FloatArray, IntArray
+    from .lists import ActiveFrame, TopicLists
+    from .sampling import ActiveState
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +29,7 @@ class History:
     drawn: list[IntArray]
 
     @classmethod
-    def of(cls, frame: ActiveFrame, state: ActiveState) -> "History":
+    def of(cls, frame: ActiveFrame, state: ActiveState) -> History:
         """Group a state by topic."""
         number = len(frame.pool.topics)
         rounds, round_spans = grouped(state.round_topic, number)
@@ -49,7 +56,7 @@ class Steps:
     conditional: FloatArray  # (n,): q_s, in (0, 1], chance of the document given all before
 
     @classmethod
-    def of(cls, lists: TopicLists, history: History, topic: int) -> "Steps":
+    def of(cls, lists: TopicLists, history: History, topic: int) -> Steps:
         """Work out the probabilities of all steps of a topic."""
         state, drawn = history.state, history.drawn[topic]
         rounds = history.rounds[topic]

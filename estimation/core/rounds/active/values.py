@@ -1,16 +1,20 @@
 """The estimates of one topic from an active sample, as `active.estimates` defines them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy import sparse
 
-from ...arrays import FloatArray, IntArray, SparseMatrix
-from ...measures.table import Measure
 from .expected import Linearized
-from .lists import TopicLists
-from .weights import Weights
+
+if TYPE_CHECKING:
+    from ...arrays import FloatArray, IntArray, SparseMatrix
+    from ...measures.table import Measure
+    from .lists import TopicLists
+    from .weights import Weights
 
 Form: TypeAlias = Literal["corrected", "paper", "sequential"]
 FORMS = get_args(Form)
@@ -38,7 +42,7 @@ class TopicSample:
         weights: Weights,
         *,
         places: IntArray | None = None,
-    ) -> "TopicSample":
+    ) -> TopicSample:
         """Look up the ranks of documents; by default all documents of the lists are sampled."""
         places = np.arange(len(lists)) if places is None else places
         row = np.full(len(lists), -1)

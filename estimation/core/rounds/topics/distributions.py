@@ -12,9 +12,14 @@ where values vary little, cheap topics must not be preferred by much, because th
 would vary instead. This is ours; with c = 0 AP and nDCG are worse off than with a passive sample.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray
+if TYPE_CHECKING:
+    from ...arrays import BoolArray, FloatArray
 
 SHARES = np.linspace(0.0, 1.0, 101)  # of an average cost in what topics are taken to cost
 

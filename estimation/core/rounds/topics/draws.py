@@ -15,15 +15,20 @@ The same holds for every batch: batch b goes on from where batch b - 1 stopped, 
 budget, and the draws of the batches 1..b are what a budget of that size alone would have drawn.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, Int32Array, IntArray, check_seed, frozen
-from ...data.pool import Pool
 from ...sampling.random_numbers import uniform_numbers
 from .designs import ROUNDING, QueryDesign, QueryError, affordable
+
+if TYPE_CHECKING:
+    from ...data.pool import Pool
 
 MAX_DRAWS = 5_000_000
 FORMAT = "evalsite-query-sample-1"
@@ -59,7 +64,7 @@ class QuerySample:
         write_archive(file, FORMAT, {"pool_digest": self.pool_digest}, columns)
 
     @classmethod
-    def load(cls, file: ArchiveFile) -> "QuerySample":
+    def load(cls, file: ArchiveFile) -> QuerySample:
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
         facts, columns = read_archive(file, FORMAT, _SAMPLE_COLUMNS)
         arrays = {name: frozen(columns[name]) for name in _SAMPLE_COLUMNS}

@@ -5,21 +5,19 @@ topics have the value 0 for every run, so that every estimate is the estimate ov
 (`topics.estimators`) times m/T. Intervals are for the campaign's own topics.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray, IntArray
-from ...data.pool import Pool
-from ...data.scope import Scope
 from ...inference.intervals import (
     degrees_of_freedom,
     student_intervals,
     zero_limit,
 )
 from ...inference.unknown import all_known
-from ...measures.table import Measure
 from ..results import Answer, Asked, EstimatorResult, RunEstimates
 from .designs import (
     ESTIMATORS,
@@ -28,7 +26,6 @@ from .designs import (
     judged_depth,
     labeled_pairs,
 )
-from .draws import QuerySample
 from .estimators import (
     Disagreement,
     QueryEstimate,
@@ -37,8 +34,17 @@ from .estimators import (
     unbiased_estimate,
 )
 from .grade_models import document_gains
-from .moments import Estimator
 from .values import JudgedTopics, judged_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...arrays import BoolArray, FloatArray, IntArray
+    from ...data.pool import Pool
+    from ...data.scope import Scope
+    from ...measures.table import Measure
+    from .designs import Estimator
+    from .draws import QuerySample
 
 CODES = {"ratio": "sn", "unbiased": "is"}
 """Short names of the estimators: self-normalized, importance sampling."""
@@ -131,7 +137,7 @@ class _Drawn:
     rarest: float  # the largest p/q of all topics, drawn or not
 
     @classmethod
-    def of(cls, design: QueryDesign, sample: QuerySample) -> "_Drawn":
+    def of(cls, design: QueryDesign, sample: QuerySample) -> _Drawn:
         eligible, topics = int(np.count_nonzero(design.eligible)), len(design.probability)
         share = eligible / topics
         if design.is_census:

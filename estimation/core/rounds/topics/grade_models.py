@@ -4,15 +4,20 @@ A grade model gives every pair of the pool probabilities of the grades 0..G; the
 topic's documents are taken to be independent (Sawade et al. 2013, eq. 3).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray, IntArray, check_whole, frozen
 from ...data.labels import pair_name
-from ...data.pool import Pool
 from ...measures.kinds import MAX_GRADE, MeasureError
-from ...measures.table import Measure
+
+if TYPE_CHECKING:
+    from ...data.pool import Pool
+    from ...measures.table import Measure
 
 SUM_TOLERANCE = 1e-9
 

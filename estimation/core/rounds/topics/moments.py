@@ -7,20 +7,25 @@ are to first order (`topics.ratio_moments`), which costs precision of the design
 correctness of an estimate.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray, IntArray, column_sums
-from ...data.pool import Pool
-from ...measures.table import Measure
 from ...sampling.goals import Goal, effective_weights
 from .grade_models import GradeModel, check_grade_model, document_gains
 from .ratio_moments import GradeLine
 
-Estimator = Literal["ratio", "unbiased"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...data.pool import Pool
+    from ...measures.table import Measure
+    from .designs import Estimator
+
 NEGLIGIBLE = 1e-12  # variances below this share of the second moments are rounding
 
 
@@ -95,7 +100,7 @@ class GainMoments:
     mixed: FloatArray
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, model: GradeModel) -> "GainMoments":
+    def of(cls, pool: Pool, measure: Measure, model: GradeModel) -> GainMoments:
         """Compute the moments; raise GradeModelError if the model does not fit the pool."""
         check_grade_model(pool, model)
         gains = document_gains(measure, max_grade=model.max_grade)

@@ -11,18 +11,24 @@ h_i what it takes away through the denominator; grades are independent. What is 
 second order in the spread of the denominator, R or the ideal DCG.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ...arrays import FloatArray, SparseMatrix
-from ...data.pool import Pool
 from ...estimates.ratio_lines import Frame, Gains, Tangent
-from ...measures.table import Measure
 from .grade_models import GradeModel, check_grade_model, document_gains
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...arrays import FloatArray, SparseMatrix
+    from ...data.pool import Pool
+    from ...measures.table import Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +42,7 @@ class GradeLine:
     bounds: list[int]  # where the pairs of each topic begin and end
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, model: GradeModel) -> "GradeLine":
+    def of(cls, pool: Pool, measure: Measure, model: GradeModel) -> GradeLine:
         """Linearize; raise GradeModelError if the model does not fit the pool."""
         check_grade_model(pool, model)
         utility = document_gains(measure, max_grade=model.max_grade)

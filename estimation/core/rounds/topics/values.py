@@ -18,19 +18,25 @@ ratio
 A document with one judgment has no s2; its part is estimated from those with more (`labels`).
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray, IntArray, column_sums, index_array
 from ...data.labels import LabelRows, pair_labels, singles_per_repeated
-from ...data.pool import Pool
 from ...estimates.ratios import judged_ratios
-from ...measures.table import Measure
 from .designs import QueryError, judged_depth, labeled_pairs
 from .grade_models import document_gains
 from .moments import err_slopes, err_values, ranked_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...data.pool import Pool
+    from ...measures.table import Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +192,7 @@ class _Gains:
         measure: Measure,
         gains: FloatArray,
         singles: float,
-    ) -> "_Gains":
+    ) -> _Gains:
         judged, place = np.unique(rows.pair, return_inverse=True)
         found = pair_labels(LabelRows(place, rows.grade), pairs=len(judged), measure=measure)
         found = replace(found, singles=singles)
