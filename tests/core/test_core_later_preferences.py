@@ -15,7 +15,7 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import part_names, preference_pool
 from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.inference.slack import slack
-from estimation.core.rounds import evaluation
+from estimation.core.rounds import comparison
 from estimation.core.rounds.combining import CombiningError, RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import DrawnRound, Evaluation, MeasureResult
@@ -428,7 +428,7 @@ def test_no_verdict_about_a_later_run_hangs_on_pairs_out_of_reach(
 
 
 def test_the_twin_that_takes_the_sampled_part_for_all_is_caught(monkeypatch) -> None:
-    monkeypatch.setattr(evaluation, "slack", no_slack)
+    monkeypatch.setattr(comparison, "slack", no_slack)
     for late in ("acn", "nca"):
         assert false_verdicts(NEW_DOCUMENT[0], late, SWAPS, PairRound)[0] > 0
 
@@ -441,7 +441,7 @@ def test_the_twin_that_allows_for_answers_on_the_scale_of_documents_is_caught(
     def of_documents(out: OutOfReach, measure: Measure, **asked: object) -> np.ndarray:
         return slack(out, measure, **asked | {"max_grade": CAMPAIGN_SCALE})
 
-    monkeypatch.setattr(evaluation, "slack", of_documents)
+    monkeypatch.setattr(comparison, "slack", of_documents)
     assert false_verdicts(NEW_DOCUMENT[0], "nca", SWAPS, PairRound)[0] > 0
 
 

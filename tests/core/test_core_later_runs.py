@@ -18,7 +18,7 @@ from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.inference.ranks import rank_runs
 from estimation.core.inference.slack import slack
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.rounds import evaluation
+from estimation.core.rounds import comparison
 from estimation.core.rounds.combining import part_over
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
@@ -247,7 +247,7 @@ def test_no_verdict_about_a_later_run_hangs_on_documents_out_of_reach(text: str,
 def test_the_twin_that_takes_the_sampled_part_for_all_is_caught(
     ranked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation, "slack", no_slack)
+    monkeypatch.setattr(comparison, "slack", no_slack)
     wrong, given = false_verdicts(DCG, ranked)
     assert wrong > given / 10
 
@@ -256,7 +256,7 @@ def test_a_measure_of_errors_turns_the_allowance_around(monkeypatch: pytest.Monk
     """With unknown errors left, a run may be worse than it looks, not better."""
     case = Case("poisson", late={"another": lists(7, documents=400)}, whole=True)
     (error,) = [result for result in case.together() if str(result.measure) == "MSE"]
-    monkeypatch.setattr(evaluation, "slack", no_slack)
+    monkeypatch.setattr(comparison, "slack", no_slack)
     (plainly,) = [result for result in case.together() if str(result.measure) == "MSE"]
     at = error.runs.index("another")
     assert error.support[at] < 0.5

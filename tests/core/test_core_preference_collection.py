@@ -13,7 +13,7 @@ from estimation.core.data.preferences import part_names, with_parts
 from estimation.core.data.ranked_lists import PoolError, RankedLists
 from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE, MeasureError
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds import evaluation
+from estimation.core.rounds import comparison
 from estimation.core.rounds.combining import RoundsTogether
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
@@ -114,7 +114,7 @@ def test_the_twin_that_ranks_as_if_all_were_within_reach_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     of_round = verdicts(from_collection=False)
-    monkeypatch.setattr(evaluation, "slack", no_slack)
+    monkeypatch.setattr(comparison, "slack", no_slack)
     assert verdicts(from_collection=True) != of_round
 
 

@@ -16,7 +16,7 @@ from estimation.core.sampling.priors import Prior
 from estimation.research.published import experiments, numbers, reproduction, synthetic
 from estimation.research.published.experiments import Collection, Setting, Trials
 from estimation.research.published.numbers import TABLES, Tolerance
-from estimation.research.published.reproduction import Comparison, compare, compare_trials
+from estimation.research.published.reproduction import Reproduced, compare, compare_trials
 from estimation.research.published.synthetic import System
 
 
@@ -28,7 +28,7 @@ def named(collection: str) -> list:
     ]
 
 
-def failures(rows: Iterable[Comparison]) -> set[tuple[str, str, str]]:
+def failures(rows: Iterable[Reproduced]) -> set[tuple[str, str, str]]:
     return {(row.table, row.row, row.column) for row in rows if row.verdict == "FAIL"}
 
 
@@ -277,7 +277,7 @@ def test_one_trial_is_refused() -> None:
 
 
 def test_ratio_and_verdict() -> None:
-    row = Comparison("A2", "SYNTH", "OPT", "U", "published", 0.0, 0.0, 0.0, 0.0)
+    row = Reproduced("A2", "SYNTH", "OPT", "U", "published", 0.0, 0.0, 0.0, 0.0)
     assert (row.ratio, row.verdict) == (1.0, "pass")
     wrong = replace(row, measured=0.1)
     assert (wrong.ratio, wrong.verdict) == (float("inf"), "FAIL")

@@ -16,7 +16,7 @@ from estimation.core.inference.in_common import in_common
 from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.inference.slack import slack
 from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE
-from estimation.core.rounds import evaluation
+from estimation.core.rounds import comparison
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
@@ -288,7 +288,7 @@ def test_no_verdict_hangs_on_documents_that_the_design_left_out(collected: bool)
 def test_the_twin_that_takes_the_reached_part_for_all_is_caught(
     collected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation, "slack", no_slack)
+    monkeypatch.setattr(comparison, "slack", no_slack)
     wrong, given, _ = false_verdicts(
         goals.pair("alpha", "beta"), parse_measure("DCG@2"), collected=collected
     )
@@ -300,7 +300,7 @@ def test_the_twin_that_counts_what_both_have_finds_nothing_about_the_pair(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kept = false_verdicts(goals.pair("alpha", "beta"), parse_measure("P@3"), collected=False)
-    monkeypatch.setattr(evaluation, "slack", of_one_run)
+    monkeypatch.setattr(comparison, "slack", of_one_run)
     lost = false_verdicts(goals.pair("alpha", "beta"), parse_measure("P@3"), collected=False)
     assert kept[0] == lost[0] == 0
     assert lost[2] < kept[2]

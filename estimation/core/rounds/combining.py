@@ -27,7 +27,7 @@ from ..estimates.drawn import Drawn
 from ..measures.kinds import MeasureError
 from ..sampling.methods import SAMPLING_METHODS, draws_again, with_option
 from .pair_estimates import estimates_of_pairs
-from .results import Answer, Asked, DrawnRound
+from .results import Asked, DrawnRound, Evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ class RoundsTogether(DrawnRound):
         """
         return _drawn(self.parts, topic)
 
-    def answer(self, scope: Scope, asked: Asked) -> Answer:
+    def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope; see `evaluation.evaluate`.
 
         Raises

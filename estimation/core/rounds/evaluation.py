@@ -1,26 +1,21 @@
 """From a sample and its judgments to estimates, intervals and a ranking: the one entry point.
 
-A round draws; what was drawn estimates totals over any runs; runs are then compared by one rule,
-whatever was drawn: `rank_runs`, with the slack of what could not be.
+A round draws; what was drawn estimates totals over any runs, which are compared by one rule
+(`comparison`).
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..arrays import FloatArray, check_confidence, check_whole
 from ..data.scope import Scope
 from ..estimates.difference import check_predictions
-from ..inference.out_of_reach import OutOfReach
-from ..inference.ranks import Ranking, rank_runs
-from ..inference.slack import slack
 from ..measures.kinds import MAX_GRADE, PREFERENCE_MAX_GRADE
 from ..measures.table import Measure, check_measures
 from ..sampling.methods import check_interval, with_option
-from .results import Asked, DrawnRound, Evaluation, MeasureResult, RunEstimates
+from .results import Asked, DrawnRound, Evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,16 +104,7 @@ def evaluate_scope(scope: Scope, drawn: DrawnRound, asked: Asked) -> Evaluation:
     if scope.pool.is_of_preferences:  # they have a scale of their own
         asked = replace(asked, max_grade=PREFERENCE_MAX_GRADE)
     _check(scope, drawn, asked)
-    answer = drawn.answer(scope, asked)
-    out = OutOfReach.of(scope.pool, answer.eligible)
-    return Evaluation(
-        batches=answer.batches,
-        judged_pairs=answer.judged_pairs,
-        judgments=answer.judgments,
-        draws=answer.draws,
-        confidence=asked.confidence,
-        results=tuple(_ranked(each, scope, out, asked) for each in answer.results),
-    )
+    return drawn.answer(scope, asked)
 
 
 def _check(scope: Scope, drawn: DrawnRound, asked: Asked) -> None:
@@ -145,33 +131,3 @@ def _check_help(scope: Scope, drawn: DrawnRound, asked: Asked, predictions: Floa
         given = f"interval {asked.interval!r}"
         raise ValueError(f"predictions do not go with the guaranteed {given}, only with 'student'")
     check_predictions(predictions, pairs=len(scope.place), max_grade=asked.max_grade)
-
-
-def _ranked(found: RunEstimates, scope: Scope, out: OutOfReach, asked: Asked) -> MeasureResult:
-    """The runs compared by the primary estimator, with what could not be sampled of them."""
-    at = scope.positions(found.runs)
-    of_all = slack(out, found.measure, max_grade=asked.max_grade, added=scope.added)
-    numbers: dict[str, Any] = {each.name: getattr(found, each.name) for each in fields(found)}
-    return MeasureResult(
-        **numbers,
-        ranking=_ranking_of(found, asked.confidence, of_all[np.ix_(at, at)]),
-        support=out.support(found.measure, scope.added)[at],
-    )
-
-
-def _ranking_of(found: RunEstimates, confidence: float, stand_back: FloatArray) -> Ranking:
-    """Rank runs by one estimator, the best first whether large or small values are good."""
-    sign, shown = -1.0 if found.measure.lower_is_better else 1.0, found.estimate
-    ranking = rank_runs(
-        sign * shown.value,
-        covariance=shown.covariance,
-        expected=shown.expected,
-        finds=shown.finds,
-        df=shown.difference_df,
-        unknown=shown.difference_unknown,
-        tags=found.runs,
-        confidence=confidence,
-        slack=stand_back,
-        bound=shown.difference_bound,
-    )
-    return replace(ranking, difference=sign * ranking.difference)

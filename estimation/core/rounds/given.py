@@ -27,7 +27,7 @@ from ..data.qrels import SampledQrels, find_rows
 from ..estimates.drawn import Drawn
 from ..sampling.samples import Served
 from .pair_estimates import estimates_of_pairs
-from .results import Answer, Asked, DrawnRound
+from .results import Asked, DrawnRound, Evaluation
 
 if TYPE_CHECKING:
     from ..data.pool import Pool
@@ -116,7 +116,7 @@ class GivenRound(DrawnRound):
         batch = np.ones(len(self.pair), dtype=np.int32)
         return Served(self.pair, batch, self.inclusion[self.pair], once, pool)
 
-    def answer(self, scope: Scope, asked: Asked) -> Answer:
+    def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope; see `evaluation.evaluate`."""
         if scope.sampled is not None and scope.sampled.digest != self.pool_digest:
             raise GivenError("the round belongs to another pool")

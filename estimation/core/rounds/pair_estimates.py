@@ -28,7 +28,8 @@ from ..inference.uncertainty import (
 from ..inference.unknown import all_known
 from ..inference.unseen import unseen, unseen_residuals
 from ..measures.kinds import MeasureError
-from .results import Answer, Asked, EstimatorResult, RunEstimates
+from .comparison import Comparison
+from .results import Asked, EstimatorResult, Evaluation, MeasureResult
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, IntArray
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 def estimates_of_pairs(
     scope: Scope, drawn: Drawn, asked: Asked, *, sampled: IntArray, batches: int
-) -> Answer:
+) -> Evaluation:
     """Estimate every measure for every run of a scope from drawn pairs and their judgments.
 
     What the judgments let one expect, of pairs and of what predictions leave over, is fitted where
@@ -67,19 +68,19 @@ def estimates_of_pairs(
         pool=scope.sampled,
     )
     question = _Question.of(scope, drawn, rows, asked)
-    return Answer(
+    return Evaluation(
         batches=batches,
         judged_pairs=len(drawn.pair),
         judgments=len(rows.pair),
         draws=drawn.draws,
-        eligible=question.over.inclusion > 0.0,
+        confidence=asked.confidence,
         results=tuple(question.answer(measure) for measure in asked.measures),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Estimates by estimator, what is expected beside some, and what else `RunEstimates` holds."""
+    """Estimates by estimator, what is expected beside some, and what else a result holds."""
 
     estimates: dict[str, Estimate]
     unseen: dict[str, Unseen]
@@ -103,6 +104,7 @@ class _Question:
     asked: Asked
     outlook: Outlook
     reach: Reach
+    comparison: Comparison
 
     @classmethod
     def of(cls, scope: Scope, drawn: Drawn, rows: LabelRows, asked: Asked) -> _Question:
@@ -115,9 +117,10 @@ class _Question:
         else:
             outlook = fit_outlook(scope.pool, over, rows, max_grade=asked.max_grade)
         reach = Reach(scope.pool, over.pair, over.inclusion)
-        return cls(scope, drawn, over, rows, asked, outlook, reach)
+        comparison = Comparison.of(scope, asked, over.inclusion > 0.0)
+        return cls(scope, drawn, over, rows, asked, outlook, reach, comparison)
 
-    def answer(self, measure: Measure) -> RunEstimates:
+    def answer(self, measure: Measure) -> MeasureResult:
         asked, pool = self.asked, self.scope.pool
         found = self._found(measure)
         highest = measure.largest_value(max_grade=asked.max_grade, depth=pool.depth)
@@ -136,11 +139,11 @@ class _Question:
             estimators[found.primary] = _guaranteed(
                 estimators[found.primary], found.guarantee, asked.confidence, most
             )
-        return RunEstimates(
-            measure=measure,
-            runs=pool.runs,
-            estimators=estimators,
-            primary=found.primary,
+        return self.comparison.result(
+            measure,
+            pool.runs,
+            estimators,
+            found.primary,
             effective_sample_size=self.reach.effective_sample_size(measure),
             label_noise_measured=found.noise_measured,
             by_topic=found.by_topic,

@@ -17,7 +17,7 @@ from ..tables import Columns, FactSheet, Tabled, by_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..arrays import BoolArray, FloatArray, IntArray
+    from ..arrays import FloatArray, IntArray
     from ..data.labels import LabelRows
     from ..data.pool import Pool
     from ..data.scope import Scope
@@ -99,78 +99,6 @@ class EstimatorResult:
     difference_bound: Bound | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RunEstimates:
-    """Estimates of runs under one measure, each by itself: not ranked.
-
-    Attributes
-    ----------
-    measure : Measure
-    runs : tuple of str
-        The k run tags: the order of every vector and matrix.
-    estimators : mapping of str to EstimatorResult
-        ``is`` (importance sampling) for designs with replacement, ``ht`` (Horvitz-Thompson) for
-        the others and for ``iid``; with predictions also ``di`` (difference).
-    primary : str
-        The estimator that is shown and ranked by: ``is`` or ``di`` where there is one, else
-        ``ht``. Ratio measures have ``ht`` only, for every design.
-    effective_sample_size : ndarray of float64, shape (k,)
-        Number of equally weighted pairs that the sample is worth for the run.
-    label_noise_measured : bool
-        Whether any pair has two judgments, so that disagreement is part of the standard errors.
-    by_topic : ndarray of float64, shape (T, k)
-        What each topic of the pool contributes to the primary estimate of each run.
-    ratio_bias : ndarray of float64, shape (k,), or None
-        Ratio measures: what was taken off the value for the bias of a ratio, in the measure's
-        unit. It is known to second order only: where it is not small against the standard error,
-        as much again may be left.
-    relevant_found : ndarray of int64, shape (T,), or None
-        Ratio measures: sampled pairs of each topic with any utility. Where they are few, neither
-        the bias is known nor the interval reliable.
-    interval : IntervalKind
-        The kind of the primary estimator's intervals, verdicts and possible ranks: the one that
-        was asked for, or ``student`` for a measure that has no other.
-    """
-
-    measure: Measure
-    runs: tuple[str, ...]
-    estimators: Mapping[str, EstimatorResult]
-    primary: str
-    effective_sample_size: FloatArray
-    label_noise_measured: bool
-    by_topic: FloatArray
-    ratio_bias: FloatArray | None = None
-    relevant_found: IntArray | None = None
-    interval: IntervalKind = "student"
-
-    @property
-    def estimate(self) -> EstimatorResult:
-        """The result of the primary estimator."""
-        return self.estimators[self.primary]
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What a number of batches says of the runs of a scope, which has M pairs.
-
-    Attributes
-    ----------
-    batches, judged_pairs, judgments, draws
-        As those of `Evaluation`.
-    eligible : ndarray of bool, shape (M,)
-        Which pairs could be judged.
-    results : tuple of RunEstimates
-        In the order in which the measures were asked for.
-    """
-
-    batches: int
-    judged_pairs: int
-    judgments: int
-    draws: int | None
-    eligible: BoolArray
-    results: tuple[RunEstimates, ...]
-
-
 class DrawnRound(FactSheet):
     """What was drawn: in a round of any method, or in several that are estimated together."""
 
@@ -205,7 +133,7 @@ class DrawnRound(FactSheet):
         return self
 
     @abstractmethod
-    def answer(self, scope: Scope, asked: Asked) -> Answer:
+    def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope; see `evaluation.evaluate`."""
 
 
@@ -250,11 +178,36 @@ class Verdicts(Tabled):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class MeasureResult(Tabled, RunEstimates):
-    """Everything about one measure: `RunEstimates`, and how the runs compare.
+class MeasureResult(Tabled):
+    """Estimates of runs under one measure, and how the runs compare.
 
     Attributes
     ----------
+    measure : Measure
+    runs : tuple of str
+        The k run tags: the order of every vector and matrix.
+    estimators : mapping of str to EstimatorResult
+        ``is`` (importance sampling) for designs with replacement, ``ht`` (Horvitz-Thompson) for
+        the others and for ``iid``; with predictions also ``di`` (difference).
+    primary : str
+        The estimator that is shown and ranked by: ``is`` or ``di`` where there is one, else
+        ``ht``. Ratio measures have ``ht`` only, for every design.
+    effective_sample_size : ndarray of float64, shape (k,)
+        Number of equally weighted pairs that the sample is worth for the run.
+    label_noise_measured : bool
+        Whether any pair has two judgments, so that disagreement is part of the standard errors.
+    by_topic : ndarray of float64, shape (T, k)
+        What each topic of the pool contributes to the primary estimate of each run.
+    ratio_bias : ndarray of float64, shape (k,), or None
+        Ratio measures: what was taken off the value for the bias of a ratio, in the measure's
+        unit. It is known to second order only: where it is not small against the standard error,
+        as much again may be left.
+    relevant_found : ndarray of int64, shape (T,), or None
+        Ratio measures: sampled pairs of each topic with any utility. Where they are few, neither
+        the bias is known nor the interval reliable.
+    interval : IntervalKind
+        The kind of the primary estimator's intervals, verdicts and possible ranks: the one that
+        was asked for, or ``student`` for a measure that has no other.
     ranking : Ranking
         By the primary estimator.
     support : ndarray of float64, shape (k,)
@@ -262,8 +215,23 @@ class MeasureResult(Tabled, RunEstimates):
         lower bound only, and so is its interval; verdicts hold whatever the rest is (`slack`).
     """
 
+    measure: Measure
+    runs: tuple[str, ...]
+    estimators: Mapping[str, EstimatorResult]
+    primary: str
+    effective_sample_size: FloatArray
+    label_noise_measured: bool
+    by_topic: FloatArray
     ranking: Ranking
     support: FloatArray
+    ratio_bias: FloatArray | None = None
+    relevant_found: IntArray | None = None
+    interval: IntervalKind = "student"
+
+    @property
+    def estimate(self) -> EstimatorResult:
+        """The result of the primary estimator."""
+        return self.estimators[self.primary]
 
     @property
     def verdicts(self) -> Verdicts:

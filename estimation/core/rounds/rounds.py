@@ -28,7 +28,7 @@ from ..sampling.samples import Sample, Served
 from .active.rounds import PLAN_FORMAT, ActivePlan, ActiveRound
 from .active.sampling import ActiveState
 from .pair_estimates import estimates_of_pairs
-from .results import Answer, Asked, DrawnRound
+from .results import Asked, DrawnRound, Evaluation
 from .topics.designs import QueryDesign, QueryError, labeled_pairs
 from .topics.draws import QuerySample, draw_queries
 from .topics.estimates import estimates_of_topics
@@ -98,7 +98,7 @@ class PairRound(DrawnRound):
         """Return what was drawn; `topic` is that of each of the N pairs."""
         return Drawn.of(self.design, self.sample, self.used, topic=topic)
 
-    def answer(self, scope: Scope, asked: Asked) -> Answer:
+    def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope; see `evaluation.evaluate`."""
         if scope.sampled is not None:
             check_sample(scope.sampled, self.design, self.sample)
@@ -170,7 +170,7 @@ class TopicRound(DrawnRound):
             ),
         )
 
-    def answer(self, scope: Scope, asked: Asked) -> Answer:
+    def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope; see `evaluation.evaluate`."""
         return estimates_of_topics(scope, self.design, self.sample, asked)
 

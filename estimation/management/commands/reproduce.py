@@ -16,7 +16,7 @@ from estimation.formats.runs import read_run
 from estimation.research.published import experiments, reproduction
 from estimation.research.published.experiments import Collection
 from estimation.research.published.numbers import KEYS, TRIALS
-from estimation.research.published.reproduction import Comparison
+from estimation.research.published.reproduction import Reproduced
 from judging.formats.lines import BinaryFile
 from judging.formats.problems import Problems, UnreadableError
 from judging.formats.qrels import read_qrels
@@ -51,7 +51,7 @@ class Command(BaseCommand):
         collections = [experiments.synth(seed=seed)]
         if options["trec8"]:
             collections.append(_trec8(options["trec8"]))
-        found: list[Comparison] = []
+        found: list[Reproduced] = []
         for collection in collections:
             for title, rows in _compared(collection, keys, trials, seed):
                 found.extend(rows)
@@ -65,12 +65,12 @@ class Command(BaseCommand):
         if failed:
             raise CommandError(f"{failed} of {len(found)} numbers do not agree.")
 
-    def _print(self, title: str, rows: Sequence[Comparison]) -> None:
+    def _print(self, title: str, rows: Sequence[Reproduced]) -> None:
         self.stdout.write(f"\n{title}")
         for line in _aligned([HEADER, *map(_cells, rows)]):
             self.stdout.write(f"  {line}".rstrip())
 
-    def _summarize(self, found: Sequence[Comparison], *, is_complete: bool) -> None:
+    def _summarize(self, found: Sequence[Reproduced], *, is_complete: bool) -> None:
         counts = Counter(row.verdict for row in found)
         self.stdout.write(
             f"\n{counts['pass']} of {len(found)} numbers agree, {counts['noted']} noted misses, "
@@ -94,7 +94,7 @@ def _keys(given: Sequence[str]) -> list[str]:
 
 def _compared(
     collection: Collection, keys: Sequence[str], trials: int, seed: int
-) -> Iterable[tuple[str, tuple[Comparison, ...]]]:
+) -> Iterable[tuple[str, tuple[Reproduced, ...]]]:
     for table in reproduction.tables(keys, collection.name):
         title = f"{table.key}, {table.collection} ({table.reference}): {table.title}"
         yield title, reproduction.compare(table, collection)
@@ -146,7 +146,7 @@ def _grades(file: BinaryFile, problems: Problems) -> dict[tuple[str, str], int]:
     return {(qrel.topic_id, qrel.docno): qrel.grade for qrel in read_qrels(file, problems)}
 
 
-def _cells(row: Comparison) -> tuple[str, ...]:
+def _cells(row: Reproduced) -> tuple[str, ...]:
     accepted = f"{row.low:.4g} to {row.high:.4g}"
     numbers = (f"{row.expected:.6g}", f"{row.measured:.6g}", f"{row.ratio:.3f}")
     return (row.row, row.column, *numbers, accepted, row.verdict)
@@ -164,7 +164,7 @@ def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _record(row: Comparison) -> dict[str, Any]:
+def _record(row: Reproduced) -> dict[str, Any]:
     record = {item.name: getattr(row, item.name) for item in fields(row)}
     ratio = row.ratio if math.isfinite(row.ratio) else None
     return record | {"ratio": ratio, "verdict": row.verdict}

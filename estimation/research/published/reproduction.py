@@ -37,7 +37,7 @@ MEAN_WIDTH = Tolerance(0.02)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Reproduced:
     """One printed number and the measured one.
 
     Attributes
@@ -79,7 +79,7 @@ class Comparison:
         return "noted" if self.note else "FAIL"
 
 
-def compare(table: Table, collection: Collection) -> tuple[Comparison, ...]:
+def compare(table: Table, collection: Collection) -> tuple[Reproduced, ...]:
     """Compute a table and compare it cell by cell.
 
     Raises
@@ -92,13 +92,13 @@ def compare(table: Table, collection: Collection) -> tuple[Comparison, ...]:
     return tuple(_compared(table, _MEASURED[table.key](collection)))
 
 
-def _compared(table: Table, cells: Cells) -> Iterator[Comparison]:
+def _compared(table: Table, cells: Cells) -> Iterator[Reproduced]:
     for row, printed in table.rows.items():
         for (column, tolerance), text in zip(table.columns.items(), printed, strict=True):
             if text == "-":
                 continue
             low, high = tolerance.accepted(text)
-            yield Comparison(
+            yield Reproduced(
                 table=table.key,
                 collection=table.collection,
                 row=row,
@@ -112,7 +112,7 @@ def _compared(table: Table, cells: Cells) -> Iterator[Comparison]:
             )
 
 
-def compare_trials(collection: Collection, *, trials: int, seed: int) -> tuple[Comparison, ...]:
+def compare_trials(collection: Collection, *, trials: int, seed: int) -> tuple[Reproduced, ...]:
     """Draw, estimate and compare with what the formulas promise, for the runs by themselves.
 
     Mean, standard deviation and coverage must lie in the central 99.9 % range of so many trials,
@@ -124,7 +124,7 @@ def compare_trials(collection: Collection, *, trials: int, seed: int) -> tuple[C
         If there are fewer than 2 trials.
     """
     factors = np.array(spread_factors(trials))
-    found: list[Comparison] = []
+    found: list[Reproduced] = []
     for tag, setting in collection.alone.items():
         design = _interval_design(setting)
         played = collection.play(tag, design, trials, seed)
@@ -142,7 +142,7 @@ def compare_trials(collection: Collection, *, trials: int, seed: int) -> tuple[C
             ("coverage", "nominal", CONFIDENCE, float(covered.mean()), nominal),
         ):
             found.append(
-                Comparison(
+                Reproduced(
                     TRIALS, collection.name, tag, column, reference, expected, measured, low, high
                 )
             )

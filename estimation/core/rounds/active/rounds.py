@@ -20,7 +20,8 @@ from ...inference.unknown import all_known
 from ...measures.table import Measure, check_measures, parse_measure
 from ...sampling.samples import Served
 from ...tables import FactSheet
-from ..results import Answer, Asked, DrawnRound, EstimatorResult, RunEstimates
+from ..comparison import Comparison
+from ..results import Asked, DrawnRound, EstimatorResult, Evaluation, MeasureResult
 from .estimates import ActiveEstimate, estimate
 from .lists import ActiveError, ActiveFrame, make_frame
 from .sampling import ActiveState, plan_batch, start
@@ -236,7 +237,7 @@ class ActiveRound(DrawnRound):
         """The measure that it was planned for: AP of the relevant grades."""
         return (parse_measure(f"AP(rel={self.design.relevant_from})"),)
 
-    def answer(self, scope: Scope, asked: Asked) -> Answer:
+    def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope from the first batches; see `evaluation.evaluate`.
 
         The form ``sq`` (`active.estimates`, sequential) is unbiased and ranks the runs; ``co`` and
@@ -262,28 +263,26 @@ class ActiveRound(DrawnRound):
             )
             for code, form in FORMS.items()
         }
+        comparison = Comparison.of(scope, asked, ~scope.added)
         results = (
-            _result(scope, state, measure, asked, {code: found[code][at] for code in FORMS})
+            _result(comparison, state, measure, {code: found[code][at] for code in FORMS})
             for at, measure in enumerate(asked.measures)
         )
-        return Answer(
+        return Evaluation(
             batches=state.batches,
             judged_pairs=len(state.pair),
             judgments=len(rows.pair),
             draws=None,
-            eligible=~scope.added,
+            confidence=asked.confidence,
             results=tuple(results),
         )
 
 
 def _result(
-    scope: Scope,
-    state: ActiveState,
-    measure: Measure,
-    asked: Asked,
-    found: dict[str, ActiveEstimate],
-) -> RunEstimates:
-    pool, pairs = scope.pool, np.sort(state.pair)
+    comparison: Comparison, state: ActiveState, measure: Measure, found: dict[str, ActiveEstimate]
+) -> MeasureResult:
+    scope, asked, pairs = comparison.scope, comparison.asked, np.sort(state.pair)
+    pool = scope.pool
     largest = _largest_values(pool, measure, asked.max_grade)
     is_census = len(pairs) == len(scope.place)
     estimators = {
@@ -291,11 +290,11 @@ def _result(
         for code, each in found.items()
     }
     primary = next(iter(FORMS))
-    return RunEstimates(
-        measure=measure,
-        runs=pool.runs,
-        estimators=estimators,
-        primary=primary,
+    return comparison.result(
+        measure,
+        pool.runs,
+        estimators,
+        primary,
         effective_sample_size=effective_sample_size(
             pool.weights(measure, scope.place[pairs]), probability=state.inclusion(pairs)
         ),

@@ -18,7 +18,8 @@ from ...inference.intervals import (
     zero_limit,
 )
 from ...inference.unknown import all_known
-from ..results import Answer, Asked, EstimatorResult, RunEstimates
+from ..comparison import Comparison
+from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
 from .designs import (
     ESTIMATORS,
     QueryDesign,
@@ -52,7 +53,7 @@ CODES = {"ratio": "sn", "unbiased": "is"}
 
 def estimates_of_topics(
     scope: Scope, design: QueryDesign, sample: QuerySample, asked: Asked
-) -> Answer:
+) -> Evaluation:
     """Estimate the runs of a scope from the drawn topics.
 
     Those are the runs of the design, and all that the sampled pool does not have. Within reach are
@@ -91,6 +92,7 @@ def estimates_of_topics(
     outside = set(sampled.runs) - set(design.runs) if scope.joins else set()
     runs = tuple(tag for tag in pool.runs if tag not in outside)
     judged, labels = scope.marked(within), scope.labels(asked.labels)
+    comparison = Comparison.of(scope, asked, judged)
     results = []
     for measure in asked.measures:
         values = judged_topics(
@@ -104,16 +106,14 @@ def estimates_of_topics(
             shared=scope.marked(_needed(sampled, design, measure)),
         )
         largest = measure.largest_value(max_grade=asked.max_grade, depth=design.depth or pool.depth)
-        results.append(
-            _result(measure, runs, design.estimator, values, drawn, largest, asked.confidence)
-        )
+        results.append(_result(comparison, measure, runs, design.estimator, values, drawn, largest))
     counted = np.flatnonzero(within & np.isin(sampled.topic, drawn.topic))
-    return Answer(
+    return Evaluation(
         batches=design.batches,
         judged_pairs=len(counted),
         judgments=int(np.isin(asked.labels.pair, counted).sum()),
         draws=drawn.draws,
-        eligible=judged,
+        confidence=asked.confidence,
         results=tuple(results),
     )
 
@@ -183,15 +183,15 @@ class _Drawn:
 
 
 def _result(
+    comparison: Comparison,
     measure: Measure,
     runs: tuple[str, ...],
     method: Estimator,
     judged: JudgedTopics,
     drawn: _Drawn,
     largest: float,
-    confidence: float,
-) -> RunEstimates:
-    estimate = drawn.estimate(judged, method)
+) -> MeasureResult:
+    estimate, confidence = drawn.estimate(judged, method), comparison.asked.confidence
     limit = drawn.limit(largest, confidence)
     difference_df = degrees_of_freedom(estimate.contributions, draws=drawn.draws)
     variance = np.diag(estimate.covariance)
@@ -216,11 +216,11 @@ def _result(
         unknown=all_known(len(runs)),
         difference_unknown=all_known(len(runs), len(runs)),
     )
-    return RunEstimates(
-        measure=measure,
-        runs=runs,
-        estimators={code: result},
-        primary=code,
+    return comparison.result(
+        measure,
+        runs,
+        {code: result},
+        code,
         effective_sample_size=np.full(len(runs), drawn.effective_sample_size),
         label_noise_measured=judged.noise_measured,
         by_topic=by_topic,

@@ -1,0 +1,81 @@
+"""How runs compare, by one rule: `rank_runs`, with the slack of what could not be drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..inference.out_of_reach import OutOfReach
+from ..inference.ranks import rank_runs
+from ..inference.slack import slack
+from .results import MeasureResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..arrays import BoolArray, FloatArray
+    from ..data.scope import Scope
+    from ..inference.ranks import Ranking
+    from ..measures.table import Measure
+    from .results import Asked, EstimatorResult
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What runs are compared by, under every measure: what is asked, and what was out of reach."""
+
+    scope: Scope
+    asked: Asked
+    out: OutOfReach
+
+    @classmethod
+    def of(cls, scope: Scope, asked: Asked, eligible: BoolArray) -> Comparison:
+        """Return that of a scope's runs; `eligible`, (M,), are the pairs that could be judged."""
+        return cls(scope, asked, OutOfReach.of(scope.pool, eligible))
+
+    def result(
+        self,
+        measure: Measure,
+        runs: tuple[str, ...],
+        estimators: Mapping[str, EstimatorResult],
+        primary: str,
+        **more: Any,
+    ) -> MeasureResult:
+        """Return runs compared by the primary estimator; `more` are fields of the result."""
+        at, added = self.scope.positions(runs), self.scope.added
+        of_all = slack(self.out, measure, max_grade=self.asked.max_grade, added=added)
+        stand_back = of_all[np.ix_(at, at)]
+        return MeasureResult(
+            measure=measure,
+            runs=runs,
+            estimators=estimators,
+            primary=primary,
+            ranking=self._ranking(measure, runs, estimators[primary], stand_back),
+            support=self.out.support(measure, added)[at],
+            **more,
+        )
+
+    def _ranking(
+        self,
+        measure: Measure,
+        runs: tuple[str, ...],
+        shown: EstimatorResult,
+        stand_back: FloatArray,
+    ) -> Ranking:
+        """Rank runs by one estimator, the best first whether large or small values are good."""
+        sign = -1.0 if measure.lower_is_better else 1.0
+        ranking = rank_runs(
+            sign * shown.value,
+            covariance=shown.covariance,
+            expected=shown.expected,
+            finds=shown.finds,
+            df=shown.difference_df,
+            unknown=shown.difference_unknown,
+            tags=runs,
+            confidence=self.asked.confidence,
+            slack=stand_back,
+            bound=shown.difference_bound,
+        )
+        return replace(ranking, difference=sign * ranking.difference)
