@@ -11,7 +11,7 @@ from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from estimation.core.inference.unknown import Reason
-from estimation.core.sampling.interval_kinds import INTERVAL_LABELS
+from estimation.core.sampling.interval_kinds import INTERVALS
 from estimation.core.sampling.methods import SAMPLING_METHODS, SamplingMethod
 from judging.models import Batch, Campaign, Pair, Upload, User
 
@@ -95,7 +95,7 @@ def method_choices() -> list[tuple[str, str]]:
 
 def interval_choices() -> list[tuple[str, str]]:
     """Asked for when they are needed, so that a further kind is no migration."""
-    return list(INTERVAL_LABELS.items())
+    return [(kind, offer.label) for kind, offer in INTERVALS.items()]
 
 
 def _choices(name: str, labels: list[tuple[str, str]]) -> Any:

@@ -13,8 +13,8 @@ import pytest
 from scipy import sparse, stats
 
 from estimation.core.data.labels import PairLabels
+from estimation.core.inference.basis import draw_covariance
 from estimation.core.inference.bounds import (
-    draw_covariance,
     empirical_bernstein_half_widths,
     hoeffding_half_widths,
     label_noise_ranges,

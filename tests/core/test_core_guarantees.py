@@ -340,7 +340,7 @@ def test_assessors_who_disagree_are_covered(monkeypatch) -> None:
 
     assert covered() >= 0.95
     monkeypatch.setattr(
-        "estimation.core.inference.guarantees.label_noise_ranges",
+        "estimation.core.inference.bounds.label_noise_ranges",
         lambda weights, **_: np.zeros(weights.shape[1]),
     )
     assert covered() < 0.8

@@ -12,9 +12,9 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scope import Scope
-from estimation.core.inference.guarantees import _Bernstein
 from estimation.core.inference.intervals import Bound
 from estimation.core.inference.out_of_reach import OutOfReach
+from estimation.core.inference.poisson_bounds import BernsteinBound
 from estimation.core.inference.ranks import rank_runs
 from estimation.core.inference.slack import slack
 from estimation.core.measures.table import Measure, parse_measure
@@ -318,7 +318,7 @@ def test_a_guarantee_has_to_hold_beyond_the_slack() -> None:
     told, open_ = [[0, 1], [-1, 0]], [[0, 0], [0, 0]]
     apart = 1.0 - np.eye(2)
     variance = 0.3**2 / (2.0 * np.log(2.0 / 0.05))
-    bound = _Bernstein(largest=0.0 * apart, variance=variance * apart)
+    bound = BernsteinBound(largest=0.0 * apart, variance=variance * apart)
     assert bound.below(0.95) == pytest.approx(0.3 * apart)
     assert ranking(None, bound=bound) == told
     assert ranking([[0.0, 0.69], [0.0, 0.0]], bound=bound) == told

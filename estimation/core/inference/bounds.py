@@ -12,20 +12,32 @@ confidence 1 - alpha / 2 and add Hoeffding's bound for one draw of `label_noise_
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ..data.labels import PairLabels
-from ..estimates.estimators import importance_sampling
-from .ranges import BoundError, check_best, check_numbers, log_error, square_sums
+from .intervals import difference_variances
+from .ranges import (
+    BoundError,
+    check_best,
+    check_numbers,
+    difference_ranges,
+    draw_ranges,
+    log_error,
+    square_sums,
+)
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray, IntArray, SparseMatrix
-    from .intervals import Confidence
+    from ..arrays import FloatArray, SparseMatrix
+    from .basis import Basis, Found
+    from .intervals import Bound, Confidence
 
 HoeffdingForm: TypeAlias = Literal["corrected", "paper"]
 HOEFFDING_FACTORS = {"corrected": 1.0, "paper": 2.0}
+# Of the permitted error of the empirical bound, the share for the draws: what is left is for the
+# assessors, and both bounds then have the same logarithm.
+DRAWS_SHARE = 0.6
 
 
 def hoeffding_half_widths(
@@ -66,23 +78,6 @@ def hoeffding_half_widths(
     return np.asarray(factor * np.sqrt(log_error(confidence, 2.0) / (2.0 * draws)) * ranges)
 
 
-def draw_covariance(
-    weights: SparseMatrix, labels: PairLabels, *, probability: FloatArray, counts: IntArray
-) -> FloatArray:
-    """Return the sample covariance (divisor n - 1) of the draws z_tj = v w_ij / Q_i, shape (k, k).
-
-    Its diagonal is the V of `empirical_bernstein_half_widths`; `difference_variances` of it are
-    those of the differences. Arguments are those of `importance_sampling`; ValueError as there, or
-    if there are fewer than 2 draws.
-    """
-    draws = int(counts.sum())
-    if draws < 2:
-        raise BoundError(f"counts must add up to at least 2 draws, not {draws}")
-    silent = PairLabels(labels.mean, labels.number, np.zeros_like(labels.mean), False)
-    found = importance_sampling(weights, silent, probability=probability, counts=counts)
-    return draws * found.covariance
-
-
 def empirical_bernstein_half_widths(
     ranges: FloatArray,
     *,
@@ -100,7 +95,7 @@ def empirical_bernstein_half_widths(
     ranges, draws, confidence
         As in `hoeffding_half_widths`; at least 2 draws.
     variance : ndarray of float64, shape of `ranges`
-        V >= 0: see `draw_covariance`.
+        V >= 0: see `basis.draw_covariance`.
 
     Returns
     -------
@@ -141,3 +136,91 @@ def _check_draws(ranges: FloatArray, draws: int, least: int) -> None:
     check_numbers(ranges, "ranges")
     if not draws >= least:
         raise BoundError(f"draws must be at least {least}, not {draws!r}")
+
+
+# ----------------------------------------------------------------------------- kinds of intervals
+
+
+@dataclass(frozen=True, eq=False)
+class _OfDraws:
+    """Ranges of draws and of labels, each (k,) or (k, k), and how many draws there are."""
+
+    ranges: FloatArray
+    noise: FloatArray
+    draws: int
+
+    def above(self, confidence: Confidence) -> FloatArray:
+        return self.below(confidence)
+
+    def below(self, confidence: Confidence) -> FloatArray:
+        raise NotImplementedError
+
+    def of_assessors(self, confidence: Confidence) -> FloatArray:
+        """What labels may lead away."""
+        return hoeffding_half_widths(self.noise, draws=1, confidence=confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class _HoeffdingBound(_OfDraws):
+    form: HoeffdingForm
+
+    def below(self, confidence: Confidence) -> FloatArray:
+        half = 1.0 - (1.0 - confidence) / 2.0
+        width = hoeffding_half_widths(self.ranges, draws=self.draws, confidence=half)
+        width = width + self.of_assessors(half)
+        if self.form == "corrected":
+            return width
+        printed = hoeffding_half_widths(
+            self.ranges, draws=self.draws, confidence=confidence, form=self.form
+        )
+        return np.maximum(width, printed)
+
+
+@dataclass(frozen=True, eq=False)
+class _EmpiricalBound(_OfDraws):
+    variance: FloatArray
+
+    def below(self, confidence: Confidence) -> FloatArray:
+        error = 1.0 - confidence
+        spread = empirical_bernstein_half_widths(
+            self.ranges,
+            variance=self.variance,
+            draws=self.draws,
+            confidence=1.0 - DRAWS_SHARE * error,
+        )
+        return spread + self.of_assessors(1.0 - (1.0 - DRAWS_SHARE) * error)
+
+
+def _scales(basis: Basis, *, differences: bool) -> tuple[FloatArray, FloatArray, int]:
+    ranges_of = difference_ranges if differences else draw_ranges
+    ranges = ranges_of(basis.weights, probability=basis.chance, max_utility=basis.best)
+    noise = label_noise_ranges(basis.weights, max_utility=basis.best, differences=differences)
+    return ranges, noise, basis.draws
+
+
+@dataclass(frozen=True)
+class Hoeffding:
+    """Hoeffding's bound plus what assessors may add; ``paper``: at least what is printed."""
+
+    form: HoeffdingForm = "corrected"
+
+    def values(self, basis: Basis) -> Bound:
+        """As `basis.Guaranteed`."""
+        return _HoeffdingBound(*_scales(basis, differences=False), self.form)
+
+    def differences(self, found: Found) -> Bound:
+        """As `basis.Guaranteed`."""
+        return _HoeffdingBound(*_scales(found, differences=True), self.form)
+
+
+class EmpiricalBernstein:
+    """The empirical Bernstein bound, plus what assessors may add."""
+
+    def values(self, basis: Basis) -> Bound:
+        """As `basis.Guaranteed`."""
+        return _EmpiricalBound(*_scales(basis, differences=False), basis.spread)
+
+    def differences(self, found: Found) -> Bound:
+        """As `basis.Guaranteed`."""
+        spread = difference_variances(found.covariance)
+        return _EmpiricalBound(*_scales(found, differences=True), spread)

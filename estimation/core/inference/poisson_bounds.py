@@ -9,6 +9,7 @@ the narrower one. Both hold if assessors disagree, as long as labels are indepen
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,14 +18,18 @@ from .ranges import (
     BoundError,
     check_numbers,
     check_population,
+    draw_ranges,
+    largest_leads,
     largest_terms,
+    lead_sums,
     log_error,
     square_sums,
 )
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, SparseMatrix
-    from .intervals import Confidence
+    from .basis import Basis, Found
+    from .intervals import Bound, Confidence
 
 NEWTON_STEPS = 7  # each doubles the digits; the starts are close
 NO_SHARE = 1e4  # -ln of what is nothing
@@ -151,3 +156,104 @@ def _largest_step(sums: FloatArray, log: FloatArray) -> FloatArray:
             gone = np.where(sums > 0.0, sums * np.log1p(step / sums), 0.0)
         step = step - (step - gone - log) * (sums + step) / step
     return np.asarray(step, dtype=np.float64)
+
+
+# ----------------------------------------------------------------------------- kinds of intervals
+
+
+@dataclass(frozen=True, eq=False)
+class BernsteinBound:
+    """Bernstein's bound for a Poisson sample; see `bernstein_half_widths`."""
+
+    largest: FloatArray
+    variance: FloatArray
+
+    def below(self, confidence: Confidence) -> FloatArray:
+        return bernstein_half_widths(self.largest, self.variance, confidence=confidence)
+
+    def above(self, confidence: Confidence) -> FloatArray:
+        return self.below(confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class _Chernoff:
+    """Chernoff's limits of values; see `chernoff_limits`."""
+
+    value: FloatArray
+    scale: FloatArray
+
+    def below(self, confidence: Confidence) -> FloatArray:
+        return self.value - chernoff_limits(self.value, scale=self.scale, confidence=confidence)[0]
+
+    def above(self, confidence: Confidence) -> FloatArray:
+        return chernoff_limits(self.value, scale=self.scale, confidence=confidence)[1] - self.value
+
+
+@dataclass(frozen=True, eq=False)
+class _ChernoffDifferences:
+    """A difference is what the row's run gains where it has more weight, less the reverse.
+
+    Attributes
+    ----------
+    gained : ndarray of float64, shape (k, k)
+        Estimate of sum_i max(0, w_ij - w_il) v_i: the difference is gained - gained.T, both with
+        Chernoff's limits at half the error.
+    scale : ndarray of float64, shape (k, k)
+        The largest term of `gained`.
+    """
+
+    gained: FloatArray
+    scale: FloatArray
+
+    def below(self, confidence: Confidence) -> FloatArray:
+        half = 1.0 - (1.0 - confidence) / 2.0
+        low, _ = chernoff_limits(self.gained, scale=self.scale, confidence=half)
+        _, high = chernoff_limits(self.gained, scale=self.scale, confidence=_turned(half))
+        return (self.gained - low) + (high - self.gained).T
+
+    def above(self, confidence: Confidence) -> FloatArray:
+        return self.below(_turned(confidence)).T
+
+
+def _turned(confidence: Confidence) -> Confidence:
+    """Confidences of the differences the other way round."""
+    return confidence.T if isinstance(confidence, np.ndarray) else confidence
+
+
+class Bernstein:
+    """Bernstein's bound, known before judging."""
+
+    def values(self, basis: Basis) -> Bound:
+        """As `basis.Guaranteed`."""
+        return self._bound(basis, differences=False)
+
+    def differences(self, found: Found) -> Bound:
+        """As `basis.Guaranteed`."""
+        return self._bound(found, differences=True)
+
+    @staticmethod
+    def _bound(basis: Basis, *, differences: bool) -> BernsteinBound:
+        scales = poisson_bernstein_scales(
+            basis.weights,
+            probability=basis.chance,
+            max_utility=basis.best,
+            differences=differences,
+        )
+        return BernsteinBound(*scales)
+
+
+class Chernoff:
+    """Chernoff's limits, which follow from the estimate."""
+
+    def values(self, basis: Basis) -> Bound:
+        """As `basis.Guaranteed`."""
+        scale = draw_ranges(basis.weights, probability=basis.chance, max_utility=basis.best)
+        return _Chernoff(np.asarray(basis.value), scale)
+
+    def differences(self, found: Found) -> Bound:
+        """As `basis.Guaranteed`."""
+        terms = found.terms
+        return _ChernoffDifferences(
+            gained=lead_sums(terms.weights, terms.labels.mean * found.drawn.multiplier),
+            scale=found.best * largest_leads(found.weights, 1.0 / found.chance),
+        )

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, SparseMatrix, check_confidence
-from ..inference.bounds import label_noise_ranges
-from ..inference.guarantees import BoundOfDraws
+from ..arrays import FloatArray, check_confidence
+from ..inference.basis import Foreseen
+from ..inference.guarantees import GUARANTEED
 from ..inference.out_of_reach import OutOfReach
-from ..inference.poisson_bounds import chernoff_limits, poisson_bernstein_half_widths
-from ..inference.ranges import draw_ranges
 from ..sampling.methods import check_interval
 
 if TYPE_CHECKING:
@@ -65,22 +63,17 @@ def guaranteed_half_widths(
     _check(pool, design, kind, measure, confidence)
     reached = np.flatnonzero(design.eligible)
     weights, best = pool.weights(measure, reached), measure.max_utility(max_grade)
-    second, value = prior.second_moment[reached], weights.T @ prior.expected[reached]
-    if design.with_replacement:
-        chance = design.size[reached]
-        spread = np.maximum(weights.power(2).T @ (second / chance) - value**2, 0.0)
-        bound = BoundOfDraws(
-            kind,
-            ranges=draw_ranges(weights, probability=chance, max_utility=best),
-            noise=label_noise_ranges(weights, max_utility=best),
-            draws=design.draws() or 0,
-            variance=spread if kind == "empirical-bernstein" else None,
-        )
-        width = bound.below(confidence)
-        low, high = value - width, value + width
-    else:
-        chance = design.inclusion()[reached]
-        low, high = _of_poisson(kind, weights, chance, best, value, confidence)
+    chance = design.size[reached] if design.with_replacement else design.inclusion()[reached]
+    foreseen = Foreseen(
+        weights=weights,
+        chance=chance,
+        best=best,
+        draws=design.draws() or 0,
+        value=np.asarray(weights.T @ prior.expected[reached]),
+        second_moment=prior.second_moment[reached],
+    )
+    bound, value = GUARANTEED[kind].values(foreseen), foreseen.value
+    low, high = value - bound.below(confidence), value + bound.above(confidence)
     most = np.asarray(weights.sum(axis=0)) * best
     widths = (np.minimum(high, most) - np.maximum(low, 0.0)) / 2.0
     return np.where(OutOfReach.of(pool, design.eligible).support(measure) < 1.0, np.inf, widths)
@@ -97,20 +90,3 @@ def _check(
     if measure.family != "gain":
         raise ValueError(f"measure must be a sum of gains, not {measure}")
     check_confidence(confidence)
-
-
-def _of_poisson(
-    kind: IntervalKind,
-    weights: SparseMatrix,
-    chance: FloatArray,
-    best: float,
-    value: FloatArray,
-    confidence: float,
-) -> tuple[FloatArray, FloatArray]:
-    if kind == "bernstein":
-        width = poisson_bernstein_half_widths(
-            weights, probability=chance, max_utility=best, confidence=confidence
-        )
-        return value - width, value + width
-    scale = draw_ranges(weights, probability=chance, max_utility=best)
-    return chernoff_limits(np.asarray(value), scale=scale, confidence=confidence)

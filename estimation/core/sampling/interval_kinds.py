@@ -1,4 +1,4 @@
-"""Which kinds of intervals there are; `methods` says which go with a way of sampling.
+"""Which kinds of intervals there are, what they are called, and which ways of sampling have them.
 
 ``student``             nearly right, if enough pairs carry the estimate; narrow
 ``hoeffding``           guaranteed; from the largest gain of a draw alone, very wide
@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -18,13 +19,27 @@ if TYPE_CHECKING:
 IntervalKind: TypeAlias = Literal[
     "student", "hoeffding", "hoeffding-paper", "empirical-bernstein", "bernstein", "chernoff"
 ]
-INTERVAL_LABELS: Mapping[IntervalKind, str] = {
-    "student": "Student t: about right, narrow",
-    "hoeffding": "Hoeffding: guaranteed, widest",
-    "hoeffding-paper": "Hoeffding as published: wider still",
-    "empirical-bernstein": "Empirical Bernstein: guaranteed, wide",
-    "bernstein": "Bernstein: guaranteed, widest",
-    "chernoff": "Chernoff: guaranteed, wide",
+
+
+@dataclass(frozen=True)
+class IntervalOffer:
+    """What a kind of interval is, in a few words, and the ways of sampling that have it, or all."""
+
+    label: str
+    methods: tuple[str, ...] | None = None
+
+    def is_for(self, method: str) -> bool:
+        """Return whether a way of sampling has it."""
+        return self.methods is None or method in self.methods
+
+
+INTERVALS: Mapping[IntervalKind, IntervalOffer] = {
+    "student": IntervalOffer("Student t: about right, narrow"),
+    "hoeffding": IntervalOffer("Hoeffding: guaranteed, widest", ("iid",)),
+    "hoeffding-paper": IntervalOffer("Hoeffding as published: wider still", ("iid",)),
+    "empirical-bernstein": IntervalOffer("Empirical Bernstein: guaranteed, wide", ("iid",)),
+    "bernstein": IntervalOffer("Bernstein: guaranteed, widest", ("poisson",)),
+    "chernoff": IntervalOffer("Chernoff: guaranteed, wide", ("poisson",)),
 }
-"""What they are in a few words, in the order in which forms offer them."""
-INTERVAL_KINDS: tuple[IntervalKind, ...] = tuple(INTERVAL_LABELS)
+"""In the order in which forms offer them; `inference.guarantees` has their bounds."""
+INTERVAL_KINDS: tuple[IntervalKind, ...] = tuple(INTERVALS)

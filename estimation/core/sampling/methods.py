@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..arrays import nearest
 from ..measures.kinds import KINDS, Family
-from .interval_kinds import INTERVAL_KINDS, IntervalKind
+from .interval_kinds import INTERVAL_KINDS, INTERVALS, IntervalKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,8 +38,6 @@ class SamplingMethod:
         Measures that it estimates.
     unless : frozenset of str
         Names of measures of these families that it does not estimate.
-    intervals : tuple of IntervalKind
-        The usual one first.
     options : frozenset of Option
         What an organizer can choose: ``rule`` of sizes, ``costs`` of pairs or topics, ``floor``
         under sizes, ``eps`` added to them, ``predictions`` as control variate, and to estimate
@@ -57,7 +55,6 @@ class SamplingMethod:
     draws: Drawn
     families: tuple[Family, ...]
     unless: frozenset[str] = frozenset()
-    intervals: tuple[IntervalKind, ...] = ("student",)
     options: frozenset[Option] = frozenset()
     again: bool = False
     not_together: frozenset[str] = frozenset()
@@ -70,6 +67,11 @@ class SamplingMethod:
     def measures(self) -> tuple[str, ...]:
         """Names of the measures that it estimates."""
         return tuple(filter(self.estimates, KINDS))
+
+    @property
+    def intervals(self) -> tuple[IntervalKind, ...]:
+        """Kinds of intervals, the usual one first."""
+        return tuple(kind for kind, offer in INTERVALS.items() if offer.is_for(self.name))
 
     @property
     def intervals_together(self) -> tuple[IntervalKind, ...]:
@@ -97,7 +99,6 @@ SAMPLING_METHODS = _table(
         "probability (Poisson sampling with permanent random numbers)",
         draws="pairs",
         families=_OF_PAIRS,
-        intervals=("student", "bernstein", "chernoff"),
         options=frozenset({"rule", "costs", "floor", "predictions", "with_earlier"}),
     ),
     SamplingMethod(
@@ -117,7 +118,6 @@ SAMPLING_METHODS = _table(
         sentence="Pairs were drawn independently with replacement, with known probabilities",
         draws="pairs",
         families=_OF_PAIRS,
-        intervals=("student", "hoeffding", "hoeffding-paper", "empirical-bernstein"),
         options=frozenset({"rule", "costs", "eps", "with_earlier"}),
         again=True,
         not_together=frozenset({"ratio", "empirical-bernstein"}),
