@@ -139,7 +139,9 @@ class MeasureKind:
     """A kind of measure: weight of a rank, utility of a grade, parameters.
 
     `gain` gives the utility of a grade; `loss` that of a grade for a prediction, where the
-    utility depends on the run. One of the two is there.
+    utility depends on the run. One of the two is there. `stopping` gives, for measures of readers
+    who go down a list until they are content (family query), the chance that one is after a gain
+    on a scale 0..max_grade.
     """
 
     name: str
@@ -149,6 +151,7 @@ class MeasureKind:
     discount: Callable[[Place, Given], FloatArray]
     gain: Callable[[FloatArray, Given], FloatArray] | None = None
     loss: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    stopping: Callable[[FloatArray, int], FloatArray] | None = None
     needs_cutoff: bool = False
     takes_cutoff: bool = True
     by_rank: bool = True  # the weight depends on nothing but the rank
@@ -248,7 +251,8 @@ KINDS: Mapping[str, MeasureKind] = {
             reciprocal_rank, binary_gain, takes_cutoff=False,
         ),
         MeasureKind(
-            "ERR", "query", "ERR@20", {}, reciprocal_rank, exponential_gain
+            "ERR", "query", "ERR@20", {}, reciprocal_rank, exponential_gain,
+            stopping=lambda gains, max_grade: gains / 2.0**max_grade,
         ),
     )
 }  # fmt: skip

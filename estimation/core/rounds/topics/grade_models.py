@@ -13,7 +13,7 @@ import numpy as np
 
 from ...arrays import BoolArray, FloatArray, IntArray, check_whole, frozen
 from ...data.labels import pair_name
-from ...measures.kinds import MAX_GRADE, MeasureError
+from ...measures.kinds import KINDS, MAX_GRADE, MeasureError
 
 if TYPE_CHECKING:
     from ...data.pool import Pool
@@ -29,8 +29,8 @@ class GradeModelError(ValueError):
 def document_gains(measure: Measure, *, max_grade: int) -> FloatArray:
     """Return the gain of each grade 0..max_grade.
 
-    The utility, or for ERR the probability g = (2^grade - 1) / 2^max_grade that the user stops
-    (Chapelle et al. 2009; Sawade et al. 2013, eq. 2).
+    The utility, or under a measure of readers who stop the probability that one does: for ERR
+    g = (2^grade - 1) / 2^max_grade (Chapelle et al. 2009; Sawade et al. 2013, eq. 2).
 
     Raises
     ------
@@ -42,7 +42,8 @@ def document_gains(measure: Measure, *, max_grade: int) -> FloatArray:
         raise MeasureError(f"{measure} cannot be computed from topics that are judged whole")
     measure.max_utility(max_grade)
     gains = measure.utilities(np.arange(max_grade + 1))
-    return gains / 2.0**max_grade if measure.family == "query" else gains
+    stopping = KINDS[measure.name].stopping
+    return gains if stopping is None else stopping(gains, max_grade)
 
 
 # --------------------------------------------------------------------------------- grade models
