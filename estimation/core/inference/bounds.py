@@ -29,8 +29,11 @@ from .ranges import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..arrays import FloatArray, SparseMatrix
-    from .basis import Basis, Found
+    from ..sampling.interval_kinds import IntervalKind
+    from .basis import Basis, Found, Guaranteed
     from .intervals import Bound, Confidence
 
 HoeffdingForm: TypeAlias = Literal["corrected", "paper"]
@@ -224,3 +227,10 @@ class EmpiricalBernstein:
         """As `basis.Guaranteed`."""
         spread = difference_variances(found.covariance)
         return _EmpiricalBound(*_scales(found, differences=True), spread)
+
+
+OF_DRAWS: Mapping[IntervalKind, Guaranteed] = {
+    "hoeffding": Hoeffding(),
+    "hoeffding-paper": Hoeffding("paper"),
+    "empirical-bernstein": EmpiricalBernstein(),
+}

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .basis import Found
-from .bounds import EmpiricalBernstein, Hoeffding
-from .poisson_bounds import Bernstein, Chernoff
+from .bounds import OF_DRAWS
+from .poisson_bounds import OF_POISSON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,13 +34,7 @@ if TYPE_CHECKING:
     from .basis import Guaranteed
     from .intervals import Bound
 
-GUARANTEED: Mapping[IntervalKind, Guaranteed] = {
-    "hoeffding": Hoeffding(),
-    "hoeffding-paper": Hoeffding("paper"),
-    "empirical-bernstein": EmpiricalBernstein(),
-    "bernstein": Bernstein(),
-    "chernoff": Chernoff(),
-}
+GUARANTEED: Mapping[IntervalKind, Guaranteed] = {**OF_DRAWS, **OF_POISSON}
 """All kinds but ``student``."""
 
 

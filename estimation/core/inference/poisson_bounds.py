@@ -27,8 +27,11 @@ from .ranges import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..arrays import FloatArray, SparseMatrix
-    from .basis import Basis, Found
+    from ..sampling.interval_kinds import IntervalKind
+    from .basis import Basis, Found, Guaranteed
     from .intervals import Bound, Confidence
 
 NEWTON_STEPS = 7  # each doubles the digits; the starts are close
@@ -257,3 +260,6 @@ class Chernoff:
             gained=lead_sums(terms.weights, terms.labels.mean * found.drawn.multiplier),
             scale=found.best * largest_leads(found.weights, 1.0 / found.chance),
         )
+
+
+OF_POISSON: Mapping[IntervalKind, Guaranteed] = {"bernstein": Bernstein(), "chernoff": Chernoff()}
