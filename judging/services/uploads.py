@@ -263,15 +263,15 @@ def cancel(*, upload: Upload, by: User) -> None:
     problems = Problems(upload.name)
     who = by.get_username()
     again = "Upload it again to have it read."
-    problems.error(None, "", f"The reading of this file was cancelled by {who}. {again}")
+    problems.error(None, "", f"The reading of this file was canceled by {who}. {again}")
     with transaction.atomic():
         jobs.withdraw("upload", upload.pk)
-        cancelled = _unread(upload.pk).update(
+        canceled = _unread(upload.pk).update(
             state=Upload.State.REJECTED, finished=Now(), **problems.as_dict()
         )
-        if not cancelled:
+        if not canceled:
             present.refuse_if_gone(Upload.objects.filter(pk=upload.pk), upload.name)
-            message = f"{upload.name} has been read, or its reading cancelled, already."
+            message = f"{upload.name} has been read, or its reading canceled, already."
             raise UserError("not_reading", message, status=409)
         _drop_staged(upload)
         audit.record(

@@ -194,7 +194,7 @@ def test_a_file_whose_reading_failed_says_so_and_is_not_waited_for(
     assert "every 2s" not in said
 
 
-def test_a_file_that_is_being_read_can_be_cancelled(campaign: Campaign, organizer: Client) -> None:
+def test_a_file_that_is_being_read_can_be_canceled(campaign: Campaign, organizer: Client) -> None:
     send(organizer, campaign, ("topics.tsv", TOPICS))
     upload = campaign.uploads.get()
     assert "Cancel reading topics.tsv" in content(organizer.get(address("material", campaign)))
@@ -202,9 +202,9 @@ def test_a_file_that_is_being_read_can_be_cancelled(campaign: Campaign, organize
     assert "topics.tsv is not read any further" in content(page)
     assert "Cancel reading" not in content(page)
     said = content(organizer.get(address("upload-detail", campaign, upload.pk)))
-    assert f"The reading of this file was cancelled by {campaign.created_by}." in said
+    assert f"The reading of this file was canceled by {campaign.created_by}." in said
     page = organizer.post(address("upload-cancel", campaign, upload.pk), follow=True)
-    assert "has been read, or its reading cancelled, already" in content(page)
+    assert "has been read, or its reading canceled, already" in content(page)
 
 
 def test_a_file_that_was_refused_as_a_whole_says_why_and_is_not_to_be_mended(
@@ -218,7 +218,7 @@ def test_a_file_that_was_refused_as_a_whole_says_why_and_is_not_to_be_mended(
 
     listed = content(organizer.get(address("material", campaign)))
     assert "1 error" not in listed
-    for upload, why in ((one, "was cancelled by organizer-test"), (two, "a lost connection")):
+    for upload, why in ((one, "was canceled by organizer-test"), (two, "a lost connection")):
         page = content(organizer.get(address("upload-detail", campaign, upload.pk)))
         assert why in listed
         assert page.count(why) == 1

@@ -1,4 +1,4 @@
-"""Files are read within bounds and can be cancelled, whatever their reader does with them."""
+"""Files are read within bounds and can be canceled, whatever their reader does with them."""
 
 import io
 import threading
@@ -141,7 +141,7 @@ def test_a_file_within_its_bounds_leaves_no_timer_and_no_limit(campaign: Campaig
     )
 
 
-def test_a_file_that_waits_is_cancelled_and_never_read(campaign: Campaign) -> None:
+def test_a_file_that_waits_is_canceled_and_never_read(campaign: Campaign) -> None:
     row = stored(campaign, b"t1 0 a 1\n")
 
     uploads.cancel(upload=row, by=campaign.created_by)
@@ -150,14 +150,14 @@ def test_a_file_that_waits_is_cancelled_and_never_read(campaign: Campaign) -> No
     row = read(row)
     assert row.state == Upload.State.REJECTED
     assert row.errors[0]["message"] == (
-        f"The reading of this file was cancelled by {campaign.created_by}."
+        f"The reading of this file was canceled by {campaign.created_by}."
         " Upload it again to have it read."
     )
     assert AuditEntry.objects.filter(action="cancel upload", campaign=campaign).exists()
     assert not KnownGrade.objects.exists()
 
 
-def test_a_file_that_was_read_is_not_cancelled(campaign: Campaign) -> None:
+def test_a_file_that_was_read_is_not_canceled(campaign: Campaign) -> None:
     row = read(stored(campaign, b"t1 0 a 1\n"))
 
     with pytest.raises(UserError) as refused:
@@ -169,7 +169,7 @@ def test_a_file_that_was_read_is_not_cancelled(campaign: Campaign) -> None:
     assert KnownGrade.objects.count() == 1
 
 
-def test_a_file_whose_reader_died_can_be_cancelled_and_removed(campaign: Campaign) -> None:
+def test_a_file_whose_reader_died_can_be_canceled_and_removed(campaign: Campaign) -> None:
     row = stored(campaign, b"t1 0 a 1\n")
     Upload.objects.update(state=Upload.State.READING)
     Job.objects.update(state=Job.State.FAILED, error="The worker died.")
@@ -196,7 +196,7 @@ def as_soon_as(begun: Callable[[], bool], work: Callable[[], None]) -> threading
 
 
 @pytest.mark.django_db(transaction=True)
-def test_cancelling_stops_the_worker_in_the_middle_of_the_file(
+def test_canceling_stops_the_worker_in_the_middle_of_the_file(
     campaign: Campaign, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Long before a bound does, which is there so that a worker nobody stops ends as well."""
@@ -219,7 +219,7 @@ def test_cancelling_stops_the_worker_in_the_middle_of_the_file(
     person.join()
 
     assert row.state == Upload.State.REJECTED
-    assert "cancelled" in row.errors[0]["message"]
+    assert "canceled" in row.errors[0]["message"]
     assert ended == [bounds.Unwanted]
     assert job_state(row) == Job.State.DONE
 

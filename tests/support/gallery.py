@@ -351,14 +351,14 @@ def _that_wait() -> list[Shot]:
 def _files_that_wait(made: Campaign) -> list[Shot]:
     content = evaluation.SMALL.runs["run1.run"].replace(b"run1", b"late")
     late = [factories.stored(made, content, name=f"late{n}.run", kind="run") for n in range(5)]
-    reading, dead, _waits, cancelled, given_up = late
+    reading, dead, _waits, canceled, given_up = late
     running = jobs.claim(Job.objects.get(kind="upload", target=reading.pk).pk)
     assert running is not None
     running.report(0.4, "line 12 000")
     Upload.objects.filter(pk__in=[reading.pk, dead.pk]).update(state=Upload.State.READING)
     job = Job.objects.get(kind="upload", target=dead.pk)
     Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, error=ERROR)
-    uploads.cancel(upload=cancelled, by=made.created_by)
+    uploads.cancel(upload=canceled, by=made.created_by)
     _fail(Job.objects.get(kind="upload", target=given_up.pk))
     files = [f"material/files/{each.pk}/" for each in late]
     return _shots("organizer", "/c/reading/", "", "material/", *files)
