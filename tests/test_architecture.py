@@ -300,13 +300,12 @@ def alike(names: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:
     }
 
 
-STORED = {"draw", "estimate", "pool", "report"}  # rows of what the core works out
+STORED = {"estimate", "pool"}  # rows of what the core works out
 OF_ONE_IDEA = {"command", "plan"}  # of manage.py; of a campaign and of a round
-TO_BE_PARTED = {"reading", "setting", "table"}
 
 
 def test_no_two_classes_have_nearly_the_same_name() -> None:
-    allowed = STORED | OF_ONE_IDEA | TO_BE_PARTED
+    allowed = STORED | OF_ONE_IDEA
     assert {
         stem: places for stem, places in alike(class_names()).items() if stem not in allowed
     } == {}

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from estimation.research.trials.reports import Report
+from estimation.research.trials.reports import TrialReport
 
 HEADER = (
     "method", "goal", "budget", "judged", "rmse", "bias", "sd", "coverage", "half width", "tau",
@@ -69,7 +69,7 @@ KEYS_HELP = "\n".join(
 )
 
 
-def flat(report: Report) -> dict[str, Any]:
+def flat(report: TrialReport) -> dict[str, Any]:
     """Return a report with the keys of its honesty among its own."""
     facts: dict[str, Any] = {}
     for key, value in asdict(report).items():
@@ -77,17 +77,17 @@ def flat(report: Report) -> dict[str, Any]:
     return facts
 
 
-def errors_table(reports: Sequence[Report]) -> list[str]:
+def errors_table(reports: Sequence[TrialReport]) -> list[str]:
     """Return lines about the errors of what the goals ask for."""
     return _aligned([HEADER, *map(_errors, reports)], left=2)
 
 
-def honesty_table(reports: Sequence[Report]) -> list[str]:
+def honesty_table(reports: Sequence[TrialReport]) -> list[str]:
     """Return lines about what is told of all runs."""
     return _aligned([HONESTY_HEADER, *map(_honesty, reports)], left=2)
 
 
-def _errors(report: Report) -> tuple[str, ...]:
+def _errors(report: TrialReport) -> tuple[str, ...]:
     return (
         *_named(report),
         f"{report.judged_pairs:.1f}",
@@ -99,7 +99,7 @@ def _errors(report: Report) -> tuple[str, ...]:
     )
 
 
-def _honesty(report: Report) -> tuple[str, ...]:
+def _honesty(report: TrialReport) -> tuple[str, ...]:
     found = report.honesty
     return (
         *_named(report),
@@ -111,7 +111,7 @@ def _honesty(report: Report) -> tuple[str, ...]:
     )
 
 
-def _named(report: Report) -> tuple[str, str, str]:
+def _named(report: TrialReport) -> tuple[str, str, str]:
     return report.method, report.goal, str(report.budget)
 
 

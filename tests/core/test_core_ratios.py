@@ -11,7 +11,7 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.ratio_lines import (
-    Draws,
+    DrawChances,
     Frame,
     Gains,
     Numerator,
@@ -87,7 +87,11 @@ def by_definition(pool: Pool, utility: np.ndarray, cutoff: int = 99) -> Moments:
 
 
 def frame_of(
-    pool: Pool, pairs: np.ndarray, inclusion: np.ndarray, draws: Draws | None, measure: Measure
+    pool: Pool,
+    pairs: np.ndarray,
+    inclusion: np.ndarray,
+    draws: DrawChances | None,
+    measure: Measure,
 ) -> Frame:
     gains = Gains(np.ones(1), UTILITY[None, pairs], pairs, inclusion)
     return Frame.of(pool, measure, gains, draws)
@@ -105,7 +109,7 @@ def iid_frames(pool: Pool, number: int) -> Iterator[tuple[float, Frame]]:
         pairs = np.unique(sequence)
         probability = float(np.prod(CHANCE[list(sequence)]))
         inclusion = 1.0 - (1.0 - CHANCE[pairs]) ** number
-        draws = Draws(CHANCE[pairs], number, False)
+        draws = DrawChances(CHANCE[pairs], number, False)
         yield probability, frame_of(pool, pairs, inclusion, draws, AP)
 
 
@@ -117,7 +121,7 @@ def per_query_frames(pool: Pool, number: int) -> Iterator[tuple[float, Frame]]:
             pairs = np.unique(first + second)
             probability = float(np.prod(chance[[*first, *second]]))
             inclusion = 1.0 - (1.0 - chance[pairs]) ** number
-            draws = Draws(chance[pairs], number, True)
+            draws = DrawChances(chance[pairs], number, True)
             yield probability, frame_of(pool, pairs, inclusion, draws, AP)
 
 

@@ -14,7 +14,7 @@ from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.priors import Prior
 from estimation.research.published import experiments, numbers, reproduction, synthetic
-from estimation.research.published.experiments import Collection, Setting, Trials
+from estimation.research.published.experiments import Collection, Experiment, Trials
 from estimation.research.published.numbers import TABLES, Tolerance
 from estimation.research.published.reproduction import Reproduced, compare, compare_trials
 from estimation.research.published.synthetic import System
@@ -32,7 +32,7 @@ def failures(rows: Iterable[Reproduced]) -> set[tuple[str, str, str]]:
     return {(row.table, row.row, row.column) for row in rows if row.verdict == "FAIL"}
 
 
-def table(key: str, collection: str) -> numbers.Table:
+def table(key: str, collection: str) -> numbers.PublishedTable:
     return reproduction.tables([key], collection)[0]
 
 
@@ -54,7 +54,7 @@ def trec8_collection(trec8) -> Collection:
 
 
 @pytest.mark.parametrize("each", named("SYNTH"))
-def test_tables_of_synth(synth: Collection, each: numbers.Table) -> None:
+def test_tables_of_synth(synth: Collection, each: numbers.PublishedTable) -> None:
     rows = compare(each, synth)
     assert len(rows) == sum(text != "-" for line in each.rows.values() for text in line)
     assert failures(rows) == set()
@@ -62,7 +62,7 @@ def test_tables_of_synth(synth: Collection, each: numbers.Table) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("each", named("TREC-8"))
-def test_tables_of_trec8(trec8_collection: Collection, each: numbers.Table) -> None:
+def test_tables_of_trec8(trec8_collection: Collection, each: numbers.PublishedTable) -> None:
     assert failures(compare(each, trec8_collection)) == set()
 
 
@@ -215,7 +215,7 @@ def test_places_give_the_same_variances_as_users_times_places(small: Collection,
 def test_variances_are_those_of_one_draw_enumerated(small: Collection) -> None:
     """The analytic standard deviation against all outcomes of one draw."""
     complete, grades = whole(small)
-    setting = Setting(complete, ("OPT",))
+    setting = Experiment(complete, ("OPT",))
     goal = goals.single("OPT")
     design = setting.design(goal, setting.prior(goal), draws=25, eps=0.05)
     weights = setting.pool.weights(complete.measure).toarray()[:, 0]

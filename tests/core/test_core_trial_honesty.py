@@ -31,7 +31,7 @@ from estimation.research.trials.honesty import (
     ranks_hold,
 )
 from estimation.research.trials.methods import METHODS, Outcome, Player, prepare
-from estimation.research.trials.reports import Report, play_trials
+from estimation.research.trials.reports import TrialReport, play_trials
 from estimation.research.trials.settings import Setting, TrialError
 
 # ------------------------------------------------------------------- every sample of three pairs
@@ -368,11 +368,11 @@ def setting(ranked) -> Setting:
     return Setting(pool, grades, 2, goal, measure, budget=60, predicted=predicted)
 
 
-def report(setting: Setting, method: str, trials: int = 4) -> Report:
+def report(setting: Setting, method: str, trials: int = 4) -> TrialReport:
     return play_trials(setting, method, prepare(setting, method), trials=trials, seed="7")
 
 
-def of_the_last_look(found: Report) -> dict[str, object]:
+def of_the_last_look(found: TrialReport) -> dict[str, object]:
     same = ("withheld", "median_half_width", "true_verdicts")
     of_all = {name: getattr(found.honesty, name) for name in same}
     return {**asdict(found), "honesty": of_all, "looks": None, "seconds_per_trial": None}

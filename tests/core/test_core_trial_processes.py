@@ -17,7 +17,7 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
 from estimation.research.trials.methods import Outcome, prepare
 from estimation.research.trials.processes import in_processes
-from estimation.research.trials.reports import Contest, Report, play_contests, play_trials
+from estimation.research.trials.reports import Contest, TrialReport, play_contests, play_trials
 from estimation.research.trials.settings import Assessors, Setting
 
 REPO = Path(__file__).resolve().parents[2]
@@ -38,7 +38,7 @@ def setting(ranked) -> Setting:
     return Setting(pool, grades, 2, goal, parse_measure("DCG@8"), 18, assessors=noisy)
 
 
-def facts(found: Report) -> dict[str, object]:
+def facts(found: TrialReport) -> dict[str, object]:
     return {**asdict(found), "seconds_per_trial": None}
 
 

@@ -24,7 +24,7 @@ from estimation.research.trials.methods import (
     methods_for,
     prepare,
 )
-from estimation.research.trials.reports import Report, kendall_tau, play_trials
+from estimation.research.trials.reports import TrialReport, kendall_tau, play_trials
 from estimation.research.trials.settings import Assessors, Setting, TrialError
 
 LETTERS = "abcdefghijklmnopqrst"
@@ -53,7 +53,7 @@ def setting(ranked) -> Setting:
     return Setting(pool, grades, 2, goal, measure, budget=40, predicted=predicted)
 
 
-def report(setting: Setting, method: str, trials: int = 3, seed: str = "7") -> Report:
+def report(setting: Setting, method: str, trials: int = 3, seed: str = "7") -> TrialReport:
     return play_trials(setting, method, prepare(setting, method), trials=trials, seed=seed)
 
 
@@ -376,7 +376,7 @@ def test_pairs_cost_what_was_asked(setting: Setting) -> None:
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_report(setting: Setting) -> None:
-    def facts(found: Report) -> dict[str, object]:
+    def facts(found: TrialReport) -> dict[str, object]:
         return {**asdict(found), "seconds_per_trial": None}
 
     first = {name: facts(report(setting, name)) for name in METHODS if name != "query"}

@@ -41,7 +41,7 @@ class Gains:
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
+class DrawChances:
     """Draws with replacement: probability of a draw of each pair, number of draws per topic."""
 
     chance: FloatArray  # (m,)
@@ -67,7 +67,7 @@ class Frame:
     """The pairs with any utility, and their entries in the runs' lists by (topic, run, rank)."""
 
     gains: Gains
-    draws: Draws | None
+    draws: DrawChances | None
     topic: IntArray  # (m,)
     sizes: IntArray  # (T,) pairs of the pool, judged or not
     runs: int
@@ -76,7 +76,7 @@ class Frame:
     rank: FloatArray  # (e,)
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: Draws | None) -> Frame:
+    def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: DrawChances | None) -> Frame:
         entry, place = pool.entries_of(gains.pair)
         topic = pool.topic[gains.pair].astype(np.int64)
         cell, rank = topic[place] * len(pool.runs) + pool.run[entry], pool.rank[entry]
@@ -175,7 +175,7 @@ def _neighbors(frame: Frame) -> FloatArray:
     return np.asarray(above / frame.rank + tails[row, column + 1], dtype=np.float64)
 
 
-def _joint_neighbors(frame: Frame, draws: Draws, bounds: IntArray) -> FloatArray:
+def _joint_neighbors(frame: Frame, draws: DrawChances, bounds: IntArray) -> FloatArray:
     near, reciprocal = np.zeros(len(frame.cell)), 1.0 / frame.rank
     known, first, weighted = -1, 0, np.zeros((0, 0))
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):

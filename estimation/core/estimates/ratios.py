@@ -74,7 +74,7 @@ from ..data.labels import LabelRows, PairLabels, singles_per_repeated
 from ..measures.kinds import MAX_GRADE
 from .estimators import Estimate, horvitz_thompson_iid, horvitz_thompson_poisson
 from .products import cross_product
-from .ratio_lines import Draws, Frame, Gains, Tangent
+from .ratio_lines import DrawChances, Frame, Gains, Tangent
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray, IntArray, SparseMatrix
@@ -146,15 +146,15 @@ def estimate_ratios(
     )
 
 
-def _draws_of(drawn: Drawn, useful: IntArray) -> Draws | None:
+def _draws_of(drawn: Drawn, useful: IntArray) -> DrawChances | None:
     """The draws with replacement that the useful ones of the sampled pairs come from."""
     if drawn.counts is None:
         return None
     chance, total = drawn.probability[useful], int(drawn.counts.sum())
     if drawn.stratum is None:
-        return Draws(chance, total, False)
+        return DrawChances(chance, total, False)
     strata = len(np.unique(drawn.stratum))  # every eligible topic has equally many draws
-    return Draws(np.minimum(chance * strata, 1.0), total // strata, True)
+    return DrawChances(np.minimum(chance * strata, 1.0), total // strata, True)
 
 
 @dataclass(frozen=True, eq=False)

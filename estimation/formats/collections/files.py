@@ -30,7 +30,7 @@ from estimation.formats.collections.facts import (
     one_of,
     read_object,
 )
-from estimation.formats.collections.reading import Kind, Reading
+from estimation.formats.collections.reading import CollectionReading, Kind
 from judging.formats.problems import Problems, show
 
 OUTDATED = ("evalsite-collection-1",)
@@ -92,7 +92,7 @@ def _read(archive: zipfile.ZipFile, problems: Problems) -> RoundCollection:
     optional = [name for name, form in forms.items() if form.optional]
     needed = [FACTS, *(name for name in forms if name not in optional)]
     check_members(archive, needed, problems, optional=optional)
-    return kind.read(Reading(archive, facts, forms, problems))
+    return kind.read(CollectionReading(archive, facts, forms, problems))
 
 
 def _facts(content: bytes, problems: Problems) -> tuple[Kind, Facts]:

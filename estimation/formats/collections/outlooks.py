@@ -20,7 +20,7 @@ from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.collections.base import RoundCollection
 from estimation.core.inference.outlook import KnownOutlook
 from estimation.formats.collections.pair_facts import PairFacts
-from estimation.formats.collections.reading import Reading, Row
+from estimation.formats.collections.reading import CollectionReading, Row
 from estimation.formats.collections.tables import Form, Table, fraction
 
 OUTLOOK = "outlook.tsv.gz"
@@ -64,7 +64,7 @@ class Expected:
     outlook: KnownOutlook | None
 
 
-def read_outlook(reading: Reading[PairFacts]) -> Table:
+def read_outlook(reading: CollectionReading[PairFacts]) -> Table:
     """Read the table; what is expected of better grades must not be more."""
     table = reading.table(OUTLOOK)
     if not table.numbers:

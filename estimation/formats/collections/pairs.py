@@ -45,7 +45,13 @@ from estimation.formats.collections.outlooks import (
     read_outlook,
 )
 from estimation.formats.collections.pair_facts import MAX_DRAWS, PairFacts, RoundFacts
-from estimation.formats.collections.reading import Kind, Reading, Row, judgment_rows, judgments
+from estimation.formats.collections.reading import (
+    CollectionReading,
+    Kind,
+    Row,
+    judgment_rows,
+    judgments,
+)
 from estimation.formats.collections.tables import PAIR, TWO, Form, Table, share, whole
 
 PAIRS, INELIGIBLE = "pairs.tsv.gz", "ineligible.tsv.gz"
@@ -126,7 +132,7 @@ def _draws_of(part: PairRound) -> tuple[IntArray, Columns]:
 # --------------------------------------------------------------------------------- reading
 
 
-def _read(reading: Reading[PairFacts]) -> RoundCollection:
+def _read(reading: CollectionReading[PairFacts]) -> RoundCollection:
     facts = reading.facts
     tables = {name: reading.table(name) for name in (PAIRS, INELIGIBLE, DRAWS, JUDGMENTS)}
     if reading.has(OUTLOOK):
@@ -179,7 +185,7 @@ class _Pairs:
     place: IntArray
 
 
-def _merged(reading: Reading[PairFacts], pairs: Table, never: Table) -> _Pairs:
+def _merged(reading: CollectionReading[PairFacts], pairs: Table, never: Table) -> _Pairs:
     """Eligible and ineligible pairs together.
 
     A pair is there once for every round that could draw it, or once as ineligible.
@@ -214,7 +220,9 @@ def _merged(reading: Reading[PairFacts], pairs: Table, never: Table) -> _Pairs:
     return _Pairs(topic[fresh], docno[fresh], size, place)
 
 
-def _expected(reading: Reading[PairFacts], tables: Mapping[str, Table], pairs: _Pairs) -> Expected:
+def _expected(
+    reading: CollectionReading[PairFacts], tables: Mapping[str, Table], pairs: _Pairs
+) -> Expected:
     """What was expected of the pairs that a round could draw: of all of them, and of no others."""
     table, rounds = tables.get(OUTLOOK), len(pairs.size)
     if table is None:
@@ -248,7 +256,7 @@ def _design(
 
 
 def _check_probabilities(
-    reading: Reading[PairFacts], table: Table, pairs: _Pairs, designs: Sequence[Design]
+    reading: CollectionReading[PairFacts], table: Table, pairs: _Pairs, designs: Sequence[Design]
 ) -> None:
     expected, found = np.empty(len(table)), table.numbers["probability"]
     for number, design in enumerate(designs, start=1):
@@ -260,7 +268,7 @@ def _check_probabilities(
 
 
 def _check_draws(
-    reading: Reading[PairFacts],
+    reading: CollectionReading[PairFacts],
     draws: Table,
     place: IntArray,
     pairs: _Pairs,
@@ -287,7 +295,7 @@ def _check_draws(
 
 
 def _check_counts(
-    reading: Reading[PairFacts], draws: Table, rows: BoolArray, design: Design, which: str
+    reading: CollectionReading[PairFacts], draws: Table, rows: BoolArray, design: Design, which: str
 ) -> None:
     """Batches are those of the round, with as many draws in each as its steps say."""
     batch, count = draws.whole("batch"), draws.whole("count")
@@ -319,7 +327,10 @@ def _sample(draws: Table, place: IntArray, design: Design, number: int) -> Sampl
 
 
 def _labels(
-    reading: Reading[PairFacts], tables: Mapping[str, Table], pairs: _Pairs, drawn: IntArray
+    reading: CollectionReading[PairFacts],
+    tables: Mapping[str, Table],
+    pairs: _Pairs,
+    drawn: IntArray,
 ) -> LabelRows:
     """The judgments: at least one of every pair that is drawn and none of others."""
     draws, known = tables[DRAWS], drawn[drawn >= 0]

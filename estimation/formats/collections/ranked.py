@@ -21,7 +21,7 @@ from estimation.core.rounds.results import DrawnRound
 from estimation.formats.collections import facts as common
 from estimation.formats.collections.archive import FACTS, JUDGMENTS, TooLargeError, go_on
 from estimation.formats.collections.facts import Facts, Fields
-from estimation.formats.collections.reading import Reading, Row, counted
+from estimation.formats.collections.reading import CollectionReading, Row, counted
 from estimation.formats.collections.tables import PAIR, Form, Table, name, whole
 from judging.formats.problems import Problems, show
 
@@ -93,7 +93,7 @@ def list_rows(collection: RoundCollection) -> Row:
 
 # --------------------------------------------------------------------------------- reading
 
-RankedReading = Reading[RankedFacts]
+RankedReading = CollectionReading[RankedFacts]
 
 
 def read_lists(reading: RankedReading) -> Table:

@@ -22,7 +22,7 @@ Row = tuple[str, Indices, Numbers]
 
 
 @dataclass(frozen=True, eq=False)
-class Reading(Generic[F]):
+class CollectionReading(Generic[F]):
     """A collection that is being read: its archive, facts and tables, and the problems so far."""
 
     archive: zipfile.ZipFile
@@ -115,7 +115,7 @@ class Kind:
     facts: Callable[[Mapping[str, Any], Problems], Facts]
     forms: Callable[[Any], Sequence[Form]]
     rows: Callable[[Any], Iterator[Row]]
-    read: Callable[[Reading[Any]], RoundCollection]
+    read: Callable[[CollectionReading[Any]], RoundCollection]
 
 
 def judgments(facts: Facts, key: Sequence[str] = PAIR) -> Form:

@@ -48,7 +48,7 @@ from estimation.management.simulation_tables import (
     honesty_table,
 )
 from estimation.research.trials.methods import METHODS, prepare
-from estimation.research.trials.reports import Contest, Report, play_contests
+from estimation.research.trials.reports import Contest, TrialReport, play_contests
 from estimation.research.trials.settings import UNITS, Setting
 
 DEFAULT_SHARE = 10  # a budget of one pair in so many
@@ -175,7 +175,7 @@ class Command(BaseCommand):
         self,
         plan: SimulationPlan,
         collection: JudgedCollection,
-        reports: Sequence[Report],
+        reports: Sequence[TrialReport],
         notes: Sequence[str],
     ) -> None:
         about = f"{len(collection.topics)} topics, depth {plan.depth}, {plan.trials} trials"

@@ -112,18 +112,18 @@ class Collection:
     singles: tuple[str, ...]
 
     @cached_property
-    def everything(self) -> "Setting":
+    def everything(self) -> "Experiment":
         """All systems together."""
-        return Setting(self, tuple(self.lists))
+        return Experiment(self, tuple(self.lists))
 
     @cached_property
-    def alone(self) -> "dict[str, Setting]":
+    def alone(self) -> "dict[str, Experiment]":
         """Each of `singles` by itself."""
-        return {tag: Setting(self, (tag,)) for tag in self.singles}
+        return {tag: Experiment(self, (tag,)) for tag in self.singles}
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Experiment:
     """Some systems of a collection, pooled."""
 
     collection: Collection

@@ -74,7 +74,7 @@ def spread_factors(trials: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Table:
+class PublishedTable:
     """One table for one collection.
 
     Attributes
@@ -126,8 +126,8 @@ OTHER_POPULATION = Tolerance(0.01, digit=True)
 SYNTH_LIMITS = _columns(LIMIT, "prior p", "true u")
 TREC_LIMITS = {"prior p": LIMIT, "true u": LIMIT_TRUE_UTILITY}
 
-TABLES: tuple[Table, ...] = (
-    Table(
+TABLES: tuple[PublishedTable, ...] = (
+    PublishedTable(
         "A2",
         "SYNTH",
         "[A] Table 2: DCG@2000, its value in the top 5, sd from 15 fully judged users",
@@ -140,7 +140,7 @@ TABLES: tuple[Table, ...] = (
             SHIFT-7 | 269.87  0.00 1.75
         """),
     ),
-    Table(
+    PublishedTable(
         "A2",
         "TREC-8",
         "[A] Table 2: DCG@100, its value in the top 5, sd from one fully judged topic",
@@ -151,7 +151,7 @@ TABLES: tuple[Table, ...] = (
             weaver2  | 7.48 1.94 6.59
         """),
     ),
-    Table(
+    PublishedTable(
         "A3",
         "SYNTH",
         "[A] Table 3: sd of 30 000 draws from Q*, from P and uniform",
@@ -165,7 +165,7 @@ TABLES: tuple[Table, ...] = (
         """),
         misses={("REV-150", "P"): "the printed column P is low by up to 23 %"},
     ),
-    Table(
+    PublishedTable(
         "A3",
         "TREC-8",
         "[A] Table 3: sd of 250 draws from Q*, from P and uniform",
@@ -176,7 +176,7 @@ TABLES: tuple[Table, ...] = (
             weaver2  | 0.83 0.92 1.05
         """),
     ),
-    Table(
+    PublishedTable(
         "A5",
         "SYNTH",
         "[A] Table 5: variance of a difference, mean over adjacent systems",
@@ -186,7 +186,7 @@ TABLES: tuple[Table, ...] = (
             pair Q* | 0.24 0.21
         """),
     ),
-    Table(
+    PublishedTable(
         "A6",
         "SYNTH",
         "[A] Table 6: variance of differences from a baseline, the middle system",
@@ -196,7 +196,7 @@ TABLES: tuple[Table, ...] = (
             comp Q* | 0.18 0.15
         """),
     ),
-    Table(
+    PublishedTable(
         "A7",
         "SYNTH",
         "[A] Table 7: variance of differences from the mean of the systems",
@@ -206,7 +206,7 @@ TABLES: tuple[Table, ...] = (
             rank Q* | 0.11 0.09
         """),
     ),
-    Table(
+    PublishedTable(
         "B6",
         "SYNTH",
         "[B] Table 6: variance of values, mean over the systems",
@@ -216,7 +216,7 @@ TABLES: tuple[Table, ...] = (
             MEAN | 6.43 0.46
         """),
     ),
-    Table(
+    PublishedTable(
         "B6",
         "TREC-8",
         "[B] Table 6: variance of values, mean over the systems (64 runs, here 65)",
@@ -226,7 +226,7 @@ TABLES: tuple[Table, ...] = (
             MEAN | 16.56 2.80
         """),
     ),
-    Table(
+    PublishedTable(
         "B8",
         "SYNTH",
         "[B] Table 8: variance of differences from the mean of the systems",
@@ -236,7 +236,7 @@ TABLES: tuple[Table, ...] = (
             KREL | 0.11 0.09
         """),
     ),
-    Table(
+    PublishedTable(
         "B8",
         "TREC-8",
         "[B] Table 8: variance of differences from the mean of the systems (64 runs, here 65)",
@@ -246,7 +246,7 @@ TABLES: tuple[Table, ...] = (
             KREL | 25.21 1.46
         """),
     ),
-    Table(
+    PublishedTable(
         "B9",
         "SYNTH",
         "[B] Table 9: half widths of 95 % intervals; Hoeffding also without the stray factor 2",
@@ -259,7 +259,7 @@ TABLES: tuple[Table, ...] = (
             SHIFT-7 | 2.18 367.79 183.895
         """),
     ),
-    Table(
+    PublishedTable(
         "B9",
         "TREC-8",
         "[B] Table 9: half widths of 95 % intervals; Hoeffding also without the stray factor 2",
@@ -270,7 +270,7 @@ TABLES: tuple[Table, ...] = (
             weaver2  | 1.58 7.71 3.855
         """),
     ),
-    Table(
+    PublishedTable(
         "D1",
         "SYNTH",
         "[D] Table 1: value, sd of 1 or 5 draws per user, uniform, and from 3 or 15 whole users",
@@ -287,7 +287,7 @@ TABLES: tuple[Table, ...] = (
             SHIFT-7 | 269.87 2.05 6.16 3.42 0.00 0.90 2.33 1.48  0.00
         """),
     ),
-    Table(
+    PublishedTable(
         "exact",
         "SYNTH",
         "analytic sd of 30 000 draws, computed by others on a population of their own",
@@ -301,7 +301,7 @@ TABLES: tuple[Table, ...] = (
         """),
         reference="independent",
     ),
-    Table(
+    PublishedTable(
         "exact",
         "TREC-8",
         "analytic sd of 250 draws, and of 1 or 3 whole topics",
@@ -313,7 +313,7 @@ TABLES: tuple[Table, ...] = (
         """),
         reference="independent",
     ),
-    Table(
+    PublishedTable(
         "exact65",
         "TREC-8",
         "variances of [B] Tables 6 and 8 on the 65 runs",

@@ -14,13 +14,13 @@ from estimation.core.sampling import goals
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.goals import Goal
 from estimation.core.sampling.priors import Prior
-from estimation.research.published.experiments import CONFIDENCE, QUANTILE, Collection, Setting
+from estimation.research.published.experiments import CONFIDENCE, QUANTILE, Collection, Experiment
 from estimation.research.published.numbers import (
     KEYS,
     TABLES,
     TRIALS,
     CollectionName,
-    Table,
+    PublishedTable,
     Tolerance,
     coverage_range,
     mean_range,
@@ -79,7 +79,7 @@ class Reproduced:
         return "noted" if self.note else "FAIL"
 
 
-def compare(table: Table, collection: Collection) -> tuple[Reproduced, ...]:
+def compare(table: PublishedTable, collection: Collection) -> tuple[Reproduced, ...]:
     """Compute a table and compare it cell by cell.
 
     Raises
@@ -92,7 +92,7 @@ def compare(table: Table, collection: Collection) -> tuple[Reproduced, ...]:
     return tuple(_compared(table, _MEASURED[table.key](collection)))
 
 
-def _compared(table: Table, cells: Cells) -> Iterator[Reproduced]:
+def _compared(table: PublishedTable, cells: Cells) -> Iterator[Reproduced]:
     for row, printed in table.rows.items():
         for (column, tolerance), text in zip(table.columns.items(), printed, strict=True):
             if text == "-":
@@ -149,7 +149,7 @@ def compare_trials(collection: Collection, *, trials: int, seed: int) -> tuple[R
     return tuple(found)
 
 
-def tables(keys: Iterable[str], collection: CollectionName) -> tuple[Table, ...]:
+def tables(keys: Iterable[str], collection: CollectionName) -> tuple[PublishedTable, ...]:
     """Return the tables of a collection with the given keys, in their fixed order.
 
     Raises
@@ -179,7 +179,7 @@ def _deep_sd(collection: Collection, tag: str, inputs: int) -> float:
     return float(collection.input_values(tag).std() / np.sqrt(inputs))
 
 
-def _single_designs(setting: Setting, draws: int) -> dict[str, Design]:
+def _single_designs(setting: Experiment, draws: int) -> dict[str, Design]:
     """The three distributions for one run: Q*, P alone and uniform."""
     goal = goals.single(setting.tags[0])
     ones = np.ones(len(setting.pool))
@@ -236,7 +236,7 @@ def _with_both_priors(
 class _Contest:
     """The two designs for one goal, with the papers' prior or with known utilities."""
 
-    setting: Setting
+    setting: Experiment
     goal: Goal
     is_known: bool
 
@@ -355,7 +355,7 @@ def _width_table(collection: Collection) -> Cells:
     return cells
 
 
-def _interval_design(setting: Setting) -> Design:
+def _interval_design(setting: Experiment) -> Design:
     """Q* with the eps of the published intervals."""
     goal, collection = goals.single(setting.tags[0]), setting.collection
     return setting.design(goal, setting.prior(goal), draws=collection.budget, eps=collection.eps)

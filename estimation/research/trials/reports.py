@@ -27,7 +27,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Report:
+class TrialReport:
     """How a method did. Errors are of what the goal asks for, after the last look:
 
     ============ ===================================================
@@ -114,7 +114,7 @@ def play_contests(
     seed: str,
     jobs: int = 1,
     after_each: Callable[[], None] = lambda: None,
-) -> list[Report]:
+) -> list[TrialReport]:
     """Play trials of every contest, the t-th (from 0) with the seed "<seed>/<t>", and report.
 
     A report, but for its time, is a function of setting, method, trials and seed. All contests of
@@ -163,7 +163,7 @@ def play_trials(
     seed: str,
     jobs: int = 1,
     after_each: Callable[[], None] = lambda: None,
-) -> Report:
+) -> TrialReport:
     """Play a single contest; see `play_contests`."""
     contests = [Contest(setting, method, player)]
     return play_contests(contests, trials=trials, seed=seed, jobs=jobs, after_each=after_each)[0]
@@ -274,7 +274,7 @@ def _guaranteed_limits(
     return wanted - below, wanted + above
 
 
-def _report(referee: _Referee, played: list[_Trial]) -> Report:
+def _report(referee: _Referee, played: list[_Trial]) -> TrialReport:
     setting, true = referee.contest.setting, referee.truth.value[referee.runs]
     goal = setting.goal
     wanted = compared(goal, true)
@@ -284,7 +284,7 @@ def _report(referee: _Referee, played: list[_Trial]) -> Report:
     coverage, half_width = _coverage(wanted, [each.limits for each in played])
     taus = [kendall_tau(each.value, true) for each in played]
     orders = [tau for tau in taus if tau is not None]
-    return Report(
+    return TrialReport(
         method=referee.contest.method,
         goal=goal.kind,
         measure=str(setting.measure),
