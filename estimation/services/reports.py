@@ -29,7 +29,11 @@ def request(*, row: Round, by: User) -> None:
 
 
 def make(job: jobs.Running) -> None:
-    """The job: makes what is still missing of the latest estimate set's reports."""
+    """The job: makes what is still missing of the latest estimate set's reports.
+
+    One that cannot be made of this round keeps none of the others from being made. Raises its
+    UserError after them.
+    """
     named = ("campaign", "pool", *NAMED)
     row = quoting.as_drawn(Round.objects.select_related(*named).get(pk=job.target))
     shown = selectors.latest_estimates(row)
@@ -37,9 +41,14 @@ def make(job: jobs.Running) -> None:
         return
     there = set(shown.reports.values_list("name", flat=True))
     missing = [name for name in REPORTS if name not in there]
+    refused: UserError | None = None
     for count, name in enumerate(missing):
         job.report(count / len(missing), name)
-        made = REPORTS[name].make(row, shown)
+        try:
+            made = REPORTS[name].make(row, shown)
+        except UserError as error:
+            refused = refused or error
+            continue
         content = made.encode() if isinstance(made, str) else made
         kept = files.keep("reports", content)
         with transaction.atomic():
@@ -51,3 +60,5 @@ def make(job: jobs.Running) -> None:
                 digest=kept.rsplit("/", 1)[-1],
                 size=len(content),
             )
+    if refused is not None:
+        raise refused

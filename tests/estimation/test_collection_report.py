@@ -3,6 +3,7 @@
 import gzip
 import io
 import zipfile
+from dataclasses import replace
 
 import pytest
 from django.core.management import call_command
@@ -22,6 +23,7 @@ from estimation.services.report_files.kinds import ReportKind
 from estimation.services.report_files.table import PURPOSES, REPORTS
 from estimation.services.runs import read_back
 from judging import selectors as judging
+from judging.errors import UserError
 from judging.formats.problems import Problems
 from judging.models import Campaign, Job, User
 from tests.core.comparing import OF_ONE_RUN
@@ -126,6 +128,22 @@ def test_a_round_too_large_for_the_file_has_the_other_reports(
         "collection.zip cannot be made of this round: it can hold at most 10 rows, with topic, "
         "docno, round, size, probability."
     )
+
+
+def test_one_that_cannot_be_made_keeps_none_after_it_from_being_made(
+    judged: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = next(iter(REPORTS))
+
+    def refused(row: Round, shown: EstimateSet) -> str:
+        raise UserError("too_large", "It is too large.", status=409)
+
+    monkeypatch.setitem(REPORTS, first, replace(REPORTS[first], make=refused))
+    made = {report.name for report in evaluation.made_reports(judged)}
+    assert made == set(REPORTS) - {first}
+    job = judging.job_of("report", judged.pk)
+    assert job is not None
+    assert (job.state, job.error) == (Job.State.FAILED, "It is too large.")
 
 
 def test_a_report_that_is_missing_can_be_made(judged: Round, organizer: Client) -> None:
