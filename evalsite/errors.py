@@ -7,13 +7,15 @@ import sys
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
+from django.utils.http import escape_leading_slashes
 
 from judging.api.errors import RETRY_SECONDS, body, not_now
 
 
 def of_server(request: HttpRequest) -> HttpResponse:
     """Django calls this while it handles the exception, wherever that came from."""
-    again = request.get_full_path() if request.method in ("GET", "HEAD") else ""
+    here = escape_leading_slashes(request.get_full_path())  # //host would be another site
+    again = here if request.method in ("GET", "HEAD") else ""
     refusal = not_now(sys.exception())
     if refusal is None:
         return HttpResponse(render_to_string("500.html", {"again": again}), status=500)

@@ -14,6 +14,7 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.test import Client
 
+from evalsite.sqlite.holders import holders
 from evalsite.sqlite.writers import COUNTER_BYTES, Writers
 from judging.models import User, WorkerHeartbeat
 from tests.support.site import REPO
@@ -329,12 +330,18 @@ def test_who_does_not_queue_is_named(
             with pytest.raises(OperationalError, match="locked"), transaction.atomic():
                 pass
             holder.communicate("")
-        assert "It is our turn to write, but" in caplog.text
+        assert "It was our turn to write, but" in caplog.text
         assert f"process {holder.pid} (" in caplog.text
         assert is_free(in_use._path)
     finally:
         options["timeout"] = kept
         connection.close()
+
+
+def test_who_looks_for_others_in_the_way_finds_nobody_where_files_are_gone(tmp_path: Path) -> None:
+    assert holders(str(tmp_path / "gone")) == []
+    (tmp_path / "here").touch()
+    assert holders(str(tmp_path / "here")) == []
 
 
 def test_a_thread_that_holds_the_turn_is_passed_by_none(in_use: Writers) -> None:

@@ -71,9 +71,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]  # not in the stubs
         except BaseException as failed:
-            if isinstance(failed, OperationalError):
-                self._tell("It is our turn to write, but SQLite says")
             self._leave()
+            if isinstance(failed, OperationalError):
+                self._tell(f"It was our turn to write, but SQLite says: {failed}")
             raise
 
     def _commit(self) -> None:
@@ -106,7 +106,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _tell(self, what: str) -> None:
         """Who is in the way, while they still are."""
         in_the_way = holders(str(Path(self.settings_dict["NAME"]).resolve()))
-        log.error("%s; %s", what, "; ".join(in_the_way) or "nobody holds a lock")
+        log.error("%s; %s", what, "; ".join(in_the_way) or "who is in the way is not known")
 
     def _leave(self) -> None:
         ticket, self.ticket = self.ticket, None

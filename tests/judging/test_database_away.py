@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 from django.db import InterfaceError, OperationalError, connection
-from django.test import Client
+from django.test import Client, RequestFactory
 
+from evalsite.errors import of_server
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
@@ -54,6 +55,13 @@ def test_whoever_reads_may_try_again_and_whoever_sends_is_told_to_look_first(
     assert "may not have been saved" not in read
     assert "may not have been saved" in sent
     assert "Try again</a>" not in sent
+
+
+def test_to_try_again_leads_to_no_other_site(rf: RequestFactory) -> None:
+    request = rf.get("/")
+    request.path = "//elsewhere.example/x"
+    page = of_server(request).content.decode()
+    assert 'href="/%2Felsewhere.example/x"' in page
 
 
 def test_a_bug_stays_a_500(organizer: Client) -> None:

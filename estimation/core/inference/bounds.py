@@ -12,6 +12,7 @@ confidence 1 - alpha / 2 and add Hoeffding's bound for one draw of `label_noise_
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -145,7 +146,7 @@ def _check_draws(ranges: FloatArray, draws: int, least: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _OfDraws:
+class _OfDraws(ABC):
     """Ranges of draws and of labels, each (k,) or (k, k), and how many draws there are."""
 
     ranges: FloatArray
@@ -155,8 +156,9 @@ class _OfDraws:
     def above(self, confidence: Confidence) -> FloatArray:
         return self.below(confidence)
 
+    @abstractmethod
     def below(self, confidence: Confidence) -> FloatArray:
-        raise NotImplementedError
+        """As `intervals.Bound`."""
 
     def of_assessors(self, confidence: Confidence) -> FloatArray:
         """What labels may lead away."""
