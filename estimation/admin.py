@@ -6,12 +6,12 @@ from estimation.models import (
     Draw,
     Estimate,
     EstimateSet,
-    Pool,
     Prediction,
     Report,
     Round,
     RoundBatch,
     Run,
+    StoredPool,
 )
 from judging.admin import ReadOnly
 
@@ -32,7 +32,7 @@ class PredictionAdmin(ReadOnly):
     search_fields = ("name",)
 
 
-@admin.register(Pool)
+@admin.register(StoredPool)
 class PoolAdmin(ReadOnly):
     list_display = ("__str__", "campaign", "depth", "topic_count", "run_count", "pair_count")
     list_select_related = ("campaign",)

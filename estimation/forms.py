@@ -12,7 +12,7 @@ from estimation.core.measures.kinds import KINDS
 from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.models import Round
 from estimation.options import REQUIRED, Option
-from estimation.plans import OPTIONS, SECTIONS, Plan, Section, plan_of
+from estimation.plans import OPTIONS, SECTIONS, RoundPlan, Section, plan_of
 from judging.forms_shown import ShownForm
 from judging.models import Campaign
 
@@ -111,11 +111,13 @@ class RoundForm(ShownForm):
         """Whether something is wrong with a field that is folded away."""
         return any(name in self.errors for section in SECTIONS[1:] for name in section.names)
 
-    def plan(self) -> Plan:
+    def plan(self) -> RoundPlan:
         """What was chosen; call when the form is valid."""
         chosen = dict(self.cleaned_data)
         chosen["reported"] = [name for name in BETWEEN_MEASURES.split(chosen["reported"]) if name]
-        return Plan(**{name: value for name, value in chosen.items() if value not in (None, "")})
+        return RoundPlan(
+            **{name: value for name, value in chosen.items() if value not in (None, "")}
+        )
 
     def chosen(self) -> dict[str, Any]:
         """What was chosen otherwise than it was shown; call when the form is valid."""

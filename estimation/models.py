@@ -66,7 +66,7 @@ class Prediction(models.Model):
         return self.name
 
 
-class Pool(models.Model):
+class StoredPool(models.Model):
     """All pairs that any accepted run returns down to the depth; the columns are in ``file``.
 
     ``digest`` is that of what went in: topics, runs, depth.
@@ -196,7 +196,9 @@ class Round(models.Model):
     seed = models.CharField(max_length=100)
     state = models.CharField(max_length=10, choices=State, default=State.DRAFTED)
     preview = models.JSONField(default=dict, blank=True)
-    pool = models.ForeignKey(Pool, models.PROTECT, null=True, blank=True, related_name="rounds")
+    pool = models.ForeignKey(
+        StoredPool, models.PROTECT, null=True, blank=True, related_name="rounds"
+    )
     design = models.JSONField(default=dict, blank=True)
     design_file = models.CharField(max_length=255, blank=True)
     sample_file = models.CharField(max_length=255, blank=True)

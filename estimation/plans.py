@@ -26,7 +26,7 @@ EPS = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class RoundPlan:
     """The choices of a round.
 
     Runs are named by their tags, predicted grades and tables of costs by their name. Empty means:
@@ -210,16 +210,16 @@ SECTIONS = (
 """The form from top to bottom; all but the first part is folded away."""
 
 
-OPTIONS = {each.name: declared(each) for each in fields(Plan)}
-"""By name, as `Plan` has them."""
+OPTIONS = {each.name: declared(each) for each in fields(RoundPlan)}
+"""By name, as `RoundPlan` has them."""
 NAMED = {name: option.named for name, option in OPTIONS.items() if option.named}
 """Those that are rows of the campaign, told by their name."""
 
 
-def plan_of(row: Round) -> Plan:
+def plan_of(row: Round) -> RoundPlan:
     """The choices of a round's row."""
     chosen = {name: getattr(row, name) for name in OPTIONS}
-    return Plan(**chosen | {name: str(chosen[name] or "") for name in NAMED})
+    return RoundPlan(**chosen | {name: str(chosen[name] or "") for name in NAMED})
 
 
 def facts_of(row: Round) -> list[tuple[str, str]]:

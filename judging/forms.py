@@ -13,7 +13,7 @@ from judging.errors import UserError
 from judging.forms_shown import ShownForm
 from judging.models import MAX_GRADE, ApiToken, Campaign, Membership, Pair
 from judging.services import sign_in
-from judging.services.campaigns import DEFAULT_GRADES, Plan
+from judging.services.campaigns import DEFAULT_GRADES, CampaignPlan
 from judging.services.judgments import MAX_COMMENT, MAX_KEY, Saying
 from judging.services.members import KEY_DAYS
 
@@ -105,8 +105,8 @@ class CampaignForm(ShownForm):
             del self.fields["slug"]
             self.fields["depth"].disabled = selectors.is_drawn(campaign)
 
-    def plan(self, grades: list[dict[str, str]]) -> Plan:
-        return Plan(**{**self.cleaned_data, "grades": grades})
+    def plan(self, grades: list[dict[str, str]]) -> CampaignPlan:
+        return CampaignPlan(**{**self.cleaned_data, "grades": grades})
 
     def at_first(self) -> dict[str, Any]:
         return {**super().at_first(), "grades": self.campaign.grades if self.campaign else None}

@@ -11,7 +11,7 @@ from estimation import selectors
 from estimation.api.options import RoundBody, RoundChange
 from estimation.api.serializers import RoundDetailRow, RoundProgressRow, RoundRow, RunRow
 from estimation.models import Round
-from estimation.plans import NAMED, Plan
+from estimation.plans import NAMED, RoundPlan
 from estimation.services import quoting, rounds
 from judging.api.base import ORGANIZER, CampaignView
 from judging.api.fields import Body, Text, checked
@@ -47,7 +47,7 @@ class Rounds(CampaignView):
     @extend_schema(request=RoundBody, responses={201: RoundDetailRow})
     def post(self, request: Request, slug: str) -> Response:
         """Draft a round. The worker then works out its preview."""
-        plan = Plan(**checked(RoundBody, request.data))
+        plan = RoundPlan(**checked(RoundBody, request.data))
         row = rounds.draft(campaign=self.campaign, by=self.user, plan=plan)
         return Response(_shown([row], RoundDetailRow)[0], status=201)
 

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from demo.assessors import AssessorProfile, load_profiles, load_truth, simulated_grade, uniform
 from estimation.models import Round
-from estimation.plans import Plan
+from estimation.plans import RoundPlan
 from estimation.services import importing, rounds
 from judging.models import BatchPair, Campaign, Job, Membership, Pair, User
 from judging.services import assignments, audit, batches, campaigns, judgments, members
@@ -23,7 +23,7 @@ SEED = 20
 COMPLETE_BATCHES = 7
 AHEAD_BATCHES = 4
 LEFT_FOR_VISITOR = 12
-PLAN = Plan(
+PLAN = RoundPlan(
     measure="DCG@10",
     reported=["P@10", "P@5"],
     goal=Round.Goal.ABSOLUTE,

@@ -20,8 +20,7 @@ from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import DesignError, Method, Rule
 from estimation.core.sampling.goals import Goal, GoalError
 from estimation.core.sampling.priors import Prior, PriorError, make_prior
-from estimation.models import Pool as PoolRow
-from estimation.models import Round
+from estimation.models import Round, StoredPool
 from estimation.services import pools, predictions
 from estimation.services.costs import costs_of
 from judging.errors import UserError
@@ -35,7 +34,7 @@ def measures_of(row: Round) -> list[Measure]:
     return [parse_measure(text) for text in (row.measure, *row.reported)]
 
 
-def pool_for(row: Round) -> tuple[PoolRow, Pool]:
+def pool_for(row: Round) -> tuple[StoredPool, Pool]:
     """The pool that the round's measures are about.
 
     Raises UserError ``nothing_to_pool`` (409) without topics or runs.

@@ -12,13 +12,13 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
-from estimation.core.data.pool import Pool as Columns
+from estimation.core.data.pool import Pool
 from estimation.core.rounds.active.rounds import ActiveRound
 from estimation.core.rounds.rounds import Round as Drawn
 from estimation.core.rounds.rounds import draw_round as draw
 from estimation.core.sampling.random_numbers import extra_labels
 from estimation.core.sampling.samples import Served
-from estimation.models import Draw, Pool, Round, RoundBatch
+from estimation.models import Draw, Round, RoundBatch, StoredPool
 from estimation.plans import NAMED
 from estimation.services import choices, designing, files, finite, leftovers, quoting
 from judging.errors import UserError
@@ -70,9 +70,7 @@ def _refuse_while_uploads_pend(campaign: Campaign) -> None:
         raise jobs.NotYet(1.0, "waits for uploads to be read")
 
 
-def prepare(
-    row: Round, pool: Columns, served: Served, job: jobs.Running, *, last: int
-) -> list[int]:
+def prepare(row: Round, pool: Pool, served: Served, job: jobs.Running, *, last: int) -> list[int]:
     """Prepares the batches up to the last that are not there yet; returns their row ids.
 
     Batches without a pair of their own are among them: draws may repeat earlier ones, and a sample
@@ -110,7 +108,7 @@ def _new_batch(row: Round, number: int, job: jobs.Running) -> Batch:
         return batch
 
 
-def _named(pool: Columns, pairs: np.ndarray) -> Iterator[tuple[str, str, str]]:
+def _named(pool: Pool, pairs: np.ndarray) -> Iterator[tuple[str, str, str]]:
     """Topic, docno, and in a pool of preferences the other docno."""
     others = [b""] * len(pairs) if pool.other is None else pool.other[pairs].tolist()
     columns = pool.topic[pairs].tolist(), pool.docno[pairs].tolist(), others
@@ -141,7 +139,7 @@ def _create_draws(
 
 def _freeze(
     row: Round,
-    pool_row: Pool,
+    pool_row: StoredPool,
     made_with: dict[str, str],
     drawn: Drawn,
     batch_ids: list[int],
@@ -172,7 +170,7 @@ def _freeze(
         )
 
 
-def provenance(pool: Columns) -> dict[str, str]:
+def provenance(pool: Pool) -> dict[str, str]:
     """With what the numbers were made, for the report."""
     return {
         "evalsite": settings.VERSION,

@@ -17,7 +17,7 @@ from django.db.models import Max
 
 from estimation.core.archives import write_archive
 from estimation.core.collections.base import RoundCollection
-from estimation.core.data.pool import Pool as Columns
+from estimation.core.data.pool import Pool
 from estimation.core.rounds.results import Evaluation, MeasureResult
 from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.models import Estimate, EstimateSet, Round
@@ -48,7 +48,7 @@ class Inputs:
     gathered: Gathered
     batches: int
     earlier: dict[str, int]
-    joined: Columns
+    joined: Pool
     left_out: list[str]
 
     @property

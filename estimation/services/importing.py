@@ -39,7 +39,7 @@ def import_folder(
     folder: Path,
     *,
     by: User,
-    plan: campaigns.Plan | None = None,
+    plan: campaigns.CampaignPlan | None = None,
     progress: Progress = lambda upload: None,
 ) -> tuple[Campaign | None, list[Upload]]:
     """Makes a campaign of the folder. A ``campaign.json`` in it names, explains and grades it.
@@ -108,14 +108,14 @@ def _remove(campaign: Campaign) -> None:
     campaign.delete()
 
 
-def plan_of(folder: Path) -> campaigns.Plan:
+def plan_of(folder: Path) -> campaigns.CampaignPlan:
     """The campaign that ``campaign.json`` describes, or one named after the folder."""
     path = folder / "campaign.json"
     if not path.exists():
-        return campaigns.Plan(name=folder.resolve().name, grades=_grades_of_qrels(folder))
+        return campaigns.CampaignPlan(name=folder.resolve().name, grades=_grades_of_qrels(folder))
     facts = _facts(path)
     guidelines = facts.get("guidelines", "")
-    return campaigns.Plan(
+    return campaigns.CampaignPlan(
         name=facts.get("name") or folder.resolve().name,
         slug=facts.get("slug", ""),
         guidelines="\n\n".join(guidelines) if isinstance(guidelines, list) else guidelines,

@@ -9,11 +9,10 @@ from functools import lru_cache
 
 from django.db import IntegrityError, transaction
 
-from estimation.core.data.pool import Pool as Columns
-from estimation.core.data.pool import build_pool
+from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
 from estimation.core.data.ranked_lists import PoolError, RankedLists
-from estimation.models import Pool, Run
+from estimation.models import Run, StoredPool
 from estimation.services import files, runs, scores
 from judging.errors import UserError
 from judging.models import Campaign
@@ -34,7 +33,7 @@ def ensure(
     kind: PoolKind = PoolKind.DOCUMENTS,
     topics: Sequence[str] | None = None,
     without: Collection[str] = (),
-) -> tuple[Pool, Columns]:
+) -> tuple[StoredPool, Pool]:
     """The pool of the campaign's topics and accepted runs, by default of all and down to its depth.
 
     Runs whose tags are in ``without`` are left out. Raises UserError ``nothing_to_pool`` (409)
@@ -48,7 +47,7 @@ def ensure(
         message = "A pool needs topics and at least one accepted run. Upload them first."
         raise UserError("nothing_to_pool", message, status=409)
     digest = _input_digest(topics, accepted, depth, kind)
-    row = Pool.objects.filter(campaign=campaign, digest=digest).first()
+    row = StoredPool.objects.filter(campaign=campaign, digest=digest).first()
     if row is not None:
         return row, load(row)
     lists = {run.tag: _lists(run) for run in accepted}
@@ -61,7 +60,7 @@ def ensure(
     return _keep(campaign, digest, columns), columns
 
 
-def joined(campaign: Campaign, columns: Columns) -> tuple[Columns, list[str]]:
+def joined(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str]]:
     """A pool of the campaign with the runs that were accepted after it was built.
 
     The same object if there are none. Topics that were added later stay outside, as they were, and
@@ -83,13 +82,13 @@ def joined(campaign: Campaign, columns: Columns) -> tuple[Columns, list[str]]:
     return larger, without
 
 
-def _kind_of(columns: Columns) -> PoolKind:
+def _kind_of(columns: Pool) -> PoolKind:
     if columns.is_of_preferences:
         return PoolKind.PREFERENCES
     return PoolKind.DOCUMENTS if columns.score is None else PoolKind.SCORED
 
 
-def load(row: Pool) -> Columns:
+def load(row: StoredPool) -> Pool:
     """A pool that was kept; UserError ``pool_impossible`` (409) for one nobody would keep today."""
     try:
         return _load(row.file)
@@ -98,9 +97,9 @@ def load(row: Pool) -> Columns:
 
 
 @lru_cache(maxsize=4)
-def _load(name: str) -> Columns:
+def _load(name: str) -> Pool:
     """A pool file never changes: its name is the digest of its content."""
-    return Columns.load(files.path_of(name))
+    return Pool.load(files.path_of(name))
 
 
 def _lists(run: Run) -> RankedLists:
@@ -119,8 +118,8 @@ def _input_digest(topics: Sequence[str], accepted: list[Run], depth: int, kind: 
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def _keep(campaign: Campaign, digest: str, columns: Columns) -> Pool:
-    row = Pool(
+def _keep(campaign: Campaign, digest: str, columns: Pool) -> StoredPool:
+    row = StoredPool(
         campaign=campaign,
         digest=digest,
         file=files.keep_written("pools", columns.save),
@@ -133,5 +132,5 @@ def _keep(campaign: Campaign, digest: str, columns: Columns) -> Pool:
         with transaction.atomic():
             row.save(force_insert=True)
     except IntegrityError:  # another worker was as quick
-        return Pool.objects.get(campaign=campaign, digest=digest)
+        return StoredPool.objects.get(campaign=campaign, digest=digest)
     return row

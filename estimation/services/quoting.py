@@ -7,14 +7,14 @@ row afterwards, what is said of the numbers is what they rest on.
 import copy
 from typing import Any
 
-from estimation.models import Pool, Prediction, Round, Run
+from estimation.models import Prediction, Round, Run, StoredPool
 from estimation.plans import NAMED, OPTIONS
 
 COLUMNS = tuple(name for name in OPTIONS if name not in (*NAMED, "depth"))
 """Those of the options that are quoted as they stand; the depth is that of the pool."""
 
 
-def columns_of(row: Round, pool: Pool | None) -> dict[str, Any]:
+def columns_of(row: Round, pool: StoredPool | None) -> dict[str, Any]:
     """The design as the row has it, over the pool that it was or will be drawn from."""
     return {
         **{name: getattr(row, name) for name in COLUMNS},

@@ -17,7 +17,7 @@ from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.sampling.methods import SAMPLING_METHODS, estimating
 from estimation.models import Prediction, Round, Run
 from estimation.options import label_of, labels_of, one_of
-from estimation.plans import GRADES, MAX_MEASURES, NAMED, OPTIONS, TABLES, Plan, plan_of
+from estimation.plans import GRADES, MAX_MEASURES, NAMED, OPTIONS, TABLES, RoundPlan, plan_of
 from estimation.services import choices, leftovers, scores
 from judging.errors import UserError
 from judging.models import Campaign, Job, User
@@ -26,7 +26,7 @@ from judging.services import audit, campaigns, jobs, present
 MAX_BATCHES = 10_000
 
 
-def draft(*, campaign: Campaign, by: User, plan: Plan) -> Round:
+def draft(*, campaign: Campaign, by: User, plan: RoundPlan) -> Round:
     """A new round of the campaign; its preview is due at once.
 
     Raises UserError ``round_invalid`` with the field at fault, ``campaign_closed`` (409).
@@ -44,7 +44,7 @@ def draft(*, campaign: Campaign, by: User, plan: Plan) -> Round:
     return row
 
 
-def change(*, row: Round, by: User, plan: Plan) -> None:
+def change(*, row: Round, by: User, plan: RoundPlan) -> None:
     """Changes all choices of a drafted round and makes its preview due again: see ``amend``."""
     amend(row=row, by=by, chosen=asdict(plan))
 
@@ -74,7 +74,7 @@ def amend(*, row: Round, by: User, chosen: Mapping[str, Any]) -> None:
         row.refresh_from_db()
 
 
-def differences(*, row: Round, plan: Plan) -> list[str]:
+def differences(*, row: Round, plan: RoundPlan) -> list[str]:
     """In which choices a plan is not what the round is. Raises UserError ``round_invalid``."""
     wanted = _checked(row.campaign, plan)
     return [name for name, value in wanted.items() if getattr(row, name) != value]
@@ -140,7 +140,7 @@ def _frozen() -> UserError:
     return UserError("frozen", message, status=409)
 
 
-def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
+def _checked(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     """The columns of a round with these choices."""
     _require(plan.method in Round.Method.values, "method", one_of(Round.Method.values))
     for name, option in OPTIONS.items():
@@ -170,7 +170,7 @@ def _checked(campaign: Campaign, plan: Plan) -> dict[str, object]:
     }
 
 
-def _check_estimating(plan: Plan) -> None:
+def _check_estimating(plan: RoundPlan) -> None:
     if plan.estimator:
         message = "The difference estimator has Student intervals only."
         _require(plan.interval == Round.Interval.STUDENT, "interval", message)
@@ -182,13 +182,13 @@ def _check_estimating(plan: Plan) -> None:
         _require(plan.interval in others, "interval", message)
 
 
-def _check_of_several_draws(plan: Plan, measures: Iterable[str]) -> None:
+def _check_of_several_draws(plan: RoundPlan, measures: Iterable[str]) -> None:
     refused = SAMPLING_METHODS[plan.method].refused_together(map(parse_measure, measures))
     message = f"Several rounds of independent draws do not estimate {', '.join(refused)}."
     _require(not (plan.with_earlier and refused), "with_earlier", message)
 
 
-def _check_seed(plan: Plan, earlier: QuerySet[Round], later: QuerySet[Round]) -> None:
+def _check_seed(plan: RoundPlan, earlier: QuerySet[Round], later: QuerySet[Round]) -> None:
     """Draws with the seed of another round are its draws again, and no second sample.
 
     Rounds that are estimated together have seeds of their own: with the earlier ones if this round
@@ -209,7 +209,7 @@ def _check_seed(plan: Plan, earlier: QuerySet[Round], later: QuerySet[Round]) ->
     _require(alone or plan.seed not in seeds, "seed", message)
 
 
-def _check_of_gains(plan: Plan, measure: Measure) -> None:
+def _check_of_gains(plan: RoundPlan, measure: Measure) -> None:
     """Guaranteed intervals and the difference estimator are for sums of gains."""
     gains = [name for name, kind in KINDS.items() if kind.family == "gain"]
     message = f"is for {', '.join(gains)}, not for {measure}."
@@ -219,7 +219,7 @@ def _check_of_gains(plan: Plan, measure: Measure) -> None:
     _require(not plan.estimator or is_sum, "estimator", f"The difference estimator {message}")
 
 
-def _check_scores(campaign: Campaign, plan: Plan, measures: list[str]) -> None:
+def _check_scores(campaign: Campaign, plan: RoundPlan, measures: list[str]) -> None:
     of_scores = [text for text in measures if parse_measure(text).family == "prediction"]
     if not of_scores:
         return
@@ -228,7 +228,7 @@ def _check_scores(campaign: Campaign, plan: Plan, measures: list[str]) -> None:
     _require(fault is None, field_name, f"{of_scores[0]} is impossible: {fault}.")
 
 
-def _check_measure(plan: Plan, measure: Measure, field_name: str) -> None:
+def _check_measure(plan: RoundPlan, measure: Measure, field_name: str) -> None:
     """Whether the method can estimate the measure, and the prior says something about it."""
     names = SAMPLING_METHODS[plan.method].measures
     message = (
@@ -248,7 +248,7 @@ def _check_alike(measure: str, reported: list[str]) -> None:
     _require(len(set(on_pairs)) == 1, "reported", message)
 
 
-def _predictions(campaign: Campaign, plan: Plan) -> Prediction | None:
+def _predictions(campaign: Campaign, plan: RoundPlan) -> Prediction | None:
     """Kept only where they are used: as prior, to choose topics by, or to estimate with."""
     if not plan.predictions:
         message = "This prior needs predicted grades. Upload some."
@@ -262,7 +262,7 @@ def _predictions(campaign: Campaign, plan: Plan) -> Prediction | None:
     return found if used or plan.estimator else None
 
 
-def _cost_table(campaign: Campaign, plan: Plan, measure: str) -> Prediction | None:
+def _cost_table(campaign: Campaign, plan: RoundPlan, measure: str) -> Prediction | None:
     if plan.costs != Round.Costs.UPLOADED:
         return None
     on_pairs = parse_measure(measure).family == "preference"
@@ -274,7 +274,7 @@ def _cost_table(campaign: Campaign, plan: Plan, measure: str) -> Prediction | No
     return found
 
 
-def _runs(campaign: Campaign, plan: Plan) -> dict[str, Run | None]:
+def _runs(campaign: Campaign, plan: RoundPlan) -> dict[str, Run | None]:
     needs_run = plan.goal in (Round.Goal.SINGLE, Round.Goal.PAIR)
     needs_baseline = plan.goal in (Round.Goal.BASELINE, Round.Goal.PAIR)
     run = _run(campaign, plan.run, "run") if needs_run else None
@@ -290,7 +290,7 @@ def _run(campaign: Campaign, tag: str, field_name: str) -> Run:
     return run
 
 
-def _reported(plan: Plan) -> list[str]:
+def _reported(plan: RoundPlan) -> list[str]:
     goal = _measure(plan.measure, "measure")
     names = [_measure(text, "reported") for text in plan.reported]
     _require(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from django.db.models import QuerySet
 
 from estimation.core.arrays import IntArray
-from estimation.core.data.pool import Pool as Columns
+from estimation.core.data.pool import Pool
 from estimation.core.data.scope import place_of_pairs
 from estimation.core.rounds.combining import part_over
 from estimation.core.rounds.rounds import PairRound
@@ -57,7 +57,7 @@ def behind(row: Round, shown: EstimateSet) -> list[Counted]:
     return [Counted(each, batches[each.number]) for each in rows]
 
 
-def faults(row: Round, pool: Columns) -> dict[int, str]:
+def faults(row: Round, pool: Pool) -> dict[int, str]:
     """Why drawn rounds before this one do not count with it, by their number; or nothing."""
     return {each.number: _why_not(each, row, pool) for each in _earlier(row)}
 
@@ -67,7 +67,7 @@ def _earlier(row: Round) -> QuerySet[Round]:
     return rows.exclude(pool=None).select_related("pool").order_by("number")
 
 
-def _why_not(earlier: Round, row: Round, pool: Columns) -> str:
+def _why_not(earlier: Round, row: Round, pool: Pool) -> str:
     """Why an earlier round cannot be estimated together with one from this pool; or nothing."""
     if earlier.method != row.method:
         return f"its method is {earlier.get_method_display()}"
@@ -86,7 +86,7 @@ def _why_not(earlier: Round, row: Round, pool: Columns) -> str:
     return ""
 
 
-def _difference(smaller: Columns, pool: Columns) -> str:
+def _difference(smaller: Pool, pool: Pool) -> str:
     gone = sorted(set(smaller.runs) - set(pool.runs))
     if gone:
         return f"it was drawn with the run {gone[0]}, which is not there any more"
@@ -97,21 +97,21 @@ def _difference(smaller: Columns, pool: Columns) -> str:
     return "it holds documents that no run returns any more"
 
 
-def parts_of(pool: Columns, own: PairRound, counted: Sequence[Counted]) -> list[PairRound]:
+def parts_of(pool: Pool, own: PairRound, counted: Sequence[Counted]) -> list[PairRound]:
     """What the rounds drew, all over the pool of the last of them, which drew its ``own``."""
     *earlier, last = counted
     own = replace(own, numbers=last.row.seed)
     return [*(_over(pool, each, last.row, own.design) for each in earlier), own]
 
 
-def _over(pool: Columns, counted: Counted, row: Round, like: Design) -> PairRound:
+def _over(pool: Pool, counted: Counted, row: Round, like: Design) -> PairRound:
     smaller = counted.row.pool
     if smaller is None or smaller.pk == row.pool_id:
         return counted.part
     return part_over(counted.part, pool=pools.load(smaller), joined=pool, like=like)
 
 
-def positions_of(pool: Columns, row: Round, draws: QuerySet[Draw]) -> dict[int, int]:
+def positions_of(pool: Pool, row: Round, draws: QuerySet[Draw]) -> dict[int, int]:
     """Where in the pool of the round the drawn pairs stand, by their row id."""
     places: dict[int, IntArray] = {}
     found = {}

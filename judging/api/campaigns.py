@@ -62,7 +62,7 @@ class Campaigns(ApiView):
     def post(self, request: Request) -> Response:
         """Create a campaign; you become its organizer."""
         given = checked(CampaignBody, request.data)
-        row = campaigns.create(by=self.user, plan=campaigns.Plan(**given))
+        row = campaigns.create(by=self.user, plan=campaigns.CampaignPlan(**given))
         return Response(_detail(row, self.user), status=201)
 
 

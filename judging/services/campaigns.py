@@ -22,7 +22,7 @@ RESERVED_SLUGS = frozenset({"new"})  # /c/new/ is the page that makes a campaign
 
 
 @dataclass(frozen=True)
-class Plan:
+class CampaignPlan:
     """What a campaign is made of. ``grades``: ``[{"name", "meaning"}, ...]`` from 0 upwards."""
 
     name: str
@@ -33,7 +33,7 @@ class Plan:
     lease_minutes: int = 20
 
 
-def create(*, by: User, plan: Plan) -> Campaign:
+def create(*, by: User, plan: CampaignPlan) -> Campaign:
     """A new campaign in draft, with ``by`` as its organizer.
 
     Raises UserError ``may_not_create`` (403), ``slug_taken`` (409) or ``plan_invalid``.
@@ -70,7 +70,7 @@ def _slug_taken(slug: str) -> UserError:
     return UserError("slug_taken", message, status=409, field="slug")
 
 
-def change(*, campaign: Campaign, by: User, plan: Plan) -> None:
+def change(*, campaign: Campaign, by: User, plan: CampaignPlan) -> None:
     """Changes all of a campaign but its address: see ``amend``."""
     amend(campaign=campaign, by=by, chosen=asdict(plan))
 
@@ -119,8 +119,8 @@ def _refuse_to_replace(now: Campaign, chosen: Mapping[str, Any], seen: Mapping[s
         raise UserError("changed_meanwhile", message, status=409, data={"names": names})
 
 
-def _plan_of(campaign: Campaign) -> Plan:
-    return Plan(
+def _plan_of(campaign: Campaign) -> CampaignPlan:
+    return CampaignPlan(
         name=campaign.name,
         guidelines=campaign.guidelines,
         grades=campaign.grades,
@@ -174,7 +174,7 @@ def _move(campaign: Campaign, by: User, to: Campaign.State, *expected: Campaign.
     campaign.state = to
 
 
-def _check(plan: Plan) -> None:
+def _check(plan: CampaignPlan) -> None:
     def require(condition: bool, field_name: str, message: str) -> None:
         if not condition:
             raise UserError("plan_invalid", message, field=field_name)

@@ -12,12 +12,12 @@ from judging.errors import UserError
 from judging.forms import CampaignForm, blame, grade_rows, scale
 from judging.models import Campaign
 from judging.services import campaigns
-from judging.services.campaigns import Plan
+from judging.services.campaigns import CampaignPlan
 
 
 def new(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
-    standard = Plan(name="")
+    standard = CampaignPlan(name="")
     initial = {name: getattr(standard, name) for name in ("depth", "lease_minutes")}
     form = CampaignForm(request.POST or None, initial=initial)
     rows = grade_rows(request.POST or None, None)

@@ -15,7 +15,7 @@ from scipy import sparse
 from estimation.core.data.labels import LabelRows, PairLabels, pair_labels
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.estimators import (
-    Estimate,
+    Totals,
     horvitz_thompson_iid,
     horvitz_thompson_poisson,
     importance_sampling,
@@ -37,8 +37,8 @@ UTILITY = np.array([1.0, 3.0, 0.5, 2.0])
 CHANCE = np.array([0.1, 0.4, 0.3, 0.2])  # of one draw
 INCLUSION = np.array([0.25, 1.0, 0.6, 0.4])
 
-Weighted = tuple[float, Estimate]
-Estimator = Callable[..., Estimate]
+Weighted = tuple[float, Totals]
+Estimator = Callable[..., Totals]
 
 
 def noiseless(values: np.ndarray) -> PairLabels:
@@ -416,7 +416,7 @@ def evaluated(pool: Pool, method: str, estimator: str, batches: int, probabiliti
             batches=batches,
         ).results[0].estimators[estimator]  # fmt: skip
         nothing = np.zeros_like(result.covariance), np.zeros_like(result.value)
-        yield probability, Estimate(result.value, result.covariance, result.difference_df, *nothing)
+        yield probability, Totals(result.value, result.covariance, result.difference_df, *nothing)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
-from estimation.core.estimates.estimators import Estimate
+from estimation.core.estimates.estimators import Totals
 from estimation.core.inference import uncertainty
 from estimation.core.inference.intervals import gamma_limits
 from estimation.core.inference.uncertainty import Losses, Unseen
@@ -77,7 +77,7 @@ def test_gamma_limits_of_equal_weights_are_those_of_a_poisson_count(mean: float)
 def test_limits_are_those_without_predictions_where_predictions_take_nothing_away() -> None:
     """The find more is parted as the variance is: continuous, and one in all."""
     zero, value, variance = np.zeros((2, 2)), np.array([0.3, 0.02]), np.array([0.01, 0.001])
-    found = Estimate(value, zero, zero, zero, np.array([0.1, 0.0]))
+    found = Totals(value, zero, zero, zero, np.array([0.1, 0.0]))
     find = np.array([0.05, 0.02])
     doubt = np.zeros(2)
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 PLACE = re.compile(r"<\w+:(\w+)>")
 ROLES = ("anonymous", "assessor", "other", "organizer", "admin")
 Statuses = tuple[int, int, int, int, int]
-PLAN = rounds.Plan(measure="DCG@5", reported=["P@5"], budget=12, batch_size=4, seed="walk")
+PLAN = rounds.RoundPlan(measure="DCG@5", reported=["P@5"], budget=12, batch_size=4, seed="walk")
 
 
 def everybody(status: int = 200) -> Statuses:

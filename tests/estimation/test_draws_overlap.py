@@ -43,7 +43,7 @@ def unlocked(campaign_id: int) -> Campaign:
 
 
 def deeper(campaign: Campaign) -> None:
-    plan = campaigns.Plan(name=campaign.name, grades=campaign.grades, depth=5)
+    plan = campaigns.CampaignPlan(name=campaign.name, grades=campaign.grades, depth=5)
     campaigns.change(campaign=campaign, by=campaign.created_by, plan=plan)
 
 

@@ -201,7 +201,7 @@ def test_a_round_that_names_a_run_which_is_removed_meanwhile_is_refused(
 
 def test_a_run_that_a_round_names_since_a_moment_ago_is_kept(stage: Stage) -> None:
     upload, client = run_of(stage), client_of(stage.second)
-    plan = rounds.Plan(measure="P@10", budget=40, batch_size=20, **NAMING)
+    plan = rounds.RoundPlan(measure="P@10", budget=40, batch_size=20, **NAMING)
     with transaction.atomic():
         rounds.draft(campaign=stage.campaign, by=stage.first, plan=plan)
         other = Other(lambda: client.delete(f"{API}uploads/{upload.pk}/")).until_it_waits()

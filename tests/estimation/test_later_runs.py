@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from estimation import selectors
-from estimation.models import Pool, Round
+from estimation.models import Round, StoredPool
 from estimation.services import estimates
 from judging.models import Campaign, Job, Upload
 from judging.services import jobs, uploads
@@ -205,7 +205,7 @@ def test_topics_that_were_added_since_stay_outside(
     kept = numbers(latest(judged))
     assert {key: kept[key] for key in before} == before
     assert of_run(latest(judged), "copy").support == 1.0
-    assert set(Pool.objects.values_list("topic_count", flat=True)) == {6}
+    assert set(StoredPool.objects.values_list("topic_count", flat=True)) == {6}
     assert organizer.get(address("compare", campaign, 1)).status_code == 200
 
 

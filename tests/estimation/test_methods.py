@@ -56,7 +56,7 @@ def _with_runs() -> Campaign:
 
 def drafted(campaign: Campaign, **values: object) -> Round:
     plan = {"measure": "DCG@10", "budget": 24, "batch_size": 12, "seed": "s"} | values
-    row = rounds.draft(campaign=campaign, by=campaign.created_by, plan=rounds.Plan(**plan))
+    row = rounds.draft(campaign=campaign, by=campaign.created_by, plan=rounds.RoundPlan(**plan))
     factories.run_due_jobs()
     row.refresh_from_db()
     assert row.preview["error"] is None
@@ -337,7 +337,7 @@ def test_predicted_grades_serve_as_prior_and_as_grade_model(campaign: Campaign) 
     ],
 )  # fmt: skip
 def test_rounds_that_cannot_be_are_refused_with_the_field(campaign, values, field, message) -> None:
-    plan = rounds.Plan(**{"measure": "DCG@10", "budget": 24, "batch_size": 12} | values)
+    plan = rounds.RoundPlan(**{"measure": "DCG@10", "budget": 24, "batch_size": 12} | values)
     with pytest.raises(UserError, match=message) as caught:
         rounds.draft(campaign=campaign, by=campaign.created_by, plan=plan)
     assert caught.value.field == field
@@ -349,7 +349,7 @@ def test_nothing_is_judged_twice_across_methods(campaign: Campaign) -> None:
     """Pairs that an earlier round had judged keep their judgments in a later one."""
     judge_all(drawn(campaign, method="poisson", budget=48, batch_size=48))
     count = Judgment.objects.count()
-    plan = rounds.Plan(measure="AP", method="active", budget=12, batch_size=12, seed="t")
+    plan = rounds.RoundPlan(measure="AP", method="active", budget=12, batch_size=12, seed="t")
     row = rounds.draft(campaign=campaign, by=campaign.created_by, plan=plan)
     factories.run_due_jobs()
     rounds.request_draw(row=row, by=campaign.created_by)

@@ -22,7 +22,7 @@ HTMX = {"HX-Request": "true"}
 
 def empty_campaign(slug: str = "test") -> Campaign:
     organizer = factories.user(f"organizer-{slug}", is_organizer=True)
-    return campaigns.create(by=organizer, plan=campaigns.Plan(name=slug, slug=slug))
+    return campaigns.create(by=organizer, plan=campaigns.CampaignPlan(name=slug, slug=slug))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 
 from estimation import selectors
 from estimation.core.data.labels import LabelRows
-from estimation.core.data.pool import Pool as Columns
+from estimation.core.data.pool import Pool
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
@@ -56,8 +56,10 @@ def _with_runs() -> Campaign:
     return made
 
 
-def plan(**values: object) -> rounds.Plan:
-    return rounds.Plan(**{"measure": "DCG@10", "budget": 18, "batch_size": 6, "seed": "s"} | values)
+def plan(**values: object) -> rounds.RoundPlan:
+    return rounds.RoundPlan(
+        **{"measure": "DCG@10", "budget": 18, "batch_size": 6, "seed": "s"} | values
+    )
 
 
 def drawn(campaign: Campaign, **values: object) -> Round:
@@ -178,7 +180,7 @@ def test_the_draw_is_what_the_core_draws_and_all_of_it_waits(
 ) -> None:
     row = drawn(campaign, method=method)
 
-    pool = Columns.load(files.path_of(row.pool.file))
+    pool = Pool.load(files.path_of(row.pool.file))
     design = Design.load(files.path_of(row.design_file))
     sample = Sample.load(files.path_of(row.sample_file))
     assert row.state == Round.State.DRAWN
@@ -266,7 +268,7 @@ def test_estimates_after_each_batch_are_those_of_the_core_bit_for_bit(
 
 
 def assert_equal_to_core(row: Round, shown: EstimateSet) -> None:
-    pool = Columns.load(files.path_of(row.pool.file))
+    pool = Pool.load(files.path_of(row.pool.file))
     positions = dict(Draw.objects.values_list("pair_id", "position"))
     judged = Judgment.objects.filter(
         assignment__pair__draws__batch_number__lte=shown.batches

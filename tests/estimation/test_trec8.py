@@ -17,7 +17,7 @@ import pytrec_eval
 from django.core.management import call_command
 
 from estimation import selectors
-from estimation.models import Draw, Estimate, Pool, Round, Run
+from estimation.models import Draw, Estimate, Round, Run, StoredPool
 from estimation.services import estimates, rounds
 from estimation.services.importing import finish
 from judging.models import Campaign, Decision, Job, Judgment, Upload, User
@@ -81,7 +81,7 @@ def census(folder: Path) -> Round:
     call_command("import_campaign", folder, organizer="olga", slug="trec8")
     campaign = Campaign.objects.get(slug="trec8")
     olga = campaign.created_by
-    plan = rounds.Plan(
+    plan = rounds.RoundPlan(
         measure="P@10",
         reported=["DCG(dcg='ln')@100", "DCG@100", "RBP(p=0.8)"],
         budget=10_000_000,
@@ -129,7 +129,7 @@ def check_what_was_imported(
 
 def check_that_it_is_a_census(row: Round) -> None:
     assert row.state == Round.State.COMPLETE
-    assert Draw.objects.count() == Pool.objects.get().pair_count
+    assert Draw.objects.count() == StoredPool.objects.get().pair_count
     assert set(Draw.objects.values_list("probability", flat=True)) == {1.0}
     assert Judgment.objects.count() + Decision.objects.count() == Draw.objects.count()
 

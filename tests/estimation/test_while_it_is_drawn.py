@@ -25,9 +25,9 @@ pytestmark = pytest.mark.django_db
 Act = Callable[[], object]
 
 
-def settings_of(campaign: Campaign, **values: object) -> campaigns.Plan:
+def settings_of(campaign: Campaign, **values: object) -> campaigns.CampaignPlan:
     names = ("name", "guidelines", "grades", "depth", "lease_minutes")
-    return campaigns.Plan(**{name: getattr(campaign, name) for name in names} | values)
+    return campaigns.CampaignPlan(**{name: getattr(campaign, name) for name in names} | values)
 
 
 def run_upload(campaign: Campaign) -> Upload:

@@ -217,7 +217,7 @@ def test_a_file_whose_reader_dies_three_times_holds_up_nobody(campaign: Campaign
     run = upload(campaign, RUN, "a.run")
     assert run.state == Upload.State.ACCEPTED
     drafted = rounds.draft(
-        campaign=campaign, by=by, plan=rounds.Plan(measure="P@2", budget=2, batch_size=2)
+        campaign=campaign, by=by, plan=rounds.RoundPlan(measure="P@2", budget=2, batch_size=2)
     )
     rounds.request_draw(row=drafted, by=by)
     factories.run_due_jobs()

@@ -17,7 +17,9 @@ SMALL = small_material(topics=6, documents=24, runs=4, depth=12)
 def with_material(*, material: Material = SMALL, slug: str = "test") -> Campaign:
     """Topics, documents and runs, all read."""
     organizer = factories.user(f"organizer-{slug}", is_organizer=True)
-    made = campaigns.create(by=organizer, plan=campaigns.Plan(name=f"The {slug}", slug=slug))
+    made = campaigns.create(
+        by=organizer, plan=campaigns.CampaignPlan(name=f"The {slug}", slug=slug)
+    )
     factories.stored_upload(made, material.topics, name="topics.tsv", kind="topics")
     factories.stored_upload(made, material.documents, name="docs.jsonl", kind="documents")
     for name, content in material.runs.items():
@@ -25,9 +27,9 @@ def with_material(*, material: Material = SMALL, slug: str = "test") -> Campaign
     return made
 
 
-def plan(**values: object) -> rounds.Plan:
+def plan(**values: object) -> rounds.RoundPlan:
     chosen = {"measure": "DCG@10", "budget": 60, "batch_size": 20, "seed": "s"}
-    return rounds.Plan(**chosen | {"reported": ["P@10"], "extra_share": 0.5} | values)
+    return rounds.RoundPlan(**chosen | {"reported": ["P@10"], "extra_share": 0.5} | values)
 
 
 def drafted(made: Campaign, **values: object) -> Round:

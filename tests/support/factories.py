@@ -17,7 +17,7 @@ def campaign(
     *, by: User | None = None, grades: int = 4, slug: str = "test", topics: int = 2
 ) -> Campaign:
     organizer = by or user(f"organizer-{slug}", is_organizer=True)
-    plan = campaigns.Plan(
+    plan = campaigns.CampaignPlan(
         name=slug,
         slug=slug,
         grades=[{"name": f"grade {grade}", "meaning": ""} for grade in range(grades)],

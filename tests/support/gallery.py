@@ -117,7 +117,9 @@ def _of_organizers() -> list[Shot]:
 
 def _empty(slug: str) -> Campaign:
     by = factories.user(f"organizer-{slug}", is_organizer=True)
-    return campaigns.create(by=by, plan=campaigns.Plan(name=f"The {slug} campaign", slug=slug))
+    return campaigns.create(
+        by=by, plan=campaigns.CampaignPlan(name=f"The {slug} campaign", slug=slug)
+    )
 
 
 # ---------------------------------------------------------------------------------- rounds

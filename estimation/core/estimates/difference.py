@@ -33,7 +33,7 @@ from ..data.kept import kept
 from ..measures.table import Measure, check_is_measure
 from ..sampling.calibration import FOLDS, calibrate, order_bins
 from ..sampling.random_numbers import folds
-from .estimators import Estimate, horvitz_thompson_poisson, topic_contributions
+from .estimators import Totals, horvitz_thompson_poisson, topic_contributions
 
 if TYPE_CHECKING:
     from ..data.labels import PairLabels
@@ -43,7 +43,7 @@ ROUNDING = 1e-14  # of a label: a prediction that misses it by less is flawless
 
 
 @dataclass(frozen=True, eq=False)
-class DifferenceEstimate(Estimate):
+class DifferenceEstimate(Totals):
     """Estimated values of k runs, with what each topic contributes.
 
     Attributes

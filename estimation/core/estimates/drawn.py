@@ -21,7 +21,7 @@ from ..arrays import (
 )
 from ..data.labels import PairLabels, pair_name
 from .estimators import (
-    Estimate,
+    Totals,
     horvitz_thompson_iid,
     horvitz_thompson_poisson,
     importance_sampling,
@@ -186,7 +186,7 @@ class Drawn:
         """Number of draws, repetitions included; None without replacement."""
         return None if self.counts is None else int(self.counts.sum())
 
-    def estimates(self, terms: Terms) -> dict[str, Estimate]:
+    def estimates(self, terms: Terms) -> dict[str, Totals]:
         """Estimate the k totals of what the sampled pairs contribute, by every estimator.
 
         Beside ``is``, what contributes to ``ht`` is not counted: runs are compared by ``is``.
@@ -200,7 +200,7 @@ class Drawn:
             for name, each in found.items()
         }
 
-    def _estimates(self, terms: Terms) -> dict[str, Estimate]:
+    def _estimates(self, terms: Terms) -> dict[str, Totals]:
         weights, labels, inclusion = terms.weights, terms.labels, self.inclusion[self.pair]
         if self.row is not None:
             weights, labels, inclusion = _repeated(weights, labels, inclusion, self.row)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Totals:
     """Estimated values of k runs.
 
     Attributes
@@ -73,7 +73,7 @@ def importance_sampling(
     counts: IntArray,
     inclusion: FloatArray | None = None,
     stratum: IntArray | None = None,
-) -> Estimate:
+) -> Totals:
     """Estimate values from draws with replacement (Schnabel et al. 2016, eq. 3, 5 and 6).
 
     U^_j = (1/n) sum_t z_tj with z_tj = v w_ij / Q_i for the pair i of draw t; a pair that was
@@ -131,12 +131,12 @@ def importance_sampling(
         parts = topic_contributions(weights, multiplier, topic=stratum, topics=len(sizes))
         between = _dense_products(parts / np.sqrt(np.maximum(sizes - 1, 1))[:, None])
         covariance = sums.squares - between / draws**2
-    return Estimate(value, covariance, _contributions(sums), noisy, np.zeros_like(value))
+    return Totals(value, covariance, _contributions(sums), noisy, np.zeros_like(value))
 
 
 def horvitz_thompson_poisson(
     weights: SparseMatrix, labels: PairLabels, *, probability: FloatArray
-) -> Estimate:
+) -> Totals:
     """Estimate values from a Poisson sample (Horvitz and Thompson 1952).
 
     U^_j = sum_S y_ij / pi_i, Cov^ = sum_S (1 - pi_i)/pi_i^2 y_ij y_il + sum_S w_ij w_il s2_i /
@@ -160,7 +160,7 @@ def horvitz_thompson_poisson(
     value = _weighted_total(weights, labels.mean / probability)
     finds = root_scaled(weights, (labels.mean / probability) ** 2)
     noise = cross_product(weights, _noise(labels, probability))
-    return Estimate(
+    return Totals(
         value=value,
         covariance=cross_product(finds.rows, 1.0 - probability[finds.pairs]) + noise,
         contributions=_contributions(power_sums(finds.rows)),
@@ -176,7 +176,7 @@ def horvitz_thompson_iid(
     probability: FloatArray,
     draws: int,
     count_contributions: bool = True,
-) -> Estimate:
+) -> Totals:
     """Estimate values from the distinct pairs of n draws with replacement.
 
     U^_j = sum_S y_ij / pi_i with pi_i = 1 - (1 - Q_i)^n. Cov^ = sum over i, l in S of
@@ -212,7 +212,7 @@ def horvitz_thompson_iid(
     contributions = np.zeros_like(covariance)
     if count_contributions:
         contributions = _contributions(power_sums(kept.rows))
-    return Estimate(
+    return Totals(
         value, covariance, contributions, cross_product(weights, noise), np.zeros_like(value)
     )
 

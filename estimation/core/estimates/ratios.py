@@ -72,7 +72,7 @@ from scipy import sparse
 
 from ..data.labels import LabelRows, PairLabels, singles_per_repeated
 from ..measures.kinds import MAX_GRADE
-from .estimators import Estimate, horvitz_thompson_iid, horvitz_thompson_poisson
+from .estimators import Totals, horvitz_thompson_iid, horvitz_thompson_poisson
 from .products import cross_product
 from .ratio_lines import DrawChances, Frame, Gains, Tangent
 
@@ -89,7 +89,7 @@ class RatioEstimate:
 
     Attributes
     ----------
-    estimate : Estimate
+    estimate : Totals
         Mean over the topics, corrected for bias; covariance by the delta method.
     by_topic : ndarray of float64, shape (T, k)
         What each topic contributes to the value: its corrected ratio over T.
@@ -104,7 +104,7 @@ class RatioEstimate:
         Whether any pair has two judgments or more.
     """
 
-    estimate: Estimate
+    estimate: Totals
     by_topic: FloatArray
     bias: FloatArray
     found: IntArray
@@ -281,7 +281,7 @@ def _stored(rows: FloatArray) -> SparseMatrix:
     return sparse.csr_array((rows.ravel(), columns, bounds), shape=rows.shape)
 
 
-def _horvitz_thompson(z: FloatArray, frame: Frame, pairs: IntArray, number: IntArray) -> Estimate:
+def _horvitz_thompson(z: FloatArray, frame: Frame, pairs: IntArray, number: IntArray) -> Totals:
     """The design's estimate of totals of z, without disagreement between assessors."""
     weights, draws = _stored(z), frame.draws
     labels = PairLabels(np.ones(len(z)), number[pairs], np.zeros(len(z)), False)

@@ -134,7 +134,7 @@ def student_quantile(df: FloatArray, *, confidence: float) -> FloatArray:
 def degrees_of_freedom(contributions: FloatArray, *, draws: int | None = None) -> FloatArray:
     """Choose degrees of freedom from the number of contributions to a variance.
 
-    A variance estimate that rests on few, unequal contributions (`Estimate.contributions`) is
+    A variance estimate that rests on few, unequal contributions (`Totals.contributions`) is
     itself uncertain, and its error goes with that of the value. A Poisson sample is treated as
     having max(1, contributions - 1) degrees of freedom: for equal contributions of a fixed number
     of pairs this is the textbook's n - 1. With draws there are at most draws - 1.

@@ -40,7 +40,7 @@ from .unknown import Reason, Reasons, all_known
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
-    from ..estimates.estimators import Estimate
+    from ..estimates.estimators import Totals
 
 LEAST_FINDS = 4.0
 FINDS_BELIEVED = 5.0  # so many that squares below what is expected count half of what they can
@@ -141,7 +141,7 @@ def variances_of_contrasts(
 
 
 def value_limits(
-    estimate: Estimate, unseen: Unseen, variance: FloatArray, *, confidence: float
+    estimate: Totals, unseen: Unseen, variance: FloatArray, *, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of intervals for k values, shape (k,) each.
 
@@ -157,7 +157,7 @@ def value_limits(
 
     Parameters
     ----------
-    estimate, unseen : Estimate, Unseen
+    estimate, unseen : Totals, Unseen
     variance : ndarray of float64, shape (k,)
         From `variances`.
     confidence : float

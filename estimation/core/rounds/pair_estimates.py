@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.labels import LabelRows, select_rows
 from ..estimates.difference import DifferenceEstimate, difference_estimate
-from ..estimates.estimators import Estimate, topic_contributions
+from ..estimates.estimators import Totals, topic_contributions
 from ..estimates.ratios import estimate_ratios
 from ..estimates.terms import Terms, linear_terms
 from ..inference.fitting import fit_outlook, fit_residuals
@@ -82,7 +82,7 @@ def estimates_of_pairs(
 class _Found:
     """Estimates by estimator, what is expected beside some, and what else a result holds."""
 
-    estimates: dict[str, Estimate]
+    estimates: dict[str, Totals]
     unseen: dict[str, Unseen]
     primary: str
     by_topic: FloatArray
@@ -223,7 +223,7 @@ class _Question:
 
 
 def _with_intervals(
-    estimate: Estimate,
+    estimate: Totals,
     unseen: Unseen | None,
     confidence: float,
     highest: float,

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from estimation.services import importing
 from judging.errors import UserError
 from judging.models import Upload, User
-from judging.services.campaigns import Plan
+from judging.services.campaigns import CampaignPlan
 
 
 class Command(BaseCommand):
@@ -36,7 +36,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {options['organizer']!r}.")
         try:
             given = {k: options[k] for k in ("name", "slug", "depth") if options[k] is not None}
-            plan: Plan = replace(importing.plan_of(folder), **given)
+            plan: CampaignPlan = replace(importing.plan_of(folder), **given)
             campaign, uploads = importing.import_folder(
                 folder, by=organizer, plan=plan, progress=self._tell
             )

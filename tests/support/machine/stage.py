@@ -82,7 +82,7 @@ def build() -> Stage:
 
 
 def _campaign(by: User, slug: str) -> Campaign:
-    return campaigns.create(by=by, plan=campaigns.Plan(name=slug, slug=slug, depth=4))
+    return campaigns.create(by=by, plan=campaigns.CampaignPlan(name=slug, slug=slug, depth=4))
 
 
 @contextmanager
