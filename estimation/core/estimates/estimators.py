@@ -217,6 +217,11 @@ def horvitz_thompson_iid(
     )
 
 
+def finds_of(weights: SparseMatrix, squares: FloatArray) -> FloatArray:
+    """Return `Totals.contributions` of n pairs that add w_ij times the roots of `squares`."""
+    return _contributions(power_sums(root_scaled(weights, squares).rows))
+
+
 def topic_contributions(
     weights: SparseMatrix, factors: FloatArray, *, topic: IntArray, topics: int
 ) -> FloatArray:

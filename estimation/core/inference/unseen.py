@@ -69,8 +69,8 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
             by_topic += each.by_topic(first)
     if drawn.counts is not None:
         covariance = covariance - _of_means(drawn, reach.pool, total, by_topic)
-    doubt = _doubt(rows, drawn, total=total_weights(reach.pool, measure))
-    return Unseen(covariance, np.sqrt(_share(cubes, of=total)), doubt)
+    doubt = doubt_of(rows, drawn, total=total_weights(reach.pool, measure))
+    return Unseen(covariance, np.sqrt(share_of(cubes, of=total)), doubt)
 
 
 def unseen_residuals(
@@ -87,11 +87,11 @@ def unseen_residuals(
     gains, losses = squares.T @ (rows.factor * gain2), squares.T @ (rows.factor * loss2)
     return Unseen(
         rows.gram(gain2 + loss2),
-        np.sqrt(_share(rows.cubes(size * gain3), of=rows.total(gain))),
-        _doubt(rows, drawn, total=total_weights(reach.pool, measure)),
+        np.sqrt(share_of(rows.cubes(size * gain3), of=rows.total(gain))),
+        doubt_of(rows, drawn, total=total_weights(reach.pool, measure)),
         Losses(
-            np.sqrt(_share(rows.cubes(size * loss3), of=rows.total(loss))),
-            _share(losses, of=gains + losses),
+            np.sqrt(share_of(rows.cubes(size * loss3), of=rows.total(loss))),
+            share_of(losses, of=gains + losses),
         ),
     )
 
@@ -102,7 +102,8 @@ def _sizes(rows: Rows, drawn: Drawn) -> FloatArray:
     return np.divide(1.0, often, out=np.zeros_like(often), where=rows.factor > 0.0)
 
 
-def _share(part: FloatArray, *, of: FloatArray) -> FloatArray:
+def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
+    """Return parts of what they are parts of; 0 where that is nothing."""
     return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)
 
 
@@ -131,8 +132,11 @@ def _terms(rows: Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[Row
         yield rows.times(pool.entry_utilities(measure, grade)[rows.entry]), counted
 
 
-def _doubt(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
-    """sqrt(sum_i factor_i b_i w_ij^2) over b sum_i w_ij, b_i the belief and b that of a sample."""
+def doubt_of(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
+    """Return `Unseen.doubt`: sqrt(sum_i factor_i b_i w_ij^2) over b sum_i w_ij, shape (k,).
+
+    b_i is the belief in a pair, b that in the pairs of a sample.
+    """
     belief = 1.0 if drawn.belief is None else drawn.belief[rows.pair]
     squares: FloatArray = rows.powers(2).T @ (rows.factor * belief)
-    return _share(np.sqrt(squares), of=drawn.usual_belief * total)
+    return share_of(np.sqrt(squares), of=drawn.usual_belief * total)

@@ -14,21 +14,12 @@ from ..estimates.ratios import estimate_ratios
 from ..estimates.terms import Terms, linear_terms
 from ..inference.fitting import fit_outlook, fit_residuals
 from ..inference.guarantees import Guarantee, guarantee
-from ..inference.intervals import student_intervals
 from ..inference.ratio_knowledge import RatioKnowledge, ratio_knowledge
 from ..inference.reach import Reach
-from ..inference.uncertainty import (
-    Unseen,
-    freedom,
-    unknown_differences,
-    unknown_values,
-    value_limits,
-    variances,
-)
-from ..inference.unknown import all_known
 from ..inference.unseen import unseen, unseen_residuals
 from ..measures.kinds import MeasureError
 from .comparison import Comparison
+from .limits import with_intervals
 from .results import Asked, EstimatorResult, Evaluation, MeasureResult
 
 if TYPE_CHECKING:
@@ -37,6 +28,7 @@ if TYPE_CHECKING:
     from ..data.scope import Scope
     from ..estimates.drawn import Drawn
     from ..inference.outlook import Outlook
+    from ..inference.uncertainty import Unseen
     from ..measures.table import Measure
 
 
@@ -125,7 +117,7 @@ class _Question:
         found = self._found(measure)
         highest = measure.largest_value(max_grade=asked.max_grade, depth=pool.depth)
         estimators = {
-            name: _with_intervals(
+            name: with_intervals(
                 estimate,
                 found.unseen.get(name),
                 asked.confidence,
@@ -220,50 +212,6 @@ class _Question:
                 pool, measure, drawn=drawn, outlook=self.outlook, found=found
             ),
         )
-
-
-def _with_intervals(
-    estimate: Totals,
-    unseen: Unseen | None,
-    confidence: float,
-    highest: float,
-    *,
-    ratios: RatioKnowledge | None = None,
-) -> EstimatorResult:
-    runs, value = len(estimate.value), estimate.value
-    expected = None if unseen is None else unseen.covariance + estimate.noise
-    difference_df = freedom(estimate.contributions, expected)
-    finds = None if ratios is not None or expected is None else estimate.contributions
-    if ratios is not None:
-        expected, difference_df = ratios.expected + estimate.noise, ratios.freedom
-    variance = variances(estimate.covariance, expected, finds)
-    student = student_intervals(
-        value, variance=variance, df=np.diag(difference_df), confidence=confidence
-    )
-    low, high = student.low, student.high
-    unknown, difference_unknown = all_known(runs), all_known(runs, runs)
-    if ratios is not None:
-        unknown, difference_unknown = ratios.unknown, ratios.difference_unknown
-    elif unseen is not None and expected is not None:
-        unknown = unknown_values(unseen.doubt)
-        difference_unknown = unknown_differences(
-            value, estimate.covariance, expected, estimate.contributions
-        )
-        low, high = value_limits(estimate, unseen, variance, confidence=confidence)
-    low = np.maximum(low, 0.0)
-    return EstimatorResult(
-        value=value,
-        se=student.se,
-        df=student.df,
-        low=low,
-        high=np.maximum(np.minimum(high, np.maximum(value, highest)), low),
-        covariance=estimate.covariance,
-        difference_df=difference_df,
-        unknown=unknown,
-        difference_unknown=difference_unknown,
-        expected=expected,
-        finds=finds,
-    )
 
 
 def _guaranteed(

@@ -4,8 +4,9 @@ Pairs
     ``poisson``, ``priority``, ``iid``, ``per-query``: a design over the pairs of a pool.
 Topics
     ``query``: whole topics, whose documents are all judged.
-Active
-    ``active``: each batch is planned from the judgments before it; see `active.rounds`.
+Batches
+    ``active``, ``adaptive``: each is planned from the judgments before it; see `active.rounds` and
+    `adaptive.rounds`.
 
 The first two are frozen when they are drawn. All are stored as two files, a design and a sample.
 """
@@ -27,6 +28,9 @@ from ..sampling.probabilities import drawn_probabilities
 from ..sampling.samples import Sample, Served
 from .active.rounds import PLAN_FORMAT, ActivePlan, ActiveRound
 from .active.sampling import ActiveState
+from .adaptive.rounds import AdaptiveRound
+from .adaptive.state import PLAN_FORMAT as ADAPTIVE_FORMAT
+from .adaptive.state import AdaptivePlan, AdaptiveState
 from .pair_estimates import estimates_of_pairs
 from .results import Asked, DrawnRound, Evaluation
 from .topics.designs import QueryDesign, QueryError, labeled_pairs
@@ -175,12 +179,12 @@ class TopicRound(DrawnRound):
         return estimates_of_topics(scope, self.design, self.sample, asked)
 
 
-Round: TypeAlias = PairRound | TopicRound | ActiveRound
-AnyDesign: TypeAlias = Design | QueryDesign | ActivePlan
+Round: TypeAlias = PairRound | TopicRound | ActiveRound | AdaptiveRound
+AnyDesign: TypeAlias = Design | QueryDesign | ActivePlan | AdaptivePlan
 
 
 def draw_round(pool: Pool, design: AnyDesign, *, seed: str) -> Round:
-    """Draw all batches of a design, or the first of an active round.
+    """Draw all batches of a design, or the first of a round that is planned batch by batch.
 
     Examples
     --------
@@ -193,6 +197,8 @@ def draw_round(pool: Pool, design: AnyDesign, *, seed: str) -> Round:
         return TopicRound(design, draw_queries(pool, design, seed=seed))
     if isinstance(design, ActivePlan):
         return ActiveRound.begin(pool, design, seed=seed)
+    if isinstance(design, AdaptivePlan):
+        return AdaptiveRound.begin(pool, design, seed=seed)
     return PairRound(design, draw(pool, design, seed=seed))
 
 
@@ -219,4 +225,6 @@ def load_round(design: ArchiveFile, sample: ArchiveFile) -> Round:
         return PairRound(Design.load(design), Sample.load(sample))
     if form == PLAN_FORMAT:
         return ActiveRound(ActivePlan.load(design), ActiveState.load(sample))
+    if form == ADAPTIVE_FORMAT:
+        return AdaptiveRound(AdaptivePlan.load(design), AdaptiveState.load(sample))
     return TopicRound(QueryDesign.load(design), QuerySample.load(sample))

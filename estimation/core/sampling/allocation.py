@@ -19,7 +19,16 @@ from ..arrays import (
     refuse,
 )
 from ..measures.table import Measure, check_is_measure, check_measures
-from .designs import MAX_BATCHES, METHODS, RULES, Design, DesignError, Method, Rule
+from .designs import (
+    MAX_BATCHES,
+    METHODS,
+    RULES,
+    Design,
+    DesignError,
+    Method,
+    Rule,
+    cumulative,
+)
 from .goals import Goal, check_goal, effective_weights
 from .methods import draws_again, with_option
 from .priors import Prior
@@ -255,17 +264,12 @@ def _per_topic(pool: Pool, size: FloatArray) -> tuple[FloatArray, int]:
     ), strata
 
 
-def _cumulative(budget: float, batch_size: float) -> FloatArray:
-    full = np.arange(batch_size, budget, batch_size, dtype=np.float64)
-    return np.append(full, float(budget))
-
-
 def _draw_steps(
     size: FloatArray, costs: FloatArray | None, strata: int, budget: float, batch_size: float
 ) -> FloatArray:
     """Numbers of draws, per stratum, that the batches' budgets pay for."""
     one_round = strata if costs is None else float(np.sum(size * costs))
-    draws = np.floor(_cumulative(budget, batch_size) / one_round + 1e-9)
+    draws = np.floor(cumulative(budget, batch_size) / one_round + 1e-9)
     steps = np.unique(draws[draws >= 1.0])
     least = 1.0 if strata > 1 else 2.0
     if not len(steps) or steps[-1] < least:
@@ -280,6 +284,4 @@ def _constants(
 ) -> FloatArray:
     eligible = size > 0.0
     whole = float(np.count_nonzero(eligible)) if costs is None else float(costs[eligible].sum())
-    return poisson_thresholds(
-        size, targets=_cumulative(min(budget, whole), batch_size), costs=costs
-    )
+    return poisson_thresholds(size, targets=cumulative(min(budget, whole), batch_size), costs=costs)

@@ -14,6 +14,10 @@ iid
 per-query
     As many draws with replacement in every topic (Schnabel, Swaminathan and Joachims 2015,
     UBIS-k); after batch b there were k_b of them in each.
+
+And the first batch of a fifth, whose others are planned from judgments: adaptive
+(`rounds.adaptive.sampling`). What is said here of ``poisson`` holds for what it would draw if
+nothing were learned.
 """
 
 from dataclasses import asdict, dataclass
@@ -30,7 +34,8 @@ from .methods import draws_again
 from .probabilities import drawn_probabilities, poisson_probabilities
 
 FORMAT = "evalsite-design-1"
-Method: TypeAlias = Literal["poisson", "priority", "iid", "per-query"]
+DESIGN_ARRAYS = ("size", "steps"), ("belief",)  # those that there are, and those that may be
+Method: TypeAlias = Literal["poisson", "priority", "iid", "per-query", "adaptive"]
 Rule: TypeAlias = Literal["first", "second", "uniform"]
 METHODS: tuple[Method, ...] = get_args(Method)
 RULES: tuple[Rule, ...] = ("first", "second", "uniform")
@@ -49,7 +54,7 @@ class Design(FactSheet):
 
     Attributes
     ----------
-    method : {"poisson", "priority", "iid", "per-query"}
+    method : {"poisson", "priority", "iid", "per-query", "adaptive"}
     size : ndarray of float64, shape (N,)
         Sums to 1. ``iid``: the probability Q_i of one draw; ``per-query``: of a draw in a random
         eligible topic. ``poisson``, ``priority``: relative size, to which the inclusion
@@ -131,6 +136,11 @@ class Design(FactSheet):
         check_whole(last, name="batches", most=self.batches)
         return float(self.steps[last - 1])
 
+    @property
+    def spending(self) -> FloatArray:
+        """What may be spent, as expected, by the end of each batch, shape (B,)."""
+        return cumulative(self.budget, self.batch_size)[: self.batches]
+
     def draws(self, batches: int | None = None) -> int | None:
         """Return how many draws there are after some batches; None without replacement."""
         return int(self.step(batches)) * self.strata if self.with_replacement else None
@@ -162,24 +172,39 @@ class Design(FactSheet):
 
     def save(self, file: ArchiveFile) -> None:
         """Write the design to a path or a binary file; `load` gives back the same bits."""
+        write_archive(file, FORMAT, *self.stored())
+
+    def stored(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what is written of the design: facts and arrays, for `restored`."""
         facts = {name: getattr(self, name) for name in _PLAIN}
         facts |= {"goal": asdict(self.goal), "measure": str(self.measure)}
         facts |= {"reported": [str(measure) for measure in self.reported]}
         arrays = {"size": self.size, "steps": self.steps}
         if self.belief is not None:
             arrays["belief"] = self.belief
-        write_archive(file, FORMAT, facts, arrays)
+        return facts, arrays
 
     @classmethod
     def load(cls, file: ArchiveFile) -> "Design":
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
-        facts, arrays = read_archive(file, FORMAT, ("size", "steps"), optional=("belief",))
+        needed, optional = DESIGN_ARRAYS
+        return cls.restored(*read_archive(file, FORMAT, needed, optional=optional))
+
+    @classmethod
+    def restored(cls, facts: dict[str, Any], arrays: dict[str, Any]) -> "Design":
+        """Return the design of which `stored` gave these."""
         goal = facts["goal"]
         facts["goal"] = Goal(goal["kind"], tuple(goal["runs"]), goal["against"])
         facts["measure"] = parse_measure(facts["measure"])
         facts["reported"] = tuple(parse_measure(text) for text in facts["reported"])
         columns: dict[str, Any] = {name: frozen(array) for name, array in arrays.items()}
         return cls(**columns, **facts)
+
+
+def cumulative(budget: float, batch_size: float) -> FloatArray:
+    """Return what batches of a size spend of a budget by the end of each, shape (B,)."""
+    full = np.arange(batch_size, budget, batch_size, dtype=np.float64)
+    return np.append(full, float(budget))
 
 
 _PLAIN = (

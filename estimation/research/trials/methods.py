@@ -20,6 +20,8 @@ from estimation.core.measures.table import Measure
 from estimation.core.rounds.active.lists import make_frame
 from estimation.core.rounds.active.rounds import UNIFORM_SHARE, ActivePlan, ActiveRound
 from estimation.core.rounds.active.sampling import plan_batch, start
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound, TopicRound
@@ -43,6 +45,7 @@ from estimation.research.trials.honesty import Claims
 from estimation.research.trials.settings import Setting, TrialError
 
 MAX_DRAWS = 1_000_000
+LEAST_BATCHES = 10  # of a simulated adaptive round
 PER_TOPIC = 3  # documents of a topic in a round of active sampling, as published
 
 
@@ -187,6 +190,33 @@ def _design(name: Drawing, setting: Setting) -> Design:
     if calibrate:
         design = _calibrated(design, setting.budget, looks=setting.looks)
     return _cut(setting, design)
+
+
+def _adaptive(setting: Setting) -> Player:
+    """At least `LEAST_BATCHES` batches, of which the estimates are looked at after some."""
+    pool, looks = setting.pool, setting.looks
+    each = -(-LEAST_BATCHES // looks)
+    design = _design("adaptive", replace(setting, looks=looks * each))
+    predicted = None if setting.predicted is None else setting.predicted[:, None]
+    plan = AdaptivePlan(design, setting.max_grade, predicted=predicted)
+
+    def play(seed: str) -> Outcome:
+        drawn = AdaptiveRound.begin(pool, plan, seed=seed)
+        labels = setting.rows(seed, drawn.sample.pair)
+        while drawn.planned < drawn.batches:
+            drawn = drawn.extended(pool, labels=labels)
+            labels = setting.rows(seed, drawn.sample.pair)
+        seen = partial(
+            evaluate,
+            pool,
+            drawn,
+            labels=labels,
+            measures=[setting.measure],
+            max_grade=setting.max_grade,
+        )
+        return Outcome.of([seen(batches=look * each) for look in _looks(setting)])
+
+    return play
 
 
 def _looks(setting: Setting) -> range:
@@ -382,6 +412,7 @@ METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
         Method("poisson", partial(_designed, "poisson"), _by_design),
+        Method("adaptive", _adaptive, _of_gains),
         Method("difference", _helped, _of_gains),
         Method("priority", partial(_designed, "priority"), _by_design),
         Method("iid", partial(_designed, "iid"), _by_design),

@@ -1,0 +1,262 @@
+"""Totals from the batches of an adaptive round, and how far they may be off; see `sampling`.
+
+With the shares A, means m and chances p of the batches b = 1..B, every pair i has an estimate of
+its label,
+
+    v^_i = sum_b A_bi m_bi + A_bi (v_i - m_bi) / p_bi + (1 - sum_{b'<=b} A_b'i) v_i,
+
+the middle term where it was judged in b, and the last from then on. The values of runs are sums of
+w_ij v^_i. Given the past the pairs of a batch are independent, so that
+
+    sum_b sum_{i in b} A_bi^2 (1 - p_bi) / p_bi^2 (v_i - m_bi)^2 w_ij w_il
+
+estimates the covariance without bias (the squares of `uncertainty`), and with what the last model
+expects of every pair that was open before a batch in the place of what was found,
+
+    sum_b sum_{i open} A_bi^2 (1 - p_bi) / p_bi E[(u_i - m_bi)^2] w_ij w_il
+
+is what is expected. Where several people judged a pair, their disagreement adds s2_i / r_i times
+what the mean of all samples multiplies it by.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...arrays import FloatArray, IntArray, column_sums
+from ...data.pool_ranks import total_weights
+from ...estimates.difference import DifferenceEstimate
+from ...estimates.estimators import finds_of
+from ...estimates.products import cross_product
+from ...inference.looked_at import Rows, looked_at
+from ...inference.uncertainty import Losses, Unseen
+from ...inference.unseen import doubt_of, share_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ...data.labels import PairLabels
+    from ...data.pool import Pool
+    from ...data.scope import Scope
+    from ...estimates.drawn import Drawn
+    from ...inference.outlook import Outlook
+    from ...measures.table import Measure
+    from .sampling import AdaptiveFrame, Passed
+
+CERTAIN = 0.999  # no pair is looked at as if it had been certain from the beginning
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """What batches count each pair for, whatever the measure.
+
+    Attributes
+    ----------
+    on_label : ndarray of float64, shape (N,)
+        Of judged pairs: what their label is multiplied by; 0 of the others.
+    on_find : ndarray of float64, shape (N,)
+        A / p of the batch in which the pair was judged.
+    chance : ndarray of float64, shape (N,)
+        p of that batch.
+    spread : ndarray of float64, shape (N,)
+        sum_b A_b^2 (1 - p_b) / p_b over the batches before which the pair was open.
+    cubes : ndarray of float64, shape (N,)
+        sum_b A_b^3 (1 - p_b) / p_b^2 over them.
+    by_mean : list of ndarray of float64, shape (4, N)
+        Of each measure: sum_b A_b m_b over batches before which the pair was open, the part of it
+        that no label replaced taken as it is; m of the batch in which it was judged; and sums of
+        A_b^2 (1 - p_b) / p_b times m_b and m_b^2.
+    """
+
+    on_label: FloatArray
+    on_find: FloatArray
+    chance: FloatArray
+    spread: FloatArray
+    cubes: FloatArray
+    by_mean: list[FloatArray]
+
+    @classmethod
+    def of(
+        cls, frame: AdaptiveFrame, passed: Iterable[Passed], measures: Sequence[Measure], ends: int
+    ) -> Weights:
+        """Add up the batches of a sample of which the last is number `ends`."""
+        pairs = len(frame.pool)
+        left = np.ones(pairs)
+        label, find, chance, spread, cubes = np.zeros((5, pairs))
+        means = [np.zeros((4, pairs)) for _ in measures]
+        sums = cls(label, find, chance, spread, cubes, means)
+        for batch in passed:
+            share = batch.chances.share(batch.number, left, ends - batch.number)
+            left = left - share
+            sums._add(frame, batch, share, left, measures)
+        return sums
+
+    def _add(
+        self,
+        frame: AdaptiveFrame,
+        batch: Passed,
+        share: FloatArray,
+        left: FloatArray,
+        measures: Sequence[Measure],
+    ) -> None:
+        chance, drawn = batch.chances.by(0), batch.drawn
+        weight = np.divide(share, chance, out=np.zeros_like(share), where=chance > 0.0)
+        spread = share * weight * (1.0 - chance)
+        self.spread[:] += spread
+        self.cubes[:] += spread * weight
+        self.on_find[drawn] = weight[drawn]
+        self.on_label[drawn] = weight[drawn] + left[drawn]
+        self.chance[drawn] = chance[drawn]
+        if batch.step.model is None:
+            return
+        reached = batch.step.model.reach(frame.features)
+        for measure, sums in zip(measures, self.by_mean, strict=True):
+            mean = frame.moments(measure, reached)[0]
+            sums[0] += share * mean
+            sums[1][drawn] = mean[drawn]
+            sums[2] += spread * mean
+            sums[3] += spread * mean**2
+
+
+def estimate_totals(
+    scope: Scope,
+    weights: Weights,
+    at: int,
+    *,
+    measure: Measure,
+    pairs: IntArray,
+    labels: PairLabels,
+) -> DifferenceEstimate:
+    """Estimate the values of the runs of a scope under the measure that stands at a place.
+
+    Parameters
+    ----------
+    scope : Scope
+        Its sampled pool is that of the round.
+    weights : Weights
+    at : int
+        Which of the measures of `weights` it is.
+    measure : Measure
+        Of the family gain.
+    pairs : ndarray of int64, shape (n,)
+        The judged pairs of the sampled pool, ascending.
+    labels : PairLabels
+        Of these pairs.
+    """
+    pool, predicted = scope.pool, weights.by_mean[at]
+    find, chance = weights.on_find[pairs], weights.chance[pairs]
+    missed = labels.mean - predicted[1][pairs]
+    estimated = predicted[0].copy()
+    estimated[pairs] += weights.on_label[pairs] * labels.mean - find * predicted[1][pairs]
+    by_topic = _by_topic(pool, measure, scope.spread(estimated))
+    of_runs = pool.weights(measure, scope.place[pairs])
+    squares = (find * missed) ** 2
+    noise = cross_product(of_runs, labels.noise * _on_noise(weights, pairs))
+    uncertain = np.where(chance < 1.0, find * missed, 0.0)
+    return DifferenceEstimate(
+        value=by_topic.sum(axis=0),
+        covariance=cross_product(of_runs, squares * (1.0 - chance)) + noise,
+        contributions=finds_of(of_runs, squares),
+        noise=noise,
+        sure=np.zeros(len(pool.runs)),
+        by_topic=by_topic,
+        expected=scope.spread(estimated),
+        gains=of_runs.T @ np.maximum(uncertain, 0.0),
+        losses=of_runs.T @ np.maximum(-uncertain, 0.0),
+    )
+
+
+def _on_noise(weights: Weights, pairs: IntArray) -> FloatArray:
+    """What the variance of a label counts for beyond its part in the squares, shape (n,).
+
+    The square of what the label is multiplied by, less (A/p)^2 (1 - p), which is in the squares.
+    """
+    find, chance = weights.on_find[pairs], weights.chance[pairs]
+    return np.asarray(weights.on_label[pairs] ** 2 - find**2 * (1.0 - chance), dtype=np.float64)
+
+
+def _by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:
+    """sum w_ij v_i over the pairs of each topic, shape (T, k)."""
+    runs, topics = len(pool.runs), len(pool.topics)
+    entries = pool.entry_weights(measure) * labels[pool.entry_pair]
+    cells = pool.topic[pool.entry_pair].astype(np.int64) * runs + pool.run
+    return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
+
+
+def unseen_of_batches(
+    scope: Scope,
+    weights: Weights,
+    at: int,
+    *,
+    measure: Measure,
+    outlook: Outlook,
+    planned: Drawn,
+) -> Unseen:
+    """Work out what is expected of the pairs that could have been missed.
+
+    Parameters
+    ----------
+    scope, weights, at, measure
+        As for `estimate_totals`.
+    outlook : Outlook
+        Of the pairs of the sampled pool.
+    planned : Drawn
+        What the design alone would have drawn of the scope's pairs: it says which pairs stand for
+        all, and which values are not known; neither depends on judgments.
+    """
+    rows = looked_at(scope.pool, planned, measure)
+    doubt = doubt_of(rows, planned, total=total_weights(scope.pool, measure))
+    origin = scope.origin[rows.pair]
+    known = origin >= 0
+    expected = _Expected.of(weights, at, measure, outlook, np.where(known, origin, 0))
+    rows = replace(rows, factor=rows.weight * known)
+    squares = rows.powers(2)
+    gains, losses = (squares.T @ (rows.factor * each.squares) for each in expected.sides)
+    find, loss = (
+        np.sqrt(share_of(rows.cubes(each.cubes), of=_total(rows, each.mean)))
+        for each in expected.sides
+    )
+    covariance = rows.gram(expected.squares)
+    return Unseen(covariance, find, doubt, Losses(loss, share_of(losses, of=gains + losses)))
+
+
+def _total(rows: Rows, numbers: FloatArray) -> FloatArray:
+    """sum_i factor_i number_i y_ij, shape (k,)."""
+    return np.asarray(rows.matrix.T @ (rows.factor * numbers), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """What is expected of gains or of losses of n pairs; squares and cubes as they are counted."""
+
+    mean: FloatArray
+    squares: FloatArray
+    cubes: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Expected:
+    """What is expected of n pairs: the squares of what estimates miss, and gains and losses."""
+
+    squares: FloatArray
+    sides: tuple[_Side, _Side]
+
+    @classmethod
+    def of(
+        cls, weights: Weights, at: int, measure: Measure, outlook: Outlook, pairs: IntArray
+    ) -> _Expected:
+        """Gains and losses are counted from the mean of what batches predicted of the pair."""
+        shares, utility = outlook.shares(pairs), measure.utilities(outlook.grades)
+        _, _, summed, squared = weights.by_mean[at][:, pairs]
+        spread, cubes = weights.spread[pairs], weights.cubes[pairs]
+        missed = spread * (utility**2 @ shares) - 2.0 * summed * (utility @ shares) + squared
+        predicted = share_of(summed, of=spread)
+        sides = []
+        for sign in (1.0, -1.0):
+            left = np.maximum(sign * (utility[:, None] - predicted), 0.0)
+            mean, square, cube = (np.add.reduce(shares * left**power) for power in (1, 2, 3))
+            sides.append(_Side(mean, spread * square, cubes * cube))
+        return cls(np.maximum(missed, 0.0), (sides[0], sides[1]))

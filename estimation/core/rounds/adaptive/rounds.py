@@ -1,0 +1,160 @@
+"""A round of adaptive sampling: batches are planned one by one, from the judgments so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...arrays import FloatArray, IntArray, check_seed, check_whole, frozen
+from ...data.kept import kept
+from ...data.labels import LabelRows, select_rows
+from ...sampling.random_numbers import permanent_random_numbers
+from ...sampling.samples import Served
+from ..results import Asked, DrawnRound, Evaluation
+from .answers import answer_of_batches
+from .grades import GradeModel, fit_grades
+from .sampling import AdaptiveFrame, Standing, after, chances_of, plan_step, reached
+from .state import AdaptiveError, AdaptivePlan, AdaptiveState, walk
+
+if TYPE_CHECKING:
+    from ...data.pool import Pool
+    from ...data.scope import Scope
+    from ...measures.table import Measure
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AdaptiveRound(DrawnRound):
+    """A plan, and the batches planned from the judgments so far."""
+
+    design: AdaptivePlan
+    sample: AdaptiveState
+
+    @classmethod
+    def begin(cls, pool: Pool, plan: AdaptivePlan, *, seed: str) -> AdaptiveRound:
+        """Plan the first batch, by the design."""
+        check_seed(seed)
+        if plan.design.pool_digest != pool.digest:
+            raise AdaptiveError("the plan belongs to another pool")
+        nothing = np.array([], dtype=np.int64)
+        empty = AdaptiveState(seed, nothing, nothing.astype(np.int32), nothing.astype(float), ())
+        return cls(plan, empty).extended(pool, labels=LabelRows(nothing, nothing))
+
+    @property
+    def method(self) -> str:
+        """The way of sampling."""
+        return "adaptive"
+
+    @property
+    def batches(self) -> int:
+        """Number of batches, the ones that are not planned yet included."""
+        return self.design.design.batches
+
+    @property
+    def planned(self) -> int:
+        """Number of batches that were planned."""
+        return self.sample.batches
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What it was planned for, the goal's first."""
+        return self.design.design.measure, *self.design.design.reported
+
+    def pairs(self, pool: Pool) -> IntArray:
+        """Return the pairs of the planned batches, ascending."""
+        return self.sample.pair
+
+    def served(self, pool: Pool) -> Served:
+        """Return what is to be judged in the batches that are planned.
+
+        `Served.probability` is that of the pair to be drawn in its batch, given that it was not
+        drawn before. The estimates of the round do not rest on it alone (`sampling`).
+        """
+        once = np.ones(len(self.sample.pair), dtype=np.int64)
+        return Served(self.sample.pair, self.sample.batch, self.sample.chance, once, pool)
+
+    def prefix(self, pool: Pool, batches: int) -> AdaptiveRound:
+        """Return the round as it was when so many batches were planned."""
+        check_whole(batches, name="batches", most=self.sample.batches)
+        return replace(self, sample=self.sample.first(batches))
+
+    def extended(self, pool: Pool, *, labels: LabelRows) -> AdaptiveRound:
+        """Plan one more batch from the judgments of all pairs so far.
+
+        The same labels give the same batch. Returns the round itself when all are planned.
+
+        Raises
+        ------
+        LabelError
+            If a sampled pair has no label.
+        """
+        state, design = self.sample, self.design.design
+        if state.batches == design.batches:
+            return self
+        frame = self.design.frame(pool)
+        standing = self._standing(frame)
+        number = state.batches + 1
+        step = plan_step(
+            frame, self._learned(frame, labels), standing, number=number, spent=self._spent
+        )
+        chances = chances_of(frame, step, standing)
+        random = _random_numbers(pool, state.seed)
+        drawn = np.flatnonzero(standing.open & (random < reached(standing, chances)))
+        order = np.argsort(np.append(state.pair, drawn), kind="stable")
+        pair, batch, chance = (
+            frozen(np.append(before, new)[order])
+            for before, new in (
+                (state.pair, drawn),
+                (state.batch, np.full(len(drawn), number, dtype=np.int32)),
+                (state.chance, chances.by(0)[drawn]),
+            )
+        )
+        longer = AdaptiveState(state.seed, pair, batch, chance, (*state.steps, step))
+        return replace(self, sample=longer)
+
+    def _standing(self, frame: AdaptiveFrame) -> Standing:
+        standing = Standing.of(frame.design)
+        for passed in walk(frame, self.sample):
+            standing = after(passed)
+        return standing
+
+    @property
+    def _spent(self) -> float:
+        costs, pairs = self.design.costs, self.sample.pair
+        return float(len(pairs)) if costs is None else float(costs[pairs].sum())
+
+    def _learned(self, frame: AdaptiveFrame, labels: LabelRows) -> GradeModel | None:
+        """What the judgments of all batches so far say of grades."""
+        pairs = self.sample.pair
+        rows = select_rows(
+            labels,
+            sampled=pairs,
+            prefix=pairs,
+            max_grade=self.design.max_grade,
+            pool=frame.pool,
+        )
+        number = np.maximum(np.bincount(rows.pair, minlength=len(pairs)), 1)
+        columns = (
+            np.bincount(rows.pair[rows.grade >= level], minlength=len(pairs)) / number
+            for level in frame.levels.tolist()
+        )
+        shares = np.stack(list(columns), axis=1)
+        return fit_grades(frame.features, pairs, shares, levels=frame.levels)
+
+    def answer(self, scope: Scope, asked: Asked) -> Evaluation:
+        """Estimate the runs of a scope from the planned batches; see `evaluation.evaluate`.
+
+        Judgments of the planned batches must be complete.
+        """
+        pool = scope.sampled
+        if pool is None:
+            raise AdaptiveError("adaptive rounds can only be estimated from with their pool")
+        frame = self.design.frame(pool)
+        return answer_of_batches(frame, self.sample, scope, asked)
+
+
+def _random_numbers(pool: Pool, seed: str) -> FloatArray:
+    return kept(
+        pool.kept, "numbers", seed, lambda: frozen(permanent_random_numbers(pool, seed=seed))
+    )

@@ -1,0 +1,190 @@
+"""What is stored of a round of adaptive sampling: its plan, and the batches planned so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ...archives import ArchiveFile, read_archive, write_archive
+from ...arrays import FloatArray, Int32Array, IntArray, frozen
+from ...sampling.designs import DESIGN_ARRAYS, Design
+from ...tables import FactSheet
+from .grades import GradeModel
+from .sampling import AdaptiveFrame, AdaptiveStep, Passed, Standing, after, passed_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...data.pool import Pool
+    from ...measures.table import Measure
+    from ...sampling.goals import Goal
+
+PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
+
+
+class AdaptiveError(ValueError):
+    """An adaptive round that cannot be planned; the message is a sentence for the organizer."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AdaptivePlan(FactSheet):
+    """What is fixed before anything is judged.
+
+    Attributes
+    ----------
+    design : Design
+        With the method ``adaptive``, from `allocation.make_design`: the first batch, and the
+        others as long as nothing is learned.
+    max_grade : int
+        The best grade of the scale.
+    costs : ndarray of float64, shape (N,), or None
+        Of judging each pair, as the design has them.
+    predicted : ndarray of float64, shape (N, S), or None
+        Predicted grades, a column for each who predicted them, NaN where nothing is predicted.
+
+    Raises
+    ------
+    AdaptiveError
+        If the design is of another method, or numbers are not one per pair.
+    """
+
+    design: Design
+    max_grade: int
+    costs: FloatArray | None = None
+    predicted: FloatArray | None = None
+    FACTS: ClassVar = ("goal", "measure", "budget", "batches", "max_grade")
+
+    def __post_init__(self) -> None:
+        if self.design.method != "adaptive":
+            raise AdaptiveError(f"design must be of the method adaptive, not {self.design.method}")
+        pairs = len(self.design.size)
+        for name, numbers in (("costs", self.costs), ("predicted", self.predicted)):
+            if numbers is not None and len(numbers) != pairs:
+                raise AdaptiveError(f"{name} must be one per pair, {pairs}, not {len(numbers)}")
+
+    @property
+    def goal(self) -> Goal:
+        """What the round is optimized for."""
+        return self.design.goal
+
+    @property
+    def measure(self) -> Measure:
+        """The measure of the goal."""
+        return self.design.measure
+
+    @property
+    def budget(self) -> float:
+        """What may be spent."""
+        return self.design.budget
+
+    @property
+    def batches(self) -> int:
+        """Number of batches."""
+        return self.design.batches
+
+    @property
+    def pool_digest(self) -> str:
+        """Digest of the pool."""
+        return self.design.pool_digest
+
+    def frame(self, pool: Pool) -> AdaptiveFrame:
+        """Return what stays the same in all batches."""
+        return AdaptiveFrame(pool, self.design, self.max_grade, self.costs, self.predicted)
+
+    def save(self, file: ArchiveFile) -> None:
+        """Write the plan to a path or a binary file."""
+        facts, arrays = self.design.stored()
+        given = {"costs": self.costs, "predicted": self.predicted}
+        arrays |= {name: each for name, each in given.items() if each is not None}
+        write_archive(file, PLAN_FORMAT, facts | {"max_grade": self.max_grade}, arrays)
+
+    @classmethod
+    def load(cls, file: ArchiveFile) -> AdaptivePlan:
+        """Read what `save` wrote; raise ValueError if it is damaged or something else."""
+        needed, optional = DESIGN_ARRAYS
+        own = ("costs", "predicted")
+        facts, arrays = read_archive(file, PLAN_FORMAT, needed, optional=(*optional, *own))
+        best = facts.pop("max_grade")
+        given = {name: frozen(arrays.pop(name)) for name in own if name in arrays}
+        return cls(Design.restored(facts, arrays), best, **given)
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveState:
+    """The batches that were planned.
+
+    Attributes
+    ----------
+    seed : str
+    pair : ndarray of int64, shape (n,)
+        Drawn pairs, ascending.
+    batch : ndarray of int32, shape (n,)
+        1-based batch of each.
+    chance : ndarray of float64, shape (n,)
+        The chance with which it was drawn then, given that it was not before.
+    steps : tuple of AdaptiveStep
+        How each batch was planned.
+    """
+
+    seed: str
+    pair: IntArray
+    batch: Int32Array
+    chance: FloatArray
+    steps: tuple[AdaptiveStep, ...]
+
+    @property
+    def batches(self) -> int:
+        """Number of batches that were planned."""
+        return len(self.steps)
+
+    def of_batch(self, number: int) -> IntArray:
+        """Return the pairs of a batch."""
+        found: IntArray = self.pair[self.batch == number]
+        return found
+
+    def first(self, batches: int) -> AdaptiveState:
+        """Return the first batches."""
+        kept = self.batch <= batches
+        pair, batch, chance = (frozen(each[kept]) for each in (self.pair, self.batch, self.chance))
+        return AdaptiveState(self.seed, pair, batch, chance, self.steps[:batches])
+
+    def save(self, file: ArchiveFile) -> None:
+        """Write the state to a path or a binary file."""
+        arrays: dict[str, Any] = {"pair": self.pair, "batch": self.batch, "chance": self.chance}
+        for number, step in enumerate(self.steps, start=1):
+            arrays[f"constants {number}"] = step.constants
+            if step.model is not None:
+                arrays[f"levels {number}"] = step.model.levels
+                arrays[f"coefficients {number}"] = step.model.coefficients
+        facts = {"seed": self.seed, "batches": self.batches}
+        write_archive(file, STATE_FORMAT, facts, arrays)
+
+    @classmethod
+    def load(cls, file: ArchiveFile) -> AdaptiveState:
+        """Read what `save` wrote; raise ValueError if it is damaged or something else."""
+        facts, _ = read_archive(file, STATE_FORMAT, ())
+        numbers = range(1, facts["batches"] + 1)
+        needed = ["pair", "batch", "chance", *(f"constants {each}" for each in numbers)]
+        of_models = [f"{kind} {each}" for each in numbers for kind in ("levels", "coefficients")]
+        _, arrays = read_archive(file, STATE_FORMAT, needed, optional=of_models)
+        arrays = {name: frozen(array) for name, array in arrays.items()}
+        steps = (
+            AdaptiveStep(
+                GradeModel(arrays[f"levels {each}"], arrays[f"coefficients {each}"])
+                if f"levels {each}" in arrays
+                else None,
+                arrays[f"constants {each}"],
+            )
+            for each in numbers
+        )
+        pair, batch, chance = (arrays[name] for name in ("pair", "batch", "chance"))
+        return cls(facts["seed"], pair, batch, chance, tuple(steps))
+
+
+def walk(frame: AdaptiveFrame, state: AdaptiveState) -> Iterator[Passed]:
+    """Go through the batches of a round again."""
+    standing = Standing.of(frame.design)
+    for number, step in enumerate(state.steps, start=1):
+        passed = passed_batch(frame, number, step, standing, state.of_batch(number))
+        yield passed
+        standing = after(passed)
