@@ -32,6 +32,7 @@ MOST_FITTED = 8192  # judged pairs that a model is fitted to
 LEAST_JUDGED, LEAST_FOUND = 12, 2  # before anything is learned
 DECIMALS = 6  # of coefficients, so that no result hangs on the last bits of a fit
 LEAST_CHANCE = 1e-4
+ENOUGH = {"maxiter": 300, "ftol": 1e-8, "gtol": 1e-4}
 
 
 def grade_levels(max_grade: int) -> IntArray:
@@ -157,7 +158,12 @@ class GradeModel:
 
 
 def fit_grades(
-    features: Features, pairs: IntArray, reached: FloatArray, *, levels: IntArray
+    features: Features,
+    pairs: IntArray,
+    reached: FloatArray,
+    *,
+    levels: IntArray,
+    before: GradeModel | None = None,
 ) -> GradeModel | None:
     """Fit the model to judged pairs.
 
@@ -168,6 +174,8 @@ def fit_grades(
     reached : ndarray of float64, shape (n, L)
         Share of the judgments of each pair that reach each level.
     levels : ndarray of int64, shape (L,)
+    before : GradeModel, optional
+        Of fewer judgments: where to begin, which saves half of the time.
 
     Returns
     -------
@@ -179,15 +187,22 @@ def fit_grades(
         return None
     every = max(1, -(-judged // MOST_FITTED))
     rows, ridge = features.rows(pairs[::every]), features.ridge
-    fitted = [_logistic(rows, column[::every], ridge) for column in reached.T]
+    begin = [None] * len(levels) if before is None else before.coefficients
+    fitted = [
+        _logistic(rows, column[::every], ridge, start)
+        for column, start in zip(reached.T, begin, strict=True)
+    ]
     return GradeModel(levels, frozen(np.round(np.stack(fitted), DECIMALS)))
 
 
-def _logistic(rows: SparseMatrix, shares: FloatArray, ridge: FloatArray) -> FloatArray:
+def _logistic(
+    rows: SparseMatrix, shares: FloatArray, ridge: FloatArray, start: FloatArray | None
+) -> FloatArray:
     """Coefficients of a logistic ridge regression of shares between 0 and 1."""
-    transposed, start = rows.T.tocsr(), np.zeros(rows.shape[1])
-    mean = (shares.sum() + 0.5) / (len(shares) + 1.0)
-    start[0] = special.logit(mean)
+    transposed = rows.T.tocsr()
+    if start is None:
+        start = np.zeros(rows.shape[1])
+        start[0] = special.logit((shares.sum() + 0.5) / (len(shares) + 1.0))
 
     def loss(coefficients: FloatArray) -> tuple[float, FloatArray]:
         scores = rows @ coefficients
@@ -196,5 +211,5 @@ def _logistic(rows: SparseMatrix, shares: FloatArray, ridge: FloatArray) -> Floa
         slope = transposed @ (special.expit(scores) - shares) + shrunk
         return float(misfit.sum() + 0.5 * (coefficients @ shrunk)), slope
 
-    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 300})
+    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=ENOUGH)
     return np.asarray(found.x, dtype=np.float64)

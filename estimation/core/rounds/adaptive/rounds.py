@@ -140,7 +140,8 @@ class AdaptiveRound(DrawnRound):
             for level in frame.levels.tolist()
         )
         shares = np.stack(list(columns), axis=1)
-        return fit_grades(frame.features, pairs, shares, levels=frame.levels)
+        before = self.sample.steps[-1].model if self.sample.steps else None
+        return fit_grades(frame.features, pairs, shares, levels=frame.levels, before=before)
 
     def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope from the planned batches; see `evaluation.evaluate`.
