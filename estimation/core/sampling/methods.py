@@ -92,17 +92,6 @@ def _table(*methods: SamplingMethod) -> Mapping[str, SamplingMethod]:
 
 SAMPLING_METHODS = _table(
     SamplingMethod(
-        "adaptive",
-        short="adaptive",
-        label="Adaptive: a model learns from every batch where the next one tells most",
-        sentence="Pairs entered each batch independently of each other, with known probabilities "
-        "that a model of grades planned from the judgments of the batches before it (adaptive "
-        "sampling)",
-        draws="batches",
-        families=("gain",),
-        options=frozenset({"rule", "costs", "floor", "predictions"}),
-    ),
-    SamplingMethod(
         "poisson",
         short="Poisson",
         label="Poisson, permanent random numbers",

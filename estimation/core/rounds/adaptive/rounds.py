@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import FloatArray, IntArray, check_seed, check_whole, frozen
+from ...arrays import BoolArray, FloatArray, IntArray, check_seed, check_whole, frozen
 from ...data.kept import kept
 from ...data.labels import LabelRows, select_rows
 from ...sampling.random_numbers import permanent_random_numbers
@@ -15,13 +15,35 @@ from ...sampling.samples import Served
 from ..results import Asked, DrawnRound, Evaluation
 from .answers import answer_of_batches
 from .grades import GradeModel, fit_grades
-from .sampling import AdaptiveFrame, Standing, after, chances_of, plan_step, reached
+from .sampling import (
+    AdaptiveFrame,
+    AdaptiveStep,
+    Chances,
+    Standing,
+    after,
+    chances_of,
+    plan_step,
+    reached,
+)
 from .state import AdaptiveError, AdaptivePlan, AdaptiveState, walk
 
 if TYPE_CHECKING:
     from ...data.pool import Pool
     from ...data.scope import Scope
     from ...measures.table import Measure
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedBatch:
+    """A batch that was planned and not drawn: its step, where pairs stand, and their chances."""
+
+    step: AdaptiveStep
+    standing: Standing
+    chances: Chances
+
+    def draws(self, random: FloatArray) -> BoolArray:
+        """Return which pairs it draws, (N,), by their permanent random numbers."""
+        return self.standing.open & (random < reached(self.standing, self.chances))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,28 +111,34 @@ class AdaptiveRound(DrawnRound):
         LabelError
             If a sampled pair has no label.
         """
-        state, design = self.sample, self.design.design
-        if state.batches == design.batches:
+        if self.sample.batches == self.batches:
             return self
+        planned = self.next_batch(pool, labels=labels)
+        random = _random_numbers(pool, self.sample.seed)
+        return self.with_batch(planned, np.flatnonzero(planned.draws(random)))
+
+    def next_batch(self, pool: Pool, *, labels: LabelRows) -> PlannedBatch:
+        """Plan the next batch without drawing it; as `extended`."""
         frame = self.design.frame(pool)
-        standing = self._standing(frame)
-        number = state.batches + 1
-        step = plan_step(
-            frame, self._learned(frame, labels), standing, number=number, spent=self._spent
-        )
-        chances = chances_of(frame, step, standing)
-        random = _random_numbers(pool, state.seed)
-        drawn = np.flatnonzero(standing.open & (random < reached(standing, chances)))
+        standing, number = self._standing(frame), self.sample.batches + 1
+        model = self._learned(frame, labels)
+        step = plan_step(frame, model, standing, number=number, spent=self._spent)
+        return PlannedBatch(step, standing, chances_of(frame, step, standing))
+
+    def with_batch(self, planned: PlannedBatch, drawn: IntArray) -> AdaptiveRound:
+        """Return the round with one more batch, of these pairs."""
+        state = self.sample
         order = np.argsort(np.append(state.pair, drawn), kind="stable")
+        number = np.full(len(drawn), state.batches + 1, dtype=np.int32)
         pair, batch, chance = (
             frozen(np.append(before, new)[order])
             for before, new in (
                 (state.pair, drawn),
-                (state.batch, np.full(len(drawn), number, dtype=np.int32)),
-                (state.chance, chances.by(0)[drawn]),
+                (state.batch, number),
+                (state.chance, planned.chances.by(0)[drawn]),
             )
         )
-        longer = AdaptiveState(state.seed, pair, batch, chance, (*state.steps, step))
+        longer = AdaptiveState(state.seed, pair, batch, chance, (*state.steps, planned.step))
         return replace(self, sample=longer)
 
     def _standing(self, frame: AdaptiveFrame) -> Standing:
