@@ -13,7 +13,7 @@ from estimation.core.data.scope import Scope
 from estimation.core.estimates.difference import DifferenceEstimate
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive import grades as model
-from estimation.core.rounds.adaptive.estimates import Weights, estimate_totals
+from estimation.core.rounds.adaptive.estimates import BatchWeights, estimate_totals
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound, PlannedBatch
 from estimation.core.rounds.adaptive.sampling import reached
 from estimation.core.rounds.adaptive.state import AdaptiveError, AdaptivePlan, AdaptiveState, walk
@@ -104,7 +104,7 @@ def estimated_by(
 ) -> DifferenceEstimate:
     """The totals alone: all that is published besides rests on them."""
     frame, pairs = drawn.design.frame(pool), drawn.sample.pair
-    weights = Weights.of(frame, walk(frame, drawn.sample), [measure], drawn.planned)
+    weights = BatchWeights.of(frame, walk(frame, drawn.sample), [measure], drawn.planned)
     number = np.ones(len(pairs), dtype=np.int64)
     labels = PairLabels(measure.utilities(GRADES[pairs]), number, np.zeros(len(pairs)), False)
     scope = Scope.of(pool, joined)
@@ -190,7 +190,7 @@ def test_two_people_who_disagree_make_the_variance_larger_by_what_they_cost(
         grades = np.array([given, (0, 0), (1, 1), (0, 0), (2, 2)])
         for chance, drawn in _judged_twice(pool, begun(plan), grades, batches=2):
             frame, pairs = drawn.design.frame(pool), drawn.sample.pair
-            weights = Weights.of(frame, walk(frame, drawn.sample), [PRECISION], 2)
+            weights = BatchWeights.of(frame, walk(frame, drawn.sample), [PRECISION], 2)
             rows = LabelRows(np.repeat(np.arange(len(pairs)), 2), np.sort(grades[pairs]).ravel())
             found = estimate_totals(
                 Scope.of(pool),

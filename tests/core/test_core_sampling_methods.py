@@ -23,7 +23,7 @@ OF_PAIRS = [name for name, method in SAMPLING_METHODS.items() if method.draws ==
 
 
 def test_designs_over_pairs_are_those_of_the_table() -> None:
-    assert tuple(OF_PAIRS) == get_args(designs.Method) == designs.METHODS
+    assert (*OF_PAIRS, "adaptive") == get_args(designs.Method) == designs.METHODS
     assert with_option("rule") == tuple(OF_PAIRS)
 
 

@@ -453,7 +453,7 @@ def test_bad_arguments(setting: Setting) -> None:
         ("nDCG@5", "uniform", "poisson, priority, iid, per-query, query, top, deep, mtf, mab"),
         ("nDCG", "stratified", "poisson, priority, iid, per-query, query, top, deep, mtf, mab"),
         ("AP", "difference", "poisson, priority, iid, per-query, query, active, uniform"),
-        ("Mean", "query", "poisson, difference, priority, iid, per-query, active, uniform"),
+        ("Mean", "query", "poisson, adaptive, difference, priority, iid, per-query, active"),
     ],
 )
 def test_a_method_without_an_estimator(

@@ -195,7 +195,7 @@ def test_admins_look_at_rounds_and_numbers_but_change_nothing(judged: Round) -> 
     client.force_login(User.objects.create_superuser("the-admin"))
     for model in (
         "run",
-        "pool",
+        "storedpool",
         "round",
         "roundbatch",
         "draw",

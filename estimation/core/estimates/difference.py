@@ -14,7 +14,7 @@ come from other pairs than those they are used on (`calibration`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,38 +33,13 @@ from ..data.kept import kept
 from ..measures.table import Measure, check_is_measure
 from ..sampling.calibration import FOLDS, calibrate, order_bins
 from ..sampling.random_numbers import folds
-from .estimators import Totals, horvitz_thompson_poisson, topic_contributions
+from .estimators import DifferenceEstimate, horvitz_thompson_poisson, topic_contributions
 
 if TYPE_CHECKING:
     from ..data.labels import PairLabels
     from ..data.pool import Pool
 
 ROUNDING = 1e-14  # of a label: a prediction that misses it by less is flawless
-
-
-@dataclass(frozen=True, eq=False)
-class DifferenceEstimate(Totals):
-    """Estimated values of k runs, with what each topic contributes.
-
-    Attributes
-    ----------
-    by_topic : ndarray of float64, shape (T, k)
-        Columns sum, but for rounding, to the values. A contribution can be negative.
-    expected : ndarray of float64, shape (N,)
-        b m_i of every pair of the pool: the label that was expected of it, from the labels of
-        other folds. Those of pairs that could not be sampled are no part of the values.
-    gains, losses : ndarray of float64, shape (k,)
-        What residuals of uncertain pairs add to values: those above 0, and those below, >= 0 too.
-    """
-
-    by_topic: FloatArray
-    expected: FloatArray
-    gains: FloatArray
-    losses: FloatArray
-
-    def gains_and_losses(self) -> tuple[FloatArray, FloatArray]:
-        """Return what residuals of uncertain pairs add, and what they take away."""
-        return self.gains, self.losses
 
 
 def difference_estimate(

@@ -65,6 +65,31 @@ class Totals:
         return np.maximum(self.value - self.sure, 0.0), np.zeros_like(self.value)
 
 
+@dataclass(frozen=True, eq=False)
+class DifferenceEstimate(Totals):
+    """Estimated values of k runs, with what each topic contributes.
+
+    Attributes
+    ----------
+    by_topic : ndarray of float64, shape (T, k)
+        Columns sum, but for rounding, to the values. A contribution can be negative.
+    expected : ndarray of float64, shape (N,)
+        b m_i of every pair of the pool: the label that was expected of it, from the labels of
+        other folds. Those of pairs that could not be sampled are no part of the values.
+    gains, losses : ndarray of float64, shape (k,)
+        What residuals of uncertain pairs add to values: those above 0, and those below, >= 0 too.
+    """
+
+    by_topic: FloatArray
+    expected: FloatArray
+    gains: FloatArray
+    losses: FloatArray
+
+    def gains_and_losses(self) -> tuple[FloatArray, FloatArray]:
+        """Return what residuals of uncertain pairs add, and what they take away."""
+        return self.gains, self.losses
+
+
 def importance_sampling(
     weights: SparseMatrix,
     labels: PairLabels,

@@ -287,3 +287,18 @@ def _squared_differences(
     differences = rows[:, first] - rows[:, second]
     differences.data **= 2
     return differences
+
+
+def doubt_of(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
+    """Return `Unseen.doubt`: sqrt(sum_i factor_i b_i w_ij^2) over b sum_i w_ij, shape (k,).
+
+    b_i is the belief in a pair, b that in the pairs of a sample.
+    """
+    belief = 1.0 if drawn.belief is None else drawn.belief[rows.pair]
+    squares: FloatArray = rows.powers(2).T @ (rows.factor * belief)
+    return share_of(np.sqrt(squares), of=drawn.usual_belief * total)
+
+
+def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
+    """Return parts of what they are parts of; 0 where that is nothing."""
+    return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)

@@ -25,7 +25,7 @@ from scipy import sparse
 
 from ..data.pool_ranks import total_weights
 from ..estimates.products import cross_product
-from .looked_at import Rows, looked_at
+from .looked_at import Rows, doubt_of, looked_at, share_of
 from .uncertainty import Losses, Unseen
 
 if TYPE_CHECKING:
@@ -102,11 +102,6 @@ def _sizes(rows: Rows, drawn: Drawn) -> FloatArray:
     return np.divide(1.0, often, out=np.zeros_like(often), where=rows.factor > 0.0)
 
 
-def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
-    """Return parts of what they are parts of; 0 where that is nothing."""
-    return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)
-
-
 def _of_means(
     drawn: Drawn, pool: Pool, total: FloatArray, by_topic: FloatArray | None
 ) -> FloatArray:
@@ -130,13 +125,3 @@ def _terms(rows: Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[Row
     for grade, share in zip(outlook.grades.tolist(), shares, strict=True):
         counted = np.broadcast_to(share, (3, len(share)))
         yield rows.times(pool.entry_utilities(measure, grade)[rows.entry]), counted
-
-
-def doubt_of(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
-    """Return `Unseen.doubt`: sqrt(sum_i factor_i b_i w_ij^2) over b sum_i w_ij, shape (k,).
-
-    b_i is the belief in a pair, b that in the pairs of a sample.
-    """
-    belief = 1.0 if drawn.belief is None else drawn.belief[rows.pair]
-    squares: FloatArray = rows.powers(2).T @ (rows.factor * belief)
-    return share_of(np.sqrt(squares), of=drawn.usual_belief * total)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..data.labels import LabelRows, select_rows
-from ..estimates.difference import DifferenceEstimate, difference_estimate
-from ..estimates.estimators import Totals, topic_contributions
+from ..estimates.difference import difference_estimate
+from ..estimates.estimators import DifferenceEstimate, Totals, topic_contributions
 from ..estimates.ratios import estimate_ratios
 from ..estimates.terms import Terms, linear_terms
 from ..inference.fitting import fit_outlook, fit_residuals

@@ -45,7 +45,7 @@ from estimation.research.trials.honesty import Claims
 from estimation.research.trials.settings import Setting, TrialError
 
 MAX_DRAWS = 1_000_000
-LEAST_BATCHES = 10  # of a simulated adaptive round
+BATCHES = 10  # of a simulated adaptive round
 PER_TOPIC = 3  # documents of a topic in a round of active sampling, as published
 
 
@@ -166,6 +166,11 @@ def _helped(setting: Setting) -> Player:
 
 
 def _design(name: Drawing, setting: Setting) -> Design:
+    return _cut(setting, _uncut(name, setting))
+
+
+def _uncut(name: Drawing, setting: Setting) -> Design:
+    """A design for a budget in as many batches as there are looks, if it can be cut so."""
     pool, goal, measure = setting.pool, setting.goal, setting.measure
     prior = make_prior(
         pool,
@@ -189,14 +194,17 @@ def _design(name: Drawing, setting: Setting) -> Design:
     )
     if calibrate:
         design = _calibrated(design, setting.budget, looks=setting.looks)
-    return _cut(setting, design)
+    return design
 
 
 def _adaptive(setting: Setting) -> Player:
-    """At least `LEAST_BATCHES` batches, of which the estimates are looked at after some."""
+    """About `BATCHES` batches or more, of which the estimates are looked at after some."""
     pool, looks = setting.pool, setting.looks
-    each = -(-LEAST_BATCHES // looks)
-    design = _design("adaptive", replace(setting, looks=looks * each))
+    finer = replace(setting, looks=looks * -(-BATCHES // looks))
+    design = _uncut("adaptive", finer)
+    if design.batches % looks:
+        design = _design("adaptive", setting)
+    each = design.batches // looks
     predicted = None if setting.predicted is None else setting.predicted[:, None]
     plan = AdaptivePlan(design, setting.max_grade, predicted=predicted)
 

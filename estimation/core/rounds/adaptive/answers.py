@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...data.labels import LabelRows, pair_labels, select_rows
+from ...data.pool_ranks import total_weights
 from ...estimates.drawn import Drawn
 from ...inference.fitting import fit_outlook
+from ...inference.looked_at import Rows, doubt_of, looked_at, share_of
 from ...inference.outlook import KnownOutlook
 from ...inference.reach import Reach
+from ...inference.uncertainty import Losses, Unseen
 from ...measures.kinds import MeasureError
 from ..comparison import Comparison
 from ..limits import with_intervals
 from ..results import Asked, Evaluation, MeasureResult
-from .estimates import Weights, estimate_totals, unseen_of_batches
+from .estimates import BatchWeights, estimate_totals
 from .state import AdaptiveState, walk
 
 if TYPE_CHECKING:
-    from ...arrays import IntArray
+    from ...arrays import FloatArray, IntArray
     from ...data.scope import Scope
     from ...inference.outlook import Outlook
+    from ...measures.table import Measure
     from .sampling import AdaptiveFrame
 
 ESTIMATOR = "ad"
@@ -76,7 +80,7 @@ class _Question:
     asked: Asked
     rows: LabelRows
     pairs: IntArray
-    weights: Weights
+    weights: BatchWeights
     outlook: Outlook
     planned: Drawn
     reach: Reach
@@ -91,7 +95,7 @@ class _Question:
         asked: Asked,
         rows: LabelRows,
     ) -> _Question:
-        weights = Weights.of(frame, walk(frame, state), asked.measures, state.batches)
+        weights = BatchWeights.of(frame, walk(frame, state), asked.measures, state.batches)
         planned = _planned(frame, state)
         counted = np.zeros(len(frame.pool))
         counted[state.pair] = 1.0 / np.maximum(weights.on_label[state.pair], 1.0)
@@ -146,3 +150,79 @@ def _outlook(
     if model is None:
         return fit_outlook(frame.pool, planned, rows, max_grade=asked.max_grade)
     return KnownOutlook(model.levels, model.reach(frame.features))
+
+
+def unseen_of_batches(
+    scope: Scope,
+    weights: BatchWeights,
+    at: int,
+    *,
+    measure: Measure,
+    outlook: Outlook,
+    planned: Drawn,
+) -> Unseen:
+    """Work out what is expected of the pairs that could have been missed.
+
+    Parameters
+    ----------
+    scope, weights, at, measure
+        As for `estimate_totals`.
+    outlook : Outlook
+        Of the pairs of the sampled pool.
+    planned : Drawn
+        What the design alone would have drawn of the scope's pairs: it says which pairs stand for
+        all, and which values are not known; neither depends on judgments.
+    """
+    rows = looked_at(scope.pool, planned, measure)
+    doubt = doubt_of(rows, planned, total=total_weights(scope.pool, measure))
+    origin = scope.origin[rows.pair]
+    known = origin >= 0
+    expected = _Expected.of(weights, at, measure, outlook, np.where(known, origin, 0))
+    rows = replace(rows, factor=rows.weight * known)
+    squares = rows.powers(2)
+    gains, losses = (squares.T @ (rows.factor * each.squares) for each in expected.sides)
+    find, loss = (
+        np.sqrt(share_of(rows.cubes(each.cubes), of=_total(rows, each.mean)))
+        for each in expected.sides
+    )
+    covariance = rows.gram(expected.squares)
+    return Unseen(covariance, find, doubt, Losses(loss, share_of(losses, of=gains + losses)))
+
+
+def _total(rows: Rows, numbers: FloatArray) -> FloatArray:
+    """sum_i factor_i number_i y_ij, shape (k,)."""
+    return np.asarray(rows.matrix.T @ (rows.factor * numbers), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """What is expected of gains or of losses of n pairs; squares and cubes as they are counted."""
+
+    mean: FloatArray
+    squares: FloatArray
+    cubes: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Expected:
+    """What is expected of n pairs: the squares of what estimates miss, and gains and losses."""
+
+    squares: FloatArray
+    sides: tuple[_Side, _Side]
+
+    @classmethod
+    def of(
+        cls, weights: BatchWeights, at: int, measure: Measure, outlook: Outlook, pairs: IntArray
+    ) -> _Expected:
+        """Gains and losses are counted from the mean of what batches predicted of the pair."""
+        shares, utility = outlook.shares(pairs), measure.utilities(outlook.grades)
+        _, _, summed, squared = weights.by_mean[at][:, pairs]
+        spread, cubes = weights.spread[pairs], weights.cubes[pairs]
+        missed = spread * (utility**2 @ shares) - 2.0 * summed * (utility @ shares) + squared
+        predicted = share_of(summed, of=spread)
+        sides = []
+        for sign in (1.0, -1.0):
+            left = np.maximum(sign * (utility[:, None] - predicted), 0.0)
+            mean, square, cube = (np.add.reduce(shares * left**power) for power in (1, 2, 3))
+            sides.append(_Side(mean, spread * square, cubes * cube))
+        return cls(np.maximum(missed, 0.0), (sides[0], sides[1]))

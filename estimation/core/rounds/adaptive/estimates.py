@@ -21,19 +21,14 @@ what the mean of all samples multiplies it by.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...arrays import FloatArray, IntArray, column_sums
-from ...data.pool_ranks import total_weights
-from ...estimates.difference import DifferenceEstimate
-from ...estimates.estimators import finds_of
+from ...estimates.estimators import DifferenceEstimate, finds_of
 from ...estimates.products import cross_product
-from ...inference.looked_at import Rows, looked_at
-from ...inference.uncertainty import Losses, Unseen
-from ...inference.unseen import doubt_of, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,8 +36,6 @@ if TYPE_CHECKING:
     from ...data.labels import PairLabels
     from ...data.pool import Pool
     from ...data.scope import Scope
-    from ...estimates.drawn import Drawn
-    from ...inference.outlook import Outlook
     from ...measures.table import Measure
     from .sampling import AdaptiveFrame, Passed
 
@@ -50,7 +43,7 @@ CERTAIN = 0.999  # no pair is looked at as if it had been certain from the begin
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class BatchWeights:
     """What batches count each pair for, whatever the measure.
 
     Attributes
@@ -81,7 +74,7 @@ class Weights:
     @classmethod
     def of(
         cls, frame: AdaptiveFrame, passed: Iterable[Passed], measures: Sequence[Measure], ends: int
-    ) -> Weights:
+    ) -> BatchWeights:
         """Add up the batches of a sample of which the last is number `ends`."""
         pairs = len(frame.pool)
         left = np.ones(pairs)
@@ -123,7 +116,7 @@ class Weights:
 
 def estimate_totals(
     scope: Scope,
-    weights: Weights,
+    weights: BatchWeights,
     at: int,
     *,
     measure: Measure,
@@ -136,7 +129,7 @@ def estimate_totals(
     ----------
     scope : Scope
         Its sampled pool is that of the round.
-    weights : Weights
+    weights : BatchWeights
     at : int
         Which of the measures of `weights` it is.
     measure : Measure
@@ -169,7 +162,7 @@ def estimate_totals(
     )
 
 
-def _on_noise(weights: Weights, pairs: IntArray) -> FloatArray:
+def _on_noise(weights: BatchWeights, pairs: IntArray) -> FloatArray:
     """What the variance of a label counts for beyond its part in the squares, shape (n,).
 
     The square of what the label is multiplied by, less (A/p)^2 (1 - p), which is in the squares.
@@ -184,79 +177,3 @@ def _by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:
     entries = pool.entry_weights(measure) * labels[pool.entry_pair]
     cells = pool.topic[pool.entry_pair].astype(np.int64) * runs + pool.run
     return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
-
-
-def unseen_of_batches(
-    scope: Scope,
-    weights: Weights,
-    at: int,
-    *,
-    measure: Measure,
-    outlook: Outlook,
-    planned: Drawn,
-) -> Unseen:
-    """Work out what is expected of the pairs that could have been missed.
-
-    Parameters
-    ----------
-    scope, weights, at, measure
-        As for `estimate_totals`.
-    outlook : Outlook
-        Of the pairs of the sampled pool.
-    planned : Drawn
-        What the design alone would have drawn of the scope's pairs: it says which pairs stand for
-        all, and which values are not known; neither depends on judgments.
-    """
-    rows = looked_at(scope.pool, planned, measure)
-    doubt = doubt_of(rows, planned, total=total_weights(scope.pool, measure))
-    origin = scope.origin[rows.pair]
-    known = origin >= 0
-    expected = _Expected.of(weights, at, measure, outlook, np.where(known, origin, 0))
-    rows = replace(rows, factor=rows.weight * known)
-    squares = rows.powers(2)
-    gains, losses = (squares.T @ (rows.factor * each.squares) for each in expected.sides)
-    find, loss = (
-        np.sqrt(share_of(rows.cubes(each.cubes), of=_total(rows, each.mean)))
-        for each in expected.sides
-    )
-    covariance = rows.gram(expected.squares)
-    return Unseen(covariance, find, doubt, Losses(loss, share_of(losses, of=gains + losses)))
-
-
-def _total(rows: Rows, numbers: FloatArray) -> FloatArray:
-    """sum_i factor_i number_i y_ij, shape (k,)."""
-    return np.asarray(rows.matrix.T @ (rows.factor * numbers), dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """What is expected of gains or of losses of n pairs; squares and cubes as they are counted."""
-
-    mean: FloatArray
-    squares: FloatArray
-    cubes: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class _Expected:
-    """What is expected of n pairs: the squares of what estimates miss, and gains and losses."""
-
-    squares: FloatArray
-    sides: tuple[_Side, _Side]
-
-    @classmethod
-    def of(
-        cls, weights: Weights, at: int, measure: Measure, outlook: Outlook, pairs: IntArray
-    ) -> _Expected:
-        """Gains and losses are counted from the mean of what batches predicted of the pair."""
-        shares, utility = outlook.shares(pairs), measure.utilities(outlook.grades)
-        _, _, summed, squared = weights.by_mean[at][:, pairs]
-        spread, cubes = weights.spread[pairs], weights.cubes[pairs]
-        missed = spread * (utility**2 @ shares) - 2.0 * summed * (utility @ shares) + squared
-        predicted = share_of(summed, of=spread)
-        sides = []
-        for sign in (1.0, -1.0):
-            left = np.maximum(sign * (utility[:, None] - predicted), 0.0)
-            mean, square, cube = (np.add.reduce(shares * left**power) for power in (1, 2, 3))
-            sides.append(_Side(mean, spread * square, cubes * cube))
-        return cls(np.maximum(missed, 0.0), (sides[0], sides[1]))

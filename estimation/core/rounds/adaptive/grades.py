@@ -137,7 +137,7 @@ def _standardized(numbers: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class GradeModel:
+class LearnedGrades:
     """Chances of every level: coefficients, shape (L, parameters)."""
 
     levels: IntArray
@@ -163,8 +163,8 @@ def fit_grades(
     reached: FloatArray,
     *,
     levels: IntArray,
-    before: GradeModel | None = None,
-) -> GradeModel | None:
+    before: LearnedGrades | None = None,
+) -> LearnedGrades | None:
     """Fit the model to judged pairs.
 
     Parameters
@@ -174,12 +174,12 @@ def fit_grades(
     reached : ndarray of float64, shape (n, L)
         Share of the judgments of each pair that reach each level.
     levels : ndarray of int64, shape (L,)
-    before : GradeModel, optional
+    before : LearnedGrades, optional
         Of fewer judgments: where to begin, which saves half of the time.
 
     Returns
     -------
-    GradeModel or None
+    LearnedGrades or None
         None where there is too little to learn from: few judgments, or (nearly) all alike.
     """
     judged, found = len(pairs), float(reached[:, 0].sum()) if len(pairs) else 0.0
@@ -192,7 +192,7 @@ def fit_grades(
         _logistic(rows, column[::every], ridge, start)
         for column, start in zip(reached.T, begin, strict=True)
     ]
-    return GradeModel(levels, frozen(np.round(np.stack(fitted), DECIMALS)))
+    return LearnedGrades(levels, frozen(np.round(np.stack(fitted), DECIMALS)))
 
 
 def _logistic(

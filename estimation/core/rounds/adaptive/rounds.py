@@ -14,12 +14,12 @@ from ...sampling.random_numbers import permanent_random_numbers
 from ...sampling.samples import Served
 from ..results import Asked, DrawnRound, Evaluation
 from .answers import answer_of_batches
-from .grades import GradeModel, fit_grades
+from .grades import LearnedGrades, fit_grades
 from .sampling import (
     AdaptiveFrame,
     AdaptiveStep,
     Chances,
-    Standing,
+    Openness,
     after,
     chances_of,
     plan_step,
@@ -38,7 +38,7 @@ class PlannedBatch:
     """A batch that was planned and not drawn: its step, where pairs stand, and their chances."""
 
     step: AdaptiveStep
-    standing: Standing
+    standing: Openness
     chances: Chances
 
     def draws(self, random: FloatArray) -> BoolArray:
@@ -141,8 +141,8 @@ class AdaptiveRound(DrawnRound):
         longer = AdaptiveState(state.seed, pair, batch, chance, (*state.steps, planned.step))
         return replace(self, sample=longer)
 
-    def _standing(self, frame: AdaptiveFrame) -> Standing:
-        standing = Standing.of(frame.design)
+    def _standing(self, frame: AdaptiveFrame) -> Openness:
+        standing = Openness.of(frame.design)
         for passed in walk(frame, self.sample):
             standing = after(passed)
         return standing
@@ -152,7 +152,7 @@ class AdaptiveRound(DrawnRound):
         costs, pairs = self.design.costs, self.sample.pair
         return float(len(pairs)) if costs is None else float(costs[pairs].sum())
 
-    def _learned(self, frame: AdaptiveFrame, labels: LabelRows) -> GradeModel | None:
+    def _learned(self, frame: AdaptiveFrame, labels: LabelRows) -> LearnedGrades | None:
         """What the judgments of all batches so far say of grades."""
         pairs = self.sample.pair
         rows = select_rows(

@@ -45,7 +45,7 @@ from ...arrays import BoolArray, FloatArray, IntArray, array_hash, frozen
 from ...data.kept import kept
 from ...sampling.goals import effective_weights
 from ...sampling.probabilities import poisson_thresholds
-from .grades import Features, GradeModel, grade_levels
+from .grades import Features, LearnedGrades, grade_levels
 
 if TYPE_CHECKING:
     from ...data.pool import Pool
@@ -64,14 +64,14 @@ class AdaptiveStep:
 
     Attributes
     ----------
-    model : GradeModel or None
+    model : LearnedGrades or None
         What was learned from the batches before; None: nothing, sizes are those of the design.
     constants : ndarray of float64, shape (B - t + 1,)
         Of batch t of B: for each of t..B the constant that times the sizes gives the chance to be
         judged by the end of it. The first is that of the batch itself.
     """
 
-    model: GradeModel | None
+    model: LearnedGrades | None
     constants: FloatArray
 
 
@@ -122,7 +122,7 @@ class AdaptiveFrame:
         squares = utility_steps(measure, self.levels, power=2)
         return np.asarray(steps @ reached), np.asarray(squares @ reached)
 
-    def sizes(self, model: GradeModel | None) -> FloatArray:
+    def sizes(self, model: LearnedGrades | None) -> FloatArray:
         """Return sizes of all pairs that sum to 1: weight times standard deviation, floored."""
         design = self.design
         if model is None:
@@ -147,7 +147,7 @@ def utility_steps(measure: Measure, levels: IntArray, *, power: int = 1) -> Floa
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class Openness:
     """Where every pair stands before a batch.
 
     Attributes
@@ -165,7 +165,7 @@ class Standing:
     passed: FloatArray
 
     @classmethod
-    def of(cls, design: Design) -> Standing:
+    def of(cls, design: Design) -> Openness:
         """Before the first batch."""
         return cls(design.eligible, np.ones(len(design.size)), np.zeros(len(design.size)))
 
@@ -207,19 +207,21 @@ class Chances:
         return left * np.minimum(part, 1.0) * (1.0 - LATER / number)
 
 
-def chances_of(frame: AdaptiveFrame, step: AdaptiveStep, standing: Standing) -> Chances:
+def chances_of(frame: AdaptiveFrame, step: AdaptiveStep, standing: Openness) -> Chances:
     """Return the chances with which a planned batch was drawn."""
     return Chances(_open_sizes(frame, step.model, standing), step.constants)
 
 
-def _open_sizes(frame: AdaptiveFrame, model: GradeModel | None, standing: Standing) -> FloatArray:
+def _open_sizes(
+    frame: AdaptiveFrame, model: LearnedGrades | None, standing: Openness
+) -> FloatArray:
     return np.where(standing.open, frame.sizes(model) * standing.left, 0.0)
 
 
 def plan_step(
     frame: AdaptiveFrame,
-    model: GradeModel | None,
-    standing: Standing,
+    model: LearnedGrades | None,
+    standing: Openness,
     *,
     number: int,
     spent: float,
@@ -231,7 +233,7 @@ def plan_step(
 
     Parameters
     ----------
-    frame, model, standing : AdaptiveFrame, GradeModel or None, Standing
+    frame, model, standing : AdaptiveFrame, LearnedGrades or None, Openness
     number : int
         Of the batch, from 1.
     spent : float
@@ -255,7 +257,7 @@ class Passed:
     number : int
         From 1.
     step : AdaptiveStep
-    before : Standing
+    before : Openness
     chances : Chances
     drawn : ndarray of bool, shape (N,)
         The pairs of the batch.
@@ -263,13 +265,13 @@ class Passed:
 
     number: int
     step: AdaptiveStep
-    before: Standing
+    before: Openness
     chances: Chances
     drawn: BoolArray
 
 
 def passed_batch(
-    frame: AdaptiveFrame, number: int, step: AdaptiveStep, standing: Standing, pairs: IntArray
+    frame: AdaptiveFrame, number: int, step: AdaptiveStep, standing: Openness, pairs: IntArray
 ) -> Passed:
     """Return a batch that was drawn, given where pairs stood before it."""
     taken = np.zeros(len(standing.open), dtype=np.bool_)
@@ -277,15 +279,15 @@ def passed_batch(
     return Passed(number, step, standing, chances_of(frame, step, standing), taken)
 
 
-def after(passed: Passed) -> Standing:
+def after(passed: Passed) -> Openness:
     """Where every pair stands after a batch: shares are those of the whole round."""
     before, ahead = passed.before, len(passed.step.constants) - 1
     share = passed.chances.share(passed.number, before.left, ahead)
-    return Standing(
+    return Openness(
         before.open & ~passed.drawn, before.left - share, reached(before, passed.chances)
     )
 
 
-def reached(before: Standing, chances: Chances) -> FloatArray:
+def reached(before: Openness, chances: Chances) -> FloatArray:
     """Return the number below which the random number of a pair that a batch draws lies, (N,)."""
     return before.passed + (1.0 - before.passed) * chances.by(0)

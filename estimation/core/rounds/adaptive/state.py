@@ -9,8 +9,8 @@ from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, Int32Array, IntArray, frozen
 from ...sampling.designs import DESIGN_ARRAYS, Design
 from ...tables import FactSheet
-from .grades import GradeModel
-from .sampling import AdaptiveFrame, AdaptiveStep, Passed, Standing, after, passed_batch
+from .grades import LearnedGrades
+from .sampling import AdaptiveFrame, AdaptiveStep, Openness, Passed, after, passed_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,7 +170,7 @@ class AdaptiveState:
         arrays = {name: frozen(array) for name, array in arrays.items()}
         steps = (
             AdaptiveStep(
-                GradeModel(arrays[f"levels {each}"], arrays[f"coefficients {each}"])
+                LearnedGrades(arrays[f"levels {each}"], arrays[f"coefficients {each}"])
                 if f"levels {each}" in arrays
                 else None,
                 arrays[f"constants {each}"],
@@ -183,7 +183,7 @@ class AdaptiveState:
 
 def walk(frame: AdaptiveFrame, state: AdaptiveState) -> Iterator[Passed]:
     """Go through the batches of a round again."""
-    standing = Standing.of(frame.design)
+    standing = Openness.of(frame.design)
     for number, step in enumerate(state.steps, start=1):
         passed = passed_batch(frame, number, step, standing, state.of_batch(number))
         yield passed
