@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from estimation.charts.lines import Lines, lines
+from estimation.charts.lines import LineChart, lines
 from estimation.core.archives import read_archive
 from estimation.core.planning.foretold import MOST, Forecast, Prospect
 from estimation.models import EstimateSet, Round
@@ -101,7 +101,7 @@ class ForecastFigure:
     ended: bool
     said: list[Said]
     early: int | None
-    chart: Lines
+    chart: LineChart
     lines: list[ForecastLine]
 
 
@@ -145,7 +145,7 @@ def _early(before: Sequence[Forecast], now: Forecast) -> Forecast | None:
     return late[0] if late else (before[-1] if before else None)
 
 
-def _chart(measure: str, now: Forecast, came: Sequence[Any], early: Forecast | None) -> Lines:
+def _chart(measure: str, now: Forecast, came: Sequence[Any], early: Forecast | None) -> LineChart:
     def points(steps: Sequence[Any]) -> list[tuple[float, float]]:
         return [(each.pairs, each.half_width) for each in steps]
 

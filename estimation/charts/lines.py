@@ -9,7 +9,7 @@ Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Line:
+class DrawnLine:
     """A line and a dot for each of its points; ``style`` is a class of the style sheet."""
 
     name: str
@@ -19,11 +19,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Lines:
+class LineChart:
     title: str
     description: str
     height: float
-    lines: tuple[Line, ...]
+    lines: tuple[DrawnLine, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     chosen: float | None
@@ -37,8 +37,8 @@ def lines(
     chosen: float | None = None,
     top: float | None = None,
     dotted: Sequence[str] = (),
-) -> Lines:
-    """Lines, each with its name, its style and its points; x is shown logarithmically.
+) -> LineChart:
+    """LineChart, each with its name, its style and its points; x is shown logarithmically.
 
     ``chosen`` is an x that is marked, ``top`` the end of the upright axis if it is known, and
     ``dotted`` are the styles whose points have dots.
@@ -48,13 +48,13 @@ def lines(
     across = Scale(min(along), max(along), logarithmic=True)
     upright = Scale(0.0, top) if top else from_zero(y for _, y in every)
 
-    def line(name: str, style: str, points: Points) -> Line:
+    def line(name: str, style: str, points: Points) -> DrawnLine:
         path = polyline((across.at(x), 100 - upright.at(y)) for x, y in points)
         shown = points if style in dotted else ()
         dots = tuple((across.at(x), down(upright, PLOT_HEIGHT, y)) for x, y in shown)
-        return Line(name, style, path, dots)
+        return DrawnLine(name, style, path, dots)
 
-    return Lines(
+    return LineChart(
         title=title,
         description=description,
         height=PLOT_HEIGHT,

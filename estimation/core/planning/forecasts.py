@@ -27,19 +27,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
 
 from ..data.labels import select_rows
 from ..estimates.drawn import Drawn
 from ..inference.fitting import fit_outlook
 from ..inference.intervals import difference_variances
 from ..inference.looked_at import looked_at
-from ..inference.multiplicity import largest_deviates
 from ..inference.out_of_reach import OutOfReach
 from ..inference.slack import slack
 from ..rounds.rounds import PairRound
 from ..sampling.probabilities import poisson_probabilities
 from .contenders import Contenders
+from .critical import adjusted_p_values, critical_value
 from .foretold import Forecast, Foretold
 from .shrinkage import fit_spread
 
@@ -53,13 +52,12 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
     from ..rounds.results import MeasureResult
     from ..sampling.designs import Design
-    from .shrinkage import Later, Spread
+    from .shrinkage import Later, TrueSpread
 
 MOST_BATCHES = 4  # later batch ends that are looked at; what lies between is interpolated
 BEYOND = 6  # budgets beyond the chosen one, up to everything
 MOST_DIFFERENCES = 2000  # that are looked at; more are represented by evenly many
 SURE = 40.0  # standard errors: as good as certain
-LEAST_P, MOST_P = 1e-300, 1.0 - 1e-9
 
 
 def supports(part: object, measure: Measure) -> bool:
@@ -213,7 +211,7 @@ class _Present:
         )
 
     @cached_property
-    def spread(self) -> Spread:
+    def spread(self) -> TrueSpread:
         """How large differences really may be."""
         return fit_spread(self.z)
 
@@ -244,8 +242,11 @@ class _Present:
             return np.zeros(number)
         end = max((at for at, each in enumerate(later) if each.batches is not None), default=0)
         then = self.later(later[end]).expected
-        adjusted_then = _adjusted(then, later[end].covariance)
-        known = [_critical(self.z, _above(adjusted), error), _critical(then, adjusted_then, error)]
+        adjusted_then = adjusted_p_values(then, later[end].covariance)
+        known = [
+            critical_value(self.z, _above(adjusted), error),
+            critical_value(then, adjusted_then, error),
+        ]
         return np.interp(np.arange(number), [-1, end], known)
 
     def told(self, after: _After, critical: float) -> Foretold:
@@ -322,29 +323,3 @@ def _share(part: FloatArray, *, of: FloatArray) -> FloatArray:
 def _above(matrix: FloatArray) -> FloatArray:
     """What stands above the diagonal, row by row."""
     return np.asarray(matrix[np.triu_indices(len(matrix), 1)], dtype=np.float64)
-
-
-def _adjusted(z: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Adjusted p-values of differences in standard errors."""
-    runs = len(covariance)
-    matrix, pairs = np.ones((runs, runs)), np.triu_indices(runs, 1)
-    matrix[pairs] = _single(z)
-    matrix.T[pairs] = matrix[pairs]
-    return _above(largest_deviates(matrix, covariance))
-
-
-def _single(z: FloatArray) -> FloatArray:
-    return np.asarray(np.maximum(2.0 * special.ndtr(-np.abs(z)), LEAST_P), dtype=np.float64)
-
-
-def _critical(z: FloatArray, adjusted: FloatArray, error: float) -> float:
-    """The critical value of the step-down procedure for differences in standard errors, (n,).
-
-    Read off the difference whose adjusted p-value is next to the error: it is compared with so many
-    independent ones as give it that p-value (Sidak), and these have the critical value.
-    """
-    near = int(np.argmin(np.abs(np.log(np.maximum(adjusted, LEAST_P) / error))))
-    single = float(_single(z[near : near + 1])[0])
-    among = np.log1p(-min(adjusted[near], MOST_P)) / np.log1p(-min(single, MOST_P))
-    among = min(max(float(among), 1.0), float(len(z)))
-    return float(-special.ndtri(-np.expm1(np.log1p(-error) / among) / 2.0))

@@ -36,7 +36,7 @@ MOST_FITTED = 250  # differences that shares are fitted to, evenly spread among 
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class TrueSpread:
     """What true differences may be, in standard errors of the observed ones.
 
     Attributes
@@ -116,7 +116,7 @@ class Later:
         return np.asarray(chance)
 
 
-def fit_spread(z: FloatArray) -> Spread:
+def fit_spread(z: FloatArray) -> TrueSpread:
     """Fit how far true differences spread to observed ones, in standard errors.
 
     Parameters
@@ -137,12 +137,12 @@ def fit_spread(z: FloatArray) -> Spread:
     """
     refuse(~np.isfinite(z), z, name="z", rule="be finite")
     if not len(z):
-        return Spread(np.ones(1), np.ones(1))
+        return TrueSpread(np.ones(1), np.ones(1))
     some = np.sort(np.abs(z))
     some = some[:: max(1, -(-len(some) // MOST_FITTED))]
-    spread = Spread(np.full(len(WIDTHS), 1.0 / len(WIDTHS)), WIDTHS)
+    spread = TrueSpread(np.full(len(WIDTHS), 1.0 / len(WIDTHS)), WIDTHS)
     for _ in range(SWEEPS):
         count = spread.given(some).sum(axis=1)
         count[0] += AT_ZERO
-        spread = Spread(count / count.sum(), WIDTHS)
+        spread = TrueSpread(count / count.sum(), WIDTHS)
     return spread
