@@ -219,6 +219,34 @@ class PairwiseRow(Row):
     covariance = Square()
 
 
+class ReachedRow(Row):
+    """What a budget reaches, as expected before anything is judged."""
+
+    budget = Number()
+    work = Number(help_text="Distinct pairs, or documents of average length.")
+    half_width = Number(allow_null=True, help_text="Of the middle run, as the prior expects.")
+    half_width_most = Number(allow_null=True, help_text="The same if much more is relevant.")
+    decided_least = Number(help_text="Share of the differences between two runs, at least …")
+    decided_most = Number(help_text="… and at most.")
+
+
+class ReachRow(Row):
+    """Which budget reaches what is wanted."""
+
+    target = CharField()
+    wanted = Number()
+    hoped = IntegerField(
+        allow_null=True, help_text="Enough if all is as the prior expects; null: out of reach."
+    )
+    careful = IntegerField(
+        allow_null=True, help_text="Enough as well if much more is relevant, or runs differ less."
+    )
+    budget = IntegerField(allow_null=True, help_text="The one to take; null: out of reach.")
+    hours = Number(allow_null=True, help_text="That it takes.")
+    reached = ReachedRow(allow_null=True, help_text="What it reaches.")
+    text = CharField()
+
+
 class ForetoldRow(Row):
     """What is expected after some more judgments; the first is the present."""
 

@@ -35,7 +35,7 @@ def reached(pool: Pool, budget: int, *, max_grade: int, **options) -> ReachedByB
     design, prior = planned(pool, budget, max_grade=max_grade, **options)
     costs = options.get("costs")
     return reached_by_budget(
-        pool, design, measure=MEASURE, prior=prior, max_grade=max_grade, costs=costs
+        pool, design, measure=MEASURE, prior=prior, max_grade=max_grade, costs=costs, work=costs
     )
 
 

@@ -173,35 +173,39 @@ def half_width_curve(
     return curve
 
 
-def expected_covariance(
+def expected_covariances(
     pool: Pool,
     design: Design,
     *,
     measure: Measure,
     prior: Prior,
-    step: float,
+    steps: Sequence[float],
     max_grade: int | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Predict the covariance of the k estimates, and what the values themselves vary by.
+    """Predict the covariances of the k estimates, and what the values themselves vary by.
 
     Parameters
     ----------
-    step : float
-        A constant or a number of draws; see `Design.step`.
+    steps : sequence of float
+        Constants or numbers of draws; see `Design.step`.
 
     Other parameters are those of `expected_half_widths`.
 
     Returns
     -------
-    covariance, products : ndarray of float64, shape (k, k)
-        The second has sum_i s2_i w_ij w_il over all pairs, reachable or not.
+    covariances : ndarray of float64, shape (len(steps), k, k)
+    products : ndarray of float64, shape (k, k)
+        sum_i s2_i w_ij w_il over all pairs, reachable or not.
     """
     _check_planning(pool, design, prior, 0.5)
     moves = _Moves.of(pool, measure, prior, max_grade)
-    covariance = moves.products(_variance_factors(design, prior, step, moves.is_ratio))
-    for total in _totals(moves, design, prior, step):
-        covariance -= np.multiply.outer(total, total) / step
-    return covariance, moves.products(prior.second_moment)
+    covariances = []
+    for step in steps:
+        covariance = moves.products(_variance_factors(design, prior, step, moves.is_ratio))
+        for total in _totals(moves, design, prior, step):
+            covariance -= np.multiply.outer(total, total) / step
+        covariances.append(covariance)
+    return np.stack(covariances), moves.products(prior.second_moment)
 
 
 def steps_of(

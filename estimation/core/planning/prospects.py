@@ -29,7 +29,7 @@ from ..arrays import check_confidence
 from ..inference.intervals import difference_variances
 from ..inference.out_of_reach import OutOfReach
 from .critical import adjusted_p_values, critical_value
-from .planning import expected_covariance, half_width_curve, steps_of
+from .planning import expected_covariances, half_width_curve, steps_of
 from .reached import Reached, ReachedByBudget
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ SPREADS = (3.0, 8.0)
 AVERAGE = float(np.sqrt(2.0 / np.pi))  # of the size of a normal number
 POINTS, WORKED_OUT = 28, 10  # budgets, and those of them for which verdicts are worked out
 SURE = 1e9  # standard errors of what is known
+MANY, FEWER = 2_000_000, 5  # entries of a pool for which verdicts are worked out for so few
 NEAR_ALL = 9.0  # half widths fall steeply there: budgets without a quarter of all, an eighth, …
 SMALLEST = 500.0  # the first budget is the whole over this
 DRAWN_AGAIN = 4.0  # draws with replacement have no end: up to so many times the pool
@@ -57,6 +58,7 @@ def reached_by_budget(
     prior: Prior,
     max_grade: int,
     costs: FloatArray | None = None,
+    work: FloatArray | None = None,
     confidence: float = 0.95,
 ) -> ReachedByBudget:
     """Foretell what any budget of a design reaches, from a few pairs up to all there are.
@@ -70,6 +72,8 @@ def reached_by_budget(
         The best grade of the scale.
     costs : ndarray of float64, shape (N,), optional
         Those that the design was made with.
+    work : ndarray of float64, shape (N,), optional
+        What each pair counts for in `Reached.work`, by default 1.
     confidence : float
         Of intervals, and of all verdicts together.
 
@@ -98,26 +102,24 @@ def reached_by_budget(
         for each in beliefs
     ]  # fmt: skip
     steps = steps_of(design, budgets.tolist(), costs=costs)
-    some = np.unique(np.linspace(0, len(budgets) - 1, WORKED_OUT).astype(int))
+    number = WORKED_OUT if len(pool.run) < MANY else FEWER
+    some = np.unique(np.linspace(0, len(budgets) - 1, number).astype(int))
     reachable = OutOfReach.of(pool, design.eligible).support(measure) == 1.0
+    seen = [
+        expected_covariances(pool, design, prior=each, steps=steps[some].tolist(), **about)  # type: ignore[arg-type]
+        for each in beliefs
+    ]
     most, least = (
         [
-            _share_decided(
-                *expected_covariance(pool, design, prior=belief, step=float(steps[at]), **about),  # type: ignore[arg-type]
-                spread=spread,
-                reachable=reachable,
-                error=1.0 - confidence,
-            )
-            for at in some.tolist()
+            _share_decided(each, products, spread, reachable=reachable, error=1.0 - confidence)
+            for each in covariances
         ]
-        for belief, spread in zip(beliefs, SPREADS[::-1], strict=True)
+        for spread, (covariances, products) in zip(SPREADS[::-1], seen, strict=True)
     )
     shares = [np.interp(np.log(budgets), np.log(budgets[some]), each) for each in (least, most)]
-    work = [_work(design, step, costs) for step in steps.tolist()]
-    lines = zip(
-        budgets.tolist(), work, *(each.tolist() for each in (*widths, *shares)), strict=True
-    )
-    return ReachedByBudget(tuple(Reached(*each) for each in lines))
+    works = [_worth(design, step, work) for step in steps.tolist()]
+    lines = zip(budgets, works, *widths, *shares, strict=True)
+    return ReachedByBudget(tuple(Reached(*map(float, each)) for each in lines))
 
 
 def _budgets(design: Design, costs: FloatArray | None) -> FloatArray:
@@ -143,16 +145,16 @@ def _plentiful(prior: Prior, measure: Measure, max_grade: int) -> Prior:
     return replace(prior, second_moment=np.maximum(prior.second_moment, PLENTIFUL * best**2))
 
 
-def _work(design: Design, step: float, costs: FloatArray | None) -> float:
+def _worth(design: Design, step: float, work: FloatArray | None) -> float:
     chance = design.inclusion_after(step)
-    return float(chance.sum() if costs is None else np.sum(chance * costs))
+    return float(chance.sum() if work is None else np.sum(chance * work))
 
 
 def _share_decided(
     covariance: FloatArray,
     products: FloatArray,
-    *,
     spread: float,
+    *,
     reachable: np.ndarray,
     error: float,
 ) -> float:

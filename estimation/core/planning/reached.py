@@ -6,6 +6,7 @@ fall, and shares of decided differences to rise, as straight lines, which is rig
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -28,7 +29,7 @@ class Reached:
     budget : float
         In the unit of the design.
     work : float
-        Distinct pairs to be judged, or what they cost where pairs have costs, as expected.
+        Distinct pairs to be judged, as expected; or what they count for as work.
     half_width, half_width_most : float
         Of the interval of the middle run: as the prior expects, and if much more is relevant.
     decided_least, decided_most : float
@@ -71,14 +72,18 @@ class ReachedByBudget(Tabled):
         rows = [list(asdict(each).values()) for each in self.lines]
         return by_rows(tuple(name.replace("_", " ") for name in names), rows)
 
-    def facts(self) -> list[dict[str, float]]:
-        """Return it in plain values; `of_facts` gives it back."""
-        return [asdict(each) for each in self.lines]
+    def facts(self) -> list[dict[str, float | None]]:
+        """Return it in plain values, None for what is infinite; `of_facts` gives it back."""
+        return [
+            {name: value if math.isfinite(value) else None for name, value in asdict(each).items()}
+            for each in self.lines
+        ]
 
     @classmethod
     def of_facts(cls, facts: list[Mapping[str, Any]]) -> ReachedByBudget:
         """Read what `facts` gave."""
-        return cls(tuple(Reached(**each) for each in facts))
+        given = ({name: _number(value) for name, value in each.items()} for each in facts)
+        return cls(tuple(Reached(**each) for each in given))
 
     def at(self, budget: float) -> Reached:
         """Return what a budget reaches, at the ends what the first or last one does."""
@@ -88,7 +93,7 @@ class ReachedByBudget(Tabled):
         before, after = next(two for two in pairwise(self.lines) if budget <= two[1].budget)
         part = (budget - before.budget) / (after.budget - before.budget)
         low, high = asdict(before), asdict(after)
-        return Reached(**{name: low[name] + part * (high[name] - low[name]) for name in low})
+        return Reached(**{name: (1.0 - part) * low[name] + part * high[name] for name in low})
 
     def budget_for(self, target: Target, wanted: float, *, hours_each: float = 0.0) -> Answer:
         """Return the least budgets that reach something.
@@ -136,6 +141,10 @@ class ReachedByBudget(Tabled):
         last = self.lines[-1]
         found = _first([(each.budget, each.work) for each in self.lines], min(work, last.work))
         return Answer(found, found)
+
+
+def _number(value: float | None) -> float:
+    return math.inf if value is None else float(value)
 
 
 def _first(points: list[tuple[float, float]], level: float) -> float | None:
