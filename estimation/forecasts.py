@@ -11,6 +11,7 @@ from django.conf import settings
 from estimation.charts.lines import LineChart, lines
 from estimation.core.archives import read_archive
 from estimation.core.planning.foretold import MOST, Forecast, Prospect
+from estimation.findings import LIMIT, OPEN, SURE
 from estimation.models import EstimateSet, Round
 from estimation.scales import common_decimals, label
 from estimation.selectors import MATRICES_FORMAT, RankingTable
@@ -40,8 +41,8 @@ class Said:
 
     @property
     def kind(self) -> str:
-        """The style of its mark."""
-        return {"decided": "ok", "out of reach": "warn"}.get(self.state, "")
+        """As of a finding."""
+        return {"decided": SURE, "go on": OPEN}.get(self.state, LIMIT)
 
 
 def said(row: Round, forecast: Forecast) -> list[Said]:

@@ -19,7 +19,7 @@ MOST_BATCHES = rounds.MAX_BATCHES
 
 
 @dataclass(frozen=True)
-class Reach:
+class BudgetReply:
     """Which budget reaches what is wanted, and what it reaches; ``budget`` is the one to take.
 
     That is the careful one where there is one: judging can stop as soon as the forecast of the
@@ -39,7 +39,7 @@ class Reach:
         return self.careful if self.careful is not None else self.hoped
 
 
-def reach(*, row: Round, by: User, target: Target, wanted: float) -> Reach:
+def reach(*, row: Round, by: User, target: Target, wanted: float) -> BudgetReply:
     """Takes the budget that reaches what is wanted; its preview is due then.
 
     Batches stay as large as they are, where the budget has room for one. Raises UserError
@@ -54,7 +54,7 @@ def reach(*, row: Round, by: User, target: Target, wanted: float) -> Reach:
     return found
 
 
-def answered(row: Round, target: Target, wanted: float) -> Reach:
+def answered(row: Round, target: Target, wanted: float) -> BudgetReply:
     """The answer alone; nothing is changed.
 
     Raises UserError ``not_worked_out`` (409) while there is no preview of the round as it is,
@@ -71,7 +71,7 @@ def answered(row: Round, target: Target, wanted: float) -> Reach:
     reached = None if taken is None else table.at(float(taken))
     hours = None if reached is None else reached.work * row.hours_each
     text = _said(row, target, wanted, (hoped, careful), hours)
-    return Reach(target, wanted, hoped, careful, hours, reached, text)
+    return BudgetReply(target, wanted, hoped, careful, hours, reached, text)
 
 
 def _table(row: Round) -> ReachedByBudget:

@@ -46,6 +46,7 @@ POINTS, WORKED_OUT = 28, 10  # budgets, and those of them for which verdicts are
 SURE = 1e9  # standard errors of what is known
 MANY, FEWER = 2_000_000, 5  # entries of a pool for which verdicts are worked out for so few
 NEAR_ALL = 9.0  # half widths fall steeply there: budgets without a quarter of all, an eighth, …
+LEAST = 10.0  # the first budget, if the whole is not many times as much
 SMALLEST = 500.0  # the first budget is the whole over this
 DRAWN_AGAIN = 4.0  # draws with replacement have no end: up to so many times the pool
 
@@ -129,7 +130,7 @@ def _budgets(design: Design, costs: FloatArray | None) -> FloatArray:
     if design.with_replacement:
         whole *= DRAWN_AGAIN
     own = min(float(design.budget), whole)
-    first = max(1.0, min(whole / SMALLEST, own / 2.0))
+    first = max(1.0, min(max(whole / SMALLEST, LEAST), own / 2.0))
     if design.with_replacement:
         first = max(first, float(design.strata), 2.0)
     last = max(whole, first)
