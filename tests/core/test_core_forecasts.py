@@ -248,3 +248,16 @@ def test_one_run_equal_runs_and_rounds_that_find_nothing_or_all(
     other = tiny({"a": ["1", "2", "3"], "b": ["3", "4", "5"]}, budget=budget, grades=grades)
     told_steps = [list(vars(each).values())[1:] for each in other.steps]
     assert np.all(np.isfinite(np.array(told_steps, dtype=float)))
+
+
+def test_disagreement_between_assessors_stays_when_everything_is_judged() -> None:
+    """Two labels a pair, of which one in five is another grade: half widths do not fall to 0."""
+    planned = design()
+    part = PairRound(planned, draw(POOL, planned, seed="x"))
+    rng, pair = np.random.default_rng(9), part.sample.pair
+    other = np.where(rng.random(len(pair)) < 0.2, rng.integers(0, 4, len(pair)), GRADES[pair])
+    labels = LabelRows(np.tile(pair, 2), np.concatenate([GRADES[pair], other]))
+    found = evaluate(POOL, part, labels=labels, measures=[MEASURE], max_grade=BEST, batches=2)
+    about = {"labels": labels, "batches": 2, "result": found.results[0], "max_grade": BEST}
+    steps = forecast(Scope.of(POOL), part, **about).steps
+    assert 0.02 * steps[0].half_width < steps[-1].half_width < steps[0].half_width / 2.0

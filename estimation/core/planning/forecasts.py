@@ -193,7 +193,9 @@ class _Present:
         second = outlook.moments(measure, rows.pair)[1]
         expected = rows.gram(second)
         noise = np.zeros_like(expected)
-        if result.label_noise_measured and found.expected is not None:
+        if part.design.with_replacement and found.expected is not None:
+            expected = found.expected  # all of it falls with the number of draws
+        elif result.label_noise_measured and found.expected is not None:
             noise = found.expected - expected
         return cls(
             design=part.design,
