@@ -112,11 +112,15 @@ class RoundDraw(RoundView):
 
 class ReachQuery(Query):
     target = serializers.ChoiceField(
-        TARGETS, help_text="What is wanted: a half width, a share of decided differences, hours."
+        TARGETS,
+        default="half_width",
+        help_text="What is wanted: a half width, a share of decided differences, hours.",
     )
     wanted = serializers.FloatField(
-        help_text="How much: in the measure's unit, from 0 to 1, or in hours."
-    )
+        required=False,
+        help_text="How much: in the measure's unit, from 0 to 1, or in hours. Left out: the answer "
+        "is what the round's own budget reaches.",
+    )  # fmt: skip
 
 
 class RoundReach(RoundView):
@@ -130,7 +134,10 @@ class RoundReach(RoundView):
         Nothing is changed: PATCH the round to take the budget. What any budget reaches stands in
         `preview.reached`.
         """
-        found = reaching.answered(self.row, self.asked["target"], self.asked["wanted"])
+        if "wanted" in self.asked:
+            found = reaching.answered(self.row, self.asked["target"], self.asked["wanted"])
+        else:
+            found = reaching.of_budget(self.row)
         return Response(ReachRow(found).data)
 
 

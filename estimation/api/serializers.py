@@ -233,8 +233,8 @@ class ReachedRow(Row):
 class ReachRow(Row):
     """Which budget reaches what is wanted."""
 
-    target = CharField()
-    wanted = Number()
+    target = CharField(allow_null=True)
+    wanted = Number(allow_null=True)
     hoped = IntegerField(
         allow_null=True, help_text="Enough if all is as the prior expects; null: out of reach."
     )

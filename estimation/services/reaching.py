@@ -23,20 +23,18 @@ class BudgetReply:
     """Which budget reaches what is wanted, and what it reaches; ``budget`` is the one to take.
 
     That is the careful one where there is one: judging can stop as soon as the forecast of the
-    round says that it is enough, and a larger budget costs nothing until it is judged.
+    round says that it is enough, and a larger budget costs nothing until it is judged. Where
+    nothing is wanted, it is the round's own.
     """
 
-    target: Target
-    wanted: float
+    target: Target | None
+    wanted: float | None
     hoped: int | None
     careful: int | None
+    budget: int | None
     hours: float | None
     reached: Reached | None
     text: str
-
-    @property
-    def budget(self) -> int | None:
-        return self.careful if self.careful is not None else self.hoped
 
 
 def reach(*, row: Round, by: User, target: Target, wanted: float) -> BudgetReply:
@@ -71,7 +69,18 @@ def answered(row: Round, target: Target, wanted: float) -> BudgetReply:
     reached = None if taken is None else table.at(float(taken))
     hours = None if reached is None else reached.work * row.hours_each
     text = _said(row, target, wanted, (hoped, careful), hours)
-    return BudgetReply(target, wanted, hoped, careful, hours, reached, text)
+    return BudgetReply(target, wanted, hoped, careful, taken, hours, reached, text)
+
+
+def of_budget(row: Round) -> BudgetReply:
+    """What the round's own budget reaches, as far as that is worked out and can be told."""
+    try:
+        reached = _table(row).at(float(row.budget))
+    except UserError as error:
+        return BudgetReply(None, None, None, None, row.budget, None, None, error.message)
+    hours = reached.work * row.hours_each
+    text = f"A budget of {row.budget:,} {row.unit} takes about {hours:,.1f} hours."
+    return BudgetReply(None, None, None, None, row.budget, hours, reached, text)
 
 
 def _table(row: Round) -> ReachedByBudget:

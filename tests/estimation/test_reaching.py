@@ -59,6 +59,15 @@ def test_rest_answers_without_changing_anything(drafted: Round, organizer: Clien
     assert drafted.budget == budget
 
 
+def test_rest_says_what_the_budget_of_the_round_reaches(drafted: Round, organizer: Client) -> None:
+    found = organizer.get(of(drafted)).json()
+    line = next(e for e in drafted.preview["reached"] if e["budget"] == drafted.budget)
+    assert found["reached"] == pytest.approx(line)
+    assert found["hours"] == pytest.approx(drafted.preview["hours"])
+    Round.objects.filter(pk=drafted.pk).update(preview={})
+    assert organizer.get(of(drafted)).json()["reached"] is None
+
+
 @pytest.mark.parametrize(
     ("query", "code"),
     [
