@@ -150,6 +150,15 @@ def test_both_ways_agree_and_what_cannot_be_had_is_said() -> None:
     assert ReachedByBudget.of_facts(table.facts()) == table
 
 
+def test_what_the_sample_cannot_support_is_infinite_at_every_budget() -> None:
+    never = ReachedByBudget(tuple(line(budget, np.inf, 0.1) for budget in (10.0, 30.0, 90.0)))
+    assert [never.at(budget).half_width for budget in (5, 10, 20, 30, 99)] == [np.inf] * 5
+    assert never.budget_for("half_width", 1e300).careful is None
+    late = ReachedByBudget((line(10, np.inf, 0.1), line(30, 2.0, 0.5)))
+    assert late.budget_for("half_width", 3.0).hoped == 30.0
+    assert ReachedByBudget.of_facts(never.facts()) == never
+
+
 @pytest.mark.parametrize("wanted", [0.0, -1.0, float("nan")])
 def test_what_is_wanted_is_a_number_above_zero(wanted: float) -> None:
     table = ReachedByBudget((line(10, 4.0, 0.2),))

@@ -91,6 +91,8 @@ class ReachedByBudget(Tabled):
         if not first.budget < budget < last.budget:
             return first if budget <= first.budget else last
         before, after = next(two for two in pairwise(self.lines) if budget <= two[1].budget)
+        if budget == after.budget:  # what is infinite has nothing between
+            return after
         part = (budget - before.budget) / (after.budget - before.budget)
         low, high = asdict(before), asdict(after)
         return Reached(**{name: (1.0 - part) * low[name] + part * high[name] for name in low})
@@ -152,7 +154,7 @@ def _first(points: list[tuple[float, float]], level: float) -> float | None:
     before: tuple[float, float] | None = None
     for x, y in points:
         if y >= level:
-            if before is None or y <= before[1]:
+            if before is None or y <= before[1] or math.isinf(before[1]):
                 return x * (level / y if before is None and 0.0 < level < y else 1.0)
             return before[0] + (level - before[1]) / (y - before[1]) * (x - before[0])
         before = (x, y)
