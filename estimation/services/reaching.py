@@ -103,6 +103,11 @@ def _whole(row: Round, table: ReachedByBudget, budget: float | None, target: Tar
     return int(min(max(whole, least), most, math.ceil(table.lines[-1].budget)))
 
 
+def _no_values(row: Round, target: Target) -> bool:
+    """Whether no budget tells a value, as of designs for a difference alone."""
+    return target == "half_width" and row.preview["reached"][-1]["half_width"] is None
+
+
 def _said(
     row: Round,
     target: Target,
@@ -116,6 +121,8 @@ def _said(
         "decided": f"{100 * wanted:g} % of the differences decided",
         "hours": f"{wanted:g} hours",
     }[target]
+    if hoped is None and _no_values(row, target):
+        return "The sample for this goal supports no values: ask for hours, or spread it evenly."
     if hoped is None:
         return f"Not even with the whole pool judged: {what} is out of reach."
     takes = f"about {hours:,.1f} hours"

@@ -175,4 +175,5 @@ def test_one_run_has_no_differences_and_out_of_reach_is_never_decided() -> None:
     design = make_design(pool, prior=prior, budget=100, batch_size=100, floor=0.0, **about)
     found = reached_by_budget(pool, design, measure=MEASURE, prior=prior, max_grade=3)
     assert found.lines[-1].decided_most == 0.0
+    assert found.lines[-1].half_width == 0.0, "of the run of the goal alone"
     assert 0.0 < PLENTIFUL < 1.0

@@ -131,3 +131,12 @@ def test_a_drawn_round_is_not_changed_by_a_wish(campaign: Campaign) -> None:
 def test_a_small_budget_has_one_batch(drafted: Round) -> None:
     reaching.reach(row=drafted, by=drafted.created_by, target="hours", wanted=0.1)
     assert drafted.budget == drafted.batch_size == 8
+
+
+def test_a_sample_for_one_difference_supports_no_values(drafted: Round) -> None:
+    pair = {"goal": "pair", "run": "run1", "baseline": "run2", "floor": 0.0}
+    rounds.amend(row=drafted, by=drafted.created_by, chosen=pair)
+    factories.run_due_jobs()
+    drafted.refresh_from_db()
+    assert "supports no values" in reaching.answered(drafted, "half_width", 0.3).text
+    assert reaching.answered(drafted, "hours", 0.5).budget == 40

@@ -92,12 +92,14 @@ def reached_by_budget(
     budgets = _budgets(design, costs)
     beliefs = prior, _plentiful(prior, measure, max_grade)
     about = {"measure": measure, "max_grade": max_grade}
+    reachable = OutOfReach.of(pool, design.eligible).support(measure) == 1.0
+    known = reachable if reachable.any() else np.ones_like(reachable)
     widths = [
         np.median(
             half_width_curve(
                 pool, design, prior=each, budgets=budgets.tolist(), costs=costs,
                 confidence=confidence, **about,  # type: ignore[arg-type]
-            ),
+            )[:, known],
             axis=1,
         )
         for each in beliefs
@@ -105,7 +107,6 @@ def reached_by_budget(
     steps = steps_of(design, budgets.tolist(), costs=costs)
     number = WORKED_OUT if len(pool.run) < MANY else FEWER
     some = np.unique(np.linspace(0, len(budgets) - 1, number).astype(int))
-    reachable = OutOfReach.of(pool, design.eligible).support(measure) == 1.0
     seen = [
         expected_covariances(pool, design, prior=each, steps=steps[some].tolist(), **about)  # type: ignore[arg-type]
         for each in beliefs

@@ -31,7 +31,8 @@ class Reached:
     work : float
         Distinct pairs to be judged, as expected; or what they count for as work.
     half_width, half_width_most : float
-        Of the interval of the middle run: as the prior expects, and if much more is relevant.
+        Of the interval of the middle one of the runs whose values the sample supports: as the prior
+        expects, and if much more is relevant. Infinite where it supports none.
     decided_least, decided_most : float
         Share of the differences between two runs that have a verdict: between these.
     """
