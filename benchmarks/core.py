@@ -29,7 +29,9 @@ from estimation.core.arrays import IntArray
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists, rank_lines
+from estimation.core.data.scope import Scope
 from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.planning.forecasts import forecast
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
@@ -249,11 +251,27 @@ def recomputes(
         pool.kept.clear()
         first = median_seconds(work, 1)
         seconds = median_seconds(work, repetitions)
+        telling = foretelling(pool, PairRound(design, sample), labels, measures, repetitions)
         last = range(max(2, design.batches + 1 - repetitions), design.batches + 1)
         after = [median_seconds(partial(work, batches=batches), 1) for batches in [1, *last]][1:]
         next_one = f"next {np.median(after):.3f} s, " if after else ""
         pairs = f"{len(sample.pair):,} pairs, {100 * share:.1f} % relevant"
-        yield f"first {first:.2f} s, {next_one}{judged} ({pairs})", seconds
+        yield f"first {first:.2f} s, {next_one}{telling}{judged} ({pairs})", seconds
+
+
+def foretelling(
+    pool: Pool, part: PairRound, labels: LabelRows, measures: list[Measure], repetitions: int
+) -> str:
+    """What a forecast takes after the middle batch, beside the recompute that it comes with."""
+    batches = part.design.batches // 2
+    if not batches:
+        return ""
+    about = {"labels": labels, "batches": batches, "max_grade": MAX_GRADE}
+    look = partial(evaluate, pool, part, measures=measures, **about)
+    result = look().results[0]
+    work = partial(forecast, Scope.of(pool), part, result=result, **about)
+    telling, looking = median_seconds(work, repetitions), median_seconds(look, repetitions)
+    return f"forecast {telling:.3f} s beside {looking:.3f} s, "
 
 
 def main() -> None:

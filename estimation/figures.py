@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from estimation import reach_figures
 from estimation.charts import bars, curves, forests, histories, matrices
 from estimation.models import Round
 from estimation.numbers import UnknownDifferences, unknown_differences
@@ -384,6 +385,7 @@ class PreviewFigures:
     curve_rows: list[tuple[int, str]]
     topics: bars.BarChart
     share: float
+    reached: reach_figures.ReachFigure | None = None
 
 
 def preview_figures(preview: Mapping[str, Any], *, budget: int) -> PreviewFigures:
@@ -396,6 +398,7 @@ def preview_figures(preview: Mapping[str, Any], *, budget: int) -> PreviewFigure
         curve_rows=[(at, number(width, digits)) for at, width in points],
         topics=bars.topic_bars(per_topic),
         share=100 * preview["expected_pairs"] / max(1, preview["pool_pairs"]),
+        reached=reach_figures.reach_figure(preview, budget=budget),
     )
 
 

@@ -9,10 +9,12 @@ from django import forms
 from django.forms.boundfield import BoundField
 
 from estimation.core.measures.kinds import KINDS
+from estimation.core.planning.reached import Target
 from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.models import Round
 from estimation.options import REQUIRED, Option
 from estimation.plans import OPTIONS, SECTIONS, RoundPlan, Section, plan_of
+from judging.errors import UserError
 from judging.forms_shown import ShownForm
 from judging.models import Campaign
 
@@ -123,6 +125,32 @@ class RoundForm(ShownForm):
         """What was chosen otherwise than it was shown; call when the form is valid."""
         plan, touched = asdict(self.plan()), self.touched()
         return {name: value for name, value in plan.items() if name in touched}
+
+
+class ReachForm(forms.Form):
+    """What shall be reached: a half width, a share of decided differences in percent, or hours."""
+
+    target = forms.ChoiceField(
+        label="What do you want to reach?",
+        choices=[
+            ("half_width", "a half width of the middle run of"),
+            ("decided", "decided differences, in percent,"),
+            ("hours", "hours of work"),
+        ],
+    )
+    wanted = forms.FloatField(
+        label="How much",
+        min_value=1e-9,
+        widget=forms.NumberInput({"step": "any", "inputmode": "decimal"}),
+    )
+
+    def asked(self) -> tuple[Target, float]:
+        """What was asked. Raises UserError ``reach_invalid`` with what is wrong."""
+        if not self.is_valid():
+            message = "Choose what you want to reach, and say how much: a number above 0."
+            raise UserError("reach_invalid", message, field="wanted")
+        target, wanted = self.cleaned_data["target"], self.cleaned_data["wanted"]
+        return target, wanted / 100 if target == "decided" else wanted
 
 
 def values_of(row: Round, *, same_seed: bool) -> dict[str, Any]:

@@ -191,6 +191,7 @@ class Round(models.Model):
     )
     labels = models.PositiveSmallIntegerField(default=1)
     extra_share = models.FloatField(default=0.0)
+    seconds = models.PositiveIntegerField(default=30, help_text="that a judgment takes")
     budget = models.PositiveIntegerField()
     batch_size = models.PositiveIntegerField()
     seed = models.CharField(max_length=100)
@@ -261,6 +262,11 @@ class Round(models.Model):
     def has_floor(self) -> bool:
         """Whether a share of the sizes is spread evenly."""
         return "floor" in self.sampling.options
+
+    @property
+    def hours_each(self) -> float:
+        """Hours of work for one pair, or for one document of average length."""
+        return float((self.labels + self.extra_share) * self.seconds / 3600)
 
     @property
     def unit(self) -> str:

@@ -178,6 +178,13 @@ class RoundPlan:
         required=True, initial=0.2, wide=False, attrs={"step": "0.05"}, least=0, most=1,
         expected=SHARE,
     )  # fmt: skip
+    seconds: int = option(
+        "Seconds per judgment", default=30,
+        help="How long a judgment takes, for the hours of work. No number but these depends on it.",
+        asked="Seconds that a judgment takes; of a document of average length where these are what "
+        "pairs cost.",
+        wide=False, least=1, most=86_400,
+    )  # fmt: skip
     seed: str = option(
         default="",
         help="Decides the draw; with it anybody can repeat it. Left empty: a random one.",
@@ -198,7 +205,7 @@ class Section:
 SECTIONS = (
     Section("", (
         "goal", "run", "baseline", "measure", "reported", "budget", "batch_size", "labels",
-        "extra_share",
+        "extra_share", "seconds",
     )),
     Section("What is expected", ("prior", "predictions")),
     Section("How pairs are drawn", ("method", "rule", "floor", "eps", "depth", "seed")),

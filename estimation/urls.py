@@ -8,6 +8,7 @@ in_round: list[URLPattern | URLResolver] = [
     path("", rounds.round_detail, name="round-detail"),
     path("preview/", rounds.round_preview, name="round-preview"),
     path("change/", rounds.round_change, name="round-change"),
+    path("reach/", rounds.round_reach, name="round-reach"),
     path("draw/", rounds.round_draw, name="round-draw"),
     path("discard/", rounds.round_discard, name="round-discard"),
     path("ranking/", live.live, name="live"),

@@ -16,6 +16,7 @@ from estimation.api.rounds import round_of
 from estimation.api.serializers import EstimatesRow, RankingRow, ReportsRow
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
+from estimation.forecasts import forecast_facts
 from estimation.models import Estimate, EstimateSet, Report, Round
 from estimation.numbers import estimate_lines, unknown_differences
 from estimation.services import files, reports
@@ -100,6 +101,7 @@ class Ranking(CampaignView):
             "supported": table.supported if table else True,
             "estimate_set": shown,
             "ranking": table.rows if table else [],
+            "forecast": forecast_facts(row, shown, measure) if shown else None,
             "pairs": pairs,
             "unknown_differences": unknown_differences(pairs, table.purpose)
             if table and pairs

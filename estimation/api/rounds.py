@@ -4,17 +4,19 @@ from typing import Any
 
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from estimation import selectors
 from estimation.api.options import RoundBody, RoundChange
-from estimation.api.serializers import RoundDetailRow, RoundProgressRow, RoundRow, RunRow
+from estimation.api.serializers import ReachRow, RoundDetailRow, RoundProgressRow, RoundRow, RunRow
+from estimation.core.planning.reached import TARGETS
 from estimation.models import Round
 from estimation.plans import NAMED, RoundPlan
-from estimation.services import quoting, rounds
+from estimation.services import quoting, reaching, rounds
 from judging.api.base import ORGANIZER, CampaignView
-from judging.api.fields import Body, Text, checked
+from judging.api.fields import Body, Query, Text, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.models import Campaign, Job
 
@@ -106,6 +108,37 @@ class RoundDraw(RoundView):
         given = checked(DrawBody, request.data)
         rounds.request_draw(row=self.row, by=self.user, design=given.get("design"))
         return Response(_shown([self.row], RoundDetailRow)[0], status=202)
+
+
+class ReachQuery(Query):
+    target = serializers.ChoiceField(
+        TARGETS,
+        default="half_width",
+        help_text="What is wanted: a half width, a share of decided differences, hours.",
+    )
+    wanted = serializers.FloatField(
+        required=False,
+        help_text="How much: in the measure's unit, from 0 to 1, or in hours. Left out: the answer "
+        "is what the round's own budget reaches.",
+    )  # fmt: skip
+
+
+class RoundReach(RoundView):
+    query = ReachQuery
+    access = {"GET": ORGANIZER}
+
+    @extend_schema(responses=ReachRow)
+    def get(self, request: Request, slug: str, number: int) -> Response:
+        """Which budget of a drafted round reaches what is wanted.
+
+        Nothing is changed: PATCH the round to take the budget. What any budget reaches stands in
+        `preview.reached`.
+        """
+        if "wanted" in self.asked:
+            found = reaching.answered(self.row, self.asked["target"], self.asked["wanted"])
+        else:
+            found = reaching.of_budget(self.row)
+        return Response(ReachRow(found).data)
 
 
 class RoundBatches(RoundView):

@@ -219,6 +219,69 @@ class PairwiseRow(Row):
     covariance = Square()
 
 
+class ReachedRow(Row):
+    """What a budget reaches, as expected before anything is judged."""
+
+    budget = Number()
+    work = Number(help_text="Distinct pairs, or documents of average length.")
+    half_width = Number(allow_null=True, help_text="Of the middle run, as the prior expects.")
+    half_width_most = Number(allow_null=True, help_text="The same if much more is relevant.")
+    decided_least = Number(help_text="Share of the differences between two runs, at least …")
+    decided_most = Number(help_text="… and at most.")
+
+
+class ReachRow(Row):
+    """Which budget reaches what is wanted."""
+
+    target = CharField(allow_null=True)
+    wanted = Number(allow_null=True)
+    hoped = IntegerField(
+        allow_null=True, help_text="Enough if all is as the prior expects; null: out of reach."
+    )
+    careful = IntegerField(
+        allow_null=True, help_text="Enough as well if much more is relevant, or runs differ less."
+    )
+    budget = IntegerField(allow_null=True, help_text="The one to take; null: out of reach.")
+    hours = Number(allow_null=True, help_text="That it takes.")
+    reached = ReachedRow(allow_null=True, help_text="What it reaches.")
+    text = CharField()
+
+
+class ForetoldRow(Row):
+    """What is expected after some more judgments; the first is the present."""
+
+    batches = IntegerField(allow_null=True, help_text="Null: beyond the budget.")
+    pairs = Number(help_text="Judged pairs, as expected.")
+    half_width = Number(help_text="Of the middle run.")
+    decided = Number(help_text="Differences between two runs that have a verdict.")
+    best = Number(help_text="Chance that one run is surely better than all others.")
+
+
+class ProspectRow(Row):
+    """Whether something is decided, or will be."""
+
+    state = serializers.ChoiceField(["decided", "go on", "out of reach"])
+    judgments = IntegerField(
+        allow_null=True, help_text="How many more; null: not even the whole pool will do."
+    )
+    least = IntegerField(
+        allow_null=True, help_text="One in ten that fewer will do; of the best run only."
+    )
+    most = IntegerField(allow_null=True, help_text="One in ten that it takes more.")
+    text = CharField()
+
+
+class ForecastRow(Row):
+    """What more judgments will bring, from those so far; earlier forecasts stay as they were."""
+
+    batches = IntegerField(help_text="Complete batches that it rests on.")
+    differences = IntegerField(help_text="Between two runs.")
+    share_decided = Number(help_text="Of the differences: so many verdicts decide a ranking.")
+    steps = ForetoldRow(many=True)
+    best = ProspectRow(help_text="Of the best run.")
+    ranking = ProspectRow(help_text="Of the ranking.")
+
+
 class RankingRow(Row):
     round = IntegerField()
     measure = CharField()
@@ -226,6 +289,9 @@ class RankingRow(Row):
     supported = serializers.BooleanField(help_text="False: values are lower bounds only.")
     estimate_set = EstimateSetRow(allow_null=True, help_text="Null: no batch is complete yet.")
     ranking = RankedRow(many=True)
+    forecast = ForecastRow(
+        allow_null=True, help_text="Of the round's own measure, where there is a forecast."
+    )
     pairs = PairwiseRow(allow_null=True, help_text="Only with ?pairs=1.")
     unknown_differences = UnknownDifferencesRow(
         many=True, allow_null=True, help_text="Why differences are not known; with ?pairs=1."

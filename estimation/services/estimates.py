@@ -27,6 +27,7 @@ from estimation.services import (
     drawing,
     files,
     finite,
+    forecasting,
     label_advice,
     pools,
     together,
@@ -89,6 +90,8 @@ def recompute(job: jobs.Running) -> None:
     facts, arrays = _matrices(outcome)
     _check_numbers(outcome, arrays)
     facts["labels"] = label_advice.compared(row, inputs.collection)
+    of_goal = outcome.evaluation.results[0]
+    facts["forecast"] = forecasting.foretold(inputs.collection, inputs.joined, of_goal)
     matrices = files.keep_written(
         "matrices", lambda file: write_archive(file, MATRICES_FORMAT, facts, arrays)
     )

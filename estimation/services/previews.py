@@ -13,6 +13,7 @@ from estimation.core.data.pool import Pool
 from estimation.core.measures.table import Measure
 from estimation.core.planning.guaranteed_planning import guaranteed_half_widths
 from estimation.core.planning.planning import expected_half_widths, half_width_curve
+from estimation.core.planning.prospects import reached_by_budget
 from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.active.rounds import ActivePlan
 from estimation.core.rounds.rounds import AnyDesign
@@ -28,7 +29,6 @@ from judging.errors import UserError
 from judging.selectors import documents
 from judging.services import jobs
 
-SECONDS_PER_LABEL = 30
 CURVE_POINTS = 12
 
 
@@ -76,11 +76,11 @@ def _preview(row: Round) -> dict[str, Any]:
 
 
 def _hours(row: Round, promised: dict[str, Any]) -> float:
-    """Documents of average length take `SECONDS_PER_LABEL`; costs that were uploaded may be no
+    """Documents of average length take the seconds of the round; costs that were uploaded may be no
     times, so that every pair is taken for one of these."""
     by_length = row.costs == Round.Costs.LENGTH
     documents = promised["expected_cost"] if by_length else promised["expected_pairs"]
-    return float(documents * (row.labels + row.extra_share) * SECONDS_PER_LABEL / 3600)
+    return float(documents * row.hours_each)
 
 
 def _is_census(pool: Pool, design: AnyDesign) -> bool:
@@ -97,6 +97,7 @@ def _of_pairs(row: Round, pool: Pool, design: Design, costs: FloatArray | None) 
         "pairs_per_topic": _per_topic(pool, inclusion),
         "measures": [_measure(row, pool, design, m) for m in designing.measures_of(row)],
         "curve": _curve(row, pool, design, costs),
+        "reached": _reached(row, pool, design, costs),
         "guaranteed": _guaranteed(row, pool, design),
         "largest": _largest(row, pool, design),
     }
@@ -218,6 +219,25 @@ def _curve(
         max_grade=row.campaign.max_grade,
     )
     return _points(budgets, widths)
+
+
+def _reached(
+    row: Round, pool: Pool, design: Design, costs: FloatArray | None
+) -> list[dict[str, float | None]]:
+    """What any budget reaches, for both directions: see `services.reaching`.
+
+    Work is in distinct pairs, or in documents of average length where these are what pairs cost.
+    """
+    found = reached_by_budget(
+        pool,
+        design,
+        measure=design.measure,
+        prior=designing.prior_of(row, pool),
+        max_grade=row.campaign.max_grade,
+        costs=costs,
+        work=costs if row.costs == Round.Costs.LENGTH else None,
+    )
+    return found.facts()
 
 
 def _budgets(row: Round, most: float) -> list[int]:

@@ -7,7 +7,7 @@ from django import template
 from django.contrib.staticfiles import finders
 from django.utils.safestring import SafeString, mark_safe
 
-from estimation import figures
+from estimation import figures, forecasts
 from estimation.charts import bars
 from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
@@ -43,6 +43,12 @@ def pairwise_figure(table: RankingTable, pairs: Pairwise, linked: bool = True) -
     """The matrix of verdicts with its table."""
     figure = figures.pairwise_figure(table, pairs)
     return {"figure": figure, "linked": linked, "round": table.round, "measure": table.measure}
+
+
+@register.inclusion_tag("estimation/_forecast.html")
+def forecast_figure(table: RankingTable) -> dict[str, Any]:
+    """What more judgments will bring, beside what was foretold and what came."""
+    return {"figure": forecasts.forecast_figure(table)}
 
 
 @register.inclusion_tag("charts/shares.svg")

@@ -7,9 +7,9 @@ from django.views.decorators.http import require_POST
 
 from estimation import selectors
 from estimation.figures import preview_figures, sentence_of
-from estimation.forms import RoundForm, values_of
+from estimation.forms import ReachForm, RoundForm, values_of
 from estimation.models import Round
-from estimation.services import choices, quoting, rounds
+from estimation.services import choices, quoting, reaching, rounds
 from estimation.work import OF_NUMBERS, failed_for
 from judging import selectors as judging
 from judging.access import organized_campaign, user_of
@@ -159,6 +159,20 @@ def others_choices(form: RoundForm, row: Round) -> list[str]:
     """What the round, now that the form is saved, says otherwise than the form."""
     names = rounds.differences(row=row, plan=form.plan())
     return [str(form[name].label) for name in names if form.data.get("seed") or name != "seed"]
+
+
+@require_POST
+def round_reach(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Takes the budget that reaches what is wanted, and says so; or why there is none."""
+    campaign = organized_campaign(user_of(request), slug)
+    row, form = round_of(campaign, number), ReachForm(request.POST)
+    try:
+        target, wanted = form.asked()
+        found = reaching.reach(row=row, by=user_of(request), target=target, wanted=wanted)
+        messages.success(request, found.text)
+    except UserError as error:
+        messages.warning(request, error.message)
+    return to_page(request, row)
 
 
 def to_page(request: HttpRequest, row: Round) -> HttpResponse:

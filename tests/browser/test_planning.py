@@ -75,7 +75,7 @@ def test_the_form_shows_what_goes_with_the_method(
     page.get_by_text("More choices").click()
     always = {
         "goal", "measure", "reported", "budget", "batch_size", "labels", "extra_share", "prior",
-        "method", "depth", "seed",
+        "seconds", "method", "depth", "seed",
     }  # fmt: skip
     more = {
         "poisson": {"rule", "floor", "costs", "estimator", "interval", "with_earlier"},

@@ -97,6 +97,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     ROUND: (organizing(), organizing()),
     f"{ROUND}change/": (NO, organizing(422)),
     f"{ROUND}discard/": (NO, organizing(302)),
+    f"{ROUND}reach/": (NO, organizing(302)),
     f"{ROUND}draw/": (NO, organizing(302)),
     f"{ROUND}preview/": (organizing(), organizing()),
     f"{ROUND}ranking/": (organizing(), organizing()),

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from estimation import scales
-from estimation.charts import bars, curves, forests, histories, matrices
+from estimation.charts import bars, curves, forests, histories, lines, matrices
 from tests.support.site import REPO
 
 LIMITS = st.floats(-1e6, 1e6, allow_nan=False)
@@ -182,6 +182,20 @@ def test_budget_curve_falls_and_marks_the_choice() -> None:
     assert xy[1][0] == pytest.approx(100 / 3, abs=0.01), "the budget's axis is logarithmic"
     assert curve.chosen == (pytest.approx(200 / 3, abs=0.01), pytest.approx(curve.height / 2))
     assert_apart(curve.x_ticks)
+
+
+def test_lines_share_one_scale_and_mark_what_was_chosen() -> None:
+    steep, flat = [(10.0, 1.0), (1000.0, 0.0)], [(100.0, 0.5)]
+    drawn = lines.lines(
+        [("a", "came", steep), ("b", "foretold", flat), ("c", "early", [])],
+        title="t", description="d", chosen=100.0, dotted=("came",),
+    )  # fmt: skip
+    assert [line.name for line in drawn.lines] == ["a", "b"]
+    assert drawn.lines[0].points == "0,0 100,100"
+    assert drawn.lines[0].dots == ((0.0, 0.0), (100.0, drawn.height))
+    assert (drawn.lines[1].points, drawn.chosen) == ("", 50.0)
+    assert_apart(drawn.x_ticks)
+    assert lines.lines([], title="t", description="d").lines == ()
 
 
 def test_budget_curve_without_any_width_and_with_one_point() -> None:
@@ -360,6 +374,9 @@ def examples() -> dict[str, dict[str, object]]:
         "curve": {"chart": curves.budget_curve([(10, 0.5), (99, 0.1)], chosen=10, measure="<b>&")},
         "forest_axis": {"chart": forest},
         "forest_row": {"chart": forest, "row": forest.rows[0], "height": 30},
+        "lines": {
+            "chart": lines.lines([("<a>", "came", [(1, 2), (9, 1)])], title="<b>", description="&")
+        },
         "matrix": {
             "chart": matrices.verdict_matrix(["<a>", "b"], verdicts(2, 1), measure="m"),
             "compare": "/x/", "measure": "m",

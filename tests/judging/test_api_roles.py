@@ -66,6 +66,7 @@ ALLOWED = {
     (f"{CAMPAIGN}rounds/{{number}}/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/draw/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/batches/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/{{number}}/reach/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}work/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}work/{{job}}/retry/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}estimates/", "GET"): ORGANIZERS,

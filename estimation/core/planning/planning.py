@@ -159,10 +159,7 @@ def half_width_curve(
     wrong = ~(np.isfinite(targets) & (targets >= 1))
     refuse(wrong, targets, name="budgets", rule="be finite and at least 1")
     _check_costs(pool, design, costs)
-    if design.with_replacement:
-        steps = targets / (design.strata if costs is None else float(np.sum(design.size * costs)))
-    else:
-        steps = poisson_thresholds(design.size, targets=targets, costs=costs)
+    steps = steps_of(design, budgets, costs=costs)
     out_of_reach = OutOfReach.of(pool, design.eligible).support(measure) < 1.0
     quantile = special.ndtri(0.5 + confidence / 2.0)
     moves = _Moves.of(pool, measure, prior, max_grade)
@@ -174,6 +171,51 @@ def half_width_curve(
         width = np.where(out_of_reach, np.inf, quantile * np.sqrt(np.maximum(variance, 0.0)))
         row[:] = np.minimum(width, highest)
     return curve
+
+
+def expected_covariances(
+    pool: Pool,
+    design: Design,
+    *,
+    measure: Measure,
+    prior: Prior,
+    steps: Sequence[float],
+    max_grade: int | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Predict the covariances of the k estimates, and what the values themselves vary by.
+
+    Parameters
+    ----------
+    steps : sequence of float
+        Constants or numbers of draws; see `Design.step`.
+
+    Other parameters are those of `expected_half_widths`.
+
+    Returns
+    -------
+    covariances : ndarray of float64, shape (len(steps), k, k)
+    products : ndarray of float64, shape (k, k)
+        sum_i s2_i w_ij w_il over all pairs, reachable or not.
+    """
+    _check_planning(pool, design, prior, 0.5)
+    moves = _Moves.of(pool, measure, prior, max_grade)
+    covariances = []
+    for step in steps:
+        covariance = moves.products(_variance_factors(design, prior, step, moves.is_ratio))
+        for total in _totals(moves, design, prior, step):
+            covariance -= np.multiply.outer(total, total) / step
+        covariances.append(covariance)
+    return np.stack(covariances), moves.products(prior.second_moment)
+
+
+def steps_of(
+    design: Design, budgets: Sequence[float], *, costs: FloatArray | None = None
+) -> FloatArray:
+    """Return the constants, or numbers of draws, that budgets of one design pay for, (B,)."""
+    targets = np.asarray(budgets, dtype=np.float64)
+    if design.with_replacement:
+        return targets / (design.strata if costs is None else float(np.sum(design.size * costs)))
+    return poisson_thresholds(design.size, targets=targets, costs=costs)
 
 
 def largest_values(pool: Pool, measure: Measure, *, best: float) -> FloatArray:

@@ -1,0 +1,226 @@
+"""How well a round foretells itself: judgments until a goal is met, foretold and taken.
+
+    python -m benchmarks.forecasts                     every cell, from EVALSITE_TEST_DATA
+    python -m benchmarks.forecasts --trials 20 --cell cranfield
+
+A trial draws a sample of a fully judged collection, looks at it after a quarter of the budget, and
+foretells how many pairs will be judged when the middle run's half width is half of what it is then,
+and when one run is surely the best. Then the sample is judged on, to the end of the pool if needed,
+and estimated after every 5 % more judgments, until both have come. "within" is the share of trials
+in which what was foretold is within a factor 1.5 of what it took; "range" that in which it took
+what was said to be likely with 8 in 10.
+
+Of verdicts, as many as there are at the end of the budget are compared with those foretold.
+
+The best of all runs of a collection is one case, however often a sample is drawn: whether its two
+best runs are far apart or nearly tied is a fact of the collection. So trials are played with ten of
+its runs too, chosen at random in each. What is only known when everything is judged cannot be
+decided within the pool: "open" counts it, and the best is not measured by it. "said" is the share
+of these trials in which what was foretold is at least two thirds of the pool, or never.
+
+The twin foretells by observed differences as they are, and must be caught: it promises too early.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from estimation.core.arrays import FloatArray, frozen
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.scope import Scope
+from estimation.core.measures.table import parse_measure
+from estimation.core.planning import contenders
+from estimation.core.planning.forecasts import forecast
+from estimation.core.planning.foretold import SELDOM
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound
+from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.draws import draw
+from estimation.core.sampling.goals import Goal
+from estimation.core.sampling.priors import make_prior
+from estimation.core.sampling.probabilities import poisson_thresholds
+from estimation.management.judged_collections import JudgedCollection, grades_of, read_collection
+from estimation.research.trials.processes import in_processes
+
+DEPTH, FEW, STEP, FACTOR = 10, 10, 1.05, 1.5
+OPEN = 0.98  # of the pool: what is decided later cannot be decided within it
+CELLS = (
+    ("cranfield", "DCG@10", 2000),
+    ("dl2019", "DCG@10", 1000),
+    ("trec8", "P@10", 2000),
+)
+GOALS = ("ranking", "absolute")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was foretold after a quarter of the budget, and what it took; None: never."""
+
+    width: tuple[float | None, float | None]
+    best: tuple[float | None, float | None]
+    range: tuple[float | None, float | None]
+    verdicts: float
+    pool: float
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """What is played: a collection, a measure, a goal, a budget, and how many of its runs."""
+
+    collection: JudgedCollection
+    measure: str
+    goal: str
+    budget: int
+    runs: int | None
+
+    def play(self, turn: int) -> Trial:
+        rng = np.random.default_rng(turn)
+        tags = list(self.collection.runs)
+        if self.runs is not None:
+            tags = sorted(rng.choice(tags, self.runs, replace=False).tolist())
+        chosen = replace(self.collection, runs={tag: self.collection.runs[tag] for tag in tags})
+        pool, measure = chosen.pool(depth=DEPTH), parse_measure(self.measure)
+        grades, _ = grades_of(pool, chosen.grades)
+        best, budget = self.collection.max_grade, min(self.budget, len(pool) // 2)
+        goal = Goal(self.goal, tuple(pool.runs))  # type: ignore[arg-type]
+        prior = make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=best)
+        planned = make_design(
+            pool, goal=goal, measure=measure, prior=prior, budget=budget, batch_size=budget // 4
+        )
+        known: dict[str, Any] = {"measures": [measure], "max_grade": best}
+        sample = draw(pool, planned, seed=str(turn))
+        labels = LabelRows(sample.pair, grades[sample.pair])
+        part = PairRound(planned, sample)
+        early = evaluate(pool, part, labels=labels, batches=1, **known).results[0]
+        wanted = half_width(early) / 2.0
+        told = forecast(
+            Scope.of(pool), part, labels=labels, batches=1, result=early, max_grade=best
+        )
+        sizes = growing(float(planned.inclusion(1).sum()), float(planned.reachable_pairs))
+        steps = np.append(planned.steps[0], poisson_thresholds(planned.size, targets=sizes))
+        whole = replace(planned, steps=frozen(np.unique(steps)), budget=len(pool))
+        drawn = draw(pool, whole, seed=str(turn))
+        judged = LabelRows(drawn.pair, grades[drawn.pair])
+        look = partial(evaluate, pool, PairRound(whole, drawn), labels=judged, **known)
+        width, surely = taken(look, whole.batches, wanted)
+        end = evaluate(pool, part, labels=labels, **known).results[0].ranking.verdicts
+        foretold = next(each.decided for each in told.steps if each.batches == planned.batches)
+        return Trial(
+            (told.until_half_width(wanted), width),
+            (told.until_best(), surely),
+            (told.until_best(SELDOM), told.until_best(1.0 - SELDOM)),
+            foretold / max(int(np.count_nonzero(end == 1)), 1),
+            float(len(pool)),
+        )
+
+
+def growing(first: float, last: float) -> FloatArray:
+    number = int(np.ceil(np.log(last / first) / np.log(STEP)))
+    return np.geomspace(first, last, number + 1)[1:]
+
+
+def half_width(result: MeasureResult) -> float:
+    return float(np.median(result.estimate.high - result.estimate.low)) / 2.0
+
+
+def taken(look: Callable[..., Any], batches: int, wanted: float) -> tuple[float | None, ...]:
+    """Judged pairs at the first look at which each goal is met."""
+    width = best = None
+    for number in range(1, batches + 1):
+        found = look(batches=number)
+        result, pairs = found.results[0], float(found.judged_pairs)
+        if width is None and half_width(result) <= wanted:
+            width = pairs
+        if best is None and np.any(result.ranking.rank_high == 1):
+            best = pairs
+        if width is not None and best is not None:
+            break
+    return width, best
+
+
+def told_as_observed() -> Any:
+    """The twin: true differences are what they look like, whatever luck there was."""
+    return mock.patch.object(contenders, "_prior", return_value=(0.0, 1e12))
+
+
+def line(trials: list[Trial]) -> str:
+    ratios = np.array([ratio(*each.width) for each in trials if each.width[1] is not None])
+    decided = [each for each in trials if (each.best[1] or each.pool) < OPEN * each.pool]
+    ahead = np.array([ratio(*each.best) for each in decided])
+    verdicts = np.array([each.verdicts for each in trials])
+    undecided = [each for each in trials if each not in decided]
+    said = [(each.best[0] or each.pool) >= each.pool / FACTOR for each in undecided]
+    return (
+        f"{within(ratios)}  {quantiles(ratios)}   {quantiles(verdicts)}   "
+        f"{len(decided):4d} {within(ahead)}  {quantiles(ahead)} {in_range(decided)}   "
+        f"{len(undecided):4d} {np.mean(said) if said else np.nan:6.2f}"
+    )
+
+
+def in_range(trials: list[Trial]) -> str:
+    inside = [
+        (each.range[0] or np.inf) <= (each.best[1] or np.inf) * STEP
+        and (each.best[1] or 0.0) <= (each.range[1] or np.inf) * STEP
+        for each in trials
+    ]
+    return f"{np.mean(inside):6.2f}" if inside else "     –"
+
+
+def ratio(foretold: float | None, took: float | None) -> float:
+    return np.inf if foretold is None else foretold / (took or np.inf)
+
+
+def within(ratios: FloatArray) -> str:
+    if not len(ratios):
+        return "     –"
+    return f"{np.mean((ratios <= FACTOR) & (ratios >= 1.0 / FACTOR)):6.2f}"
+
+
+def quantiles(ratios: FloatArray) -> str:
+    if not len(ratios):
+        return "    –         "
+    return " ".join(f"{each:4.2f}" for each in np.quantile(ratios, [0.1, 0.5, 0.9], method="lower"))
+
+
+def cells(folder: Path, wanted: str) -> Iterator[tuple[str, Cell]]:
+    for name, measure, budget in CELLS:
+        if wanted not in name:
+            continue
+        place = folder / name
+        collection = read_collection(place / "runs", place / "qrels.txt", after_each=lambda _: None)
+        for goal in GOALS:
+            for runs in (None, FEW):
+                told = f"{name:10} {measure:7} {goal:9} {runs or 'all':>4}"
+                yield told, Cell(collection, measure, goal, budget, runs)
+
+
+def main() -> None:
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=50)
+    parser.add_argument("--cell", default="", help="part of a collection's name")
+    parser.add_argument("--twin", action="store_true", help="the broken twin")
+    parser.add_argument("--jobs", type=int, default=1)
+    given = parser.parse_args()
+    print(
+        f"{'':34} half width:  ratio       verdicts          "
+        "best:         ratio          range   open: said"
+    )
+    folder = Path(os.environ.get("EVALSITE_TEST_DATA", default))
+    for told, cell in cells(folder, given.cell):
+        with told_as_observed() if given.twin else nullcontext():
+            trials = list(in_processes(cell.play, given.trials, jobs=given.jobs))
+        print(f"{told}  {line(trials)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""What budgets reach before anything is judged: half widths and verdicts, as ranges.
+
+Nobody knows then how many documents are relevant, nor how far the runs differ. Both are taken from
+ranges that are stated, and a false exact number is told of neither.
+
+Relevance
+    As the prior expects, and *plentiful*: every pair has at least a quarter (`PLENTIFUL`) of the
+    largest squared utility. On Cranfield, TREC Deep Learning 2019 and TREC-8 half widths came to
+    lie between 0.65 times the first and 1.05 times the second.
+Differences
+    The difference of two runs is normal about 0, with a spread of `SPREADS` times sqrt(sum_i
+    (w_ij - w_il)^2 s2_i): that is 1 for runs that are equally good but for chance, and was 4 to 13
+    on those collections. The fewest verdicts are to be expected with the first and plentiful
+    relevance, the most with the second and relevance as the prior expects.
+
+A difference has a verdict if its estimate is beyond the critical value of the product's own
+step-down procedure, for differences as large as these are on average.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from ..arrays import check_confidence
+from ..inference.intervals import difference_variances
+from ..inference.out_of_reach import OutOfReach
+from .critical import adjusted_p_values, critical_value
+from .planning import expected_covariances, half_width_curve, steps_of
+from .reached import Reached, ReachedByBudget
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from ..sampling.designs import Design
+    from ..sampling.priors import Prior
+
+PLENTIFUL = 0.25
+SPREADS = (3.0, 8.0)
+AVERAGE = float(np.sqrt(2.0 / np.pi))  # of the size of a normal number
+POINTS, WORKED_OUT = 28, 10  # budgets, and those of them for which verdicts are worked out
+SURE = 1e9  # standard errors of what is known
+MANY, FEWER = 2_000_000, 5  # entries of a pool for which verdicts are worked out for so few
+NEAR_ALL = 9.0  # half widths fall steeply there: budgets without a quarter of all, an eighth, …
+LEAST = 10.0  # the first budget, if the whole is not many times as much
+SMALLEST = 500.0  # the first budget is the whole over this
+DRAWN_AGAIN = 4.0  # draws with replacement have no end: up to so many times the pool
+
+
+def reached_by_budget(
+    pool: Pool,
+    design: Design,
+    *,
+    measure: Measure,
+    prior: Prior,
+    max_grade: int,
+    costs: FloatArray | None = None,
+    work: FloatArray | None = None,
+    confidence: float = 0.95,
+) -> ReachedByBudget:
+    """Foretell what any budget of a design reaches, from a few pairs up to all there are.
+
+    Parameters
+    ----------
+    pool, design, prior : Pool, Design, Prior
+    measure : Measure
+        Any that `planning.expected_half_widths` takes.
+    max_grade : int
+        The best grade of the scale.
+    costs : ndarray of float64, shape (N,), optional
+        Those that the design was made with.
+    work : ndarray of float64, shape (N,), optional
+        What each pair counts for in `Reached.work`, by default 1.
+    confidence : float
+        Of intervals, and of all verdicts together.
+
+    Returns
+    -------
+    ReachedByBudget
+        The budget of the design is one of its lines.
+
+    Raises
+    ------
+    ValueError
+        As `planning.half_width_curve`.
+    """
+    check_confidence(confidence)
+    budgets = _budgets(design, costs)
+    beliefs = prior, _plentiful(prior, measure, max_grade)
+    about = {"measure": measure, "max_grade": max_grade}
+    reachable = OutOfReach.of(pool, design.eligible).support(measure) == 1.0
+    known = reachable if reachable.any() else np.ones_like(reachable)
+    widths = [
+        np.median(
+            half_width_curve(
+                pool, design, prior=each, budgets=budgets.tolist(), costs=costs,
+                confidence=confidence, **about,  # type: ignore[arg-type]
+            )[:, known],
+            axis=1,
+        )
+        for each in beliefs
+    ]  # fmt: skip
+    steps = steps_of(design, budgets.tolist(), costs=costs)
+    number = WORKED_OUT if len(pool.run) < MANY else FEWER
+    some = np.unique(np.linspace(0, len(budgets) - 1, number).astype(int))
+    seen = [
+        expected_covariances(pool, design, prior=each, steps=steps[some].tolist(), **about)  # type: ignore[arg-type]
+        for each in beliefs
+    ]
+    most, least = (
+        [
+            _share_decided(each, products, spread, reachable=reachable, error=1.0 - confidence)
+            for each in covariances
+        ]
+        for spread, (covariances, products) in zip(SPREADS[::-1], seen, strict=True)
+    )
+    shares = [np.interp(np.log(budgets), np.log(budgets[some]), each) for each in (least, most)]
+    works = [_worth(design, step, work) for step in steps.tolist()]
+    lines = zip(budgets, works, *widths, *shares, strict=True)
+    return ReachedByBudget(tuple(Reached(*map(float, each)) for each in lines))
+
+
+def _budgets(design: Design, costs: FloatArray | None) -> FloatArray:
+    """Budgets from few to all, with the design's own."""
+    eligible = design.eligible
+    whole = float(np.count_nonzero(eligible) if costs is None else costs[eligible].sum())
+    if design.with_replacement:
+        whole *= DRAWN_AGAIN
+    own = min(float(design.budget), whole)
+    first = max(1.0, min(max(whole / SMALLEST, LEAST), own / 2.0))
+    if design.with_replacement:
+        first = max(first, float(design.strata), 2.0)
+    last = max(whole, first)
+    missing = 0.5 ** np.arange(2.0, NEAR_ALL)
+    towards_all = np.zeros(0) if design.with_replacement else last * (1.0 - missing)
+    points = np.concatenate([np.geomspace(first, last, POINTS), towards_all, [max(own, first)]])
+    return np.unique(points[points >= first])
+
+
+def _plentiful(prior: Prior, measure: Measure, max_grade: int) -> Prior:
+    """The same with relevant documents everywhere."""
+    best = measure.max_utility(max_grade) if measure.family == "gain" else 1.0
+    return replace(prior, second_moment=np.maximum(prior.second_moment, PLENTIFUL * best**2))
+
+
+def _worth(design: Design, step: float, work: FloatArray | None) -> float:
+    chance = design.inclusion_after(step)
+    return float(chance.sum() if work is None else np.sum(chance * work))
+
+
+def _share_decided(
+    covariance: FloatArray,
+    products: FloatArray,
+    spread: float,
+    *,
+    reachable: np.ndarray,
+    error: float,
+) -> float:
+    """The share of all differences that have a verdict; none of what is out of reach has."""
+    pairs = np.triu_indices(len(covariance), 1)
+    if not len(pairs[0]):
+        return 1.0
+    variance = difference_variances(covariance)[pairs]
+    true = spread**2 * difference_variances(products)[pairs]
+    seen = np.sqrt(true + variance)
+    size = np.divide(seen, np.sqrt(variance), out=np.full_like(seen, SURE), where=variance > 0.0)
+    expected = AVERAGE * size
+    critical = critical_value(expected, adjusted_p_values(expected, covariance), error)
+    share = 2.0 * special.ndtr(-critical / size)
+    both = (reachable[:, None] & reachable[None, :])[pairs]
+    return float(np.where(both & (true > 0.0), share, 0.0).mean())

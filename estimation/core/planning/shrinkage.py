@@ -1,0 +1,148 @@
+"""How large differences really are, given how large they look.
+
+A difference that looks large is so in part because luck made it: what was observed regresses to the
+mean, most of all where it was picked for being large, as that of the leader. How far follows from
+all differences of a sample together. Let z be observed differences in standard errors, and true
+ones, in the same unit, from a mixture of normal distributions about 0 whose spreads form a grid:
+
+    z ~ sum_m share_m N(0, 1 + width_m^2).
+
+Shares are fitted by maximum likelihood (expectation maximization), drawn towards the component that
+is a point at 0 by a few differences more there, as in *adaptive shrinkage* (Stephens 2017, *False
+discovery rates: a new deal*). Differences of runs depend on one another, so that shares are less
+certain than their number says; they decide what is foretold, never an estimate or a verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from ..arrays import refuse
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray
+
+WIDTHS = np.concatenate([[0.0], 2.0 ** np.arange(-1.0, 6.5, 0.5)])
+AT_ZERO = 0.1  # differences that are added to the point at 0
+SWEEPS = 100
+LEAST_SHARE = 1e-4  # of components that are looked at
+LEAST_LEFT = 1e-12  # of a variance, where nothing is left
+NEAR = 6.0  # standard errors: what is larger does not change its sign any more
+MOST_FITTED = 250  # differences that shares are fitted to, evenly spread among all
+
+
+@dataclass(frozen=True, eq=False)
+class TrueSpread:
+    """What true differences may be, in standard errors of the observed ones.
+
+    Attributes
+    ----------
+    share : ndarray of float64, shape (m,)
+        Of each component; they sum to 1.
+    width : ndarray of float64, shape (m,)
+        Standard deviation of the true differences of each.
+    """
+
+    share: FloatArray
+    width: FloatArray
+
+    def given(self, z: FloatArray) -> FloatArray:
+        """Return how likely each component is for observed differences, shape (m, n)."""
+        variance = 1.0 + self.width[:, None] ** 2
+        exponent = -(z[None, :] ** 2) / (2.0 * variance) - np.log(variance) / 2.0
+        with np.errstate(divide="ignore"):
+            exponent += np.log(self.share)[:, None]
+        likely = np.exp(exponent - exponent.max(axis=0))
+        return np.asarray(likely / likely.sum(axis=0))
+
+    def later(self, z: FloatArray, *, left: FloatArray) -> Later:
+        """Return what later differences may be, in standard errors of then.
+
+        Samples are nested: what is observed later has the variance ``left`` of what is observed
+        now, which errs about it. Of a component with the variance w = width^2
+
+            E[z'|z] = z (w + left) / (w + 1) / sqrt(left),
+            Var[z'|z] = (w + left) (1 - left) / ((w + 1) left).
+
+        Parameters
+        ----------
+        z, left : ndarray of float64, shape (n,)
+            Of the differences; ``left`` in [0, 1].
+        """
+        some = self.share > LEAST_SHARE
+        square = self.width[some, None] ** 2
+        variance = np.maximum(left, LEAST_LEFT)
+        kept = (square + variance) / (square + 1.0)
+        error = np.sqrt(np.maximum(kept * (1.0 - variance), LEAST_LEFT**2))
+        return Later(self.given(z)[some], z * kept, error, np.sqrt(variance))
+
+
+@dataclass(frozen=True, eq=False)
+class Later:
+    """What n later differences may be: a mixture of m normal distributions for each.
+
+    Attributes
+    ----------
+    share, mean, error : ndarray of float64, shape (m, n)
+        In standard errors of now.
+    unit : ndarray of float64, shape (n,)
+        Their own standard errors, in the same unit.
+    """
+
+    share: FloatArray
+    mean: FloatArray
+    error: FloatArray
+    unit: FloatArray
+
+    @property
+    def expected(self) -> FloatArray:
+        """Expected differences in standard errors of then, shape (n,)."""
+        return np.asarray((self.share * self.mean).sum(axis=0) / self.unit)
+
+    def decided(self, critical: float) -> FloatArray:
+        """Return the chance of each difference to be beyond a critical value, shape (n,).
+
+        On either side of 0; in standard errors of then.
+        """
+        size, needed = np.abs(self.mean), critical * self.unit
+        near = size.max(axis=0, initial=0.0) < NEAR
+        chance = (self.share * special.ndtr((size - needed) / self.error)).sum(axis=0)
+        other = special.ndtr((-size[:, near] - needed[near]) / self.error[:, near])
+        chance[near] += (self.share[:, near] * other).sum(axis=0)
+        return np.asarray(chance)
+
+
+def fit_spread(z: FloatArray) -> TrueSpread:
+    """Fit how far true differences spread to observed ones, in standard errors.
+
+    Parameters
+    ----------
+    z : ndarray of float64, shape (n,)
+        Finite; signs do not matter. Without any, true differences are taken to spread by 1.
+
+    Raises
+    ------
+    ValueError
+        If a difference is not finite.
+
+    Examples
+    --------
+    >>> by_chance = fit_spread(np.linspace(-2.0, 2.0, 100))
+    >>> bool(by_chance.given(np.array([2.0]))[by_chance.width < 1.0].sum() > 0.9)
+    True
+    """
+    refuse(~np.isfinite(z), z, name="z", rule="be finite")
+    if not len(z):
+        return TrueSpread(np.ones(1), np.ones(1))
+    some = np.sort(np.abs(z))
+    some = some[:: max(1, -(-len(some) // MOST_FITTED))]
+    spread = TrueSpread(np.full(len(WIDTHS), 1.0 / len(WIDTHS)), WIDTHS)
+    for _ in range(SWEEPS):
+        count = spread.given(some).sum(axis=1)
+        count[0] += AT_ZERO
+        spread = TrueSpread(count / count.sum(), WIDTHS)
+    return spread

@@ -1,0 +1,201 @@
+"""What a round is foretold to bring: read, said in words, and drawn beside what came."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from estimation.charts.lines import LineChart, lines
+from estimation.core.archives import read_archive
+from estimation.core.planning.foretold import MOST, Forecast, Prospect
+from estimation.findings import LIMIT, OPEN, SURE
+from estimation.models import EstimateSet, Round
+from estimation.scales import common_decimals, label
+from estimation.selectors import MATRICES_FORMAT, RankingTable
+
+SHOWN = 12
+"""So many batches, evenly spread, stand beside what was foretold."""
+
+
+def forecast_of(shown: EstimateSet) -> Forecast | None:
+    """What was foretold with some estimates; None where there was no forecast."""
+    path = Path(settings.MEDIA_ROOT) / shown.matrices_file
+    facts, _ = read_archive(path, MATRICES_FORMAT, ())
+    found: dict[str, Any] | None = facts.get("forecast")
+    return Forecast.of_facts(found) if found else None
+
+
+@dataclass(frozen=True)
+class Said:
+    """A conclusion of a forecast: ``state`` as in `Prospect`, in words, and the judgments left."""
+
+    about: str
+    state: str
+    judgments: int | None
+    least: int | None
+    most: int | None
+    text: str
+
+    @property
+    def kind(self) -> str:
+        """As of a finding."""
+        return {"decided": SURE, "go on": OPEN}.get(self.state, LIMIT)
+
+
+def said(row: Round, forecast: Forecast) -> list[Said]:
+    """What to make of it, of the best run and of the ranking."""
+    best, ranking = forecast.of_best(), forecast.of_ranking()
+    share = f"nine tenths of the {forecast.differences:,} differences between two runs"
+    return [
+        _said(row, best, "best", "which run is the best is decided", "which run is the best"),
+        _said(row, ranking, "ranking", f"{share} are decided", f"the ranking ({share})"),
+    ]
+
+
+def _said(row: Round, found: Prospect, about: str, done: str, what: str) -> Said:
+    more, least, most = (
+        None if pairs is None else _rounded(pairs * (row.labels + row.extra_share))
+        for pairs in (found.more, found.least, found.most)
+    )
+    takes = "" if more is None else f"about {more:,} more judgment{'' if more == 1 else 's'}"
+    if least is not None and least != most:
+        takes += f" (perhaps {least:,}, perhaps {'never' if most is None else f'{most:,}'})"
+    if found.state == "decided":
+        text = f"{done[0].upper()}{done[1:]}."
+    elif found.state == "go on":
+        text = f"Go on: {takes} until {done}."
+    elif more is None:
+        text = f"Not even the whole pool is foretold to decide {what}: runs may be equally good."
+    else:
+        text = f"Out of reach with this budget: it takes {takes} until {done}."
+    return Said(about, found.state, more, least, most, text)
+
+
+def _rounded(number: float) -> int:
+    """To two digits: more would pretend to know."""
+    power: int = 10 ** max(0, math.floor(math.log10(max(number, 1))) - 1)
+    return max(1, math.ceil(number / power - 0.5) * power)
+
+
+@dataclass(frozen=True)
+class ForecastLine:
+    """A number of judged pairs: what came, what was foretold early, and what is now."""
+
+    batch: str
+    pairs: str
+    came: str
+    early: str
+    now: str
+    decided: str
+
+
+@dataclass(frozen=True)
+class ForecastFigure:
+    """What is foretold of a round, in words, as a picture and as a table."""
+
+    measure: str
+    half_width: str
+    at_end: str
+    ended: bool
+    said: list[Said]
+    early: int | None
+    chart: LineChart
+    lines: list[ForecastLine]
+
+
+def forecast_figure(table: RankingTable) -> ForecastFigure | None:
+    """Of the measure that the round was made for; None where nothing is foretold."""
+    row, shown = table.round, table.estimate_set
+    now = forecast_of(shown) if table.measure == row.measure else None
+    if now is None:
+        return None
+    before = [forecast for each in _before(row, shown) if (forecast := forecast_of(each))]
+    early = _early(before, now)
+    came = [each.steps[0] for each in (*before, now)]
+    later = [each for each in now.steps[1:] if each.batches is not None]
+    digits = common_decimals(each.half_width for each in (*came, *later))
+    end = (later or came)[-1]
+    return ForecastFigure(
+        measure=table.measure,
+        half_width=label(now.steps[0].half_width, digits),
+        at_end=label(end.half_width, digits),
+        ended=not later,
+        said=said(row, now),
+        early=early.batches if early else None,
+        chart=_chart(table.measure, now, came, early),
+        lines=_lines(now, came, later, early, digits),
+    )
+
+
+def _before(row: Round, shown: EstimateSet) -> list[EstimateSet]:
+    """The last estimates of some earlier numbers of batches, ascending."""
+    sets = row.estimate_sets.filter(batches__lt=shown.batches).order_by("number")
+    last = {each.batches: each for each in sets.defer("provenance")}
+    numbers = sorted(last)
+    every = max(1, math.ceil(len(numbers) / SHOWN))
+    return [last[number] for number in numbers[::every]]
+
+
+def _early(before: Sequence[Forecast], now: Forecast) -> Forecast | None:
+    """The first forecast from a quarter of the batches on, or the last before it."""
+    total = max(each.batches or 0 for each in now.steps)
+    late = [each for each in before if each.batches * 4 >= total]
+    return late[0] if late else (before[-1] if before else None)
+
+
+def _chart(measure: str, now: Forecast, came: Sequence[Any], early: Forecast | None) -> LineChart:
+    def points(steps: Sequence[Any]) -> list[tuple[float, float]]:
+        return [(each.pairs, each.half_width) for each in steps]
+
+    within = [each for each in now.steps if each.batches is not None]
+    of_early = [each for each in early.steps if each.batches is not None] if early else []
+    return lines(
+        [
+            ("foretold early", "early", points(of_early)),
+            ("foretold now", "foretold", points(within)),
+            ("came", "came", points(came)),
+        ],
+        title="Half width: foretold and come",
+        description=f"Half width of {measure} of the middle run against judged pairs.",
+        dotted=("came",),
+    )
+
+
+def _lines(
+    now: Forecast,
+    came: Sequence[Any],
+    later: Sequence[Any],
+    early: Forecast | None,
+    digits: int,
+) -> list[ForecastLine]:
+    def line(step: Any, is_there: bool) -> ForecastLine:
+        then = early.half_width_at(step.pairs) if early else None
+        width = label(step.half_width, digits)
+        return ForecastLine(
+            batch=str(step.batches),
+            pairs=f"{step.pairs:,.0f}",
+            came=width if is_there else "",
+            early="" if then is None else label(then, digits),
+            now="" if is_there else width,
+            decided=f"{step.decided:,.0f}",
+        )
+
+    return [*(line(each, True) for each in came), *(line(each, False) for each in later)]
+
+
+def forecast_facts(row: Round, shown: EstimateSet, measure: str) -> dict[str, Any] | None:
+    """The same for programs: the steps, and what to make of them."""
+    found = forecast_of(shown) if measure == row.measure else None
+    if found is None:
+        return None
+    told = {each.about: each for each in said(row, found)}
+    return {
+        "batches": found.batches,
+        "differences": found.differences,
+        "share_decided": MOST,
+        "steps": found.steps,
+        **told,
+    }

@@ -1,0 +1,142 @@
+"""What do you want to reach? From a half width, decided differences or hours to a budget.
+
+It is read off the table that the preview has, so that nothing is computed in a request, and page
+and REST interface answer alike. A budget is chosen before anything is drawn, from design and prior
+alone: no judgment has a part in it, so that it biases nothing.
+"""
+
+import math
+from dataclasses import dataclass
+
+from estimation.core.planning.reached import Reached, ReachedByBudget, Target
+from estimation.models import Round
+from estimation.plans import OPTIONS
+from estimation.services import choices, rounds
+from judging.errors import UserError
+from judging.models import User
+
+MOST_BATCHES = rounds.MAX_BATCHES
+
+
+@dataclass(frozen=True)
+class BudgetReply:
+    """Which budget reaches what is wanted, and what it reaches; ``budget`` is the one to take.
+
+    That is the careful one where there is one: judging can stop as soon as the forecast of the
+    round says that it is enough, and a larger budget costs nothing until it is judged. Where
+    nothing is wanted, it is the round's own.
+    """
+
+    target: Target | None
+    wanted: float | None
+    hoped: int | None
+    careful: int | None
+    budget: int | None
+    hours: float | None
+    reached: Reached | None
+    text: str
+
+
+def reach(*, row: Round, by: User, target: Target, wanted: float) -> BudgetReply:
+    """Takes the budget that reaches what is wanted; its preview is due then.
+
+    Batches stay as large as they are, where the budget has room for one. Raises UserError
+    ``out_of_reach`` (409) with the sentence, and as `answered` and `rounds.amend`.
+    """
+    found = answered(row, target, wanted)
+    if found.budget is None:
+        raise UserError("out_of_reach", found.text, status=409, field="wanted")
+    least = -(-found.budget // MOST_BATCHES)
+    batch_size = max(least, min(row.batch_size, found.budget))
+    rounds.amend(row=row, by=by, chosen={"budget": found.budget, "batch_size": batch_size})
+    return found
+
+
+def answered(row: Round, target: Target, wanted: float) -> BudgetReply:
+    """The answer alone; nothing is changed.
+
+    Raises UserError ``not_worked_out`` (409) while there is no preview of the round as it is,
+    ``not_foretold`` (409) for methods of which nobody can tell it, ``reach_invalid``.
+    """
+    table = _table(row)
+    most = {"decided": 1.0, "half_width": math.inf, "hours": math.inf}[target]
+    if not (math.isfinite(wanted) and 0.0 < wanted <= most):
+        expected = "a share above 0, up to 1" if target == "decided" else "a number above 0"
+        raise UserError("reach_invalid", f"Expected {expected}, not {wanted:g}.", field="wanted")
+    found = table.budget_for(target, wanted, hours_each=row.hours_each)
+    hoped, careful = (_whole(row, table, each, target) for each in (found.hoped, found.careful))
+    taken = careful if careful is not None else hoped
+    reached = None if taken is None else table.at(float(taken))
+    hours = None if reached is None else reached.work * row.hours_each
+    text = _said(row, target, wanted, (hoped, careful), hours)
+    return BudgetReply(target, wanted, hoped, careful, taken, hours, reached, text)
+
+
+def of_budget(row: Round) -> BudgetReply:
+    """What the round's own budget reaches, as far as that is worked out and can be told."""
+    try:
+        reached = _table(row).at(float(row.budget))
+    except UserError as error:
+        return BudgetReply(None, None, None, None, row.budget, None, None, error.message)
+    hours = reached.work * row.hours_each
+    text = f"A budget of {row.budget:,} {row.unit} takes about {hours:,.1f} hours."
+    return BudgetReply(None, None, None, None, row.budget, hours, reached, text)
+
+
+def _table(row: Round) -> ReachedByBudget:
+    preview = row.preview
+    if not preview or preview.get("error") or preview.get("design") != choices.digest_of(row):
+        message = "What budgets reach is not worked out yet. Wait for the preview, and ask again."
+        raise UserError("not_worked_out", message, status=409)
+    if not preview.get("reached"):
+        message = "Nobody can tell for this method beforehand what a budget reaches."
+        raise UserError("not_foretold", message, status=409, field="method")
+    return ReachedByBudget.of_facts(preview["reached"])
+
+
+def _whole(row: Round, table: ReachedByBudget, budget: float | None, target: Target) -> int | None:
+    """Rounded up, as far as a budget may be; what hours pay for is rounded down."""
+    if budget is None:
+        return None
+    least, most = 2 if row.draws_again else 1, OPTIONS["budget"].most or math.inf
+    whole = math.floor(budget + 1e-6) if target == "hours" else math.ceil(budget - 1e-6)
+    return int(min(max(whole, least), most, math.ceil(table.lines[-1].budget)))
+
+
+def _no_values(row: Round, target: Target) -> bool:
+    """Whether no budget tells a value, as of designs for a difference alone."""
+    return target == "half_width" and row.preview["reached"][-1]["half_width"] is None
+
+
+def _said(
+    row: Round,
+    target: Target,
+    wanted: float,
+    budgets: tuple[int | None, int | None],
+    hours: float | None,
+) -> str:
+    hoped, careful = budgets
+    what = {
+        "half_width": f"± {wanted:g} for the middle run",
+        "decided": f"{100 * wanted:g} % of the differences decided",
+        "hours": f"{wanted:g} hours",
+    }[target]
+    if hoped is None and _no_values(row, target):
+        return "The sample for this goal supports no values: ask for hours, or spread it evenly."
+    if hoped is None:
+        return f"Not even with the whole pool judged: {what} is out of reach."
+    takes = f"about {hours:,.1f} hours"
+    if target == "hours":
+        return f"{what[0].upper()}{what[1:]} pay for a budget of {hoped:,} {row.unit}."
+    if careful is None:
+        return (
+            f"For {what} it takes {hoped:,} {row.unit} if all is as the prior expects, {takes}; "
+            "otherwise not even the whole pool may do."
+        )
+    if careful == hoped:
+        return f"For {what} it takes {careful:,} {row.unit}, {takes}."
+    return (
+        f"For {what} it takes between {hoped:,} and {careful:,} {row.unit}: nobody knows yet how "
+        f"many documents are relevant, and how far the runs differ. {careful:,} take {takes}; stop "
+        "earlier when the forecast of the round says that it is enough."
+    )

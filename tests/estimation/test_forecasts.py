@@ -1,0 +1,117 @@
+"""What a round is foretold to bring: stored with its estimates, on the page and by REST."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from estimation import selectors
+from estimation.core.planning.foretold import Forecast, Foretold
+from estimation.forecasts import forecast_figure, forecast_of, said
+from estimation.models import EstimateSet, Round
+from judging.models import Campaign
+from tests.support import evaluation
+from tests.support.pages import address, text
+
+pytestmark = pytest.mark.django_db
+
+
+def last(row: Round) -> EstimateSet:
+    shown = selectors.latest_estimates(row)
+    assert shown is not None
+    return shown
+
+
+def test_a_forecast_is_stored_with_its_estimates_and_begins_with_them(judged: Round) -> None:
+    shown = last(judged)
+    found = forecast_of(shown)
+    assert found is not None
+    assert found.batches == shown.batches
+    widths = shown.estimates.filter(measure=judged.measure, primary=True)
+    halves = sorted((each.high - each.low) / 2 for each in widths)
+    middle = (halves[len(halves) // 2] + halves[(len(halves) - 1) // 2]) / 2
+    assert found.steps[0].half_width == pytest.approx(middle)
+    verdicts = selectors.pairwise(shown, judged.measure).verdicts
+    assert found.steps[0].decided == (verdicts == 1).sum()
+
+
+def test_what_was_foretold_early_stays_and_stands_beside_what_came(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    first = last(judged)
+    before = forecast_of(first)
+    evaluation.judge(campaign, 30)
+    later = last(judged)
+    assert later.batches > first.batches
+    assert forecast_of(first) == before
+    table = selectors.ranking_table(judged)
+    assert table is not None
+    figure = forecast_figure(table)
+    assert figure is not None
+    assert figure.early == first.batches
+    assert [line.came != "" for line in figure.lines[:2]] == [True, True]
+    shown = text(organizer.get(address("live", campaign, judged.number)))
+    assert "foretold after batch 1" in shown
+    assert "What more judgments will bring" in shown
+
+
+def test_rest_says_the_same_as_the_page(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    found = organizer.get(f"/api/campaigns/{campaign.slug}/ranking/").json()["forecast"]
+    page = text(organizer.get(address("live", campaign, judged.number)))
+    assert found["best"]["text"] in page
+    assert found["ranking"]["text"] in page
+    assert found["steps"][0]["batches"] == last(judged).batches
+    other = organizer.get(f"/api/campaigns/{campaign.slug}/ranking/", {"measure": "P@10"}).json()
+    assert other["forecast"] is None
+
+
+def test_the_page_asks_for_a_fixed_number_of_rows(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    there = address("live", campaign, judged.number)
+
+    def asked() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            organizer.get(there)
+        return len(queries)
+
+    before = asked()
+    evaluation.judge(campaign, 30)
+    assert asked() == before
+
+
+def test_older_estimates_without_a_forecast_show_none(
+    judged: Round, campaign: Campaign, organizer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("estimation.forecasts.forecast_of", lambda _: None)
+    assert "will bring" not in text(organizer.get(address("live", campaign, judged.number)))
+
+
+NEVER = ((1, 100.0, 0.0, 0.0), (2, 200.0, 1.0, 0.0), (None, 800.0, 1.0, 1.0))
+
+
+def told(*steps: tuple[int | None, float, float, float]) -> Forecast:
+    every = (Foretold(batch, pairs, 1.0, decided, best) for batch, pairs, decided, best in steps)
+    return Forecast(1, 10, tuple(every))
+
+
+def test_words_for_every_state(judged: Round) -> None:
+    judged.labels, judged.extra_share = 2, 0.0
+    decided = said(judged, told((1, 100.0, 9.0, 1.0), (2, 200.0, 10.0, 1.0)))
+    assert [each.text for each in decided] == [
+        "Which run is the best is decided.",
+        "Nine tenths of the 10 differences between two runs are decided.",
+    ]
+    best, ranking = said(judged, told((1, 100.0, 0.0, 0.0), (2, 400.0, 9.5, 1.0)))
+    assert best.text.startswith("Go on: about 200 more judgments (perhaps ")
+    assert re.match(r"Go on: about \d+ more judgments until nine tenths", ranking.text)
+    best, ranking = said(
+        judged, told((1, 100.0, 0.0, 0.0), (2, 200.0, 1.0, 0.0), (None, 800.0, 1, 1))
+    )
+    assert best.text.startswith("Out of reach with this budget: it takes about 600 more judgments")
+    assert ranking.text.startswith("Not even the whole pool")
+    assert (best.judgments, ranking.judgments) == (600, None)
