@@ -2,9 +2,12 @@
 
 import io
 import json
+import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from django.core.management import call_command
 from django.test import Client
@@ -12,6 +15,7 @@ from django.test import Client
 from estimation import selectors
 from estimation.core.inference.looks import Look
 from estimation.core.rounds.results import Evaluation
+from estimation.findings import further_judgments
 from estimation.formats.collections.files import read_collection
 from estimation.models import Estimate, EstimateSet, Round
 from estimation.services import collections, estimates, files
@@ -150,6 +154,31 @@ def test_estimates_of_an_earlier_version_say_what_they_are(
     of_the_end, *_, first = judged.estimate_sets.order_by("-number")
     assert validity_of(of_the_end).why.startswith(AT_THE_END)
     assert validity_of(first).why.startswith(AT_ONE)
+
+
+@pytest.mark.slow
+def test_further_judgments_are_counted_with_the_margins_of_the_end(campaign: Campaign) -> None:
+    """Margins that hold at every look are wider now than they will be; twin: as if they stayed."""
+    row = evaluation.drawn(campaign, budget=110, batch_size=55, extra_share=0.0)
+    while selectors.complete_batches(row) < 1:
+        assert evaluation.judge(campaign, 5)
+    table = selectors.ranking_table(row)
+    assert table is not None
+    assert table.pairs is not None
+    assert table.estimate_set.look == 1
+    said = number_in(further_judgments(table, table.pairs))
+    at_one = evaluated(row, None)["DCG@10"].ranking.margin
+    assert np.all(at_one < table.pairs.margin + np.eye(len(at_one)))
+    table.estimate_set.look = 0
+    wanted = number_in(further_judgments(table, replace(table.pairs, margin=at_one)))
+    assert said == pytest.approx(wanted, rel=0.03)  # 1000 degrees of freedom are nearly infinite
+    assert number_in(further_judgments(table, table.pairs)) > 1.3 * wanted
+
+
+def number_in(text: str | None) -> int:
+    found = re.search(r"roughly ([\d,]+) further judgments", text or "")
+    assert found is not None
+    return int(found[1].replace(",", ""))
 
 
 # ------------------------------------------------------------------------ what is said where
