@@ -316,7 +316,7 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     labels = table.estimate_set.label_count
     if not (difference > 0 and math.isfinite(margin) and margin > 0 and labels):
         return None
-    growth = (margin * _strictness(len(table.rows)) / difference) ** 2
+    growth = (margin * _strictness(table) / difference) ** 2
     if growth <= 1:
         return None
     shown = f"If their difference of {difference:.{decimals(difference)}f} is the true one, "
@@ -343,7 +343,7 @@ def what_more_buys(table: RankingTable, pairs: Pairwise) -> str | None:
     among = np.ix_(at, at)
     first, second = np.triu_indices(len(at), 1)
     still = (pairs.verdicts[among] == 0) & ~pairs.unknown[among].astype(bool)
-    margin = pairs.margin[among][first, second] * _strictness(len(table.rows))
+    margin = pairs.margin[among][first, second] * _strictness(table)
     open_pairs = still[first, second] & np.isfinite(margin)
     distance = np.abs(value[first] - value[second])[open_pairs]
     total = int(np.count_nonzero(open_pairs))
@@ -375,11 +375,15 @@ def _told_apart_by_the_sample(table: RankingTable, first: RankedRun, second: Ran
     return row.goal in (Round.Goal.BASELINE, Round.Goal.RANKING)
 
 
-def _strictness(runs: int) -> float:
-    """Critical value of the strictest comparison, as a multiple of that of one taken alone."""
-    normal = NormalDist()
+def _strictness(table: RankingTable) -> float:
+    """Critical value of the strictest comparison at the end, as a multiple of that of a margin.
+
+    Margins that hold at all looks at once are wider now than they will be when the round ends.
+    """
+    normal, runs = NormalDist(), len(table.rows)
     comparisons = runs * (runs - 1) // 2
-    return normal.inv_cdf(1 - 0.025 / comparisons) / normal.inv_cdf(1 - 0.025)
+    of_a_margin = (1.0 + table.estimate_set.at_this_look) / 2.0
+    return normal.inv_cdf(1 - 0.025 / comparisons) / normal.inv_cdf(of_a_margin)
 
 
 def _rounded(number: float) -> int:

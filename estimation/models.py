@@ -10,10 +10,13 @@ from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
+from estimation.core.inference.looks import Look
 from estimation.core.inference.unknown import Reason
 from estimation.core.sampling.interval_kinds import INTERVALS
 from estimation.core.sampling.methods import SAMPLING_METHODS, SamplingMethod
 from judging.models import Batch, Campaign, Pair, Upload, User
+
+CONFIDENCE = 0.95  # of all that is told of estimates
 
 
 class Run(models.Model):
@@ -326,6 +329,13 @@ class EstimateSet(models.Model):
     round = models.ForeignKey(Round, models.CASCADE, related_name="estimate_sets")
     number = models.PositiveIntegerField()
     batches = models.PositiveIntegerField(help_text="complete batches in a row, from the first")
+    look = models.PositiveIntegerField(
+        default=0,
+        help_text="which of the planned looks it is, if it holds at all of them at once; 0: at one",
+    )
+    looks = models.PositiveIntegerField(
+        default=0, help_text="looks that were planned before the draw; 0: from an earlier version"
+    )
     earlier = models.JSONField(
         default=dict,
         blank=True,
@@ -359,6 +369,11 @@ class EstimateSet(models.Model):
 
     def __str__(self) -> str:
         return f"estimates {self.number} of round {self.round_id}"
+
+    @property
+    def at_this_look(self) -> float:
+        """The confidence at which its intervals and verdicts were worked out."""
+        return Look(self.look, self.looks).confidence(CONFIDENCE) if self.look else CONFIDENCE
 
     @property
     def all_batches(self) -> dict[int, int]:

@@ -15,6 +15,7 @@ from estimation.core.archives import read_archive
 from estimation.core.inference.unknown import Reason, Reasons, all_known
 from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch, Run
 from estimation.unknown import Purpose, name_of, purpose_of
+from estimation.validity import Validity, validity_of
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job
 from judging.workers import Service, serving
@@ -201,6 +202,10 @@ class RankingTable:
     def guaranteed(self) -> bool:
         """Whether they hold for any sample, and not only about."""
         return bool(self.interval != Round.Interval.STUDENT)
+
+    @property
+    def validity(self) -> Validity:
+        return validity_of(self.estimate_set)
 
     @property
     def late(self) -> list[RankedRun]:

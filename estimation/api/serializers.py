@@ -5,9 +5,10 @@ from typing import Any
 from rest_framework import serializers
 
 from estimation.api.options import answers
-from estimation.models import Estimate, Round
+from estimation.models import Estimate, EstimateSet, Round
 from estimation.services.report_files.table import PURPOSES, REPORTS
 from estimation.unknown import CHOICES, name_of
+from estimation.validity import KINDS, validity_of
 from judging.api.fields import Number
 from judging.api.serializers import JobRow
 from judging.models import Batch
@@ -91,6 +92,27 @@ class RoundProgressRow(Row):
     recompute = JobRow(allow_null=True)
 
 
+class ValidityRow(Row):
+    """At which looks intervals, verdicts and possible ranks hold."""
+
+    kind = serializers.ChoiceField(
+        KINDS,
+        help_text="anytime: at all planned looks at once, so that one may look and stop at any. "
+        "fixed-time: at the end that was planned before the draw.",
+    )
+    look = IntegerField(allow_null=True, help_text="Which look it is; null: fixed-time.")
+    looks = IntegerField(
+        allow_null=True,
+        help_text="How many were planned, one after each batch; null: estimates of an earlier "
+        "version.",
+    )
+    why = CharField(help_text="The same in a sentence.")
+
+    def to_representation(self, instance: EstimateSet) -> dict[str, Any]:
+        found: dict[str, Any] = super().to_representation(validity_of(instance))
+        return found
+
+
 class EstimateSetRow(Row):
     number = IntegerField()
     batches = IntegerField(help_text="Complete batches that it rests on.")
@@ -102,6 +124,7 @@ class EstimateSetRow(Row):
         child=serializers.ChoiceField(Round.Interval.choices),
         help_text="Kind of each measure's intervals, verdicts and possible ranks.",
     )
+    validity = ValidityRow(source="*")
     pairs = IntegerField(source="pair_count")
     labels = IntegerField(source="label_count")
     decided = IntegerField(source="decided_count")

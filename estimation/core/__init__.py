@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .data.trec import read_runs as read_runs
     from .data.trec import read_strata as read_strata
     from .data.trec_lines import TrecError as TrecError
+    from .inference.looks import Look as Look
     from .inference.ranks import Ranking as Ranking
     from .inference.unknown import Reason as Reason
     from .library.designing import make_design as make_design
@@ -80,6 +81,7 @@ _WHERE = {
     ".data.ranked_lists": ("PoolError", "RankedLists"),
     ".data.trec": ("read_prels", "read_qrels", "read_runs", "read_strata"),
     ".data.trec_lines": ("TrecError",),
+    ".inference.looks": ("Look",),
     ".inference.ranks": ("Ranking",),
     ".inference.unknown": ("Reason",),
     ".library.designing": ("make_design", "pool_runs", "rank_scores"),

@@ -50,6 +50,7 @@ class SimulationPlan:
     unit: Unit
     trials: int
     looks: int
+    anytime: bool
     jobs: int
     seed: str
     depth: int
@@ -84,6 +85,7 @@ def read_plan(options: Mapping[str, Any]) -> SimulationPlan:
         unit=cast(Unit, _name("--budget-unit", options["budget_unit"], UNITS)),
         trials=_whole("--trials", options["trials"]),
         looks=looks,
+        anytime=bool(options["anytime"]),
         jobs=_whole("--jobs", options["jobs"]),
         seed=str(options["seed"]),
         depth=_depth(options["depth"], measure),

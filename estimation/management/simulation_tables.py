@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from estimation.research.trials.honesty import Honesty
 from estimation.research.trials.reports import TrialReport
 
 HEADER = (
@@ -23,6 +24,10 @@ covered: the run whose interval held the truth least often, and how often; all r
 average; withheld: share of values that were not shown; half width: median. any false, reversed:
 share of trials with a false verdict, ties included, and with one the wrong way round; ranks: with
 all true ranks possible; true: true verdicts per trial. --help explains every number."""
+
+ANYTIME_LEGEND = """\
+The same of intervals, verdicts and ranks that hold at all looks at once; times: their median half
+width at the last look over that of intervals for one look."""
 
 GOAL_KEYS: Mapping[str, str] = {
     "method, goal, measure, budget, trials, looks": "as asked for",
@@ -64,7 +69,9 @@ KEYS_HELP = "\n".join(
         *(f"  {key}: {meaning}" for key, meaning in TIME_KEYS.items()),
         "",
         "With --looks above 1 an interval, a verdict or a range of ranks that is false at any look "
-        "is false; errors, half widths, withheld and true_verdicts are of the last look.",
+        "is false; errors, half widths, withheld and true_verdicts are of the last look. With "
+        "--anytime the key anytime holds the same numbers of what is told so that it holds at all "
+        "looks at once, and times_as_wide: its median half width over the other; else it is null.",
     ]
 )
 
@@ -74,6 +81,8 @@ def flat(report: TrialReport) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for key, value in asdict(report).items():
         facts.update(value if key == "honesty" else {key: value})
+    if report.anytime is not None:
+        facts["anytime"] |= {"times_as_wide": _times_as_wide(report)}
     return facts
 
 
@@ -85,6 +94,18 @@ def errors_table(reports: Sequence[TrialReport]) -> list[str]:
 def honesty_table(reports: Sequence[TrialReport]) -> list[str]:
     """Return lines about what is told of all runs."""
     return _aligned([HONESTY_HEADER, *map(_honesty, reports)], left=2)
+
+
+def anytime_table(reports: Sequence[TrialReport]) -> list[str]:
+    """Return lines about what is told of all runs so that it holds at all looks at once."""
+    lines = [(*_told(each, each.anytime), _share(_times_as_wide(each))) for each in reports]
+    return _aligned([(*HONESTY_HEADER, "times"), *lines], left=2)
+
+
+def _times_as_wide(report: TrialReport) -> float | None:
+    wide = None if report.anytime is None else report.anytime.median_half_width
+    narrow = report.honesty.median_half_width
+    return wide / narrow if wide and narrow else None
 
 
 def _errors(report: TrialReport) -> tuple[str, ...]:
@@ -100,7 +121,11 @@ def _errors(report: TrialReport) -> tuple[str, ...]:
 
 
 def _honesty(report: TrialReport) -> tuple[str, ...]:
-    found = report.honesty
+    return _told(report, report.honesty)
+
+
+def _told(report: TrialReport, found: Honesty | None) -> tuple[str, ...]:
+    found = found or Honesty()
     return (
         *_named(report),
         found.worst_run or "-",

@@ -9,7 +9,7 @@ import hashlib
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from estimation.core.collections.base import RoundCollection
 from estimation.core.collections.published import published
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
+from estimation.core.inference.looks import Look
 from estimation.core.measures.kinds import PREFERENCE_MAX_GRADE
 from estimation.core.rounds.combining import as_one
 from estimation.core.rounds.results import DrawnRound
@@ -41,6 +42,10 @@ class Gathered:
     batches: int
     label_digest: str
     decided: int
+
+    def at(self, look: Look | None) -> "Gathered":
+        """The same, of which everything holds at all planned looks at once."""
+        return replace(self, collection=replace(self.collection, look=look))
 
 
 def columns_of(row: Round) -> tuple[Pool, Drawn]:
@@ -116,7 +121,8 @@ def collection_of(row: Round, shown: EstimateSet) -> RoundCollection:
     counted = together.behind(row, shown)
     secret = _seeds_of_open_rounds(row)
     seeds = [None if each.row.seed in secret else each.row.seed for each in counted]
-    collection = gather(row, counted).collection
+    look = Look(shown.look, shown.looks) if shown.look else None
+    collection = gather(row, counted).at(look).collection
     return published(collection, version=shown.provenance["evalsite"], seeds=seeds)
 
 

@@ -18,6 +18,7 @@ from django.db.models import Max
 from estimation.core.archives import write_archive
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
+from estimation.core.inference.looks import Look
 from estimation.core.rounds.results import Evaluation, MeasureResult
 from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.models import Estimate, EstimateSet, Round
@@ -41,20 +42,28 @@ class Inputs:
     """What a recompute rests on: the collection of the round, and what came beside it.
 
     ``batches`` are the complete ones of the round, ``earlier`` those of the rounds that are
-    estimated together with it, by their number. ``joined`` is the pool with the runs that came
-    after the draw, and ``late`` are their tags; ``left_out`` are those of runs that came then and
-    cannot take part.
+    estimated together with it, by their number. ``looks`` were planned, one for every batch; the
+    collection's look says which this is, where more are to come. ``joined`` is the pool with the
+    runs that came after the draw, and ``late`` are their tags; ``left_out`` are those of runs that
+    came then and cannot take part.
     """
 
     gathered: Gathered
     batches: int
     earlier: dict[str, int]
+    looks: int
     joined: Pool
     left_out: list[str]
 
     @property
     def collection(self) -> RoundCollection:
         return self.gathered.collection
+
+    @property
+    def look(self) -> int:
+        """The number of the look; 0 if the last is reached, and all holds at this one."""
+        found = self.collection.look
+        return found.number if found else 0
 
     @property
     def late(self) -> list[str]:
@@ -112,9 +121,10 @@ def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
     if last is None:
         return False
     late = last.estimates.filter(late=True).values_list("run__tag", flat=True).distinct()
-    known = (last.batches, last.earlier, last.label_digest, set(late), last.left_out)
+    known = (last.batches, last.earlier, last.look, last.label_digest, set(late), last.left_out)
     labels = inputs.gathered.label_digest
-    now = (inputs.batches, inputs.earlier, labels, set(inputs.late), inputs.left_out)
+    look, late_now = inputs.look, set(inputs.late)
+    now = (inputs.batches, inputs.earlier, look, labels, late_now, inputs.left_out)
     return known == now
 
 
@@ -124,11 +134,20 @@ def from_scratch(row: Round) -> Recomputed | None:
 
 
 def gather(row: Round) -> Inputs:
-    *earlier, last = counted = together.counted(row)
+    """What the round's estimates rest on.
+
+    While batches are to come, intervals and verdicts hold at all planned looks at once. When all
+    are complete they hold at that one look, which was fixed before the draw.
+    """
+    every = together.counted(row)
+    *earlier, last = counted = [each for each in every[:-1] if each.batches] + every[-1:]
     gathered = collections.gather(row, counted)
+    number, planned = together.look(every, gathered.batches)
+    if number < planned:
+        gathered = gathered.at(Look(number, planned))
     joined, left_out = pools.joined(row.campaign, gathered.collection.pool)
     batches = {str(each.row.number): each.batches for each in earlier}
-    return Inputs(gathered, last.batches, batches, joined, left_out)
+    return Inputs(gathered, last.batches, batches, planned, joined, left_out)
 
 
 def compute(row: Round, inputs: Inputs) -> Recomputed:
@@ -201,6 +220,8 @@ def _store(row: Round, outcome: Recomputed, matrices: str) -> None:
         round=row,
         number=last + 1,
         batches=inputs.batches,
+        look=inputs.look,
+        looks=inputs.looks,
         earlier=inputs.earlier,
         pair_count=evaluation.judged_pairs,
         label_count=evaluation.judgments,

@@ -40,13 +40,27 @@ class Counted:
 
 
 def counted(row: Round) -> list[Counted]:
-    """A drawn round, the last, and those that are estimated together with it, as far as judged."""
-    earlier: list[Counted] = []
+    """A drawn round, the last, and those that are estimated together with it.
+
+    Of some of them no batch may be complete yet.
+    """
+    earlier: list[Round] = []
     if row.with_earlier and row.pool is not None:
         pool = pools.load(row.pool)
-        counting = [each for each in _earlier(row) if not _why_not(each, row, pool)]
-        earlier = [Counted(each, complete_batches(each)) for each in counting]
-    return [*(each for each in earlier if each.batches), Counted(row, complete_batches(row))]
+        earlier = [each for each in _earlier(row) if not _why_not(each, row, pool)]
+    return [Counted(each, complete_batches(each)) for each in (*earlier, row)]
+
+
+def look(every: Sequence[Counted], own_batches: int) -> tuple[int, int]:
+    """Which look estimates from rounds are, and how many were planned: batches of all of them.
+
+    They are counted whether a round has begun or not, because how many looks there will be must
+    be known before the first: it is the designs' doing, and nobody's who judges. Each complete
+    batch of any of the rounds is a look at what all of them say.
+    """
+    *earlier, own = every
+    planned = own_batches + sum(each.row.round_batches.count() for each in earlier)
+    return own.batches + sum(each.batches for each in earlier), planned
 
 
 def behind(row: Round, shown: EstimateSet) -> list[Counted]:

@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from estimation import selectors
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
+from estimation.core.inference.looks import Look
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
@@ -283,6 +284,7 @@ def assert_equal_to_core(row: Round, shown: EstimateSet) -> None:
         measures=[parse_measure(text) for text in ("DCG@10", "P@5")],
         max_grade=3,
         batches=shown.batches,
+        look=Look(shown.batches, 3) if shown.batches < 3 else None,
     )
     for result in evaluation.results:
         for name, estimator in result.estimators.items():

@@ -21,7 +21,8 @@ HONESTY = [
 ]  # fmt: skip
 KEYS = [
     "method", "goal", "measure", "budget", "trials", "looks", "systems", "judged_pairs", "rmse",
-    "bias", "sd", "coverage", "half_width", "kendall_tau", *HONESTY, "seconds_per_trial",
+    "bias", "sd", "coverage", "half_width", "kendall_tau", *HONESTY, "anytime",
+    "seconds_per_trial",
 ]  # fmt: skip
 
 

@@ -136,3 +136,27 @@ def test_the_numbers_do_not_depend_on_the_jobs(simulate: Simulate) -> None:
     alone = rows(simulate, *options)
     assert rows(simulate, *options, "--jobs", "2") == alone
     assert rows(simulate, *options, "--jobs", "9") == alone
+
+
+@pytest.mark.slow
+def test_what_holds_at_all_looks_stands_beside_what_holds_at_one(simulate: Simulate) -> None:
+    options = ("--budget", "24", "--trials", "20", "--looks", "3")
+    (plain,) = rows(simulate, *options, "--method", "poisson")
+    once = ("--budget", "24", "--trials", "20", "--method", "poisson,top", "--anytime")
+    at_one, without = rows(simulate, *once)
+    assert at_one["anytime"]["times_as_wide"] == 1.0
+    assert at_one["anytime"]["value_coverage"] == at_one["value_coverage"]
+    assert without["anytime"]["value_coverage"] is None
+    (both,) = rows(simulate, *options, "--method", "poisson", "--anytime")
+    assert plain["anytime"] is None
+    assert {**both, "anytime": None} == plain
+    always = both["anytime"]
+    assert always["value_coverage"] > both["value_coverage"]
+    assert always["median_half_width"] > both["median_half_width"]
+    wide = always["median_half_width"] / both["median_half_width"]
+    assert always["times_as_wide"] == pytest.approx(wide)
+    lines = simulate(*options, "--method", "poisson", "--anytime").splitlines()
+    header = next(line for line in lines if line.endswith("times"))
+    row = lines[lines.index(header) + 1].split()
+    assert (row[0], row[-1]) == ("poisson", f"{always['times_as_wide']:.3f}")
+    assert not any(line.endswith("times") for line in simulate(*options).splitlines())

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ..arrays import BoolArray, BytesArray, FloatArray, Int32Array, IntArray
     from ..data.labels import LabelRows
     from ..data.ranked_lists import RankedLists
+    from ..inference.looks import Look
     from ..inference.outlook import KnownOutlook
     from ..measures.table import Measure
     from ..sampling.interval_kinds import IntervalKind
@@ -88,6 +89,9 @@ class RoundCollection:
         The evalsite that published it.
     seeds : tuple of (str or None)
         The seed of each round, where it may be known.
+    look : Look or None
+        Which of the planned looks its estimates are, where more are to come; see
+        `evaluation.evaluate`. None: they are those of a round that has ended as planned.
     """
 
     pool: Pool
@@ -99,6 +103,7 @@ class RoundCollection:
     outlook: KnownOutlook | None = None
     version: str = ""
     seeds: tuple[str | None, ...] = ()
+    look: Look | None = None
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -234,6 +239,7 @@ class RoundCollection:
             interval=interval,
             predictions=self.predictions,
             outlook=self.outlook,
+            look=self.look,
         )
         try:
             return evaluate_scope(self._scope(runs, asked.measures), self.drawn, asked)

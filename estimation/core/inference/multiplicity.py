@@ -10,6 +10,7 @@ normal vectors with the estimated correlations, of which a fixed set is drawn.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_VECTORS, LEAST_VECTORS = 1000, 250
+LEAST_BEYOND = 12.5  # vectors that shall be beyond the critical value: 250 at an error of 5 %
 NEAR, FAR = 1.95, 6.0  # standard errors
 MOST_DEVIATES = 2_000_000  # vectors times pairs of runs
 NUGGET = 1e-10  # of the largest variance, so that a covariance without full rank has a root
@@ -49,11 +51,16 @@ def _holm(single: FloatArray, order: IntArray) -> FloatArray:
     return stepped
 
 
-def largest_deviates(p_values: FloatArray, covariance: FloatArray) -> FloatArray:
+def largest_deviates(
+    p_values: FloatArray, covariance: FloatArray, *, error: float = 0.05
+) -> FloatArray:
     """Adjust a symmetric matrix of p-values by how the differences depend on one another.
 
     Never above `holm`, which it is combined with: a p-value far below one over the number of
-    drawn vectors is Holm's.
+    drawn vectors is Holm's. All of them are where so many vectors would be needed to tell how
+    large the largest deviate is with the probability `error` that too few can be drawn: a fixed set
+    may by chance have its few largest ones too low, in every campaign. Holm's bound costs little
+    there, because far out the differences hardly ever are large together.
 
     Parameters
     ----------
@@ -62,6 +69,8 @@ def largest_deviates(p_values: FloatArray, covariance: FloatArray) -> FloatArray
         is 1 for want of knowledge, the difference stays among those that are compared.
     covariance : ndarray of float64, shape (k, k)
         Of the values, up to a factor: only correlations of differences matter.
+    error : float
+        Adjusted p-values up to this one lead to verdicts; strictly between 0 and 1.
 
     Returns
     -------
@@ -75,21 +84,30 @@ def largest_deviates(p_values: FloatArray, covariance: FloatArray) -> FloatArray
     single = p_values[rows, columns]
     rising = np.argsort(-single, kind="stable")
     wanted = -special.ndtri(np.maximum(single[rising] / 2.0, 1e-300))
-    beyond = _beyond(covariance, rows[rising], columns[rising], wanted)
-    stepped = np.empty_like(single)
-    stepped[rising] = np.maximum.accumulate(beyond[::-1])[::-1]
-    return _matrix(np.minimum(stepped, _holm(single, rising[::-1])), rows, columns, runs)
+    stepped, number = _holm(single, rising[::-1]), _vectors(len(rows), error)
+    if number is not None:
+        beyond = _beyond(covariance, rows[rising], columns[rising], wanted, number)
+        largest = np.maximum.accumulate(beyond[::-1])[::-1]
+        stepped[rising] = np.minimum(stepped[rising], largest)
+    return _matrix(stepped, rows, columns, runs)
+
+
+def _vectors(differences: int, error: float) -> int | None:
+    """How many vectors to draw; None where `MOST_VECTORS` cannot resolve the error."""
+    least = max(LEAST_VECTORS, math.ceil(LEAST_BEYOND / error - 1e-9))
+    if least > MOST_VECTORS:
+        return None
+    return int(np.clip(MOST_DEVIATES // differences, least, MOST_VECTORS))
 
 
 def _beyond(
-    covariance: FloatArray, rows: IntArray, columns: IntArray, wanted: FloatArray
+    covariance: FloatArray, rows: IntArray, columns: IntArray, wanted: FloatArray, number: int
 ) -> FloatArray:
     """Share of the vectors of which any of the first differences, up to each, is as large.
 
     Differences that no test of one alone would call real are compared with all of these at once,
     and what is beyond `FAR` with none.
     """
-    number = int(np.clip(MOST_DEVIATES // len(rows), LEAST_VECTORS, MOST_VECTORS))
     near, far = (int(each) for each in np.searchsorted(wanted, [NEAR, FAR]))
     largest, reached = np.zeros(number), []
     for start, deviates in _deviates(covariance, rows[:far], columns[:far], number):

@@ -123,7 +123,9 @@ def rank_runs(
     if bound is None:
         single, margin = _by_student(certain, se, df, confidence)
         adjusted = largest_deviates(
-            single, covariance if expected is None else covariance + expected
+            single,
+            covariance if expected is None else covariance + expected,
+            error=1.0 - confidence,
         )
     else:
         adjusted = holm(guaranteed_p_values(certain, bound))

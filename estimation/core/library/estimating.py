@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..arrays import FloatArray
     from ..data.labels import LabelRows
+    from ..inference.looks import Look
     from ..inference.outlook import Outlook
     from ..rounds.results import DrawnRound, Evaluation
     from ..rounds.rounds import PairRound
@@ -40,6 +41,7 @@ def evaluate(
     interval: IntervalKind = "student",
     predictions: FloatArray | None = None,
     outlook: Outlook | None = None,
+    look: Look | None = None,
 ) -> Evaluation:
     """Estimate measures for every run, with intervals and a ranking.
 
@@ -58,7 +60,7 @@ def evaluate(
     later : mapping of str to RankedLists, optional
         Runs that came after the draw: they are estimated and ranked with the others. Documents
         that only they return could not be drawn; `MeasureResult.support` says how much that is.
-    batches, confidence, interval, predictions, outlook
+    batches, confidence, interval, predictions, outlook, look
         As in `rounds.evaluation.evaluate`.
 
     Raises
@@ -93,6 +95,7 @@ def evaluate(
         interval=interval,
         predictions=predictions,
         outlook=outlook,
+        look=look,
     )
 
 

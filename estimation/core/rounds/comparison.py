@@ -74,8 +74,20 @@ class Comparison:
             df=shown.difference_df,
             unknown=shown.difference_unknown,
             tags=runs,
-            confidence=self.asked.confidence,
+            confidence=self.asked.at_this_look,
             slack=stand_back,
             bound=shown.difference_bound,
         )
-        return replace(ranking, difference=sign * ranking.difference)
+        return replace(
+            ranking,
+            difference=sign * ranking.difference,
+            adjusted_p=self._over_looks(ranking.adjusted_p),
+        )
+
+    def _over_looks(self, adjusted: FloatArray) -> FloatArray:
+        """P-values that hold at all looks at once: over the share of the error of this one.
+
+        They are at most 1 - confidence where there is a verdict, as at one look.
+        """
+        look = self.asked.look
+        return adjusted if look is None else np.minimum(adjusted / look.share, 1.0)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..data.labels import LabelRows
     from ..data.pool import Pool
+    from ..inference.looks import Look
     from ..inference.outlook import Outlook
     from ..sampling.interval_kinds import IntervalKind
 
@@ -39,6 +40,7 @@ def evaluate(
     interval: IntervalKind = "student",
     predictions: FloatArray | None = None,
     outlook: Outlook | None = None,
+    look: Look | None = None,
 ) -> Evaluation:
     """Estimate every measure for every run from the first batches that were drawn.
 
@@ -79,6 +81,12 @@ def evaluate(
         whatever is predicted. Other measures are estimated as without.
     outlook : Outlook, optional
         What to expect of the pairs of the pool; by default fitted to these labels.
+    look : Look, optional
+        Which of how many looks this is, both fixed before the draw: with one for every complete
+        batch, ``Look(batches, drawn.batches)``. Intervals of values and of differences, each taken
+        alone, all verdicts of a measure, and its possible ranks then hold at all these looks at
+        once, with `confidence`; see `looks`. By default they hold at this one, if it was fixed
+        beforehand that this is when they count. Estimates do not depend on it.
 
     Raises
     ------
@@ -94,7 +102,8 @@ def evaluate(
         sampled pair, or a grade is off the scale; the message names topic and docno.
     """
     used = drawn if batches is None else drawn.prefix(pool, batches)
-    asked = Asked(labels, tuple(measures), max_grade, confidence, interval, predictions, outlook)
+    every = tuple(measures)
+    asked = Asked(labels, every, max_grade, confidence, interval, predictions, outlook, look)
     return evaluate_scope(Scope.of(pool, joined), used, asked)
 
 

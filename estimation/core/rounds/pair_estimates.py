@@ -67,6 +67,7 @@ def estimates_of_pairs(
         draws=drawn.draws,
         confidence=asked.confidence,
         results=tuple(question.answer(measure) for measure in asked.measures),
+        look=asked.look,
     )
 
 
@@ -120,7 +121,7 @@ class _Question:
             name: with_intervals(
                 estimate,
                 found.unseen.get(name),
-                asked.confidence,
+                asked.at_this_look,
                 highest,
                 ratios=found.ratio_knowledge,
             )
@@ -129,7 +130,7 @@ class _Question:
         if found.guarantee is not None:
             most = self.reach.largest_values(measure, asked.max_grade)
             estimators[found.primary] = _guaranteed(
-                estimators[found.primary], found.guarantee, asked.confidence, most
+                estimators[found.primary], found.guarantee, asked.at_this_look, most
             )
         return self.comparison.result(
             measure,

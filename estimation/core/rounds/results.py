@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..data.scope import Scope
     from ..inference.intervals import Bound
+    from ..inference.looks import Look
     from ..inference.outlook import Outlook
     from ..inference.ranks import Ranking
     from ..sampling.interval_kinds import IntervalKind
@@ -43,6 +44,8 @@ class Asked:
     predictions : ndarray of float64, shape (N,), or None
     outlook : Outlook or None
         Of the N pairs.
+    look : Look or None
+        Which of the planned looks this is, if what is told shall hold at all of them at once.
     """
 
     labels: LabelRows
@@ -52,6 +55,12 @@ class Asked:
     interval: IntervalKind = "student"
     predictions: FloatArray | None = None
     outlook: Outlook | None = None
+    look: Look | None = None
+
+    @property
+    def at_this_look(self) -> float:
+        """The confidence at which everything is worked out: see `looks`."""
+        return self.confidence if self.look is None else self.look.confidence(self.confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,8 +289,12 @@ class Evaluation(Tabled):
     draws : int or None
         With replacement: number of draws in these batches, repetitions included.
     confidence : float
+        At this look, or at all looks together.
     results : tuple of MeasureResult
         In the order in which the measures were asked for.
+    look : Look or None
+        Which of the planned looks this is, where everything holds at all of them at once; None
+        where it holds at this one.
     """
 
     batches: int
@@ -290,6 +303,7 @@ class Evaluation(Tabled):
     draws: int | None
     confidence: float
     results: tuple[MeasureResult, ...]
+    look: Look | None = None
 
     MOST_ROWS: ClassVar = 60
 
@@ -297,6 +311,8 @@ class Evaluation(Tabled):
     def caption(self) -> str:
         """What the numbers rest on."""
         share = f"{100 * self.confidence:.4g} % intervals"
+        if self.look is not None:
+            share += f" at all {self.look.planned} looks, this is look {self.look.number}"
         return f"{self.judged_pairs} judged pairs, {self.judgments} judgments, {share}"
 
     def columns(self) -> Columns:

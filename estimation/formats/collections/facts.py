@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from estimation.core.arrays import FloatArray, frozen
+from estimation.core.inference.looks import Look
 from estimation.core.measures.kinds import MAX_GRADE
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.designs import MAX_BATCHES
@@ -52,6 +53,8 @@ class Field:
     source : str, optional
         The attribute of the collection, with dots if it is one of a part of it, by default of the
         field's name; empty: the collection itself.
+    may_be_missing : bool
+        Whether the field is left out where the attribute is None, as it is in older files.
     """
 
     expected: str
@@ -59,6 +62,7 @@ class Field:
     dump: Make = _same
     load: Make = _same
     source: str | None = None
+    may_be_missing: bool = False
 
     def of(self, source: str) -> "Field":
         """The field of another attribute."""
@@ -78,7 +82,9 @@ def dumped(told: object, fields: Fields) -> dict[str, Any]:
     found = {}
     for name, field in fields.items():
         source = name if field.source is None else field.source
-        found[name] = field.dump(attrgetter(source)(told) if source else told)
+        value = attrgetter(source)(told) if source else told
+        if value is not None or not field.may_be_missing:
+            found[name] = field.dump(value)
     return found
 
 
@@ -93,6 +99,8 @@ def check_fields(
     for name in sorted(found.keys() - fields.keys()):
         problems.error(None, f"{which}{show(name)}", "expected no such field")
     for name, field in fields.items():
+        if name not in found and field.may_be_missing:
+            continue
         if name not in found:
             problems.error(None, f"{which}{name}", f"expected {field.expected}, found nothing")
         elif not field.check(found[name]):
@@ -108,8 +116,11 @@ def loaded(
 
     What is wrong is recorded, and left out.
     """
-    told = {}
+    told: dict[str, Any] = {}
     for name, field in fields.items():
+        if name not in found:
+            told[(field.source or name).rpartition(".")[2]] = None
+            continue
         try:
             told[(field.source or name).rpartition(".")[2]] = field.load(found[name])
         except ValueError as error:
@@ -242,10 +253,18 @@ def _load_goal(found: Mapping[str, Any]) -> Goal:
     return Goal(kind, tuple(runs or ()), against)
 
 
+def _load_look(found: Mapping[str, Any]) -> Look:
+    others = sorted(found.keys() - vars(Look(1, 1)).keys())
+    if others:
+        raise ValueError(f"expected no such field as {show(others[0])}")
+    return Look(found.get("number", 0), found.get("planned", 0))
+
+
 TEXT = Field("a short text", is_text)
 SEED = optional(TEXT)
 MEASURE = Field("the name of a measure", is_text, str, parse_measure)
 GOAL = Field("an object with kind, runs and against", is_object, _dump_goal, _load_goal)
+LOOK = Field("an object with number and planned", is_object, vars, _load_look, may_be_missing=True)
 
 # -------------------------------------------------------------------- what every kind says
 
@@ -259,6 +278,7 @@ class Facts:
     topics: tuple[str, ...]
     depth: int
     max_grade: int
+    look: Look | None
 
 
 COMMON: Fields = {
@@ -269,5 +289,6 @@ COMMON: Fields = {
     "topics": list_of(f"a list of 1 to {MAX_TOPICS} topics", is_id, 1, MAX_TOPICS, load=ascending),
     "depth": whole(1, MAX_DEPTH),
     "max_grade": whole(1, MAX_GRADE),
+    "look": LOOK,
 }
 """The fields of `Facts`."""

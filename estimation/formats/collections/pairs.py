@@ -168,6 +168,7 @@ def _read(reading: CollectionReading[PairFacts]) -> RoundCollection:
             version=facts.version,
             seeds=tuple(each.seed for each in facts.rounds),
             outlook=expected.outlook,
+            look=facts.look,
         )
     )
 

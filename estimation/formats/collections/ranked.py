@@ -175,5 +175,6 @@ def collected(reading: RankedReading, pool: Pool, drawn: DrawnRound, what: str) 
             version=facts.version,
             made_for=facts.made_for,
             seeds=facts.seeds,
+            look=facts.look,
         )
     )

@@ -21,6 +21,7 @@ from estimation.formats.collections.files import read_collection
 from estimation.formats.runs import read_run
 from estimation.management.purposes import purpose_of
 from estimation.unknown import Purpose, continued, name_of
+from estimation.validity import of_a_file
 from judging.formats.problems import Problem, Problems, UnreadableError
 
 FORMATS = ("trec_eval", "json")
@@ -73,6 +74,9 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         for warning in _warnings(evaluation, collection, interval):
             self.stderr.write(f"warning: {warning}", self.style.WARNING)
+        if evaluation.look is not None:
+            holds = of_a_file(evaluation.look, confidence=confidence)
+            self.stderr.write(f"note: {holds.why}", str)
         topics = collection.topics if options["per_topic"] else ()
         if options["format"] == "json":
             records = list(_records(evaluation, collection, tuple(runs), topics))
@@ -218,6 +222,7 @@ def _records(
             bounded = result.support[place] < 1.0 and result.measure.family != "ratio"
             record |= {"lower_bound": bool(bounded), "confidence": evaluation.confidence}
             record["interval"] = result.interval
+            record["validity"] = vars(of_a_file(evaluation.look, confidence=evaluation.confidence))
             if len(tags) > 1:
                 record["differences"] = [
                     _difference(result, purpose, place, other)

@@ -41,8 +41,10 @@ from estimation.management.simulation_options import (
     read_plan,
 )
 from estimation.management.simulation_tables import (
+    ANYTIME_LEGEND,
     KEYS_HELP,
     LEGEND,
+    anytime_table,
     errors_table,
     flat,
     honesty_table,
@@ -78,6 +80,10 @@ SYSTEMS_HELP = (
 LOOKS_HELP = (
     "how often the estimates are looked at while the budget is spent: it is cut into N equal "
     "batches, for methods that have batches (default %(default)s)"
+)
+ANYTIME_HELP = (
+    "also tell, in a table of its own, how often what is told so that it holds at all looks at "
+    "once is true"
 )
 JOBS_HELP = "processes to play the trials in; the numbers are the same (default %(default)s)"
 PRIOR_HELP = (
@@ -132,6 +138,7 @@ class Command(BaseCommand):
         add("--budget-unit", default=UNITS[0], metavar="|".join(UNITS), help=UNIT_HELP)
         add("--trials", default=100, metavar="T", help="default %(default)s")
         add("--looks", default=1, metavar="N", help=LOOKS_HELP)
+        add("--anytime", action="store_true", help=ANYTIME_HELP)
         add("--jobs", default=1, metavar="N", help=JOBS_HELP)
         add("--seed", default="2016", help="any text (default %(default)s)")
         add("--depth", metavar="D", help=f"default: the measure's cutoff, else {DEFAULT_DEPTH}")
@@ -184,8 +191,10 @@ class Command(BaseCommand):
         if plan.interval != INTERVAL_KINDS[0]:
             about += f", {plan.interval} intervals"
         self.stdout.write(f"{plan.measure}, {len(collection.runs)} runs, {about}\n\n")
-        lines = (*errors_table(reports), "", *honesty_table(reports), "", LEGEND, *notes)
-        for line in lines:
+        lines = [*errors_table(reports), "", *honesty_table(reports), ""]
+        if plan.anytime:
+            lines += [ANYTIME_LEGEND, "", *anytime_table(reports), ""]
+        for line in [*lines, LEGEND, *notes]:
             self.stdout.write(line)
 
 
@@ -233,6 +242,7 @@ class _Field:
                 assessors=plan.assessors,
                 interval=plan.interval,
                 looks=plan.looks,
+                anytime=plan.anytime,
             )
             for goal in goals
             for budget in _budgets(plan, self.pool)

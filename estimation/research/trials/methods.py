@@ -15,6 +15,7 @@ import numpy as np
 from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.data.pool import Pool
 from estimation.core.inference.intervals import Bound, student_intervals
+from estimation.core.inference.looks import Look
 from estimation.core.measures.kinds import KINDS
 from estimation.core.measures.table import Measure
 from estimation.core.rounds.active.lists import make_frame
@@ -81,16 +82,17 @@ class Outcome:
     """One trial: values of all runs (k,), distinct judged pairs, errors if the method has them.
 
     ``looks``: what is told at each look, the last of which is at these values; nothing if the
-    method has no intervals.
+    method has no intervals. ``anytime``: what is told there so that it holds at all of them.
     """
 
     value: FloatArray
     judged_pairs: int
     spread: Spread | None
     looks: tuple[Claims, ...] = ()
+    anytime: tuple[Claims, ...] = ()
 
     @classmethod
-    def of(cls, looks: Sequence[Evaluation]) -> "Outcome":
+    def of(cls, looks: Sequence[Evaluation], anytime: Sequence[Evaluation] = ()) -> "Outcome":
         """Return what a method tells whose rounds the application has."""
         results = [each.results[0] for each in looks]
         found = results[-1].estimate
@@ -103,7 +105,9 @@ class Outcome:
             expected=found.expected,
             finds=found.finds,
         )
-        return cls(found.value, looks[-1].judged_pairs, spread, tuple(map(Claims.of, results)))
+        told = tuple(map(Claims.of, results))
+        always = tuple(Claims.of(each.results[0]) for each in anytime)
+        return cls(found.value, looks[-1].judged_pairs, spread, told, always)
 
 
 Player: TypeAlias = Callable[[str], Outcome]  # plays the trial of a seed
@@ -147,7 +151,7 @@ def _designed(name: Drawing, setting: Setting, *, predictions: FloatArray | None
             interval=setting.interval,
             predictions=predictions,
         )
-        return Outcome.of([seen(batches=look) for look in _looks(setting)])
+        return _told(setting, seen, _looks(setting))
 
     return play
 
@@ -231,6 +235,16 @@ def _looks(setting: Setting) -> range:
     return range(1, setting.looks + 1)
 
 
+def _told(setting: Setting, seen: Callable[..., Evaluation], batches: Sequence[int]) -> Outcome:
+    """What is told at looks after so many batches each, by what evaluates them."""
+    at_once = [
+        seen(batches=batch, look=Look(number, setting.looks))
+        for number, batch in enumerate(batches, start=1)
+        if setting.anytime
+    ]
+    return Outcome.of([seen(batches=batch) for batch in batches], at_once)
+
+
 AnyDesign = TypeVar("AnyDesign", Design, QueryDesign)
 
 
@@ -298,7 +312,7 @@ def _queried(setting: Setting) -> Player:
             measures=[measure],
             max_grade=setting.max_grade,
         )
-        return Outcome.of([seen(batches=look) for look in _looks(setting)])
+        return _told(setting, seen, _looks(setting))
 
     return play
 
@@ -331,7 +345,7 @@ def _active(setting: Setting) -> Player:
             measures=[measure],
             max_grade=setting.max_grade,
         )
-        return Outcome.of([seen(batches=batch) for batch in batches])
+        return _told(setting, seen, batches)
 
     return play
 

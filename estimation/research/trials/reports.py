@@ -64,6 +64,8 @@ class TrialReport:
         if there is one system or all are truly equal.
     honesty : Honesty
         Of what is told about all runs of the pool, whatever the goal, at all looks.
+    anytime : Honesty or None
+        Of what is told so that it holds at all looks at once. None if that was not asked for.
     seconds_per_trial : float
         Wall-clock time to draw, judge and estimate, in the process that did it. Of methods that
         share their random numbers the first has their time.
@@ -84,6 +86,7 @@ class TrialReport:
     half_width: float | None
     kendall_tau: float | None
     honesty: Honesty
+    anytime: Honesty | None
     seconds_per_trial: float
 
 
@@ -95,6 +98,7 @@ class _Trial:
     judged_pairs: int
     limits: tuple[FloatArray, FloatArray] | None
     checked: Checked | None
+    anytime: Checked | None
     seconds: float
 
 
@@ -186,13 +190,14 @@ class _Referee:
     def play(self, seed: str) -> _Trial:
         started = time.perf_counter()
         outcome = self.contest.player(seed)
-        value, spread, looks = outcome.value, outcome.spread, outcome.looks
+        value, spread = outcome.value, outcome.spread
         goal = self.contest.setting.goal
         return _Trial(
             value=value[self.runs],
             judged_pairs=outcome.judged_pairs,
             limits=None if spread is None else _limits(goal, self.runs, value, spread),
-            checked=check(looks, self.truth) if looks else None,
+            checked=check(outcome.looks, self.truth) if outcome.looks else None,
+            anytime=check(outcome.anytime, self.truth) if outcome.anytime else None,
             seconds=time.perf_counter() - started,
         )
 
@@ -284,6 +289,7 @@ def _report(referee: _Referee, played: list[_Trial]) -> TrialReport:
     coverage, half_width = _coverage(wanted, [each.limits for each in played])
     taus = [kendall_tau(each.value, true) for each in played]
     orders = [tau for tau in taus if tau is not None]
+    runs = setting.pool.runs
     return TrialReport(
         method=referee.contest.method,
         goal=goal.kind,
@@ -299,7 +305,8 @@ def _report(referee: _Referee, played: list[_Trial]) -> TrialReport:
         coverage=coverage,
         half_width=half_width,
         kendall_tau=float(np.mean(orders)) if orders else None,
-        honesty=honesty([each.checked for each in played], setting.pool.runs),
+        honesty=honesty([each.checked for each in played], runs),
+        anytime=honesty([each.anytime for each in played], runs) if setting.anytime else None,
         seconds_per_trial=float(np.mean([each.seconds for each in played])),
     )
 

@@ -14,7 +14,8 @@ the assessors is not the method's.
 
 Looks. Whoever watches a campaign looks at it several times. With N looks the budget is cut into N
 batches of the same size, the last of which takes what is left, and everything is estimated after
-each. A method without batches has one look.
+each. A method without batches has one look. `Setting.anytime` has everything told twice: as if each
+look were the only one, and so that it holds at all of them at once.
 """
 
 from dataclasses import dataclass
@@ -115,6 +116,8 @@ class Setting:
     looks : int
         How often the estimates are looked at while the budget is spent, at least 1; not every
         method can be looked at more than once.
+    anytime : bool
+        Whether what holds at all looks at once is told as well.
 
     Raises
     ------
@@ -139,6 +142,7 @@ class Setting:
     assessors: Assessors = Assessors()
     interval: IntervalKind = "student"
     looks: int = 1
+    anytime: bool = False
 
     def __post_init__(self) -> None:
         pairs = len(self.pool)

@@ -11,6 +11,7 @@ from estimation.services import quoting
 from estimation.services.report_files.estimates_csv import COLUMNS
 from estimation.services.report_files.kinds import ReportKind
 from estimation.unknown import name_of, purpose_of
+from estimation.validity import validity_of
 
 
 def make(row: Round, shown: EstimateSet) -> str:
@@ -22,6 +23,7 @@ def make(row: Round, shown: EstimateSet) -> str:
         "batches": shown.batches,
         "earlier_rounds": shown.earlier,
         "intervals": shown.intervals,
+        "validity": vars(validity_of(shown)),
         "pairs": shown.pair_count,
         "labels": shown.label_count,
         "decided_by_organizer": shown.decided_count,

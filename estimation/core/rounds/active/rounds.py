@@ -275,6 +275,7 @@ class ActiveRound(DrawnRound):
             draws=None,
             confidence=asked.confidence,
             results=tuple(results),
+            look=asked.look,
         )
 
 
@@ -286,7 +287,7 @@ def _result(
     largest = _largest_values(pool, measure, asked.max_grade)
     is_census = len(pairs) == len(scope.place)
     estimators = {
-        code: _with_intervals(each, largest, asked.confidence, is_census=is_census)
+        code: _with_intervals(each, largest, asked.at_this_look, is_census=is_census)
         for code, each in found.items()
     }
     primary = next(iter(FORMS))

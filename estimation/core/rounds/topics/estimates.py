@@ -115,6 +115,7 @@ def estimates_of_topics(
         draws=drawn.draws,
         confidence=asked.confidence,
         results=tuple(results),
+        look=asked.look,
     )
 
 
@@ -191,7 +192,7 @@ def _result(
     drawn: _Drawn,
     largest: float,
 ) -> MeasureResult:
-    estimate, confidence = drawn.estimate(judged, method), comparison.asked.confidence
+    estimate, confidence = drawn.estimate(judged, method), comparison.asked.at_this_look
     limit = drawn.limit(largest, confidence)
     difference_df = degrees_of_freedom(estimate.contributions, draws=drawn.draws)
     variance = np.diag(estimate.covariance)
