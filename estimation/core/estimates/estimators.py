@@ -60,6 +60,14 @@ class Totals:
     noise: FloatArray
     sure: FloatArray
 
+    @property
+    def carried(self) -> FloatArray:
+        """How many found pairs carry each value and difference, (k, k): too few, and it is unknown.
+
+        They are the `contributions`, unless these are counted in what a model missed.
+        """
+        return self.contributions
+
     def gains_and_losses(self) -> tuple[FloatArray, FloatArray]:
         """Return what uncertain pairs add to values and take away, both >= 0, shape (k,) each."""
         return np.maximum(self.value - self.sure, 0.0), np.zeros_like(self.value)
@@ -78,12 +86,20 @@ class DifferenceEstimate(Totals):
         other folds. Those of pairs that could not be sampled are no part of the values.
     gains, losses : ndarray of float64, shape (k,)
         What residuals of uncertain pairs add to values: those above 0, and those below, >= 0 too.
+    finds : ndarray of float64, shape (k, k), or None
+        As `contributions`, of the labels of found pairs in the place of residuals; None: the same.
     """
 
     by_topic: FloatArray
     expected: FloatArray
     gains: FloatArray
     losses: FloatArray
+    finds: FloatArray | None = None
+
+    @property
+    def carried(self) -> FloatArray:
+        """How many found pairs carry each value and difference, (k, k), by their labels."""
+        return self.contributions if self.finds is None else self.finds
 
     def gains_and_losses(self) -> tuple[FloatArray, FloatArray]:
         """Return what residuals of uncertain pairs add, and what they take away."""

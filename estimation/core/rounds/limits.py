@@ -61,7 +61,7 @@ def with_intervals(
     elif unseen is not None and expected is not None:
         unknown = unknown_values(unseen.doubt)
         difference_unknown = unknown_differences(
-            value, estimate.covariance, expected, estimate.contributions
+            value, estimate.covariance, expected, estimate.carried
         )
         low, high = value_limits(estimate, unseen, variance, confidence=confidence)
     low = np.maximum(low, 0.0)

@@ -226,7 +226,7 @@ def _adaptive(setting: Setting) -> Player:
             measures=[setting.measure],
             max_grade=setting.max_grade,
         )
-        return Outcome.of([seen(batches=look * each) for look in _looks(setting)])
+        return _told(setting, seen, [look * each for look in _looks(setting)])
 
     return play
 

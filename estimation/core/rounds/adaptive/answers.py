@@ -57,6 +57,7 @@ def answer_of_batches(
         draws=None,
         confidence=asked.confidence,
         results=tuple(question.answer(at) for at in range(len(asked.measures))),
+        look=asked.look,
     )
 
 
@@ -126,7 +127,7 @@ class _Question:
         return self.comparison.result(
             measure,
             scope.pool.runs,
-            {ESTIMATOR: with_intervals(found, missed, asked.confidence, highest)},
+            {ESTIMATOR: with_intervals(found, missed, asked.at_this_look, highest)},
             ESTIMATOR,
             effective_sample_size=self.reach.effective_sample_size(measure),
             label_noise_measured=labels.noise_measured,

@@ -159,6 +159,7 @@ def estimate_totals(
         expected=scope.spread(estimated),
         gains=of_runs.T @ np.maximum(uncertain, 0.0),
         losses=of_runs.T @ np.maximum(-uncertain, 0.0),
+        finds=finds_of(of_runs, (weights.on_label[pairs] * labels.mean) ** 2),
     )
 
 
