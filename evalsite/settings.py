@@ -14,6 +14,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from estimation.endpoints import EndpointError, declared
 from evalsite import private
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -205,6 +206,12 @@ JOB_QUEUES = {"upload": UPLOAD_QUEUE}
 JOB_LEASE_SECONDS = env.int("JOB_LEASE_SECONDS", default=20)
 SWEEP_SECONDS = env.float("SWEEP_SECONDS", default=3.0)
 WORKER_SILENT_SECONDS = env.int("WORKER_SILENT_SECONDS", default=30)
+
+# Language models that may predict grades. Keys are not here: see estimation.endpoints.
+try:
+    MACHINE_ENDPOINTS = declared(os.environ)
+except EndpointError as error:
+    raise ImproperlyConfigured(str(error)) from None
 
 # Files
 MEDIA_ROOT = DATA_DIR / "files"
