@@ -23,7 +23,7 @@ class MachineJudge(models.Model):
     ``calls`` counts every request that was sent or may have been: each is counted before it is
     sent. ``spent`` has what answers cost and, of requests without one, the most that they can have
     cost; ``max_cost`` in units of the endpoint's prices. ``plan_file`` holds the pairs to ask about
-    in their order, ``planned`` how many these are.
+    in their order, ``planned`` how many these are with those answered before.
     """
 
     class State(models.TextChoices):

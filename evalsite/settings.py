@@ -334,6 +334,8 @@ SPECTACULAR_SETTINGS = {
         "RoundEstimator": "estimation.models.Round.Estimator",
         "IntervalKind": "estimation.models.Round.Interval",
         "Estimator": "estimation.models.Estimate.Estimator",
+        "MachineState": "estimation.models.MachineJudge.State",
+        "MachineOutcome": "estimation.models.MachineAnswer.Outcome",
         "ReportName": "estimation.services.report_files.table.PURPOSES",
     },
 }

@@ -350,8 +350,7 @@ def test_an_endpoint_that_tells_no_tokens_is_taken_to_cost_the_most(
 
 def test_what_was_answered_is_never_asked_again(campaign: Campaign, stub: Chat) -> None:
     first = asked(campaign, max_calls=20)
-    plan = MachinePlan(name="small", endpoint="stub", model="small", max_calls=1000)
-    judges.change(judge=first, by=first.created_by, plan=plan)
+    judges.change(judge=first, by=first.created_by, chosen={"max_calls": 1000})
     judge = again(first)
 
     _, pool = pools.ensure(campaign)
@@ -415,9 +414,9 @@ def test_another_prompt_is_another_version_and_is_asked_anew(
     judge = asked(campaign, max_calls=100)
     first = stub.calls
     text = prompts.DEFAULT + "\nBe strict.\n"
-    plan = MachinePlan("small", "stub", "small", max_calls=1000, prompt=text)
-    judges.change(judge=judge, by=judge.created_by, plan=plan)
-    judges.change(judge=judge, by=judge.created_by, plan=plan)
+    for _ in range(2):
+        chosen = {"max_calls": 1000, "prompt": text}
+        judges.change(judge=judge, by=judge.created_by, chosen=chosen)
     judge = again(judge)
 
     assert [prompt.number for prompt in judge.prompts.all()] == [1, 2]

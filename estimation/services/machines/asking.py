@@ -84,7 +84,8 @@ def _ordered(
     name = order.keep(made)
     with transaction.atomic():
         job.fence()
-        planned = min(len(made.pairs), judge.max_calls - judge.calls)
+        answered = MachineAnswer.objects.filter(prompt=prompt).count()
+        planned = answered + min(len(made.pairs), judge.max_calls - judge.calls)
         told = {"plan_file": name, "planned": planned, "order": made.by}
         MachineJudge.objects.filter(pk=judge.pk).update(**told)
     return made.pairs

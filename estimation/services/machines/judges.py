@@ -1,8 +1,9 @@
 """What organizers do with machine judges: add, change, start, stop, remove."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -34,6 +35,13 @@ class MachinePlan:
     document_chars: int = prompts.DEFAULT_CHARS
 
 
+def plan_of(judge: MachineJudge) -> MachinePlan:
+    """What was chosen of a machine judge, as it is."""
+    names = [field.name for field in fields(MachinePlan) if field.name != "prompt"]
+    chosen = {name: getattr(judge, name) for name in names}
+    return MachinePlan(prompt=_latest(judge).text, **chosen)
+
+
 def create(*, campaign: Campaign, by: User, plan: MachinePlan) -> MachineJudge:
     """A machine judge that was not asked yet.
 
@@ -54,30 +62,29 @@ def create(*, campaign: Campaign, by: User, plan: MachinePlan) -> MachineJudge:
     return judge
 
 
-def change(*, judge: MachineJudge, by: User, plan: MachinePlan) -> None:
-    """Ceilings, schema and prompt; another model is another machine judge.
+def change(*, judge: MachineJudge, by: User, chosen: Mapping[str, Any]) -> None:
+    """Changes some of ceilings, schema and prompt; the others stay what they are by then.
 
-    Whatever changes what is asked is a new version of the prompt, with no answers yet; those of
-    the version before are kept. Raises UserError as ``create`` does, ``at_work`` (409) while it is
-    asking, ``gone`` (404).
+    Name, endpoint and model stay: another model is another machine judge. Whatever changes what is
+    asked is a new version of the prompt, with no answers yet; those of the version before are kept.
+    Raises UserError as ``create`` does, ``at_work`` (409) while it is asking, ``gone`` (404).
     """
-    values = _checked(plan)
-    text = prompts.check(plan.prompt)
     with transaction.atomic():
         row = _locked(judge)
         if row.is_at_work:
             raise UserError("at_work", "It is asking just now. Stop it first.", status=409)
-        fixed = (row.name, row.endpoint, row.model)
-        _require((values["name"], plan.endpoint, plan.model) == fixed, "model", FIXED)
+        now = plan_of(row)
+        plan = replace(now, **chosen)
+        fixed = ("name", "endpoint", "model")
+        same = all(getattr(plan, name) == getattr(now, name) for name in fixed)
+        _require(same, "model", "Name, endpoint and model stay. Add another machine judge.")
+        values, text = _checked(plan), prompts.check(plan.prompt)
         _require(plan.max_calls >= row.calls, "max_calls", f"It has made {row.calls:,} calls.")
         MachineJudge.objects.filter(pk=row.pk).update(**values)
         row.refresh_from_db()
         _version(row, by=by, text=text)
         audit.record("change machine judge", by=by, campaign=row.campaign_id, target=row)
     judge.refresh_from_db()
-
-
-FIXED = "Name, endpoint and model stay: add another machine judge for another one."
 
 
 def start(*, judge: MachineJudge, by: User) -> None:
