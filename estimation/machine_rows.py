@@ -40,7 +40,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Standing:
+class MachineStanding:
     """How far a machine judge is with the latest version of its prompt."""
 
     judge: MachineJudge
@@ -74,7 +74,7 @@ class Standing:
         return self.endpoint is not None and self.endpoint.prices is not None
 
 
-def standing(judge: MachineJudge) -> Standing:
+def standing(judge: MachineJudge) -> MachineStanding:
     prompt = judge.prompts.last()
     if prompt is None:
         raise ValueError(f"machine judge {judge.pk} has no prompt")
@@ -83,7 +83,7 @@ def standing(judge: MachineJudge) -> Standing:
     sums = answers.aggregate(
         tokens_in=Sum("tokens_in"), tokens_out=Sum("tokens_out"), seconds=Avg("seconds")
     )
-    return Standing(
+    return MachineStanding(
         judge=judge,
         prompt=prompt,
         job=judging.job_of(ASKING, judge.pk),

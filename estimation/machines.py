@@ -27,7 +27,7 @@ class MachineJudge(models.Model):
     """
 
     class State(models.TextChoices):
-        IDLE = "idle", "not asked yet"
+        IDLE = "idle", "Not asked yet"
         ASKING = "asking"
         STOPPING = "stopping"
         STOPPED = "stopped"

@@ -14,7 +14,7 @@ DARK = 0.5
 
 
 @dataclass(frozen=True)
-class Cell:
+class GradeCell:
     """``shade``: from 0 to 1, the share of its row."""
 
     x: float
@@ -38,7 +38,7 @@ class Confusion:
     left: float
     top: float
     size: float
-    cells: tuple[Cell, ...]
+    cells: tuple[GradeCell, ...]
     columns: tuple[Tick, ...]
     rows: tuple[Tick, ...]
     side: float = SIDE
@@ -81,10 +81,12 @@ def confusion(
     )
 
 
-def _cell(row: int, column: int, names: Sequence[str], line: Sequence[float], count: int) -> Cell:
+def _cell(
+    row: int, column: int, names: Sequence[str], line: Sequence[float], count: int
+) -> GradeCell:
     total = sum(line)
     share = line[column] / total if total > 0 else 0.0
-    return Cell(
+    return GradeCell(
         x=column * SIDE,
         y=row * SIDE,
         shade=round(max(LEAST_SHADE, share), 3) if count else 0.0,

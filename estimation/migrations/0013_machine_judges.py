@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
                 ('max_cost', models.FloatField(blank=True, null=True)),
                 ('with_schema', models.BooleanField(default=True)),
                 ('document_chars', models.PositiveIntegerField()),
-                ('state', models.CharField(choices=[('idle', 'not asked yet'), ('asking', 'Asking'), ('stopping', 'Stopping'), ('stopped', 'Stopped'), ('done', 'Done')], default='idle', max_length=10)),
+                ('state', models.CharField(choices=[('idle', 'Not asked yet'), ('asking', 'Asking'), ('stopping', 'Stopping'), ('stopped', 'Stopped'), ('done', 'Done')], default='idle', max_length=10)),
                 ('ended', models.CharField(blank=True, help_text='why it does not ask any more', max_length=500)),
                 ('calls', models.PositiveIntegerField(default=0)),
                 ('spent', models.BigIntegerField(default=0)),

@@ -34,7 +34,7 @@ def machine_list(request: HttpRequest, slug: str) -> HttpResponse:
 
 def machine_new(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
-    form = MachineForm(request.POST or None)
+    form = MachineForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
             judge = judges.create(campaign=campaign, by=user_of(request), plan=form.plan())

@@ -35,7 +35,7 @@ NO_SPREAD = 1e-12  # of grades: there is nothing to agree on
 
 
 @dataclass(frozen=True)
-class Interval:
+class Bounded:
     """An estimate with the ends of its interval; the ends are nan where nothing limits it."""
 
     value: float
@@ -44,14 +44,14 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class GradeAgreement:
     """How predicted grades agree with judged ones.
 
     Attributes
     ----------
-    kappa : Interval
+    kappa : Bounded
         Quadratically weighted. nan where all grades are one and the same.
-    bias : Interval
+    bias : Bounded
         Mean of predicted minus judged grades: above 0 the prediction is the more lenient.
     equal : float
         Weighted share of judgments that are equal to the prediction.
@@ -66,8 +66,8 @@ class Agreement:
         nan for a topic without any.
     """
 
-    kappa: Interval
-    bias: Interval
+    kappa: Bounded
+    bias: Bounded
     equal: float
     table: FloatArray
     counts: IntArray
@@ -85,7 +85,7 @@ def agreement(
     topics: int,
     max_grade: int,
     confidence: float = 0.95,
-) -> Agreement:
+) -> GradeAgreement:
     """Compare predicted grades with judged ones.
 
     Weighted sums over a probability sample estimate those over the pool without bias; kappa is a
@@ -127,7 +127,7 @@ def agreement(
     size = (max_grade + 1) ** 2
     cells = judged * (max_grade + 1) + predicted
     shape = (max_grade + 1, max_grade + 1)
-    return Agreement(
+    return GradeAgreement(
         kappa=_concordance_interval(kappa, _se(share * moved, topic, topics), degrees, confidence),
         bias=_plain_interval(bias, _se(share * (gap - bias), topic, topics), degrees, confidence),
         equal=float(share @ (predicted == judged)),
@@ -152,19 +152,19 @@ def _quantile(degrees: int, confidence: float) -> float:
     return float(special.stdtrit(max(degrees, 1), 0.5 + confidence / 2.0))
 
 
-def _plain_interval(value: float, se: float, degrees: int, confidence: float) -> Interval:
+def _plain_interval(value: float, se: float, degrees: int, confidence: float) -> Bounded:
     margin = _quantile(degrees, confidence) * se
-    return Interval(value, value - margin, value + margin)
+    return Bounded(value, value - margin, value + margin)
 
 
-def _concordance_interval(value: float, se: float, degrees: int, confidence: float) -> Interval:
+def _concordance_interval(value: float, se: float, degrees: int, confidence: float) -> Bounded:
     """On the scale of Fisher's z, where concordance is closer to normal (Lin 1989), so that no end
     leaves -1 to 1."""
     if not abs(value) < 1.0:  # flawless, upside down, or nan: nothing is known of the error
-        return Interval(value, np.nan, np.nan)
+        return Bounded(value, np.nan, np.nan)
     margin = _quantile(degrees, confidence) * se / (1.0 - value**2)
     middle = np.arctanh(value)
-    return Interval(value, float(np.tanh(middle - margin)), float(np.tanh(middle + margin)))
+    return Bounded(value, float(np.tanh(middle - margin)), float(np.tanh(middle + margin)))
 
 
 def _by_topic(weight: FloatArray, values: FloatArray, topic: IntArray, topics: int) -> FloatArray:

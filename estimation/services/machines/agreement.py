@@ -15,7 +15,7 @@ from django.db import transaction
 from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
-from estimation.core.estimates.agreement import Agreement, Interval, agreement, judgments_worth
+from estimation.core.estimates.agreement import Bounded, GradeAgreement, agreement, judgments_worth
 from estimation.core.rounds.rounds import PairRound, TopicRound
 from estimation.models import MachineAnswer, MachineJudge, MachinePrompt, Round
 from estimation.selectors import complete_batches
@@ -133,7 +133,7 @@ def _worth(found: Judged, pairs: int) -> dict[str, Any]:
     return {"judgments": worth, "of": sampled, "measure": str(measure)}
 
 
-def _told(said: Agreement, pool: Pool) -> dict[str, Any]:
+def _told(said: GradeAgreement, pool: Pool) -> dict[str, Any]:
     worst = np.argsort(-np.nan_to_num(said.topic_error, nan=-1.0), kind="stable")
     return {
         "kappa": _interval(said.kappa),
@@ -154,6 +154,6 @@ def _told(said: Agreement, pool: Pool) -> dict[str, Any]:
     }
 
 
-def _interval(found: Interval) -> list[float | None]:
+def _interval(found: Bounded) -> list[float | None]:
     values = (found.value, found.low, found.high)
     return [value if np.isfinite(value) else None for value in values]

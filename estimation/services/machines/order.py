@@ -21,14 +21,14 @@ from judging.errors import UserError
 
 
 @dataclass(frozen=True)
-class Order:
+class AskingOrder:
     """All pairs that are worth asking about, best first, as (topic, docno); and by what."""
 
     pairs: list[tuple[str, str]]
     by: str
 
 
-def make(judge: MachineJudge, prompt: MachinePrompt) -> Order:
+def make(judge: MachineJudge, prompt: MachinePrompt) -> AskingOrder:
     """The pairs with a text that were not answered yet, as many as calls are left and one more.
 
     The one more tells whether the ceiling, or the pool, is what ends the asking.
@@ -47,13 +47,13 @@ def make(judge: MachineJudge, prompt: MachinePrompt) -> Order:
             break
         if docno in texts and (topic, docno) not in done:
             pairs.append((pool.topics[topic], docno))
-    return Order(pairs, by)
+    return AskingOrder(pairs, by)
 
 
 _NAMED = ("topic__topic_id", "docno")
 
 
-def keep(order: Order) -> str:
+def keep(order: AskingOrder) -> str:
     """The order as a file, so that a worker that takes over goes on where another one was."""
     return files.keep("machine-orders", json.dumps(order.pairs).encode())
 
