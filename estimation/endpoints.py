@@ -80,12 +80,12 @@ class Endpoint:
         return found
 
 
-def declared(environment: Mapping[str, str]) -> dict[str, Endpoint]:
-    """The endpoints of ``MACHINE_ENDPOINTS``, by name. Raises EndpointError that says what to set.
+def declared(listed: str, environment: Mapping[str, str]) -> dict[str, Endpoint]:
+    """Endpoints by name, as ``MACHINE_ENDPOINTS`` lists them. EndpointError says what to set.
 
     The endpoint ``my-model`` is declared by ``MACHINE_MY_MODEL_URL``, ``…_MODELS`` and so on.
     """
-    names = _listed(environment.get(f"{PREFIX}ENDPOINTS", ""))
+    names = _listed(listed)
     if len(set(names)) < len(names):
         raise EndpointError(f"{PREFIX}ENDPOINTS names an endpoint twice")
     return {name: _endpoint(name, environment) for name in names}

@@ -55,10 +55,8 @@ def _bias(agreement: Mapping[str, Any]) -> Finding:
     ends = sorted((abs(low), abs(high)))
     bounds = f"{ends[0]:.{places}f} to {ends[1]:.{places}f}"
     text = f"The machine is {word} than people, by {abs(value):.{places}f} grades on average"
-    return Finding(
-        SURE,
-        f"{text} (95 % interval {bounds}). Rounds that are estimated with its grades correct for that.",
-    )
+    corrected = "Rounds that are estimated with its grades correct for that."
+    return Finding(SURE, f"{text} (95 % interval {bounds}). {corrected}")
 
 
 def _worth(worth: Mapping[str, Any]) -> Finding:

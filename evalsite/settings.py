@@ -209,7 +209,7 @@ WORKER_SILENT_SECONDS = env.int("WORKER_SILENT_SECONDS", default=30)
 
 # Language models that may predict grades. Keys are not here: see estimation.endpoints.
 try:
-    MACHINE_ENDPOINTS = declared(os.environ)
+    MACHINE_ENDPOINTS = declared(env.str("MACHINE_ENDPOINTS", default=""), os.environ)
 except EndpointError as error:
     raise ImproperlyConfigured(str(error)) from None
 

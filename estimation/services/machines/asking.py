@@ -302,7 +302,7 @@ class Asking:
         elif self.pause is not None:
             values["pauses"] = F("pauses") + 1
         with transaction.atomic():
-            self.job.fence()
+            self.job.fence_progress() if rows else self.job.fence()
             MachineAnswer.objects.bulk_create(rows)
             MachineJudge.objects.filter(pk=self.judge.pk).update(**values)
         self._look_at(rows)
