@@ -113,7 +113,7 @@ class MachineDetailRow(MachineRow):
 
 
 class Endpoints(CampaignView):
-    section = "Machine judges"
+    section = "Material"
     access = {"GET": ORGANIZER}
 
     @extend_schema(responses=EndpointRow(many=True))
@@ -128,7 +128,7 @@ class Endpoints(CampaignView):
 
 
 class Machines(CampaignView):
-    section = "Machine judges"
+    section = "Material"
     query = PageQuery
     access = {"GET": ORGANIZER, "POST": ORGANIZER}
 
@@ -150,7 +150,7 @@ class Machines(CampaignView):
 class MachineView(CampaignView):
     """A view of one machine judge, found by its id."""
 
-    section = "Machine judges"
+    section = "Material"
     judge: MachineJudge
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

@@ -301,8 +301,9 @@ class Asking:
             values["pauses"] = 0
         elif self.pause is not None:
             values["pauses"] = F("pauses") + 1
+        fence = self.job.fence_progress if rows else self.job.fence
         with transaction.atomic():
-            self.job.fence_progress() if rows else self.job.fence()
+            fence()
             MachineAnswer.objects.bulk_create(rows)
             MachineJudge.objects.filter(pk=self.judge.pk).update(**values)
         self._look_at(rows)
