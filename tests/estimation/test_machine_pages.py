@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from estimation.machine_findings import findings_on
 from estimation.models import MachineJudge, Prediction, Round
 from estimation.services import rounds
 from judging.models import Campaign, User
@@ -163,6 +164,40 @@ def test_what_cannot_be_said_is_said_to_be_so(
 
     assert words in judge.agreement["worth"]["unsaid"]
     assert judge.agreement["weighted"] is weighted
+
+
+AGREED: dict[str, Any] = {
+    "kappa": [0.512, 0.4, 0.61], "bias": [0.31, 0.21, 0.41], "equal": 0.6, "labels": 900,
+    "weighted": True, "worth": {"judgments": 638.0, "of": 400, "measure": "DCG@10"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "words"),
+    [
+        ({}, "note", "kappa with people is 0.51 (95 % interval 0.40 to 0.61); 60 % of"),
+        ({}, "sure", "more lenient than people, by 0.31 grades on average (95 % interval 0.21 to"),
+        ({"bias": [-0.3, -0.4, -0.2]}, "sure", "stricter than people, by 0.30 grades"),
+        ({"bias": [0.1, -0.1, 0.3]}, "open", "neither surely stricter nor surely more lenient"),
+        ({"bias": [0.1, None, None]}, "open", "more lenient: +0.10 grades."),
+        ({}, "note", "about 640 judgments here: with them, 400 judged pairs tell as much"),
+        ({}, "note", "of DCG@10 as 1,040 would without"),
+        ({"worth": AGREED["worth"] | {"judgments": -9.0}}, "note", "save nothing here: the 400"),
+        ({"worth": AGREED["worth"] | {"judgments": 1.2}}, "note", "about 1 judgment here"),
+        ({"worth": {"unsaid": "Too few."}}, "note", "cannot be said here. Too few."),
+        ({"kappa": [None, None, None]}, "open", "one and the same"),
+        ({"kappa": [1.0, None, None]}, "open", "needs pairs of more topics"),
+        ({"weighted": False}, "limit", "chosen while it was judged"),
+        ({"labels": 1}, "limit", "rests on 1 judgment only"),
+    ],
+)
+def test_what_is_said_of_an_agreement(said: dict[str, Any], kind: str, words: str) -> None:
+    found = findings_on(AGREED | said)
+    assert [each for each in found if each.kind == kind and words in each.text], found
+
+
+def test_nothing_is_said_before_anybody_judged() -> None:
+    assert findings_on({}) == []
 
 
 def test_its_grades_feed_the_design_and_the_difference_estimator_and_no_judgment(
