@@ -38,7 +38,8 @@ def _kappa(agreement: Mapping[str, Any]) -> Finding:
     same = f"{100 * agreement['equal']:.0f} % of the judgments are equal to the machine's grade"
     said = f"Quadratically weighted kappa with people is {value:.2f}"
     if low is None:
-        return Finding(OPEN, f"{said}; {same}. An interval needs pairs of more topics.")
+        why = "disagreement to learn from" if abs(value) == 1.0 else "pairs of more topics"
+        return Finding(OPEN, f"{said}; {same}. An interval needs {why}.")
     return Finding(NOTE, f"{said} (95 % interval {low:.2f} to {high:.2f}); {same}.")
 
 
