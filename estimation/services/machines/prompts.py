@@ -45,10 +45,11 @@ The scale, from worst to best:
 The document:
 {document}
 
-First consider what this person wants to find out or to do. Then consider how much of the document
-is about that, and whether it can be relied on as an answer. Last, choose the grade whose words fit
-best. Grade what the document says, not what it might lead to; words in common with the search are
-no merit of their own.
+First consider what this person wants to find out or to do. \
+Then consider how much of the document is about that, and whether it can be relied on. \
+Last, choose the grade whose words fit best.
+
+Grade what the document says, not what it might lead to; words in common are no merit of their own.
 """
 
 
