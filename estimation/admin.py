@@ -6,6 +6,9 @@ from estimation.models import (
     Draw,
     Estimate,
     EstimateSet,
+    MachineAnswer,
+    MachineJudge,
+    MachinePrompt,
     Prediction,
     Report,
     Round,
@@ -77,3 +80,23 @@ class EstimateAdmin(ReadOnly):
 class ReportAdmin(ReadOnly):
     list_display = ("name", "estimate_set", "size", "digest", "created")
     list_select_related = ("estimate_set",)
+
+
+@admin.register(MachineJudge)
+class MachineJudgeAdmin(ReadOnly):
+    list_display = ("name", "campaign", "endpoint", "model", "state", "calls", "max_calls")
+    list_select_related = ("campaign",)
+    list_filter = ("campaign",)
+
+
+@admin.register(MachinePrompt)
+class MachinePromptAdmin(ReadOnly):
+    list_display = ("judge", "number", "digest", "created_by", "created")
+    list_select_related = ("judge", "created_by")
+
+
+@admin.register(MachineAnswer)
+class MachineAnswerAdmin(ReadOnly):
+    list_display = ("prompt", "topic", "docno", "outcome", "grade", "model", "created")
+    list_select_related = ("prompt", "topic")
+    list_filter = ("outcome",)

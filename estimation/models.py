@@ -14,6 +14,9 @@ from estimation.core.inference.looks import Look
 from estimation.core.inference.unknown import Reason
 from estimation.core.sampling.interval_kinds import INTERVALS
 from estimation.core.sampling.methods import SAMPLING_METHODS, SamplingMethod
+from estimation.machines import MachineAnswer as MachineAnswer  # noqa: PLC0414  (for others to import from here)
+from estimation.machines import MachineJudge as MachineJudge  # noqa: PLC0414
+from estimation.machines import MachinePrompt as MachinePrompt  # noqa: PLC0414
 from judging.models import Batch, Campaign, Pair, Upload, User
 
 CONFIDENCE = 0.95  # of all that is told of estimates

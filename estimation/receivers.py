@@ -6,7 +6,8 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.dispatch import receiver
 
-from estimation.models import Draw, Round
+from estimation.machines import AGREEMENT
+from estimation.models import Draw, MachineJudge, Round
 from judging.models import Batch, Pair
 from judging.services import jobs
 from judging.signals import batch_completed, judgment_corrected, labels_added
@@ -43,3 +44,6 @@ def _request(rounds: QuerySet[Round]) -> None:
     found = due.order_by("pk").values_list("pk", "campaign").distinct()
     for round_id, campaign_id in found:
         jobs.request("recompute", round_id, campaign=campaign_id)
+    judges = MachineJudge.objects.filter(campaign__in=[campaign_id for _, campaign_id in found])
+    for judge_id, campaign_id in judges.order_by("pk").values_list("pk", "campaign"):
+        jobs.request(AGREEMENT, judge_id, campaign=campaign_id)

@@ -1,5 +1,6 @@
 """Estimation's job handlers (the Celery task is judging.tasks.run_job)."""
 
+from estimation.machines import AGREEMENT, ASKING
 from estimation.services import (  # noqa: F401  (loaders register themselves)
     drawing,
     estimates,
@@ -9,6 +10,7 @@ from estimation.services import (  # noqa: F401  (loaders register themselves)
     reports,
     runs,
 )
+from estimation.services.machines import agreement, asking, publishing
 from judging.services import jobs
 
 jobs.handles("preview")(previews.preview)
@@ -16,3 +18,5 @@ jobs.handles("draw", give_up=drawing.give_back)(drawing.draw_round)
 jobs.handles("recompute")(estimates.recompute)
 jobs.handles("plan-batch")(planning.plan_batch)
 jobs.handles("report")(reports.make)
+jobs.handles(ASKING, give_up=publishing.give_up)(asking.ask)
+jobs.handles(AGREEMENT)(agreement.compare)

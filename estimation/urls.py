@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from estimation.views import home, live, reports, rounds, work
+from estimation.views import home, live, machines, reports, rounds, work
 
 in_round: list[URLPattern | URLResolver] = [
     path("", rounds.round_detail, name="round-detail"),
@@ -23,9 +23,20 @@ in_round: list[URLPattern | URLResolver] = [
     path("reports/<int:pk>/file/", reports.report_file, name="report-file"),
 ]
 
+of_machine: list[URLPattern | URLResolver] = [
+    path("", machines.machine_detail, name="machine-detail"),
+    path("change/", machines.machine_change, name="machine-change"),
+    path("start/", machines.machine_start, name="machine-start"),
+    path("stop/", machines.machine_stop, name="machine-stop"),
+    path("remove/", machines.machine_remove, name="machine-remove"),
+]
+
 in_campaign: list[URLPattern | URLResolver] = [
     path("", home.campaign_home, name="campaign-home"),
     path("material/runs/", home.run_list, name="run-list"),
+    path("material/machines/", machines.machine_list, name="machine-list"),
+    path("material/machines/new/", machines.machine_new, name="machine-new"),
+    path("material/machines/<int:pk>/", include(of_machine)),
     path("work/<int:pk>/again/", work.work_again, name="work-again"),
     path("rounds/", rounds.round_list, name="round-list"),
     path("rounds/new/", rounds.round_new, name="round-new"),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
+from estimation.machines import AGREEMENT, ASKING
 from estimation.models import Round
 from judging.models import Campaign, Job, Upload
 from judging.selectors import BULK_JOBS, DRAW
@@ -19,7 +20,11 @@ OF_ROUNDS = {
 """Kinds whose target is a round."""
 OF_NUMBERS = ("recompute", "plan-batch")
 """Kinds without which the numbers of a drawn round stay as they are."""
-NAMES = {"upload": "Reading a file", **OF_ROUNDS, **BULK_JOBS}
+OF_MACHINES = {
+    ASKING: "Asking a machine judge",
+    AGREEMENT: "Comparing a machine judge with people",
+}
+NAMES = {"upload": "Reading a file", **OF_ROUNDS, **OF_MACHINES, **BULK_JOBS}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from estimation.endpoints import EndpointError, declared
 from evalsite import private
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -206,6 +207,12 @@ JOB_LEASE_SECONDS = env.int("JOB_LEASE_SECONDS", default=20)
 SWEEP_SECONDS = env.float("SWEEP_SECONDS", default=3.0)
 WORKER_SILENT_SECONDS = env.int("WORKER_SILENT_SECONDS", default=30)
 
+# Language models that may predict grades. Keys are not here: see estimation.endpoints.
+try:
+    MACHINE_ENDPOINTS = declared(env.str("MACHINE_ENDPOINTS", default=""), os.environ)
+except EndpointError as error:
+    raise ImproperlyConfigured(str(error)) from None
+
 # Files
 MEDIA_ROOT = DATA_DIR / "files"
 STATIC_ROOT = DATA_DIR / "static"
@@ -327,6 +334,8 @@ SPECTACULAR_SETTINGS = {
         "RoundEstimator": "estimation.models.Round.Estimator",
         "IntervalKind": "estimation.models.Round.Interval",
         "Estimator": "estimation.models.Estimate.Estimator",
+        "MachineState": "estimation.models.MachineJudge.State",
+        "MachineOutcome": "estimation.models.MachineAnswer.Outcome",
         "ReportName": "estimation.services.report_files.table.PURPOSES",
     },
 }

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from estimation.api import results, rounds, work
+from estimation.api import machines, results, rounds, work
 
 campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/", rounds.Runs.as_view(), name="api-runs"),
@@ -11,6 +11,11 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("rounds/<int:number>/draw/", rounds.RoundDraw.as_view(), name="api-draw"),
     path("rounds/<int:number>/reach/", rounds.RoundReach.as_view(), name="api-reach"),
     path("rounds/<int:number>/batches/", rounds.RoundBatches.as_view(), name="api-batches"),
+    path("machine-endpoints/", machines.Endpoints.as_view(), name="api-machine-endpoints"),
+    path("machines/", machines.Machines.as_view(), name="api-machines"),
+    path("machines/<int:machine>/", machines.MachineDetail.as_view(), name="api-machine"),
+    path("machines/<int:machine>/start/", machines.MachineStart.as_view(), name="api-start"),
+    path("machines/<int:machine>/stop/", machines.MachineStop.as_view(), name="api-stop"),
     path("work/", work.FailedWork.as_view(), name="api-work"),
     path("work/<int:job>/retry/", work.WorkRetry.as_view(), name="api-work-retry"),
     path("estimates/", results.Estimates.as_view(), name="api-estimates"),

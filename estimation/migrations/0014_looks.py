@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("estimation", "0012_stored_pools")]
+    dependencies = [("estimation", "0013_machine_judges")]
 
     operations = [
         migrations.AddField(

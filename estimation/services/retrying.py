@@ -2,6 +2,9 @@
 
 from django.db import transaction
 
+from estimation.machines import ASKING
+from estimation.models import MachineJudge
+from estimation.services.machines import judges
 from judging.errors import UserError
 from judging.models import Job, Upload, User
 from judging.selectors import DRAW
@@ -21,6 +24,10 @@ def retry(*, job: Job, by: User | None) -> Job:
     if job.kind == "upload":
         upload = present.now(Upload.objects.filter(pk=job.target), "What this work was for")
         return uploads.read_again(upload=upload, by=by)
+    if job.kind == ASKING and job.state == Job.State.FAILED:
+        judge = present.now(MachineJudge.objects.filter(pk=job.target), "What this work was for")
+        judges.start(judge=judge, by=by or judge.asked_by or judge.created_by)
+        return Job.objects.get(pk=job.pk)
     with transaction.atomic():
         again = jobs.retry(job)
         audit.record("try again", by=by, campaign=job.campaign_id, target=job, work=job.kind)

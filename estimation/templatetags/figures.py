@@ -8,7 +8,7 @@ from django.contrib.staticfiles import finders
 from django.utils.safestring import SafeString, mark_safe
 
 from estimation import figures, forecasts
-from estimation.charts import bars
+from estimation.charts import bars, confusions
 from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
 from estimation.findings import named as named_names
@@ -61,6 +61,13 @@ def grades_figure(scale: list[dict[str, str]], counts: list[int]) -> dict[str, A
     return {"chart": bars.grade_bars(named)}
 
 
+@register.inclusion_tag("charts/confusion.svg")
+def confusion_figure(scale: list[dict[str, str]], agreement: dict[str, Any]) -> dict[str, Any]:
+    """Judged against predicted grades."""
+    names = [grade["name"] for grade in scale]
+    return {"chart": confusions.confusion(names, agreement["table"], agreement["counts"])}
+
+
 @register.filter
 def report_kind(row: Report) -> ReportKind:
     """What is declared of a report file."""
@@ -107,6 +114,12 @@ def thousands(number: float) -> str:
 def signed(difference: float) -> str:
     """A difference in three decimals, with its sign."""
     return f"{'+' if difference > 0 else ''}{figures.number(difference, 3)}"
+
+
+@register.filter
+def two_signed(difference: float) -> str:
+    """A difference in two decimals, with its sign."""
+    return f"{'+' if difference > 0 else ''}{figures.number(difference, 2)}"
 
 
 @register.filter

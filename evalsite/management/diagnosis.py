@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from estimation.services.machines import calls
 from evalsite import health, private
 from evalsite.management.preparation import running_address, working_demo_sign_ins
 from judging import workers
@@ -215,6 +216,21 @@ def _site_url() -> Iterator[Finding]:
         yield Finding("Demo accounts", WARNING, "their passwords are public", mend)
 
 
+def _endpoints() -> Iterator[Finding]:
+    """Keys are those of this process: workers may have others."""
+    for endpoint in settings.MACHINE_ENDPOINTS.values():
+        name, wrong = f"Endpoint {endpoint.name}", calls.probe(endpoint)
+        if wrong:
+            mend = f"Check MACHINE_{endpoint.name.upper().replace('-', '_')}_URL and its key."
+            yield Finding(name, WARNING, wrong, mend)
+        elif endpoint.key_place and endpoint.in_the_clear:
+            mend = "Its key and documents travel in the clear: use an https address."
+            yield Finding(name, WARNING, endpoint.url, mend)
+        else:
+            models = ", ".join(endpoint.models)
+            yield Finding(name, OK, f"{endpoint.host} answers; offers {models}")
+
+
 def _demo_is_open() -> bool:
     try:
         return bool(working_demo_sign_ins())
@@ -245,4 +261,5 @@ CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
     "Secret key": _secret_key,
     "DEBUG": _debug,
     "Site URL": _site_url,
+    "Endpoints": _endpoints,
 }

@@ -74,6 +74,14 @@ class Running:
         """
         self._update()
 
+    def fence_progress(self) -> None:
+        """``fence`` for a part of the work that will never be done again.
+
+        Whoever goes on from it has all attempts before it: only a job that dies again and again
+        at the same place is given up.
+        """
+        self._update(attempts=0)
+
     def _update(self, **values: object) -> None:
         mine = Job.objects.filter(pk=self.id, token=self.token)
         if not mine.update(lease_until=seconds_from_now(settings.JOB_LEASE_SECONDS), **values):

@@ -19,7 +19,7 @@ from playwright.sync_api import Page, ViewportSize
 from tests.support import axe, page_checks
 from tests.support.addresses import routes
 from tests.support.browser import Watched
-from tests.support.gallery import Shot
+from tests.support.gallery import ENDPOINT, Shot
 from tests.support.site import Site
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
@@ -56,7 +56,7 @@ AWAY = "from django.db import connection as c; c.cursor().execute('ALTER TABLE {
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
     """Without workers, so that what waits goes on waiting."""
-    made = Site("sqlite", workers=0)
+    made = Site("sqlite", workers=0, env=ENDPOINT)
     try:
         yield made
     finally:

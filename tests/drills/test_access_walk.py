@@ -17,8 +17,9 @@ from django.db import transaction
 from django.test import Client
 from django.urls import get_resolver
 
-from estimation.models import Report, Round
+from estimation.models import MachineJudge, Report, Round
 from estimation.services import reports, rounds
+from estimation.services.machines import judges
 from judging.models import Assignment, Batch, Campaign, Job, Pair, User
 from judging.services import assignments, members
 from tests.support import factories
@@ -55,6 +56,7 @@ def all_alike(status: int = 200) -> Statuses:
 NO = everybody(405)
 CAMPAIGN = "c/<slug:slug>/"
 ROUND = f"{CAMPAIGN}rounds/<int:number>/"
+MACHINES = f"{CAMPAIGN}material/machines/"
 TABLE: dict[str, tuple[Statuses, Statuses]] = {
     "": (everybody(), everybody()),
     "health/live": (all_alike(), all_alike()),
@@ -86,6 +88,13 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}material/files/<int:pk>/": (organizing(), organizing()),
     f"{CAMPAIGN}material/files/<int:pk>/remove/": (NO, organizing(302)),
     f"{CAMPAIGN}material/files/<int:pk>/cancel/": (NO, organizing(302)),
+    MACHINES: (organizing(), organizing()),
+    f"{MACHINES}new/": (organizing(), organizing(422)),
+    f"{MACHINES}<int:pk>/": (organizing(), organizing()),
+    f"{MACHINES}<int:pk>/change/": (NO, organizing(422)),
+    f"{MACHINES}<int:pk>/start/": (NO, organizing(302)),
+    f"{MACHINES}<int:pk>/stop/": (NO, organizing(302)),
+    f"{MACHINES}<int:pk>/remove/": (NO, organizing(302)),
     f"{CAMPAIGN}material/runs/": (organizing(), organizing()),
     f"{CAMPAIGN}material/topics/": (organizing(), organizing()),
     f"{CAMPAIGN}people/": (organizing(), organizing(302)),
@@ -191,11 +200,17 @@ def _world() -> World:
             "judge": held.pk,
             "judged": Assignment.objects.filter(assessor=assessor, state="judged")[0].pk,
             "files": upload.pk,
+            "machines": machine(made).pk,
             "documents": made.documents.all()[0].pk,
             "work": Job.objects.get(kind="recompute", target=drawn.pk).pk,
             "reports": Report.objects.get(name="report.html").pk,
         },
     )
+
+
+def machine(made: Campaign) -> MachineJudge:
+    plan = judges.MachinePlan("machine", "nowhere", "small", max_calls=10)
+    return judges.create(campaign=made, by=made.created_by, plan=plan)
 
 
 def drawn_round(made: Campaign) -> Round:

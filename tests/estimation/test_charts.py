@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from estimation import scales
-from estimation.charts import bars, curves, forests, histories, lines, matrices
+from estimation.charts import bars, confusions, curves, forests, histories, lines, matrices
 from tests.support.site import REPO
 
 LIMITS = st.floats(-1e6, 1e6, allow_nan=False)
@@ -371,6 +371,9 @@ def examples() -> dict[str, dict[str, object]]:
     history = histories.history({"<a>": moments(1, 2)}, measure="m")
     return {
         "bars": {"chart": bars.topic_bars([("<t>", 1.0)])},
+        "confusion": {
+            "chart": confusions.confusion(["<0>", "&"], [[0.5, 0.2], [0.0, 0.3]], [[5, 2], [0, 3]])
+        },
         "curve": {"chart": curves.budget_curve([(10, 0.5), (99, 0.1)], chosen=10, measure="<b>&")},
         "forest_axis": {"chart": forest},
         "forest_row": {"chart": forest, "row": forest.rows[0], "height": 30},

@@ -9,7 +9,15 @@ from tests.support import factories, rest
 
 pytestmark = pytest.mark.django_db
 READS = [operation for operation in rest.operations() if operation.method == "GET"]
-IDS = {"slug": "test", "number": 1, "document": 1, "upload": 1, "assignment": 1, "report": 1}
+IDS = {
+    "slug": "test",
+    "number": 1,
+    "document": 1,
+    "upload": 1,
+    "assignment": 1,
+    "report": 1,
+    "machine": 1,
+}
 
 
 @pytest.fixture

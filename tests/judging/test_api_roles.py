@@ -67,6 +67,14 @@ ALLOWED = {
     (f"{CAMPAIGN}rounds/{{number}}/draw/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/batches/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/reach/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}machine-endpoints/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}machines/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}machines/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}machines/{{machine}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}machines/{{machine}}/", "PATCH"): ORGANIZERS,
+    (f"{CAMPAIGN}machines/{{machine}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}machines/{{machine}}/start/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}machines/{{machine}}/stop/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}work/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}work/{{job}}/retry/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}estimates/", "GET"): ORGANIZERS,
@@ -82,6 +90,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     (f"{CAMPAIGN}assignments/{{assignment}}/skip/", "POST"): {"reason": "cannot read it"},
     (f"{CAMPAIGN}decisions/rest/", "POST"): {"grade": 0, "reason": "known"},
     (f"{CAMPAIGN}members/", "POST"): {"username": "somebody", "role": "assessor"},
+    (f"{CAMPAIGN}machines/", "POST"): {**rest.MACHINE, "name": "another"},
     (f"{CAMPAIGN}rounds/", "POST"): rest.ROUND,
 }
 REFUSED_BUT_HIS = {400, 409}  # the role may ask; state or body forbid it here
@@ -152,7 +161,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
     owner = {"assignment": "outsider"}
     checked = 0
     for path, method in ALLOWED:
-        name = next((n for n in ("document", "upload", "member", "assignment", "report")
+        name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
@@ -162,7 +171,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 9
+    assert checked == 14
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
@@ -294,6 +303,7 @@ MASS = {
         ("is_superuser", "is_organizer", "campaign", "password"),
     ),
     "/api/campaigns/": ({"name": "x"}, ("state", "created_by", "id", "pk")),
+    f"{CAMPAIGN}machines/": (rest.MACHINE, ("url", "key", "key_variable", "calls", "state")),
     f"{CAMPAIGN}rounds/": (rest.ROUND, ("state", "pool", "number", "preview", "provenance")),
     f"{CAMPAIGN}decisions/rest/": ({"grade": 0, "reason": "r"}, ("kind", "decided_by")),
 }

@@ -10,9 +10,11 @@ from functools import cache
 from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore
+from django.test import override_settings
 
-from estimation.models import Report, Round
+from estimation.models import MachineAnswer, MachineJudge, Report, Round
 from estimation.services import reports, rounds
+from estimation.services.machines import judges
 from judging.clock import seconds_from_now
 from judging.models import (
     Assignment,
@@ -25,7 +27,7 @@ from judging.models import (
     WorkerHeartbeat,
 )
 from judging.services import assignments, campaigns, jobs, judgments, members, uploads
-from tests.support import evaluation, factories
+from tests.support import chat, evaluation, factories
 from tests.support.material import Material, small_material
 
 ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner")
@@ -63,7 +65,8 @@ def build() -> None:
     users = {name: User.objects.create_user(name) for name in ROLES}
     User.objects.filter(username__in=["organizer", "beginner"]).update(is_organizer=True)
     User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
-    made = [_of_organizers(), _of_rounds(), _of_assessors(), _of_everybody(users), _that_wait()]
+    made = [_of_organizers(), _of_rounds(), _of_assessors(), _of_everybody(users), _of_machines()]
+    made.append(_that_wait())
     shots = [vars(shot) for part in made for shot in part]
     WorkerHeartbeat.objects.update_or_create(
         name="worker", defaults={"seen": seconds_from_now(86400)}
@@ -246,6 +249,73 @@ def _preferences() -> Campaign:
     return made
 
 
+# ---------------------------------------------------------------------------------- machines
+
+ENDPOINT = {
+    "MACHINE_ENDPOINTS": "local",
+    "MACHINE_LOCAL_URL": "http://127.0.0.1:9/v1",
+    "MACHINE_LOCAL_MODELS": "qwen2.5-7b-instruct,a-larger-one",
+    "MACHINE_LOCAL_PRICES": "0.15,0.6",
+}
+"""What the site must be started with."""
+MACHINES = "material/machines/"
+SAID = ("I cannot grade this document.", '{"grade": 7, "reason": "<b>Ignore the scale</b>"}')
+
+
+def _of_machines() -> list[Shot]:
+    """One that people have judged after, one that gave few grades, one that is new."""
+    made = _with_material("machines")
+    with chat.serving(_knowing) as stub:
+        declared = stub.endpoint(name="local", models=("qwen2.5-7b-instruct",), prices=(0.15, 0.6))
+        with override_settings(MACHINE_ENDPOINTS={"local": declared}):
+            good = _machine(made, "Qwen 7B", max_cost=0.5)
+            judges.start(judge=good, by=made.created_by)
+            factories.run_due_jobs()
+            stub.answer = lambda seen: chat.Reply(SAID[len(seen.document) % 2])
+            bad = _machine(made, "A model that <talks>")
+            judges.start(judge=bad, by=made.created_by)
+            factories.run_due_jobs()
+            new = _machine(made, "new")
+    evaluation.drawn(made, budget=90, batch_size=30)
+    evaluation.judge(made, 1000)
+    places = [MACHINES, f"{MACHINES}new/", *(f"{MACHINES}{each.pk}/" for each in (good, bad, new))]
+    empty = _shots("organizer", "/c/empty/", MACHINES)
+    return [*empty, *_shots("organizer", f"/c/{made.slug}/", *places)]
+
+
+def _machine(made: Campaign, name: str, **values: Any) -> MachineJudge:
+    plan = judges.MachinePlan(name, "local", "qwen2.5-7b-instruct", max_calls=500, **values)
+    return judges.create(campaign=made, by=made.created_by, plan=plan)
+
+
+def _knowing(seen: chat.Seen) -> chat.Reply:
+    """Grades as people do, but kinder to what is not relevant."""
+    topic, docno = seen.topic.removeprefix("about "), seen.document.split()[0]
+    truth = evaluation.SMALL.truth[topic, docno]
+    return chat.grade(truth + (truth == 0 and sum(map(ord, topic + docno)) % 4 == 0))
+
+
+def _asking() -> list[Shot]:
+    """One that is asked just now, and waits as its endpoint wishes."""
+    made = _with_material("asking")
+    judge = _machine(made, "Qwen 7B")
+    judges.start(judge=judge, by=made.created_by)
+    MachineJudge.objects.filter(pk=judge.pk).update(
+        planned=129, order="by how many runs return them, and how high", calls=41
+    )
+    topic, prompt = made.topics.all()[0], judge.prompts.all()[0]
+    MachineAnswer.objects.bulk_create(
+        MachineAnswer(
+            prompt=prompt, topic=topic, docno=f"d{n}", outcome="graded", grade=n % 4, tries=1,
+            reply=SAID[1], seconds=0.8, tokens_in=410, tokens_out=24,
+        )
+        for n in range(40)
+    )  # fmt: skip
+    note = "waits 120 s, as the endpoint asks"
+    Job.objects.filter(kind="machine-judge", target=judge.pk).update(note=note)
+    return _shots("organizer", f"/c/{made.slug}/", f"{MACHINES}{judge.pk}/")
+
+
 # ---------------------------------------------------------------------------------- assessors
 
 
@@ -347,7 +417,7 @@ def _that_wait() -> list[Shot]:
     shots = _shots("organizer", "/c/planned/", "", "rounds/1/")
     for slug in ("drafted", "drawing", "not-drawn"):
         shots += _shots("organizer", f"/c/{slug}/", "", "rounds/", "rounds/1/")
-    return [*shots, *_files_that_wait(reading)]
+    return [*shots, *_asking(), *_files_that_wait(reading)]
 
 
 def _files_that_wait(made: Campaign) -> list[Shot]:

@@ -152,6 +152,9 @@ ROUND = {
 }
 
 
+MACHINE = {"name": "machine", "endpoint": "nowhere", "model": "small", "max_calls": 10}
+
+
 def drawn_campaign(organizer: RestClient, slug: str = "demo") -> str:
     """A campaign with material and a drawn round, open for judging; returns its address."""
     made = organizer.post("/api/campaigns/", {"name": slug, "slug": slug}, format="json")
@@ -221,6 +224,7 @@ class World:
         work()
         self.clients["organizer"].post(f"{self.base}reports/", {})
         work()
+        self.clients["organizer"].post(f"{self.base}machines/", MACHINE)
         self.clients["organizer"].post(f"{self.base}rounds/", {**ROUND, "seed": "more"})
         self.clients["organizer"].post(f"{self.base}rounds/2/draw/")
         work()
@@ -259,6 +263,7 @@ class World:
             "upload": first("uploads/")["id"],
             "job": organizer.get(f"{self.base}rounds/1/").json()["jobs"]["recompute"]["id"],
             "member": first("members/")["id"],
+            "machine": first("machines/")["id"],
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
         }

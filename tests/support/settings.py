@@ -19,12 +19,15 @@ if os.environ.get("EVALSITE_TEST_DATABASE") == "postgres":
 
     os.environ["DATABASE_URL"] = shared_cluster()
 
+from estimation.endpoints import Endpoint  # noqa: E402
 from evalsite.settings import *  # noqa: E402, F403
 
 os.environ.pop("DATABASE_URL", None)
 os.environ["DJANGO_SETTINGS_MODULE"] = "evalsite.settings"
 
 STATIC_ROOT.mkdir()  # noqa: F405  (or WhiteNoise warns in every test)
+# Declared, and never there: the discard port, where nobody listens.
+MACHINE_ENDPOINTS = {"nowhere": Endpoint("nowhere", "http://127.0.0.1:9/v1", ("small",))}
 # Leases are prolonged on a connection of their own, which does not see a test's transaction.
 JOB_LEASE_SECONDS = 600
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

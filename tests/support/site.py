@@ -35,7 +35,10 @@ def free_port() -> int:
 
 def base_environment(data: Path, **values: str) -> dict[str, str]:
     """What a site's processes see: this environment without anybody else's configuration."""
-    foreign = ("EVALSITE_", "DJANGO_", "DATABASE_URL", "CELERY_", "SITE_URL", "ALLOWED_HOSTS")
+    foreign = (
+        *("EVALSITE_", "DJANGO_", "DATABASE_URL", "CELERY_", "SITE_URL", "ALLOWED_HOSTS"),
+        "MACHINE_",
+    )
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     env["EVALSITE_DATA"] = str(data)
     return env | values

@@ -1,0 +1,83 @@
+"""What may be said of a machine judge once people have judged what it graded, in words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from estimation.findings import LIMIT, NOTE, OPEN, SURE, Finding
+from estimation.scales import decimals
+
+FEW = 100
+"""Judgments below which the interval itself is to be taken with care."""
+ROUGH = 2
+"""Figures that a number of judgments is told with: it is a ratio of estimated variances."""
+
+
+def findings_on(agreement: Mapping[str, Any]) -> list[Finding]:
+    """The sentences of a stored agreement, in order of importance; none without one."""
+    if not agreement:
+        return []
+    found = [_kappa(agreement), _bias(agreement), _worth(agreement["worth"])]
+    if not agreement["weighted"]:
+        text = (
+            "The pairs of this round were chosen while it was judged, so that their probabilities "
+            "are not used here: this is how far machine and people agree on just these pairs."
+        )
+        found.append(Finding(LIMIT, text))
+    if agreement["labels"] < FEW:
+        count = agreement["labels"]
+        text = f"This rests on {count} judgment{'' if count == 1 else 's'} only; look again later."
+        found.append(Finding(LIMIT, text))
+    return found
+
+
+def _kappa(agreement: Mapping[str, Any]) -> Finding:
+    value, low, high = agreement["kappa"]
+    if value is None:
+        text = "All these grades are one and the same, so that agreement cannot be told from luck."
+        return Finding(OPEN, text)
+    same = f"{100 * agreement['equal']:.0f} % of the judgments are equal to the machine's grade"
+    said = f"Quadratically weighted kappa with people is {value:.2f}"
+    if low is None:
+        why = "disagreement to learn from" if abs(value) == 1.0 else "pairs of more topics"
+        return Finding(OPEN, f"{said}; {same}. An interval needs {why}.")
+    return Finding(NOTE, f"{said} (95 % interval {low:.2f} to {high:.2f}); {same}.")
+
+
+def _bias(agreement: Mapping[str, Any]) -> Finding:
+    value, low, high = agreement["bias"]
+    word = "more lenient" if value > 0 else "stricter"
+    if low is None or low <= 0.0 <= high:
+        bounds = "" if low is None else f" (95 % interval {low:+.2f} to {high:+.2f})"
+        text = (
+            f"It is neither surely stricter nor surely more lenient: {value:+.2f} grades{bounds}."
+        )
+        return Finding(OPEN, text)
+    places = decimals((high - low) / 2)
+    ends = sorted((abs(low), abs(high)))
+    bounds = f"{ends[0]:.{places}f} to {ends[1]:.{places}f}"
+    text = f"The machine is {word} than people, by {abs(value):.{places}f} grades on average"
+    corrected = "Rounds that are estimated with its grades correct for that."
+    return Finding(SURE, f"{text} (95 % interval {bounds}). {corrected}")
+
+
+def _worth(worth: Mapping[str, Any]) -> Finding:
+    if "unsaid" in worth:
+        return Finding(NOTE, f"What its grades save cannot be said here. {worth['unsaid']}")
+    number, of = worth["judgments"], worth["of"]
+    if number < 0.5:
+        text = (
+            f"Its grades save nothing here: the {of:,} judged pairs tell as much of "
+            f"{worth['measure']} without them."
+        )
+        return Finding(NOTE, text)
+    about = f"{_rough(number):,} judgment{'' if _rough(number) == 1 else 's'}"
+    text = (
+        f"Its grades are worth about {about} here: with them, {of:,} judged pairs tell as much of "
+        f"{worth['measure']} as {of + _rough(number):,} would without, by the estimated variances."
+    )
+    return Finding(NOTE, text)
+
+
+def _rough(number: float) -> int:
+    """To its first two figures."""
+    return int(float(f"{number:.{ROUGH - 1}e}")) if number >= 1 else 1

@@ -1,0 +1,159 @@
+"""How far a machine judge agrees with people, once they have judged pairs that it graded too.
+
+The pairs are those of the complete batches of the latest round: a sample with known probabilities,
+by one over which each judgment counts, divided among the judgments of its pair. Rounds whose
+probabilities are not known beforehand (active ones) are told without weights, and said to be.
+Nothing of this goes back into a design or an estimate: it is read by people.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+
+from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.collections.base import RoundCollection
+from estimation.core.data.pool import Pool
+from estimation.core.estimates.agreement import Bounded, GradeAgreement, agreement, judgments_worth
+from estimation.core.rounds.rounds import PairRound, TopicRound
+from estimation.models import MachineAnswer, MachineJudge, MachinePrompt, Round
+from estimation.selectors import complete_batches
+from estimation.services import collections, designing, together
+from judging.services import jobs
+
+FEWEST = 30
+"""Judged pairs with a machine's grade, below which nothing is said of what they are worth."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A round's sample with its judgments, and what the machine says of all pairs of the pool."""
+
+    row: Round
+    collection: RoundCollection
+    grades: FloatArray
+
+    @property
+    def pool(self) -> Pool:
+        return self.collection.pool
+
+
+def compare(job: jobs.Running) -> None:
+    """The job: works out the agreement anew, from what is there."""
+    judge = MachineJudge.objects.select_related("campaign").filter(pk=job.target).first()
+    if judge is None:
+        return
+    found = compared(judge)
+    with transaction.atomic():
+        job.fence()
+        MachineJudge.objects.filter(pk=judge.pk).update(agreement=found)
+
+
+def compared(judge: MachineJudge) -> dict[str, Any]:
+    """Plain numbers for the page; empty as long as nobody judged what the machine graded."""
+    prompt, row = judge.prompts.last(), _round(judge)
+    if prompt is None or row is None or len(prompt.grades) != len(judge.campaign.grades):
+        return {}
+    found = _judged(row, prompt)
+    labels = found.collection.labels
+    given = ~np.isnan(found.grades[labels.pair])
+    if not given.any():
+        return {}
+    pair, grade = labels.pair[given], labels.grade[given]
+    weight, weighted = _weights(found.collection, pair)
+    said = agreement(
+        found.grades[pair].astype(np.int64),
+        grade,
+        weight=weight,
+        topic=found.pool.topic[pair].astype(np.int64),
+        topics=len(found.pool.topics),
+        max_grade=judge.campaign.max_grade,
+    )
+    pairs = len(np.unique(pair))
+    told = _told(said, found.pool)
+    told |= {"round": row.number, "pairs": pairs, "labels": len(pair), "weighted": weighted}
+    return told | {"prompt": prompt.number, "worth": _worth(found, pairs)}
+
+
+def _round(judge: MachineJudge) -> Round | None:
+    """The latest round of documents with a complete batch."""
+    rows = judge.campaign.rounds.exclude(pool=None).exclude(state__in=Round.NOT_DRAWN)
+    for row in rows.select_related("campaign", "pool", "predictions").order_by("-number"):
+        of_documents = designing.measures_of(row)[0].family != "preference"
+        if of_documents and complete_batches(row):
+            return row
+    return None
+
+
+def _judged(row: Round, prompt: MachinePrompt) -> Judged:
+    collection = collections.gather(row, together.counted(row)[-1:]).collection
+    pool = collection.pool
+    answers = MachineAnswer.objects.filter(prompt=prompt, outcome=MachineAnswer.Outcome.GRADED)
+    said = {
+        (topic, docno): grade
+        for topic, docno, grade in answers.values_list("topic__topic_id", "docno", "grade")
+    }
+    names = zip(pool.topic.tolist(), pool.docno.tolist(), strict=True)
+    grades = (said.get((pool.topics[topic], docno.decode()), np.nan) for topic, docno in names)
+    return Judged(row, collection, np.fromiter(grades, dtype=np.float64, count=len(pool)))
+
+
+def _weights(collection: RoundCollection, pair: IntArray) -> tuple[FloatArray, bool]:
+    """One over the chance of each judgment's pair and its judgments; whether chances are known."""
+    pool, drawn = collection.pool, collection.drawn
+    inclusion = np.zeros(len(pool))
+    if isinstance(drawn, PairRound):
+        inclusion = drawn.drawn(pool.topic).inclusion
+    elif isinstance(drawn, TopicRound):
+        served = drawn.served(pool)
+        inclusion[served.pair] = served.probability
+    else:
+        inclusion[:] = 1.0
+    each = np.bincount(pair, minlength=len(pool))[pair]
+    return 1.0 / (inclusion[pair] * each), isinstance(drawn, PairRound | TopicRound)
+
+
+def _worth(found: Judged, pairs: int) -> dict[str, Any]:
+    """How many judgments the predictions would be worth in this round; or why nobody can say."""
+    measure, drawn = designing.measures_of(found.row)[0], found.collection.drawn
+    if found.row.method != Round.Method.POISSON or not isinstance(drawn, PairRound):
+        return {"unsaid": "It can be said of rounds of independent draws without replacement only."}
+    if measure.family != "gain":
+        return {"unsaid": f"It can be said of sums of gains only, and {measure} is none."}
+    if pairs < FEWEST:
+        return {"unsaid": f"It can be said once {FEWEST} pairs that it graded are judged."}
+    helped = replace(found.collection, predictions=found.grades)
+    result = helped.evaluate(found.pool, measures=[measure]).results[0]
+    plain, corrected = result.estimators["ht"], result.estimators["di"]
+    sampled = len(found.collection.sampled)
+    worth = judgments_worth(sampled, without=plain.se**2, having=corrected.se**2)
+    if not np.isfinite(worth) or (plain.unknown > 0).all():
+        return {"unsaid": "Too little is known of the runs of this round to say it."}
+    return {"judgments": worth, "of": sampled, "measure": str(measure)}
+
+
+def _told(said: GradeAgreement, pool: Pool) -> dict[str, Any]:
+    worst = np.argsort(-np.nan_to_num(said.topic_error, nan=-1.0), kind="stable")
+    return {
+        "kappa": _interval(said.kappa),
+        "bias": _interval(said.bias),
+        "equal": said.equal,
+        "table": said.table.tolist(),
+        "counts": said.counts.tolist(),
+        "topics": [
+            {
+                "topic": pool.topics[place],
+                "labels": int(said.topic_pairs[place]),
+                "bias": float(said.topic_bias[place]),
+                "error": float(said.topic_error[place]),
+            }
+            for place in worst.tolist()
+            if said.topic_pairs[place]
+        ],
+    }
+
+
+def _interval(found: Bounded) -> list[float | None]:
+    values = (found.value, found.low, found.high)
+    return [value if np.isfinite(value) else None for value in values]
