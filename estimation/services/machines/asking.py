@@ -26,7 +26,7 @@ from estimation.endpoints import Endpoint
 from estimation.machines import ASKING, NANO
 from estimation.models import MachineAnswer, MachineJudge, MachinePrompt
 from estimation.services.machines import calls, order, prompts, replies
-from estimation.services.machines.calls import CallFault, Said
+from estimation.services.machines.calls import CallFault, Reply
 from estimation.services.machines.judges import endpoint_of
 from estimation.services.machines.publishing import conclude
 from judging import selectors as judging
@@ -46,7 +46,7 @@ ROOM = 256
 """Tokens that a server may add to what it is sent, to mark who says what."""
 
 Outcome = MachineAnswer.Outcome
-Arrived: TypeAlias = "tuple[Call, Said | CallFault, float]"
+Arrived: TypeAlias = "tuple[Call, Reply | CallFault, float]"
 
 
 def ask(job: jobs.Running) -> None:
@@ -231,7 +231,7 @@ class Asking:
     def _fly(self, call: Call) -> None:
         """In a thread of its own."""
         start = time.monotonic()
-        outcome: Said | CallFault
+        outcome: Reply | CallFault
         try:
             outcome = calls.ask(self.endpoint, call.body)
         except CallFault as fault:
@@ -254,7 +254,7 @@ class Asking:
     def _settle(self, found: list[Arrived]) -> None:
         rows, back = [], 0
         for call, outcome, seconds in found:
-            if isinstance(outcome, Said):
+            if isinstance(outcome, Reply):
                 row = self._row_of(call, outcome, seconds)
                 rows.append(row)
                 back += call.worst - row.cost
@@ -265,7 +265,7 @@ class Asking:
         if found:
             self._store(rows, back)
 
-    def _row_of(self, call: Call, said: Said, seconds: float) -> MachineAnswer:
+    def _row_of(self, call: Call, said: Reply, seconds: float) -> MachineAnswer:
         best = len(self.prompt.grades) - 1
         grade, outcome = replies.grade_in(said.text, max_grade=best)
         if said.refused:

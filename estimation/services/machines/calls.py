@@ -29,7 +29,7 @@ FILTERED = ("content_filter", "content filter", "content management", "safety", 
 
 
 @dataclass(frozen=True)
-class Said:
+class Reply:
     """A reply that came whole. ``refused``: the model, or what guards it, would not answer."""
 
     text: str
@@ -66,7 +66,7 @@ class CallFault(Exception):
         self.unpaid = unpaid
 
 
-def ask(endpoint: Endpoint, body: dict[str, Any]) -> Said:
+def ask(endpoint: Endpoint, body: dict[str, Any]) -> Reply:
     """Sends a chat completion. Raises CallFault."""
     key = _key(endpoint)
     content = json.dumps(body).encode()
@@ -219,7 +219,7 @@ def _parsed(answer: bytes) -> Any:
         return None
 
 
-def _said(answer: bytes) -> Said:
+def _said(answer: bytes) -> Reply:
     """The reply; what its parts are is checked one by one, as anybody may have written it."""
     found = _parsed(answer)
     choices = found.get("choices") if isinstance(found, dict) else None
@@ -231,7 +231,7 @@ def _said(answer: bytes) -> Said:
     usage = found.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     filtered = first.get("finish_reason") == "content_filter"
-    return Said(
+    return Reply(
         text=text if isinstance(text, str) else refusal if isinstance(refusal, str) else "",
         model=clean(str(found.get("model") or ""))[:200],
         tokens_in=_count(usage.get("prompt_tokens")),
