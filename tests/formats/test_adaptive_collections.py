@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimation.core.collections.base import RoundCollection
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.state import walk
 from estimation.formats.collections import active, adaptive, archive, ranked, tables
 from estimation.formats.collections.adaptive import MODELS, PAIRS, STEPS
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
@@ -171,7 +174,7 @@ def raised(number: int, column: int, by: float) -> Change:
     )
 
 
-ONE = "a number above 0 and at most 1, found"
+ONE = "a number from 1e-60 to 1, found"
 
 
 @pytest.mark.parametrize(
@@ -393,14 +396,53 @@ def test_another_format_is_no_disguise() -> None:
     assert field != "format"
 
 
-def test_extreme_numbers_leave_no_reader_without_an_answer() -> None:
-    """Sizes and constants at their limits are refused or read, and never an error of ours."""
-    for name, number, column, value in (
+@pytest.mark.parametrize(
+    ("name", "number", "column", "value"),
+    [
         (PAIRS, 2, 2, "1e-320"), (STEPS, 2, 2, "5e-324"), (STEPS, 5, 2, "1.7e308"),
         (STEPS, 2, 2, "0.0"), (MODELS, 2, 3, "1000000.0"), (MODELS, 3, 3, "-1e6"),
-    ):  # fmt: skip
-        found, problems = read(repacked(GOOD, name, cell(number, column, value)))
-        assert found is not None or problems.errors
+    ],
+)  # fmt: skip
+def test_extreme_numbers_are_refused_or_read(
+    name: str, number: int, column: int, value: str
+) -> None:
+    found, problems = read(repacked(GOOD, name, cell(number, column, value)))
+    assert found is not None or problems.errors
+
+
+@pytest.mark.parametrize(("share", "drawn"), [(1e-55, True), (1e-95, False)])
+def test_whoever_could_be_drawn_at_all_leaves_all_numbers_finite(share: float, drawn: bool) -> None:
+    """The least likely pairs that are taken, of those that were drawn and of the others."""
+    found = read_back(written(unlikely(share, drawn=drawn)))
+    result = found.evaluate(RUNS | LATE, measures=[MEASURES[0]]).results[0]
+    for field in ("value", "se", "low", "high", "covariance"):
+        assert np.all(np.isfinite(getattr(result.estimate, field))), field
+
+
+def test_less_likely_ones_are_refused() -> None:
+    file, _, field, message = first(written(unlikely(1e-65, drawn=True)))
+    assert (file, field) == (f"c.zip/{DRAWS}", "chance")
+    assert message.startswith("expected a number from 1e-60 to 1, found")
+    file, _, field, message = first(written(unlikely(1e-110, drawn=False)))
+    assert (file, field) == (f"c.zip/{STEPS}", "constant")
+    assert message.startswith("expected no chance below 1e-100 in batch 1, found")
+
+
+def unlikely(share: float, *, drawn: bool) -> RoundCollection:
+    """A sound collection in which a pair of the first batch, or one of no batch, has next to no
+    size; nothing was learned."""
+    given = Case().collected()
+    plan, state = given.drawn.design, given.drawn.sample
+    others = np.setdiff1d(np.flatnonzero(plan.design.eligible), state.pair)
+    size = plan.design.size.copy()
+    size[state.pair[state.batch == 1][0] if drawn else others[0]] = share
+    plan = replace(plan, design=replace(plan.design, size=size / size.sum()))
+    state = replace(state, steps=tuple(replace(step, model=None) for step in state.steps))
+    chance = np.zeros(len(state.pair))
+    for passed in walk(plan.frame(given.pool), state):
+        own = state.batch == passed.number
+        chance[own] = passed.chances.by(0)[state.pair[own]]
+    return replace(given, drawn=AdaptiveRound(plan, replace(state, chance=chance)))
 
 
 def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

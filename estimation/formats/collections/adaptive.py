@@ -51,7 +51,6 @@ from estimation.formats.collections.tables import (
     Numbers,
     Table,
     real,
-    share,
     whole,
 )
 from judging.formats.problems import Problems, show
@@ -63,6 +62,8 @@ MAX_WALKED = 2 * 10**9
 """Pairs and entries of lists, for every batch that is gone through again."""
 MAX_COEFFICIENT = 1e6  # shrunk ones are next to 0; sums of these are still numbers
 MAX_PREDICTION = 1e300
+LEAST_CHANCE, LEAST_DRAWN = 1e-100, 1e-60
+"""Of a pair, and of one that was drawn: the fourth power of one over it is still a number."""
 MOST_FEATURES = 3  # of a pool, and of each column of predictions
 SUM_TOLERANCE = 1e-6
 SAME = 1e-9
@@ -144,7 +145,7 @@ def _forms(facts: RankedFacts) -> list[Form]:
         Form(PAIRS, PAIR, of_pairs),
         Form(STEPS, ROUND, [own, whole("until", 1, batches), _constant("constant")]),
         Form(MODELS, ROUND, learned, most=MAX_ENTRIES),
-        Form(DRAWS, PAIR, [own, share("chance")]),
+        Form(DRAWS, PAIR, [own, real("chance", LEAST_DRAWN, 1.0)]),
         judgments(facts),
     ]
 
@@ -366,11 +367,16 @@ def _read_draws(
 def _check_chances(
     reading: RankedReading, frame: AdaptiveFrame, state: AdaptiveState, table: Table
 ) -> None:
-    """Chances are those that follow from the steps, and what was certain was drawn."""
+    """Chances are those that follow from the steps, none too small to divide by, and what was
+    certain was drawn."""
     expected = np.zeros(len(table))
     for passed in walk(frame, state):
         chance, own = passed.chances.by(0), state.batch == passed.number
         expected[own] = chance[state.pair[own]]
+        least = float(chance.min(where=chance > 0.0, initial=1.0))
+        if least < LEAST_CHANCE:
+            wanted = f"no chance below {LEAST_CHANCE:g} in batch {passed.number}"
+            reading.error(STEPS, None, "constant", wanted, least)
         for pair in np.flatnonzero((chance >= 1.0) & ~passed.drawn).tolist():
             wanted = f"{pair_name(pair, frame.pool)} in batch {passed.number}, where it was certain"
             reading.error(DRAWS, None, "docno", wanted, "nothing")
