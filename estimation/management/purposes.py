@@ -3,6 +3,7 @@
 import numpy as np
 
 from estimation.core.collections.base import RoundCollection
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import TopicRound
 from estimation.core.sampling.goals import Goal, absolute
@@ -29,6 +30,6 @@ def purpose_of(collection: RoundCollection, result: MeasureResult) -> Purpose:
 def _goal(collection: RoundCollection) -> Goal:
     if collection.parts:
         return collection.parts[-1].design.goal
-    if isinstance(collection.drawn, TopicRound):
+    if isinstance(collection.drawn, TopicRound | AdaptiveRound):
         return collection.drawn.design.goal
     return absolute(*collection.pool.runs)  # an active round has no goal but the values of its runs

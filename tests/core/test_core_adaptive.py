@@ -339,6 +339,16 @@ def test_extreme_predictions_leave_all_numbers_finite(large: tuple) -> None:
     assert np.all(np.isfinite(values(pool, drawn, labels).value))
 
 
+def test_what_hardly_counts_leaves_all_chances_large_enough_to_divide_by(large: tuple) -> None:
+    """Under a measure that looks at hardly more than the first rank, without a floor."""
+    steep = parse_measure("RBP(p=0.01)")
+    drawn, _ = played(*large, plan_of(large[0], measure=steep, floor=0.0))
+    passed = list(walk(drawn.design.frame(large[0]), drawn.sample))
+    assert passed[-1].step.model is not None
+    chances = np.concatenate([each.chances.by(0) for each in passed])
+    assert chances[chances > 0.0].min() > 1e-40
+
+
 @pytest.mark.slow
 def test_intervals_hold_and_what_is_learned_helps(large: tuple) -> None:
     pool, grades = large

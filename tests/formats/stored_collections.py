@@ -20,6 +20,8 @@ from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.active.rounds import ActiveRound, make_plan
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.results import Evaluation
 from estimation.core.rounds.rounds import PairRound, TopicRound
 from estimation.core.rounds.topics.allocation import make_query_design
@@ -128,6 +130,26 @@ def of_active(pool: Pool) -> RoundCollection:
     )  # fmt: skip
 
 
+def of_adaptive(pool: Pool) -> RoundCollection:
+    """Two of three batches, the second from what the first taught; costs and predicted grades."""
+    goal, measure = goals.absolute(*RUNS), parse_measure("DCG@5")
+    at = np.arange(len(pool))
+    costs, said = 1.0 + at % 3 / 2.0, np.where(at % 4 == 0, np.nan, at % 7 / 2.0)
+    prior = make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=MAX_GRADE)
+    design = make_design(
+        pool, goal=goal, measure=measure, prior=prior, method="adaptive", budget=90.0,
+        batch_size=30.0, costs=costs, reported=[parse_measure("P@5")], max_grade=MAX_GRADE,
+    )  # fmt: skip
+    plan = AdaptivePlan(design, MAX_GRADE, costs, said[:, None])
+    drawn = AdaptiveRound.begin(pool, plan, seed="adaptive")
+    drawn = drawn.extended(pool, labels=labels_of(pool, drawn.pairs(pool), MAX_GRADE))
+    assert drawn.sample.steps[1].model is not None
+    return publish(
+        pool, drawn, labels=labels_of(pool, drawn.pairs(pool), MAX_GRADE), max_grade=MAX_GRADE,
+        version=VERSION,
+    )  # fmt: skip
+
+
 def collections() -> Iterator[tuple[str, RoundCollection]]:
     pool, all_runs = pooled(), goals.absolute(*RUNS)
     for method in ("poisson", "priority", "iid", "per-query"):
@@ -154,6 +176,7 @@ def collections() -> Iterator[tuple[str, RoundCollection]]:
     for estimator in ("ratio", "unbiased"):
         yield f"topics-{estimator}", of_topics(pool, estimator)
     yield "active", of_active(pool)
+    yield "adaptive", of_adaptive(pool)
 
 
 # ---------------------------------------------------------------------------------- numbers

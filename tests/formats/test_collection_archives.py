@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from estimation.formats.collections import active, archive, facts, pairs, tables, topics
+from estimation.formats.collections import active, adaptive, archive, facts, pairs, tables, topics
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS, TooLargeError
 from estimation.formats.collections.outlooks import OUTLOOK
 from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
@@ -18,6 +18,7 @@ from estimation.formats.collections.ranked import LISTS
 from judging.formats.problems import MAX_ERRORS
 from tests.formats import (
     test_active_collections,
+    test_adaptive_collections,
     test_collection_rounds,
     test_collections,
     test_preference_collections,
@@ -67,6 +68,9 @@ def of_pairs(content: bytes, outlook: str, *, two: bool = False) -> Kind:
 PAIR_MEMBERS = (FACTS, PAIRS, INELIGIBLE, DRAWS, JUDGMENTS, OUTLOOK)
 TOPIC_MEMBERS = (FACTS, topics.TOPICS, topics.PAIRS, topics.OTHERS, LISTS, DRAWS, JUDGMENTS)
 ACTIVE_MEMBERS = (FACTS, LISTS, active.ROUNDS, active.CHANCES, DRAWS, JUDGMENTS)
+ADAPTIVE_MEMBERS = (
+    FACTS, LISTS, adaptive.PAIRS, adaptive.STEPS, adaptive.MODELS, DRAWS, JUDGMENTS,
+)  # fmt: skip
 PAIR_HEADERS = (
     "topic docno round size probability", "topic docno", "topic docno round batch count",
     "topic docno grade",
@@ -80,6 +84,10 @@ ACTIVE_HEADERS = (
     "topic docno run rank", "topic batch draws", "topic batch run probability",
     "topic docno batch place", "topic docno grade",
 )  # fmt: skip
+ADAPTIVE_HEADERS = (
+    "topic docno run rank", "topic docno size belief", "batch until constant",
+    "batch level parameter coefficient", "topic docno batch chance", "topic docno grade",
+)  # fmt: skip
 KINDS = {
     "pairs": of_pairs(test_collections.GOOD, f"belief_1 {REACH}"),
     "draws": of_pairs(test_collections.GOOD_IID, f"belief_1 {REACH}"),
@@ -88,9 +96,12 @@ KINDS = {
     "topics": Kind(test_topic_collections.GOOD, TOPIC_MEMBERS, TOPIC_HEADERS),
     "census": Kind(test_topic_collections.CENSUS, TOPIC_MEMBERS, TOPIC_HEADERS),
     "active": Kind(test_active_collections.GOOD, ACTIVE_MEMBERS, ACTIVE_HEADERS),
+    "adaptive": Kind(test_adaptive_collections.GOOD, ADAPTIVE_MEMBERS, ADAPTIVE_HEADERS),
 }
 GOOD = test_collections.GOOD
-EACH = GOOD, test_topic_collections.GOOD, test_active_collections.GOOD
+EACH = (
+    GOOD, test_topic_collections.GOOD, test_active_collections.GOOD, test_adaptive_collections.GOOD,
+)  # fmt: skip
 """One file of each form."""
 
 
@@ -226,6 +237,7 @@ def test_a_file_of_an_earlier_form_says_what_to_do() -> None:
     [
         *((EACH[1], field) for field in ("depth", "floor")),
         *((EACH[2], field) for field in ("uniform_share", "max_grade")),
+        *((EACH[3], field) for field in ("budget", "batch_size", "floor", "predicted")),
     ],
 )
 def test_numbers_that_are_none(content: bytes, field: str, value: str) -> None:
@@ -250,6 +262,7 @@ def test_a_goal_says_nothing_else() -> None:
     [
         (EACH[0], lambda goal: of_round(1, "goal", goal), "round 1: goal"),
         (EACH[1], lambda goal: fact("goal", goal), "goal"),
+        (EACH[3], lambda goal: fact("goal", goal), "goal"),
     ],
 )
 def test_a_goal_has_no_endless_list_of_runs(

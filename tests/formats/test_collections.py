@@ -13,11 +13,11 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
-from estimation.core.sampling.designs import METHODS
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import make_prior
 from estimation.formats.collections import pair_facts, pairs, tables
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
+from estimation.formats.collections.pair_facts import METHODS
 from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
 from tests.core.collecting import publish
 from tests.formats.collection_files import (
@@ -224,6 +224,7 @@ def test_a_bad_fact_is_named(field: str, value: object, message: str) -> None:
     ("field", "value", "message"),
     [
         ("method", "guess", "one of poisson, priority, iid, per-query, found 'guess'"),
+        ("method", "adaptive", "one of poisson, priority, iid, per-query, found 'adaptive'"),
         ("steps", [], "positive numbers"),
         ("steps", [0], "positive numbers"),
         ("steps", ["nan"], "positive numbers"),

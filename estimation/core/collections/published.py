@@ -1,8 +1,8 @@
 """Judged collections as they are published: the complete batches of rounds, and no more.
 
 What only the server needs is left out: batches that are not complete, the order of draws within a
-batch, scores and predictions, and of rounds of pairs which runs returned what; what the judgments
-let one expect, which rests on that, is worked out instead.
+batch, scores and predictions that nothing was drawn by, and of rounds of pairs which runs returned
+what; what the judgments let one expect, which rests on that, is worked out instead.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..data.preferences import BETWEEN, part_names
 from ..inference.fitting import outlook_of
 from ..measures.kinds import PREFERENCE_MAX_GRADE
 from ..rounds.active.rounds import ActiveRound
+from ..rounds.adaptive.rounds import AdaptiveRound
 from ..rounds.combining import as_one
 from ..rounds.rounds import PairRound, TopicRound
 from ..sampling.samples import Sample
@@ -46,21 +47,25 @@ def published(
         The evalsite that publishes it.
     seeds : sequence of (str or None), optional
         Of its rounds, where they may be known: later batches follow from a seed. By default none
-        may; that of an active round is told only when its budget is spent.
+        may; that of an active or adaptive round is told only when all its batches are complete.
 
     Raises
     ------
     CollectionError
         If pool and rounds do not belong together, a pair is not judged, or nothing of the kind can
-        be published: preferences of which whole topics were judged, or an active round of a pool
-        with a document in no run's list.
+        be published: preferences of which whole topics were judged, an active round of a pool
+        with a document in no run's list, or an adaptive one whose plan lacks beliefs, or whose
+        judgments are on another scale.
     ValueError
         If a part's `complete` is not between 1 and the number of its design's batches.
     """
     for each in collection.parts or (collection.drawn,):
-        if not isinstance(each, PairRound | TopicRound | ActiveRound):
+        if not isinstance(each, PairRound | TopicRound | ActiveRound | AdaptiveRound):
             raise CollectionError(f"rounds by the method {each.method} are not published")
-        if not collection.pool.digest == each.design.pool_digest == each.sample.pool_digest:
+        digests = {collection.pool.digest, each.design.pool_digest}
+        if not isinstance(each, AdaptiveRound):
+            digests.add(each.sample.pool_digest)
+        if len(digests) > 1:
             raise CollectionError("pool, design and sample do not belong together")
     told = replace(collection, version=version, predictions=None, outlook=None)
     return _of_pairs(told, seeds) if told.parts else _of_lists(told, seeds)
@@ -177,6 +182,8 @@ def _of_lists(collection: RoundCollection, seeds: Sequence[str | None]) -> Round
         return checked(replace(found, drawn=TopicRound(design, sample)))
     if isinstance(drawn, ActiveRound):
         return checked(_of_plan(found, drawn))
+    if isinstance(drawn, AdaptiveRound):
+        return checked(_of_batches(found, drawn))
     return found
 
 
@@ -190,6 +197,21 @@ def _of_plan(collection: RoundCollection, drawn: ActiveRound) -> RoundCollection
     design = replace(drawn.design, pool_digest=pool.digest)
     sample = replace(drawn.sample, pool_digest=pool.digest, seed=seeds[0] or "")
     return replace(collection, drawn=ActiveRound(design, sample), seeds=seeds)
+
+
+def _of_batches(collection: RoundCollection, drawn: AdaptiveRound) -> RoundCollection:
+    """All that planned the complete batches, what they foresaw of later ones included."""
+    plan, seeds = drawn.design, collection.seeds
+    if plan.design.belief is None:
+        raise CollectionError("an adaptive round whose plan lacks beliefs is not published")
+    if collection.max_grade != plan.max_grade:
+        told = f"{plan.max_grade}, by which the round was planned, not {collection.max_grade}"
+        raise CollectionError(f"max_grade must be {told}")
+    if drawn.planned < drawn.batches:
+        seeds = (None,)
+    plan = replace(plan, design=replace(plan.design, pool_digest=collection.pool.digest))
+    sample = replace(drawn.sample, seed=seeds[0] or "")
+    return replace(collection, drawn=AdaptiveRound(plan, sample), seeds=seeds)
 
 
 # ---------------------------------------------------------------------------------- checks

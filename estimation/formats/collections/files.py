@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import IO
 
 from estimation.core.collections.base import CollectionError, RoundCollection
+from estimation.core.rounds.active.rounds import ActiveRound
 from estimation.core.rounds.combining import CombiningError
 from estimation.core.rounds.rounds import TopicRound
-from estimation.formats.collections import active, pair_facts, pairs, topics
+from estimation.formats.collections import active, adaptive, pair_facts, pairs, topics
 from estimation.formats.collections.archive import (
     BROKEN,
     FACTS,
@@ -40,6 +41,7 @@ _KINDS: Mapping[str, Kind] = {
     pair_facts.OF_PREFERENCES: pairs.KIND,
     topics.FORMAT: topics.KIND,
     active.FORMAT: active.KIND,
+    adaptive.FORMAT: adaptive.KIND,
 }
 
 
@@ -63,7 +65,9 @@ def write_collection(file: IO[bytes], collection: RoundCollection) -> None:
 def _format_of(collection: RoundCollection) -> str:
     if collection.parts:
         return pair_facts.OF_PREFERENCES if collection.is_of_preferences else pair_facts.FORMAT
-    return topics.FORMAT if isinstance(collection.drawn, TopicRound) else active.FORMAT
+    if isinstance(collection.drawn, TopicRound):
+        return topics.FORMAT
+    return active.FORMAT if isinstance(collection.drawn, ActiveRound) else adaptive.FORMAT
 
 
 def read_collection(file: IO[bytes], problems: Problems) -> RoundCollection | None:

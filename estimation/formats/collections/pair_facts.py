@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from estimation.core.collections.base import RoundCollection
-from estimation.core.sampling.designs import METHODS, RULES
-from estimation.core.sampling.methods import draws_again
+from estimation.core.sampling.designs import RULES
+from estimation.core.sampling.methods import SAMPLING_METHODS, draws_again
 from estimation.formats.collections import facts as common
 from estimation.formats.collections.archive import go_on
 from estimation.formats.collections.facts import Facts, Fields
@@ -21,6 +21,7 @@ MAX_ROUNDS = 1000
 MAX_PREFERENCE_DEPTH = 200
 """A list so deep has 19,900 pairs of documents."""
 MAX_DRAWS = 10_000_000
+METHODS = tuple(name for name, each in SAMPLING_METHODS.items() if each.draws == "pairs")
 
 
 @dataclass(frozen=True, eq=False)

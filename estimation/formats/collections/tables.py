@@ -25,12 +25,14 @@ from judging.formats.problems import Problems, id_problem, show
 
 MAX_ROWS = 4_000_000
 PAIR, TOPIC, TWO = ("topic", "docno"), ("topic",), ("topic", "docno", "other")
-"""What the rows of a table are about: their first columns."""
+ROUND = ()
+"""What the rows of a table are about: their first columns; none where it is the round itself."""
 
 _BLOCK = 20_000  # rows
 _NUMBERS = 4  # in a row, if a table has as many rows as it may have
 _MAX_NUMBER = 40
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+_SIGNED = re.compile(f"-?{_DECIMAL.pattern}", re.ASCII)
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 Numbers = Mapping[str, NDArray[Any]]
@@ -66,9 +68,18 @@ def positive(name: str) -> Column:
     return Column(name, "a number above 0 and below 1e15", _decimal(lambda value: 0 < value < 1e15))
 
 
-def _decimal(is_good: Callable[[float], bool]) -> Callable[[str], float | None]:
+def real(name: str, least: float, most: float) -> Column:
+    """A column of numbers within limits; they have a sign only where that may be."""
+    form = _SIGNED if least < 0 else _DECIMAL
+    wanted = f"a number from {least:g} to {most:g}"
+    return Column(name, wanted, _decimal(lambda value: least <= value <= most, form))
+
+
+def _decimal(
+    is_good: Callable[[float], bool], form: re.Pattern[str] = _DECIMAL
+) -> Callable[[str], float | None]:
     def read(text: str) -> float | None:
-        if len(text) > _MAX_NUMBER or not _DECIMAL.fullmatch(text):
+        if len(text) > _MAX_NUMBER or not form.fullmatch(text):
             return None
         value = float(text)
         return value if is_good(value) else None
@@ -106,8 +117,8 @@ class Table:
     name: str
     topics: Sequence[str]
     line: IntArray
-    topic: IntArray  # positions among the known topics
-    docno: BytesArray  # empty ones if the table is of topics; both if of two documents
+    topic: IntArray  # positions among the known topics; 0 if the table is of none
+    docno: BytesArray  # empty ones if the table is of no documents; both if of two
     numbers: Mapping[str, FloatArray]
 
     def __len__(self) -> int:
@@ -184,7 +195,7 @@ class Form:
         ----------
         collection : RoundCollection
         about : ndarray of int, shape (n,)
-            The topic or the pair of each row, as the key says.
+            The topic or the pair of each row, as the key says; anything where it is the round.
         numbers : mapping of str to ndarray, shape (n,) each
             The columns; optional ones may be missing.
 
@@ -210,6 +221,8 @@ class Form:
 
     def _ids(self, collection: RoundCollection, about: Indices) -> list[Any]:
         """The columns of the key."""
+        if not self.key:
+            return []
         if self.key == TOPIC:
             ids = [[collection.topics[place] for place in about.tolist()]]
         else:
@@ -246,8 +259,9 @@ class _Reader:
     """Takes lines and collects the good ones."""
 
     def __init__(self, form: Form, problems: Problems, topics: Sequence[str]) -> None:
-        ids = [Column(each, "", _read_id) for each in form.key[1:]]
-        self._columns = [name("topic", topics, "a topic of collection.json"), *ids, *form.columns]
+        ids = [Column(each, "", _read_id) for each in form.key]
+        ids[:1] = [name("topic", topics, "a topic of collection.json")] if ids else []
+        self._columns = [*ids, *form.columns]
         self._form, self._problems, self._names = form, problems, topics
         self._first, self._limit = len(form.key), form.limit
         self._lines, self._codes, self._numbers = array("q"), array("q"), array("d")
@@ -273,7 +287,7 @@ class _Reader:
     def _keep(self, line: int, values: list[Any]) -> None:
         docno = BETWEEN.join(each.encode() for each in values[1 : self._first])
         self._lines.append(line)
-        self._codes.append(values[0])
+        self._codes.append(values[0] if self._first else 0)
         self._docnos.append(docno)
         self._numbers.extend(values[self._first :])
         self._width = max(self._width, len(docno))

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 LATER = 0.5  # of the share of batch t, over t, is left to later ones, which know more
 LEAST_PART = 0.25  # of a batch's budget is spent whatever was spent before
 LEAST_VARIANCE = 0.1  # of a utility, as a share of its mean square
+LEAST_SIZE = 1e-30  # of the largest, as designs have it, so that powers of one over it are finite
 MOST_KEPT = 4
 
 
@@ -130,6 +131,7 @@ class AdaptiveFrame:
         mean, square = self.moments(design.measure, model.reach(self.features))
         variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
         size = self.weights * np.sqrt(variance)
+        size = np.where(size > 0.0, np.maximum(size, LEAST_SIZE * size.max()), 0.0)
         even = design.eligible / np.count_nonzero(design.size)
         total = float(size.sum())
         if not total > 0.0:

@@ -1,0 +1,389 @@
+"""Judged collections of adaptive rounds.
+
+``collection.json``
+    Topics, depth, grade scale and runs, the plan, and where it all comes from.
+``lists.tsv.gz``
+    See `ranked`. The model of grades learns from them where relevant documents stand.
+``pairs.tsv.gz``
+    topic, docno, size, belief, cost, predicted_1, predicted_2, …: every pair of the pool; the size
+    of those that could not be drawn is 0. The cost is there if the plan has costs, and a column for
+    each who predicted grades, empty where nothing was predicted.
+``steps.tsv.gz``
+    batch, until, constant: how each batch was planned. The constant for ``until``, times the sizes,
+    gives the chance to be judged by the end of that batch; the first is that of the batch itself.
+``models.tsv.gz``
+    batch, level, parameter, coefficient: what was learned before the batch, where anything was. The
+    parameters are the intercept, the numbers of `grades.Features`, the topics, and the runs.
+``draws.tsv.gz``
+    topic, docno, batch, chance: the pairs of each batch, with the chance that they then had.
+``judgments.tsv.gz``
+    topic, docno, grade: one row per judgment.
+
+With this the batches are gone through again as the server did, so that every number is the same.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from estimation.core.arrays import FloatArray, frozen
+from estimation.core.collections.base import RoundCollection
+from estimation.core.data.labels import pair_name
+from estimation.core.data.pool import Pool
+from estimation.core.rounds.adaptive.grades import GradeModel, grade_levels
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.sampling import AdaptiveFrame, AdaptiveStep
+from estimation.core.rounds.adaptive.state import AdaptivePlan, AdaptiveState, walk
+from estimation.core.sampling.allocation import LEAST_COST, MOST_COST
+from estimation.core.sampling.designs import MAX_BATCHES, RULES, Design, cumulative
+from estimation.formats.collections import facts as common
+from estimation.formats.collections import ranked
+from estimation.formats.collections.archive import DRAWS, FACTS, TooLargeError
+from estimation.formats.collections.ranked import MAX_ENTRIES, RankedFacts, RankedReading
+from estimation.formats.collections.reading import Kind, Row, judgment_rows, judgments
+from estimation.formats.collections.tables import (
+    PAIR,
+    ROUND,
+    Column,
+    Form,
+    Numbers,
+    Table,
+    real,
+    whole,
+)
+from judging.formats.problems import Problems, show
+
+FORMAT = "evalsite-adaptive-collection-1"
+PAIRS, STEPS, MODELS = "pairs.tsv.gz", "steps.tsv.gz", "models.tsv.gz"
+MAX_PREDICTED = 20
+MAX_WALKED = 2 * 10**9
+"""Pairs and entries of lists, for every batch that is gone through again."""
+MAX_COEFFICIENT = 1e6  # shrunk ones are next to 0; sums of these are still numbers
+MAX_PREDICTION = 1e300
+LEAST_CHANCE, LEAST_DRAWN = 1e-100, 1e-60
+"""Of a pair, and of one that was drawn: the fourth power of one over it is still a number."""
+MOST_FEATURES = 3  # of a pool, and of each column of predictions
+SUM_TOLERANCE = 1e-6
+SAME = 1e-9
+
+_OF_DESIGN = common.within(
+    "drawn.design.design",
+    {
+        "goal": common.GOAL,
+        "measure": common.MEASURE,
+        "reported": common.measures("a list of names of measures", 0),
+        "prior": common.TEXT,
+        "rule": common.one_of(*RULES),
+        "budget": common.real("a number from 1 to 1e12", 1.0, 1e12),
+        "batch_size": common.real("a number from 1 to 1e12", 1.0, 1e12),
+        "floor": common.real("a number from 0 to 1", 0.0, 1.0),
+        "steps": common.steps(
+            'a list of positive numbers, or "inf"',
+            lambda step: step == "inf" or (common.is_number(step) and step > 0),
+        ),
+    },
+)
+_OF_PLAN = common.within(
+    "drawn.design",
+    {
+        "costs": common.Field(
+            "true or false", lambda told: isinstance(told, bool), lambda costs: costs is not None
+        ),
+        "predicted": common.Field(
+            f"a number of columns from 0 to {MAX_PREDICTED}",
+            common.whole(0, MAX_PREDICTED).check,
+            lambda predicted: 0 if predicted is None else predicted.shape[1],
+        ),
+    },
+)
+_OF_ROUND = {**_OF_DESIGN, **_OF_PLAN}
+
+
+def _facts(found: Mapping[str, Any], problems: Problems) -> RankedFacts:
+    facts = ranked.make_facts(found, _OF_ROUND, problems)
+    told = facts.drawn
+    for tag in told["goal"].all_runs:
+        if tag not in facts.runs:
+            problems.error(None, "goal", f"expected runs of the collection, found {show(tag)}")
+    for name, measures in (("measure", [told["measure"]]), ("reported", told["reported"])):
+        for measure in measures:
+            if measure.family != "gain":
+                problems.error(None, name, f"expected a sum of gains, found {measure}")
+    _check_batches(told, problems)
+    return facts
+
+
+def _check_batches(told: Mapping[str, Any], problems: Problems) -> None:
+    """The budget is cut into as many batches as there are steps."""
+    budget, batch_size = told["budget"], told["batch_size"]
+    if budget > MAX_BATCHES * batch_size:
+        message = f"expected at most {MAX_BATCHES} batches of a budget of {budget}"
+        problems.error(None, "batch_size", f"{message}, found {batch_size}")
+        return
+    batches, found = len(cumulative(budget, batch_size)), len(told["steps"])
+    if found != batches:
+        problems.error(None, "steps", f"expected {batches} of them, one per batch, found {found}")
+
+
+def _forms(facts: RankedFacts) -> list[Form]:
+    told, batches = facts.drawn, len(facts.drawn["steps"])
+    most = 1 + MOST_FEATURES * (1 + told["predicted"]) + len(facts.topics) + len(facts.runs)
+    of_pairs = [real("size", 0.0, 1.0), real("belief", 0.0, 1.0 + SAME)]
+    of_pairs += [real("cost", LEAST_COST, MOST_COST)] * told["costs"]
+    of_pairs += [_prediction(name) for name in _predicted(told["predicted"])]
+    own = whole("batch", 1, batches)
+    learned = [
+        whole("batch", min(2, batches), batches),  # before the first nothing is known
+        whole("level", 1, facts.max_grade),
+        whole("parameter", 1, most),
+        real("coefficient", -MAX_COEFFICIENT, MAX_COEFFICIENT),
+    ]
+    return [
+        ranked.lists_form(facts),
+        Form(PAIRS, PAIR, of_pairs),
+        Form(STEPS, ROUND, [own, whole("until", 1, batches), _constant("constant")]),
+        Form(MODELS, ROUND, learned, most=MAX_ENTRIES),
+        Form(DRAWS, PAIR, [own, real("chance", LEAST_DRAWN, 1.0)]),
+        judgments(facts),
+    ]
+
+
+def _predicted(columns: int) -> list[str]:
+    return [f"predicted_{number}" for number in range(1, columns + 1)]
+
+
+def _prediction(name: str) -> Column:
+    """A column of numbers some of which are not there."""
+    number = real(name, -MAX_PREDICTION, MAX_PREDICTION)
+    return Column(
+        name,
+        f"{number.expected}, or nothing",
+        lambda text: number.read(text) if text else math.nan,
+        text=lambda value: "" if math.isnan(value) else repr(value),
+    )
+
+
+def _constant(name: str) -> Column:
+    """A column of constants; what makes all pairs certain is infinite."""
+    number = real(name, 0.0, np.finfo(np.float64).max)
+    wanted = "a number of at least 0, or inf"
+    return Column(name, wanted, lambda text: math.inf if text == "inf" else number.read(text))
+
+
+# --------------------------------------------------------------------------------- writing
+
+
+def _round_of(collection: RoundCollection) -> AdaptiveRound:
+    if not isinstance(collection.drawn, AdaptiveRound):
+        raise TypeError("this is no collection of an adaptive round")
+    return collection.drawn
+
+
+def _refuse_large(collection: RoundCollection) -> None:
+    ranked.refuse_large(collection)
+    drawn, predicted = _round_of(collection), _round_of(collection).design.predicted
+    if predicted is not None and predicted.shape[1] > MAX_PREDICTED:
+        raise TooLargeError(f"at most {MAX_PREDICTED} columns of predicted grades")
+    if _walked(collection.pool, drawn.planned) > MAX_WALKED:
+        raise TooLargeError(f"at most {MAX_WALKED} batches times pairs and entries of lists")
+
+
+def _walked(pool: Pool, batches: int) -> int:
+    return batches * (len(pool) + len(pool.run))
+
+
+def _rows(collection: RoundCollection) -> Iterator[Row]:
+    plan, state = _round_of(collection).design, _round_of(collection).sample
+    yield ranked.list_rows(collection)
+    yield PAIRS, np.arange(len(collection)), _pair_columns(plan)
+    yield _step_rows(state)
+    yield _model_rows(state)
+    order = np.lexsort((state.pair, state.batch))
+    drawn: Numbers = {"batch": state.batch[order], "chance": state.chance[order]}
+    yield DRAWS, state.pair[order], drawn
+    yield judgment_rows(collection)
+
+
+def _pair_columns(plan: AdaptivePlan) -> Numbers:
+    columns = {"size": plan.design.size, "belief": np.asarray(plan.design.belief)}
+    if plan.costs is not None:
+        columns["cost"] = plan.costs
+    if plan.predicted is not None:
+        names = _predicted(plan.predicted.shape[1])
+        columns |= dict(zip(names, plan.predicted.T, strict=True))
+    return columns
+
+
+def _step_rows(state: AdaptiveState) -> Row:
+    """By batch, then the batch that the constant leads to."""
+    numbered = list(enumerate((step.constants for step in state.steps), start=1))
+    batch = np.repeat(*np.array([(number, len(each)) for number, each in numbered]).T)
+    until = np.concatenate([number + np.arange(len(each)) for number, each in numbered])
+    constant = np.concatenate([each for _, each in numbered])
+    return STEPS, batch, {"batch": batch, "until": until, "constant": constant}
+
+
+def _model_rows(state: AdaptiveState) -> Row:
+    """By batch, level and parameter."""
+    empty = np.array([], dtype=np.int64)
+    parts = [(empty, empty, empty, empty.astype(np.float64))]
+    for number, step in enumerate(state.steps, start=1):
+        if step.model is not None:
+            found = step.model.coefficients
+            level, parameter = np.indices(found.shape).reshape(2, -1)
+            batch = np.full(found.size, number)
+            parts.append((batch, step.model.levels[level], parameter + 1, found.ravel()))
+    names = ("batch", "level", "parameter", "coefficient")
+    columns = dict(zip(names, map(np.concatenate, zip(*parts, strict=True)), strict=True))
+    return MODELS, columns["batch"], columns
+
+
+# --------------------------------------------------------------------------------- reading
+
+
+def _read(reading: RankedReading) -> RoundCollection:
+    lists, pairs = ranked.read_lists(reading), reading.table(PAIRS)
+    reading.refuse_repeated_pairs(pairs)
+    pairs = pairs.ordered(pairs.docno, pairs.topic)
+    pool = ranked.read_pool(reading, pairs.topic, pairs.docno, lists, PAIRS)
+    plan = _plan(reading, pairs, pool)
+    frame = plan.frame(pool)
+    state = _read_draws(reading, frame, _read_steps(reading, frame))
+    return ranked.collected(reading, pool, AdaptiveRound(plan, state), f"a pair of {DRAWS}")
+
+
+def _plan(reading: RankedReading, pairs: Table, pool: Pool) -> AdaptivePlan:
+    """The plan, of pairs in the order of the pool; their sizes make up a whole."""
+    told, numbers = dict(reading.facts.drawn), pairs.numbers
+    names = _predicted(told.pop("predicted"))
+    costs = frozen(numbers["cost"]) if told.pop("costs") else None
+    size, belief = frozen(numbers["size"]), frozen(numbers["belief"])
+    if not abs(size.sum() - 1.0) <= SUM_TOLERANCE:
+        reading.error(PAIRS, None, "size", "numbers that add up to 1", size.sum())
+    reading.go_on()
+    design = Design(
+        method="adaptive", size=size, belief=belief, eps=0.0, pool_digest=pool.digest, **told
+    )
+    predicted = frozen(np.stack([numbers[name] for name in names], axis=1)) if names else None
+    return AdaptivePlan(design, reading.facts.max_grade, costs, predicted)
+
+
+def _read_steps(reading: RankedReading, frame: AdaptiveFrame) -> tuple[AdaptiveStep, ...]:
+    """How batches were planned, from the first one on."""
+    constants = _read_constants(reading)
+    if _walked(frame.pool, len(constants)) > MAX_WALKED:
+        wanted = f"at most {MAX_WALKED} batches times pairs and entries of lists"
+        reading.error(STEPS, None, "", wanted)
+    if reading.facts.seeds[0] is not None and len(constants) < frame.design.batches:
+        reading.error(FACTS, None, "seed", "null, because there are batches left")
+    reading.go_on()
+    models = _read_models(reading, frame, len(constants))
+    return tuple(
+        AdaptiveStep(models.get(number), each) for number, each in enumerate(constants, start=1)
+    )
+
+
+def _read_constants(reading: RankedReading) -> list[FloatArray]:
+    """Of each batch a constant for itself and all after it, which never fall."""
+    table, batches = reading.table(STEPS), len(reading.facts.drawn["steps"])
+    batch, until = table.whole("batch"), table.whole("until")
+
+    def named(row: int) -> str:
+        return f"the constant of batch {batch[row]} for batch {until[row]}"
+
+    reading.refuse_repeats(table, (until, batch), named, "until")
+    reading.refuse(table, until < batch, "until", "the batch itself or a later one", named)
+    reading.go_on()
+    found = np.bincount(batch, minlength=2)[1:]
+    needed = batches - np.arange(len(found))
+    for at in np.flatnonzero(found != needed).tolist():
+        wanted = f"constants of batch {at + 1} for each batch from {at + 1} to {batches}"
+        reading.error(STEPS, None, "until", wanted, f"{found[at]} of them")
+    reading.go_on()
+    table = table.ordered(until, batch)
+    batch, until, constant = table.whole("batch"), table.whole("until"), table.numbers["constant"]
+    falls = np.append(False, (constant[1:] < constant[:-1]) & (batch[1:] == batch[:-1]))
+    reading.refuse(table, falls, "constant", "constants that never fall", constant.item)
+    reading.go_on()
+    return [frozen(each) for each in np.split(constant, np.cumsum(needed)[:-1])]
+
+
+def _read_models(
+    reading: RankedReading, frame: AdaptiveFrame, planned: int
+) -> dict[int, GradeModel]:
+    """What was learned, by batch: a coefficient for every level and parameter."""
+    table = reading.table(MODELS)
+    levels, parameters = grade_levels(frame.max_grade), frame.features.parameters
+    batch, level, parameter = (table.whole(name) for name in ("batch", "level", "parameter"))
+
+    def named(row: int) -> str:
+        return f"parameter {parameter[row]} of level {level[row]} in batch {batch[row]}"
+
+    reading.refuse_repeats(table, (parameter, level, batch), named, "parameter")
+    listed = ", ".join(map(str, levels.tolist()))
+    reading.refuse(table, batch > planned, "batch", f"a batch of {STEPS}", named)
+    reading.refuse(table, ~np.isin(level, levels), "level", f"one of {listed}", named)
+    wanted = f"one of the {parameters} parameters that the lists and predictions make"
+    reading.refuse(table, parameter > parameters, "parameter", wanted, named)
+    reading.go_on()
+    learned, found = np.unique(batch, return_counts=True)
+    for at in np.flatnonzero(found != len(levels) * parameters).tolist():
+        wanted = f"{parameters} coefficients in batch {learned[at]} for each of the levels {listed}"
+        reading.error(MODELS, None, "coefficient", wanted, f"{found[at]} in all")
+    reading.go_on()
+    ordered = table.ordered(parameter, level, batch).numbers["coefficient"]
+    grids = ordered.reshape(len(learned), len(levels), parameters)
+    models = (GradeModel(levels, frozen(each)) for each in grids)
+    return dict(zip(learned.tolist(), models, strict=True))
+
+
+def _read_draws(
+    reading: RankedReading, frame: AdaptiveFrame, steps: tuple[AdaptiveStep, ...]
+) -> AdaptiveState:
+    """What was drawn, if steps like these can have drawn it."""
+    table = reading.table(DRAWS)
+    reading.refuse_repeated_pairs(table)
+    place, batch = table.places(frame.pool.topic, frame.pool.docno), table.whole("batch")
+    foreign = (place < 0) | ~frame.design.eligible[place]
+    wanted = f"a pair of {PAIRS} with a size above 0"
+    reading.refuse(table, foreign, "docno", wanted, table.pair)
+    late = batch > len(steps)
+    reading.refuse(table, late, "batch", f"a batch of {STEPS}", batch.item)
+    reading.go_on()
+    table, place = table.ordered(place), np.sort(place)
+    state = AdaptiveState(
+        seed=reading.facts.seeds[0] or "",
+        pair=frozen(place),
+        batch=frozen(table.whole("batch").astype(np.int32)),
+        chance=frozen(table.numbers["chance"]),
+        steps=steps,
+    )
+    _check_chances(reading, frame, state, table)
+    return state
+
+
+def _check_chances(
+    reading: RankedReading, frame: AdaptiveFrame, state: AdaptiveState, table: Table
+) -> None:
+    """Chances are those that follow from the steps, none too small to divide by, and what was
+    certain was drawn."""
+    expected = np.zeros(len(table))
+    for passed in walk(frame, state):
+        chance, own = passed.chances.by(0), state.batch == passed.number
+        expected[own] = chance[state.pair[own]]
+        least = float(chance.min(where=chance > 0.0, initial=1.0))
+        if least < LEAST_CHANCE:
+            wanted = f"no chance below {LEAST_CHANCE:g} in batch {passed.number}"
+            reading.error(STEPS, None, "constant", wanted, least)
+        for pair in np.flatnonzero((chance >= 1.0) & ~passed.drawn).tolist():
+            wanted = f"{pair_name(pair, frame.pool)} in batch {passed.number}, where it was certain"
+            reading.error(DRAWS, None, "docno", wanted, "nothing")
+    for row in np.flatnonzero(~(np.abs(state.chance - expected) <= SAME * expected)).tolist():
+        wanted = f"{expected[row]}, which follows from the steps"
+        reading.error(table, row, "chance", wanted, state.chance[row])
+    reading.go_on()
+
+
+KIND = Kind({**ranked.FIELDS, **_OF_ROUND}, _refuse_large, _facts, _forms, _rows, _read)
