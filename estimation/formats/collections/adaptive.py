@@ -32,7 +32,7 @@ from estimation.core.arrays import FloatArray, frozen
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import pair_name
 from estimation.core.data.pool import Pool
-from estimation.core.rounds.adaptive.grades import GradeModel, grade_levels
+from estimation.core.rounds.adaptive.grades import LearnedGrades, grade_levels
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.sampling import AdaptiveFrame, AdaptiveStep
 from estimation.core.rounds.adaptive.state import AdaptivePlan, AdaptiveState, walk
@@ -312,7 +312,7 @@ def _read_constants(reading: RankedReading) -> list[FloatArray]:
 
 def _read_models(
     reading: RankedReading, frame: AdaptiveFrame, planned: int
-) -> dict[int, GradeModel]:
+) -> dict[int, LearnedGrades]:
     """What was learned, by batch: a coefficient for every level and parameter."""
     table = reading.table(MODELS)
     levels, parameters = grade_levels(frame.max_grade), frame.features.parameters
@@ -335,7 +335,7 @@ def _read_models(
     reading.go_on()
     ordered = table.ordered(parameter, level, batch).numbers["coefficient"]
     grids = ordered.reshape(len(learned), len(levels), parameters)
-    models = (GradeModel(levels, frozen(each)) for each in grids)
+    models = (LearnedGrades(levels, frozen(each)) for each in grids)
     return dict(zip(learned.tolist(), models, strict=True))
 
 
