@@ -300,7 +300,10 @@ class RoundBatch(models.Model):
 
 
 class Draw(models.Model):
-    """A drawn pair: where it stands in the pool, when it enters, how likely it was to."""
+    """A drawn pair: where it stands in the pool, when it enters, how likely it was to.
+
+    In adaptive rounds ``probability`` is that of its batch, as the pair had not been drawn before.
+    """
 
     round = models.ForeignKey(Round, models.CASCADE, related_name="draws")
     pair = models.ForeignKey(Pair, models.PROTECT, related_name="draws")
@@ -402,6 +405,7 @@ class Estimate(models.Model):
         CO = "co", "active sampling, product formula"
         PA = "pa", "active sampling, as published"
         DI = "di", "difference (prediction-powered)"
+        AD = "ad", "adaptive (sequential difference)"
 
     estimate_set = models.ForeignKey(EstimateSet, models.CASCADE, related_name="estimates")
     run = models.ForeignKey(Run, models.PROTECT, related_name="estimates")

@@ -82,15 +82,17 @@ class RoundPlan:
     )  # fmt: skip
     method: str = option(
         default=Round.Method.POISSON,
-        help="Poisson never draws a pair twice. Independent draws are simpler to describe. "
-        "Whole topics serve ERR as well; active sampling serves AP, R-precision and P.",
+        help="Adaptive learns from every batch and needs several, ten or so. Poisson is planned "
+        "once and never draws a pair twice. Independent draws are simpler to describe. Whole "
+        "topics serve ERR as well; active sampling serves AP, R-precision and P.",
         required=True, choices=Round.Method,
     )  # fmt: skip
     predictions: str = option(
         "Predicted grades", default="",
-        help="For the prior of that name, to choose whole topics by, or to estimate with.",
-        asked="Name of uploaded predicted grades: for the prior scores, the method query and "
-        "the estimator difference.",
+        help="For the prior of that name, to choose whole topics by, for an adaptive round to "
+        "learn from, or to estimate with.",
+        asked="Name of uploaded predicted grades: for the prior scores, the methods adaptive and "
+        "query, and the estimator difference.",
         named=GRADES, empty="None", only="grades",
     )  # fmt: skip
     depth: int | None = option(
@@ -121,14 +123,14 @@ class RoundPlan:
         "Spread evenly", default=0.1,
         help="From 0 to 1: this share of the chances goes to all pairs alike, whatever the "
         "prior says, so that surprises are found.",
-        asked="Share of the sizes spread evenly, by poisson and priority.",
+        asked="Share of the sizes spread evenly, by adaptive, poisson and priority.",
         attrs={"step": "0.05"}, needs="floor", least=0, most=1, expected=SHARE,
     )  # fmt: skip
     costs: str = option(
         "Cost of a pair", default=Round.Costs.EQUAL,
         help="Unequal costs buy more of the cheap pairs and fewer of the dear ones. Budget "
         "and batch size are then counted in costs.",
-        asked="Of judging a pair, for poisson, iid and query. Budget and batch size are "
+        asked="Of judging a pair, for adaptive, poisson, iid and query. Budget and batch size are "
         "counted in their unit: length: documents of average length; uploaded: that of the table.",
         choices=Round.Costs, needs="costs",
         refusal="{method} takes equal costs only. Methods that take others: {methods}.",
@@ -152,7 +154,7 @@ class RoundPlan:
         "the estimates unbiased.",
         asked="Empty: the method's own; difference: poisson, with predictions.",
         answered="Empty: the method's own.",
-        choices=Round.Estimator, empty=OWN, needs="predictions", fact=True,
+        choices=Round.Estimator, empty=OWN, needs="difference", fact=True,
         refusal="The difference estimator is one for {methods}.",
     )  # fmt: skip
     with_earlier: bool = option(

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from .rounds.active.lists import ActiveError as ActiveError
     from .rounds.active.rounds import ActivePlan as ActivePlan
     from .rounds.active.rounds import ActiveRound as ActiveRound
+    from .rounds.adaptive.rounds import AdaptiveRound as AdaptiveRound
+    from .rounds.adaptive.state import AdaptiveError as AdaptiveError
+    from .rounds.adaptive.state import AdaptivePlan as AdaptivePlan
     from .rounds.combining import CombiningError as CombiningError
     from .rounds.combining import RoundsTogether as RoundsTogether
     from .rounds.given import GivenError as GivenError
@@ -93,6 +96,8 @@ _WHERE = {
     ".planning.planning": ("ExpectedPrecision",),
     ".rounds.active.lists": ("ActiveError",),
     ".rounds.active.rounds": ("ActivePlan", "ActiveRound"),
+    ".rounds.adaptive.rounds": ("AdaptiveRound",),
+    ".rounds.adaptive.state": ("AdaptiveError", "AdaptivePlan"),
     ".rounds.combining": ("CombiningError", "RoundsTogether"),
     ".rounds.given": ("GivenError", "GivenRound"),
     ".rounds.results": ("EstimatorResult", "Evaluation", "MeasureResult", "Verdicts"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimation.core.collections.base import RoundCollection
+from estimation.core.collections.base import CollectionError, RoundCollection
 from estimation.core.collections.published import published
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
@@ -105,7 +105,8 @@ def _predictions(row: Round, pool: Pool) -> np.ndarray | None:
 def collection_zip(row: Round, shown: EstimateSet) -> bytes:
     """The file, from the batches that the estimates rest on.
 
-    Raises UserError ``collection_too_large`` where the round is larger than a file may be.
+    Raises UserError ``collection_too_large`` where the round is larger than a file may be, and
+    ``collection_impossible`` where there is no file of such rounds.
     """
     buffer = io.BytesIO()
     try:
@@ -113,6 +114,9 @@ def collection_zip(row: Round, shown: EstimateSet) -> bytes:
     except TooLargeError as error:
         message = f"collection.zip cannot be made of this round: it can hold {error}."
         raise UserError("collection_too_large", message) from None
+    except CollectionError as error:
+        message = f"collection.zip cannot be made of this round: {error}."
+        raise UserError("collection_impossible", message) from None
     return buffer.getvalue()
 
 

@@ -11,13 +11,14 @@ from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.active.lists import ActiveError
 from estimation.core.rounds.active.rounds import make_plan
+from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.rounds import AnyDesign
 from estimation.core.rounds.topics.allocation import make_query_design
 from estimation.core.rounds.topics.designs import QueryError, judged_depth, labeled_pairs
 from estimation.core.rounds.topics.grade_models import GradeModel, GradeModelError, uniform_grades
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
-from estimation.core.sampling.designs import DesignError, Method, Rule
+from estimation.core.sampling.designs import Design, DesignError, Method, Rule
 from estimation.core.sampling.goals import Goal, GoalError
 from estimation.core.sampling.priors import Prior, PriorError, make_prior
 from estimation.models import Round, StoredPool
@@ -96,6 +97,8 @@ def design_at(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
             return _of_topics(row, pool, costs)
         if row.method == Round.Method.ACTIVE:
             return _of_next_batches(row, pool)
+        if row.method == Round.Method.ADAPTIVE:
+            return _of_learned_batches(row, pool, costs)
         return _of_pairs(row, pool, costs)
     except (
         ActiveError, DesignError, GoalError, GradeModelError, MeasureError, PoolError, PriorError,
@@ -104,7 +107,7 @@ def design_at(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
         raise UserError("design_impossible", str(error), status=409) from None
 
 
-def _of_pairs(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
+def _of_pairs(row: Round, pool: Pool, costs: FloatArray | None) -> Design:
     """Without replacement, a budget above the pool buys the pool: everything is judged."""
     whole = len(pool) if costs is None else float(costs.sum())
     budget = row.budget if row.draws_again else min(row.budget, whole)
@@ -130,6 +133,13 @@ def _of_next_batches(row: Round, pool: Pool) -> AnyDesign:
     budget = min(row.budget, len(pool))
     batch_size = min(row.batch_size, budget)
     return make_plan(pool, measures=measures_of(row), budget=budget, batch_size=batch_size)
+
+
+def _of_learned_batches(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
+    """Predicted grades are features of the model and never labels: they can bias nothing."""
+    given = row.predictions
+    predicted = predictions.grades_for(given, pool)[:, np.newaxis] if given else None
+    return AdaptivePlan(_of_pairs(row, pool, costs), row.campaign.max_grade, costs, predicted)
 
 
 def _of_topics(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:

@@ -13,7 +13,6 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from estimation.core.data.pool import Pool
-from estimation.core.rounds.active.rounds import ActiveRound
 from estimation.core.rounds.rounds import Round as Drawn
 from estimation.core.rounds.rounds import draw_round as draw
 from estimation.core.sampling.random_numbers import extra_labels
@@ -46,8 +45,7 @@ def draw_round(job: jobs.Running) -> None:
     served = drawn.served(pool)
     finite.check({"probability": served.probability})
     job.report(0.1, f"{len(served.pair):,} pairs drawn")
-    planned = drawn.sample.batches if isinstance(drawn, ActiveRound) else drawn.batches
-    batch_ids = prepare(row, pool, served, job, last=planned)
+    batch_ids = prepare(row, pool, served, job, last=drawn.planned)
     _freeze(row, pool_row, provenance(pool), drawn, batch_ids, job)
 
 

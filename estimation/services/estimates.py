@@ -112,8 +112,8 @@ def recompute(job: jobs.Running) -> None:
 
 
 def _ask_for_what_follows(row: Round) -> None:
-    """The next batch of an active round; one that is complete, or not all judged, has none."""
-    if row.method == Round.Method.ACTIVE and row.state != Round.State.COMPLETE:
+    """The next batch, if they are planned one by one; a round that is complete has none."""
+    if row.sampling.draws == "batches" and row.state != Round.State.COMPLETE:
         jobs.request("plan-batch", row.pk, campaign=row.campaign)
 
 

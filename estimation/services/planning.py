@@ -1,8 +1,9 @@
-"""The next batch of a round of active sampling, planned from the judgments of all before it."""
+"""The next batch of a round that is planned as it goes, from the judgments of all before it."""
 
+import numpy as np
 from django.db import transaction
 
-from estimation.core.rounds.active.rounds import ActiveRound
+from estimation.core.rounds.rounds import PlannedRound
 from estimation.models import Round
 from estimation.selectors import complete_batches
 from estimation.services import collections, drawing, estimates, files, leftovers
@@ -21,7 +22,7 @@ def plan_batch(job: jobs.Running) -> None:
         return
     leftovers.discard(row)
     pool, drawn = collections.columns_of(row)
-    if not isinstance(drawn, ActiveRound) or complete_batches(row) < drawn.sample.batches:
+    if not isinstance(drawn, PlannedRound) or complete_batches(row) < drawn.planned:
         return
     longer = drawn.extended(pool, labels=estimates.gather(row).collection.labels)
     if longer is drawn:
@@ -29,8 +30,8 @@ def plan_batch(job: jobs.Running) -> None:
             state=Round.State.COMPLETE
         )
         return
-    planned = longer.sample.batches
-    batch_ids = drawing.prepare(row, pool, longer.served(pool), job, last=planned)
+    served = longer.served(pool)
+    batch_ids = drawing.prepare(row, pool, served, job, last=longer.planned)
     sample = files.keep_written("samples", longer.sample.save)
     with transaction.atomic():
         job.fence()
@@ -44,6 +45,6 @@ def plan_batch(job: jobs.Running) -> None:
                 by=None,
                 campaign=row.campaign_id,
                 target=row,
-                batch=longer.sample.batches,
-                pairs=len(longer.sample.latest),
+                batch=longer.planned,
+                pairs=int(np.count_nonzero(served.batch == longer.planned)),
             )

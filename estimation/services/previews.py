@@ -16,6 +16,7 @@ from estimation.core.planning.planning import expected_half_widths, half_width_c
 from estimation.core.planning.prospects import reached_by_budget
 from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.active.rounds import ActivePlan
+from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.rounds import AnyDesign
 from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.core.sampling.designs import Design
@@ -53,6 +54,8 @@ def _preview(row: Round) -> dict[str, Any]:
     _, pool = designing.pool_for(row)
     costs = costs_of(row, pool)
     design = designing.design_at(row, pool, costs)
+    if isinstance(design, AdaptivePlan):
+        design = design.design  # what it buys if nothing is learned from the judgments
     if isinstance(design, QueryDesign):
         promised = _of_topics(row, pool, design, costs)
     elif isinstance(design, ActivePlan):

@@ -4,6 +4,7 @@ import numpy as np
 
 from estimation.core.data.pool import Pool
 from estimation.core.rounds.active.rounds import ActiveRound
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.rounds import Round as Drawn
 from estimation.core.rounds.rounds import draw_round
 from estimation.models import Round
@@ -29,10 +30,15 @@ def _of_files(row: Round, drawn: Drawn) -> list[str]:
 
 
 def _of_sample(row: Round, pool: Pool, drawn: Drawn) -> list[str]:
-    """The design and the seed give the sample again. That of an active round grows with labels."""
+    """The design and the seed give the sample again. That of an active round grows with labels; of
+    an adaptive one, what was learned from them before each batch is taken as it stands."""
     if isinstance(drawn, ActiveRound):
         return []
-    again, stored = draw_round(pool, drawn.design, seed=row.seed).served(pool), drawn.served(pool)
+    stored, seed = drawn.served(pool), row.seed
+    if isinstance(drawn, AdaptiveRound):
+        again = drawn.redrawn(pool, seed=seed).served(pool)
+    else:
+        again = draw_round(pool, drawn.design, seed=seed).served(pool)
     columns = ("pair", "batch", "probability", "draws")
     same = all(np.array_equal(getattr(again, name), getattr(stored, name)) for name in columns)
     return [] if same else [f"the seed {row.seed!r} gives another sample than the stored one"]

@@ -249,7 +249,7 @@ def _check_alike(measure: str, reported: list[str]) -> None:
 
 
 def _predictions(campaign: Campaign, plan: RoundPlan) -> Prediction | None:
-    """Kept only where they are used: as prior, to choose topics by, or to estimate with."""
+    """Kept only where they are used: as prior, to choose topics, to learn or estimate with."""
     if not plan.predictions:
         message = "This prior needs predicted grades. Upload some."
         _require(plan.prior != Round.Prior.SCORES, "predictions", message)
@@ -259,6 +259,7 @@ def _predictions(campaign: Campaign, plan: RoundPlan) -> Prediction | None:
     found = GRADES.rows(campaign).filter(name=plan.predictions).first()
     _require(found is not None, "predictions", "The campaign has no predicted grades of this name.")
     used = plan.prior == Round.Prior.SCORES or plan.method == Round.Method.QUERY
+    used = used or "predictions" in SAMPLING_METHODS[plan.method].options
     return found if used or plan.estimator else None
 
 

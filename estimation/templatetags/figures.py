@@ -145,7 +145,19 @@ def method_sentence(row: Round) -> str:
     fixed = "they were fixed before the first judgment"
     sentence = f"{drawn}. The probabilities were made for {goal_sentence(row)}, by {row.measure}"
     costs = "" if row.costs == Round.Costs.EQUAL else ", and lowered by the root of a pair's cost"
+    if row.method == Round.Method.ADAPTIVE:
+        fixed = f"those of the first batch were fixed before it; {_learned(row)}"
     return f"{sentence}, from {_belief(row)}{costs}; {fixed}."
+
+
+def _learned(row: Round) -> str:
+    """What the batches of an adaptive round after the first were planned from, and counted by."""
+    helped = f" and from the predicted grades {row.predictions}" if row.predictions else ""
+    return (
+        f"before each later batch the model learned from all judgments so far{helped}. Every batch "
+        "corrects what the model expected by what was judged, so that a wrong model makes no "
+        "number wrong either"
+    )
 
 
 def _belief(row: Round) -> str:

@@ -78,6 +78,7 @@ def test_the_form_shows_what_goes_with_the_method(
         "seconds", "method", "depth", "seed",
     }  # fmt: skip
     more = {
+        "adaptive": {"rule", "floor", "costs", "predictions"},
         "poisson": {"rule", "floor", "costs", "estimator", "interval", "with_earlier"},
         "priority": {"rule", "floor"},
         "iid": {"rule", "eps", "costs", "interval", "with_earlier"},

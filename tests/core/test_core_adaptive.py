@@ -154,6 +154,24 @@ def test_whatever_the_plan_rests_on_values_are_unbiased(
     assert estimated == pytest.approx(covariance, rel=1e-10, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    "options", [{"measure": parse_measure("AP")}, {"reported": [parse_measure("AP")]}]
+)
+def test_measures_that_are_no_sums_of_gains_are_refused(pool: Pool, options: dict) -> None:
+    with pytest.raises(AdaptiveError, match="sums of gains, not AP"):
+        plan_for(pool, **options)
+
+
+def test_a_round_follows_from_its_seed_and_what_was_learned(pool: Pool, eager: None) -> None:
+    drawn, _ = played(pool, GRADES, plan_for(pool, budget=4), seed="s")
+    again, other = drawn.redrawn(pool, seed="s"), drawn.redrawn(pool, seed="t")
+    for name in ("pair", "batch", "chance"):
+        np.testing.assert_array_equal(getattr(again.sample, name), getattr(drawn.sample, name))
+    for one, two in zip(again.sample.steps, drawn.sample.steps, strict=True):
+        np.testing.assert_array_equal(one.constants, two.constants)
+    assert other.sample.pair.tolist() != drawn.sample.pair.tolist()
+
+
 def test_another_measure_than_the_goals_is_unbiased_too(pool: Pool, eager: None) -> None:
     mean, _, _, _ = moments(pool, plan_for(pool), batches=3, measure=PRECISION)
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=PRECISION), **EXACT)

@@ -88,7 +88,7 @@ DESIGNS: list[Case] = [
     ("floor text", lambda g: g.design(floor="x"), DesignError,
      "floor must lie between 0 and 1, not 'x'"),
     ("method", lambda g: g.design(method="best"), DesignError,
-     r"The method is one of poisson, priority, iid, per-query, not 'best'\."),
+     r"The method is one of poisson, priority, iid, per-query, adaptive, not 'best'\."),
     ("rule", lambda g: g.design(rule="third"), DesignError,
      r"The rule is one of first, second, uniform, not 'third'\."),
     ("no rule", lambda g: g.design(rule=""), DesignError,

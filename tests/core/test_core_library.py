@@ -50,13 +50,15 @@ def test_a_design_is_that_of_the_core(pool: Pool) -> None:
     assert (ours.batches, ours.goal, ours.method) == (10, goal, "poisson")
 
 
-@pytest.mark.parametrize("method", ["poisson", "priority", "iid", "per-query", "query", "active"])
+@pytest.mark.parametrize(
+    "method", ["adaptive", "poisson", "priority", "iid", "per-query", "query", "active"]
+)
 def test_every_method_goes_from_a_pool_to_a_ranking(
     pool: Pool, judged: core.Qrels, method: str
 ) -> None:
     design = core.make_design(pool, measure="P@5", budget=140, method=method, max_grade=2)
     drawn = core.draw_round(pool, design, seed="s")
-    if isinstance(drawn, core.ActiveRound):
+    if isinstance(drawn, core.ActiveRound | core.AdaptiveRound):
         for _ in range(drawn.batches - 1):
             drawn = drawn.extended(pool, labels=judged.labels(pool, drawn.served(pool).pair))
     found = core.evaluate(pool, drawn, labels=judged, measures=("P@5",), max_grade=2)

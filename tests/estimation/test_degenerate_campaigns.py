@@ -91,10 +91,15 @@ METHODS: dict[str, dict[str, object]] = {
     "per-query": {"method": "per-query", "budget": 16, "batch_size": 8},
     "query": {"method": "query", "measure": "ERR@10", "budget": 60, "batch_size": 60},
     "active": {"method": "active", "measure": "AP", "reported": ["P@10"]},
+    "adaptive": {"method": "adaptive", "budget": 16, "batch_size": 4},
     "guaranteed": {"interval": "chernoff"},
     "ranking": {"goal": "ranking"},
     "pair": {"goal": "pair", "run": "one", "baseline": "two"},
 }
+
+
+WITHOUT = {"adaptive": {"collection.zip"}}
+"""Files that rounds by a method do not have."""
 
 
 def material(case: Case) -> Material:
@@ -177,10 +182,12 @@ def assert_answers_are_sane(campaign: Campaign) -> None:
 
 def assert_files_are_sane(row: Round, folder: Path) -> None:
     made = {report.name: files.path_of(report.file).read_bytes() for report in reports_of(row)}
-    assert set(made) == set(REPORTS)
+    assert set(made) == set(REPORTS) - WITHOUT.get(row.method, set())
     assert problems_of(made["report.html"].decode()) == []
     json.loads(made["estimates.json"], parse_constant=refuse_constant)
     assert not NO_NUMBER.search(made["estimates.csv"].decode())
+    if "collection.zip" not in made:
+        return
     assert zipfile.ZipFile(io.BytesIO(made["collection.zip"])).testzip() is None
     (folder / "collection.zip").write_bytes(made["collection.zip"])
 
@@ -291,7 +298,8 @@ def test_it_goes_from_the_draft_to_the_score(name: str, method: str, tmp_path: P
     assert_numbers_are_sane(row)
     assert_answers_are_sane(campaign)
     assert_files_are_sane(row, tmp_path)
-    assert_it_scores_the_runs(row, case, tmp_path)
+    if row.method not in WITHOUT:
+        assert_it_scores_the_runs(row, case, tmp_path)
 
 
 REFUSED = (

@@ -126,7 +126,13 @@ def test_second_labels_that_are_still_to_come_are_waited_for(
 
 
 @pytest.mark.parametrize(
-    "values", [{"measure": "AP"}, {"method": "active", "measure": "AP"}, {"method": "per-query"}]
+    "values",
+    [
+        {"measure": "AP"},
+        {"method": "active", "measure": "AP"},
+        {"method": "per-query"},
+        {"method": "adaptive"},
+    ],
 )
 def test_rounds_that_labels_are_not_compared_for_say_nothing(
     campaign: Campaign, organizer: Client, values: dict[str, object]
@@ -192,6 +198,7 @@ METHODS = [
     ("query", "ERR@5"),
     ("query", "AP"),
     ("active", "AP"),
+    ("adaptive", "P@5"),
 ]
 
 

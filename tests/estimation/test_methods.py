@@ -104,7 +104,14 @@ def values(row: Round, measure: str) -> dict[str, Estimate]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "served"),
-    [("priority", 24), ("poisson", None), ("iid", None), ("per-query", None), ("active", 24)],
+    [
+        ("adaptive", None),
+        ("priority", 24),
+        ("poisson", None),
+        ("iid", None),
+        ("per-query", None),
+        ("active", 24),
+    ],
 )
 def test_every_method_ends_with_estimates_that_can_be_recomputed(campaign, method, served) -> None:
     measure = "AP" if method == "active" else "DCG@10"
@@ -127,7 +134,11 @@ MEASURES = ["DCG@10", "AP", "nDCG@10", "Rprec", "Mean", "MAE", "Accuracy"]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "measure"),
-    [*product(["poisson", "priority"], MEASURES), *product(["query"], MEASURES[:4])],
+    [
+        *product(["poisson", "priority"], MEASURES),
+        *product(["query"], MEASURES[:4]),
+        *product(["adaptive"], ["DCG@10", "Mean"]),
+    ],
 )
 def test_a_census_gives_the_values_that_hold(campaign: Campaign, method: str, measure: str) -> None:
     prior = "constant" if measure in ("MAE", "Accuracy") else "rank"
@@ -241,6 +252,16 @@ def swaps(order: list[int]) -> float:
 # --------------------------------------------------------------------------- active sampling
 
 
+PLANNED = {
+    "active": {"method": "active", "measure": "AP", "budget": 24, "batch_size": 8},
+    "adaptive": {"method": "adaptive", "measure": "DCG@10", "budget": 36, "batch_size": 9},
+}
+
+
+def judge_first_batch(row: Round) -> Round:
+    return judge_all(row, number=row.draws.count())
+
+
 @pytest.mark.slow
 def test_an_active_round_plans_its_next_batch_from_the_judgments(campaign: Campaign) -> None:
     row = drawn(campaign, method="active", measure="AP", budget=24, batch_size=8)
@@ -267,10 +288,9 @@ def plan_again(row: Round) -> None:
     factories.run_due_jobs()
 
 
-def test_planning_again_adds_nothing(campaign: Campaign) -> None:
-    row = judge_all(
-        drawn(campaign, method="active", measure="AP", budget=24, batch_size=8), number=8
-    )
+@pytest.mark.parametrize("method", PLANNED)
+def test_planning_again_adds_nothing(campaign: Campaign, method: str) -> None:
+    row = judge_first_batch(drawn(campaign, **PLANNED[method]))
     count = Draw.objects.filter(round=row).count()
     plan_again(row)
     row.refresh_from_db()
@@ -278,10 +298,11 @@ def test_planning_again_adds_nothing(campaign: Campaign) -> None:
     assert Draw.objects.filter(round=row).count() == count
 
 
-def test_a_batch_that_was_cut_off_is_planned_anew_with_the_same_pairs(campaign: Campaign) -> None:
-    row = judge_all(
-        drawn(campaign, method="active", measure="AP", budget=24, batch_size=8), number=8
-    )
+@pytest.mark.parametrize("method", PLANNED)
+def test_a_batch_that_was_cut_off_is_planned_anew_with_the_same_pairs(
+    campaign: Campaign, method: str
+) -> None:
+    row = judge_first_batch(drawn(campaign, **PLANNED[method]))
     first = set(Draw.objects.filter(round=row, batch_number=2).values_list("position", flat=True))
     link = row.round_batches.get(number=2)
     pool, stored = collections.columns_of(row)
@@ -333,7 +354,7 @@ def test_predicted_grades_serve_as_prior_and_as_grade_model(campaign: Campaign) 
         ({"prior": "scores"}, "predictions", "needs predicted grades"),
         ({"prior": "scores", "predictions": "none"}, "predictions", "no predicted grades"),
         ({"depth": 101}, "depth", "1 to 100"),
-        ({"method": "magic"}, "method", "one of poisson, priority"),
+        ({"method": "magic"}, "method", "one of adaptive, poisson, priority"),
     ],
 )  # fmt: skip
 def test_rounds_that_cannot_be_are_refused_with_the_field(campaign, values, field, message) -> None:

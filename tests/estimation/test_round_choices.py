@@ -76,6 +76,11 @@ REFUSED = [
     ({"estimator": "ratio"}, "estimator", "Expected difference, or nothing"),
     ({"estimator": "difference", "predictions": "judge", "method": "iid"}, "estimator",
      "is one for “Poisson"),
+    ({"estimator": "difference", "predictions": "judge", "method": "adaptive"}, "estimator",
+     "is one for “Poisson"),
+    ({"with_earlier": True, "method": "adaptive"}, "with_earlier", "“Independent draws"),
+    ({"interval": "bernstein", "method": "adaptive"}, "interval", "Expected student, with"),
+    ({"measure": "AP", "method": "adaptive"}, "measure", "Methods that do: “Poisson"),
     ({"estimator": "difference", "predictions": "judge", "interval": "chernoff"}, "interval",
      "Student intervals only"),
     ({"estimator": "difference", "predictions": "judge", "measure": "AP"}, "estimator",
@@ -147,7 +152,7 @@ def test_the_database_holds_what_goes_together(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["poisson", "priority", "iid", "per-query"])
+@pytest.mark.parametrize("method", ["adaptive", "poisson", "priority", "iid", "per-query"])
 @pytest.mark.parametrize("rule", ["", "first", "second", "uniform"])
 def test_the_design_is_made_by_the_rule_and_the_floor(
     campaign: Campaign, method: str, rule: str

@@ -288,7 +288,8 @@ def test_budgets_in_pairs(simulate: Simulate) -> None:
 
 
 METHOD_NAMES = (
-    "poisson, difference, priority, iid, per-query, query, active, uniform, stratified, top, deep"
+    "poisson, adaptive, difference, priority, iid, per-query, query, active, uniform, stratified, "
+    "top, deep"
 )
 
 

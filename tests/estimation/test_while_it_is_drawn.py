@@ -260,7 +260,9 @@ def test_reports_quote_the_design_that_was_drawn_and_recompute_sees_another_row(
 PLANS: dict[str, dict[str, object]] = {"query": {"budget": 90, "batch_size": 90}}
 
 
-@pytest.mark.parametrize("method", ["poisson", "priority", "iid", "per-query", "query", "active"])
+@pytest.mark.parametrize(
+    "method", ["adaptive", "poisson", "priority", "iid", "per-query", "query", "active"]
+)
 def test_recompute_draws_again_what_the_stored_design_and_seed_give(
     campaign: Campaign, method: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.sampling import goals
 from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design
@@ -57,7 +58,8 @@ def grades(campaign: Campaign, name: str = "judge.tsv") -> Prediction:
 
 
 def design_file(row: Round) -> Design:
-    return Design.load(files.path_of(row.design_file))
+    stored = files.path_of(row.design_file)
+    return AdaptivePlan.load(stored).design if row.method == "adaptive" else Design.load(stored)
 
 
 def rank_prior(pool: Pool) -> Prior:

@@ -18,6 +18,7 @@ from ..arrays import nearest
 from ..data.pool import Pool, build_pool
 from ..data.ranked_lists import RankedLists, rank_lines
 from ..rounds.active.rounds import make_plan
+from ..rounds.adaptive.state import AdaptivePlan
 from ..rounds.topics.allocation import make_query_design
 from ..rounds.topics.grade_models import uniform_grades
 from ..sampling.allocation import make_design as make_pair_design
@@ -124,8 +125,8 @@ def make_design(
     goal : Goal or str
         ``ranking`` or ``absolute`` for all runs of the pool, or a `Goal`.
     method : str
-        A way of sampling: ``poisson``, ``priority``, ``iid``, ``per-query``, ``query`` (whole
-        topics) or ``active``.
+        A way of sampling: ``adaptive``, ``poisson``, ``priority``, ``iid``, ``per-query``,
+        ``query`` (whole topics) or ``active``.
     prior : Prior or str
         What is believed of relevance before anything is judged: ``rank``, ``fusion``, ``constant``,
         or a `Prior`. ``query`` and ``active`` have none. Measures of predictions and preferences
@@ -133,11 +134,13 @@ def make_design(
     batch_size : float, optional
         What a batch may take of the budget; by default a tenth.
     max_grade : int, optional
-        The best grade of the scale. Needed for ``query`` and for measures of predictions.
+        The best grade of the scale. Needed for ``adaptive``, ``query`` and for measures of
+        predictions.
     reported : sequence of Measure or str
         Further measures that will be estimated.
     options
-        Others of the method's own function: ``rule``, ``eps``, ``floor``, ``costs``.
+        Others of the method's own function: ``rule``, ``eps``, ``floor``, ``costs``; of
+        ``adaptive`` also ``predicted``, grades that somebody predicted, (N, S), NaN for none.
 
     Raises
     ------
@@ -152,7 +155,7 @@ def make_design(
     (10, 400, False)
     >>> make_design(pool, measure="DCG@10", budget=400, method="poison")
     Traceback (most recent call last):
-    DesignError: The method is one of poisson, ..., not 'poison' (did you mean 'poisson'?).
+    DesignError: The method is one of adaptive, ..., not 'poison' (did you mean 'poisson'?).
     """
     if method not in SAMPLING_METHODS:
         names = ", ".join(SAMPLING_METHODS)
@@ -161,18 +164,17 @@ def make_design(
     main, others = named_measure(measure), tuple(map(named_measure, reported))
     size = max(2, -(-budget // BATCHES)) if batch_size is None else batch_size
     draws = SAMPLING_METHODS[method].draws
-    if draws == "batches":
+    if method == "active":
         return make_plan(pool, measures=(main, *others), budget=int(budget), batch_size=int(size))
     aim = named_goal(pool, goal)
     if draws == "topics":
-        if max_grade is None:
-            raise DesignError("max_grade is needed for the method 'query'.")
-        model = uniform_grades(pool, max_grade=max_grade)
+        model = uniform_grades(pool, max_grade=_needed(max_grade, method))
         options = {"batch_budget": batch_size, "measures": others, **options}
         return make_query_design(
             pool, goal=aim, measure=main, model=model, budget=budget, **options
         )
-    return make_pair_design(
+    predicted = options.pop("predicted", None) if method == "adaptive" else None
+    design = make_pair_design(
         pool,
         goal=aim,
         measure=main,
@@ -184,3 +186,12 @@ def make_design(
         max_grade=max_grade,
         **options,
     )
+    if method != "adaptive":
+        return design
+    return AdaptivePlan(design, _needed(max_grade, method), options.get("costs"), predicted)
+
+
+def _needed(max_grade: int | None, method: str) -> int:
+    if max_grade is None:
+        raise DesignError(f"max_grade is needed for the method {method!r}.")
+    return max_grade

@@ -133,7 +133,7 @@ def _check(scope: Scope, drawn: DrawnRound, asked: Asked) -> None:
 
 
 def _check_help(scope: Scope, drawn: DrawnRound, asked: Asked, predictions: FloatArray) -> None:
-    if drawn.method not in (able := with_option("predictions")):
+    if drawn.method not in (able := with_option("difference")):
         allowed = " or ".join(able)
         raise ValueError(f"predictions are for designs of the method {allowed}, not {drawn.method}")
     if asked.interval != "student":

@@ -124,6 +124,11 @@ class DrawnRound(FactSheet):
         """Number of batches."""
 
     @property
+    def planned(self) -> int:
+        """Number of batches whose pairs are known by now; later ones hang on judgments."""
+        return self.batches
+
+    @property
     def intervals(self) -> tuple[IntervalKind, ...]:
         """The kinds of intervals that there are, the usual one first."""
         return interval_kinds(self.method)

@@ -180,6 +180,8 @@ class TopicRound(DrawnRound):
 
 
 Round: TypeAlias = PairRound | TopicRound | ActiveRound | AdaptiveRound
+PlannedRound: TypeAlias = ActiveRound | AdaptiveRound
+"""Rounds whose batches are planned one by one, from the judgments of those before."""
 AnyDesign: TypeAlias = Design | QueryDesign | ActivePlan | AdaptivePlan
 
 

@@ -199,7 +199,7 @@ def _check_budget(
 def _check_costs(costs: FloatArray | None, pairs: int, method: str) -> None:
     if costs is None:
         return
-    if method not in (*with_option("costs"), "adaptive"):
+    if method not in with_option("costs"):
         raise DesignError(f"The method {method!r} takes no costs; use 'poisson' or 'iid'.")
     if costs.shape != (pairs,):
         raise DesignError(f"costs must hold one number per pair, {pairs}, not {costs.shape}.")

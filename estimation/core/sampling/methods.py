@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
 
 Drawn: TypeAlias = Literal["pairs", "topics", "batches"]
-Option: TypeAlias = Literal["rule", "costs", "floor", "eps", "predictions", "with_earlier"]
+Option: TypeAlias = Literal[
+    "rule", "costs", "floor", "eps", "predictions", "difference", "with_earlier"
+]
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,9 @@ class SamplingMethod:
         Names of measures of these families that it does not estimate.
     options : frozenset of Option
         What an organizer can choose: ``rule`` of sizes, ``costs`` of pairs or topics, ``floor``
-        under sizes, ``eps`` added to them, ``predictions`` as control variate, and to estimate
-        ``with_earlier`` rounds.
+        under sizes, ``eps`` added to them, ``predictions`` that its model learns from, the
+        estimator ``difference`` that has them as control variate, and to estimate ``with_earlier``
+        rounds.
     again : bool
         Whether it draws with replacement.
     not_together : frozenset of str
@@ -92,6 +95,17 @@ def _table(*methods: SamplingMethod) -> Mapping[str, SamplingMethod]:
 
 SAMPLING_METHODS = _table(
     SamplingMethod(
+        "adaptive",
+        short="adaptive",
+        label="Adaptive: a model learns from every batch where the next one tells most",
+        sentence="Pairs entered each batch independently of each other, with known probabilities "
+        "that a model of grades planned from the judgments of the batches before it (adaptive "
+        "sampling)",
+        draws="batches",
+        families=("gain",),
+        options=frozenset({"rule", "costs", "floor", "predictions"}),
+    ),
+    SamplingMethod(
         "poisson",
         short="Poisson",
         label="Poisson, permanent random numbers",
@@ -99,7 +113,7 @@ SAMPLING_METHODS = _table(
         "probability (Poisson sampling with permanent random numbers)",
         draws="pairs",
         families=_OF_PAIRS,
-        options=frozenset({"rule", "costs", "floor", "predictions", "with_earlier"}),
+        options=frozenset({"rule", "costs", "floor", "difference", "with_earlier"}),
     ),
     SamplingMethod(
         "priority",

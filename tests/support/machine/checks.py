@@ -220,7 +220,7 @@ def _end_of_drawn(seen: Seen, each: RoundSeen) -> str:
         return ""
     if (each.used or 0) != each.complete:
         return f"estimates rest on {each.used} of {each.complete} batches, and nothing computes"
-    planned = each.row.method == "active" and _goes_on(seen, "plan-batch", each.row.pk)
+    planned = each.row.sampling.draws == "batches" and _goes_on(seen, "plan-batch", each.row.pk)
     if not each.all_complete or each.state == "complete" or planned:
         return ""
     return "everything is judged and computed, nothing is planned, and it is not complete"

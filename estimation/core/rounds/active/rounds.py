@@ -182,6 +182,11 @@ class ActiveRound(DrawnRound):
         """Number of batches, the ones that are not planned yet included."""
         return max(self.design.batches, self.sample.batches)
 
+    @property
+    def planned(self) -> int:
+        """Number of batches that were planned."""
+        return self.sample.batches
+
     def extended(self, pool: Pool, *, labels: LabelRows) -> ActiveRound:
         """Plan one more batch from the judgments of all pairs so far.
 

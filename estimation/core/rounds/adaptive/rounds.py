@@ -117,11 +117,29 @@ class AdaptiveRound(DrawnRound):
         random = _random_numbers(pool, self.sample.seed)
         return self.with_batch(planned, np.flatnonzero(planned.draws(random)))
 
+    def redrawn(self, pool: Pool, *, seed: str) -> AdaptiveRound:
+        """Draw the batches again from the design, a seed and what was learned before each of them.
+
+        All of a round but its models hangs on no label, so that this tells whether it is what it is
+        said to be, however labels were corrected since. The first batch has learned nothing.
+        """
+        frame, nothing = self.design.frame(pool), self.sample.first(0)
+        again, random = (
+            replace(self, sample=replace(nothing, seed=seed)),
+            _random_numbers(pool, seed),
+        )
+        for step in self.sample.steps:
+            planned = again._planned(frame, step.model if again.planned else None)
+            again = again.with_batch(planned, np.flatnonzero(planned.draws(random)))
+        return again
+
     def next_batch(self, pool: Pool, *, labels: LabelRows) -> PlannedBatch:
         """Plan the next batch without drawing it; as `extended`."""
         frame = self.design.frame(pool)
+        return self._planned(frame, self._learned(frame, labels))
+
+    def _planned(self, frame: AdaptiveFrame, model: GradeModel | None) -> PlannedBatch:
         standing, number = self._standing(frame), self.sample.batches + 1
-        model = self._learned(frame, labels)
         step = plan_step(frame, model, standing, number=number, spent=self._spent)
         return PlannedBatch(step, standing, chances_of(frame, step, standing))
 

@@ -57,6 +57,9 @@ class AdaptivePlan(FactSheet):
     def __post_init__(self) -> None:
         if self.design.method != "adaptive":
             raise AdaptiveError(f"design must be of the method adaptive, not {self.design.method}")
+        for measure in (self.measure, *self.design.reported):
+            if measure.family != "gain":
+                raise AdaptiveError(f"Adaptive rounds estimate sums of gains, not {measure}.")
         pairs = len(self.design.size)
         for name, numbers in (("costs", self.costs), ("predicted", self.predicted)):
             if numbers is not None and len(numbers) != pairs:
@@ -81,6 +84,11 @@ class AdaptivePlan(FactSheet):
     def batches(self) -> int:
         """Number of batches."""
         return self.design.batches
+
+    @property
+    def is_census(self) -> bool:
+        """Whether everything that can be sampled will be judged."""
+        return self.design.is_census
 
     @property
     def pool_digest(self) -> str:
