@@ -138,7 +138,7 @@ class AdaptiveRound(DrawnRound):
         frame = self.design.frame(pool)
         return self._planned(frame, self._learned(frame, labels))
 
-    def _planned(self, frame: AdaptiveFrame, model: GradeModel | None) -> PlannedBatch:
+    def _planned(self, frame: AdaptiveFrame, model: LearnedGrades | None) -> PlannedBatch:
         standing, number = self._standing(frame), self.sample.batches + 1
         step = plan_step(frame, model, standing, number=number, spent=self._spent)
         return PlannedBatch(step, standing, chances_of(frame, step, standing))
