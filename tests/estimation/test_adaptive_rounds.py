@@ -298,6 +298,8 @@ def test_the_preview_says_what_it_promises(
     asked = ADAPTIVE | {"batch_size": batch_size, "method": "poisson"}
     poisson = evaluation.drafted(campaign, **asked)
     assert row.preview["measures"] == poisson.preview["measures"]
+    assert row.preview["largest"] is None
+    assert poisson.preview["largest"] is not None
     assert sentence in text(organizer.get(address("round-detail", campaign, 1)))
     assert "nothing is learned" not in text(organizer.get(address("round-detail", campaign, 2)))
 
