@@ -113,7 +113,7 @@ class RoundPlan:
     rule: str = option(
         "Chance of a pair", default="",
         help="How the prior becomes the chance to be drawn. The root is better when the prior "
-        "is unsure, and what Poisson and priority do by themselves.",
+        "is unsure, and what adaptive, Poisson and priority do by themselves.",
         asked="How priors become sizes; empty: the method's own.",
         answered="Empty: the method's own.",
         choices=Round.Rule, empty=OWN, needs="rule", fact=True,

@@ -54,6 +54,7 @@ def _preview(row: Round) -> dict[str, Any]:
     _, pool = designing.pool_for(row)
     costs = costs_of(row, pool)
     design = designing.design_at(row, pool, costs)
+    learns = isinstance(design, AdaptivePlan)
     if isinstance(design, AdaptivePlan):
         design = design.design  # what it buys if nothing is learned from the judgments
     if isinstance(design, QueryDesign):
@@ -62,6 +63,8 @@ def _preview(row: Round) -> dict[str, Any]:
         promised = _of_active(pool, design)
     else:
         promised = _of_pairs(row, pool, design, costs)
+        if learns:  # nobody knows yet what later batches let a judgment count for
+            promised["largest"] = None
     labels = promised["expected_pairs"] * (row.labels + row.extra_share)
     return {
         "error": None,

@@ -264,10 +264,17 @@ def test_recompute_follows_every_batch(two_batches: Round, capsys: pytest.Captur
     assert "another sample" in capsys.readouterr().out
 
 
-def test_recompute_finds_a_pair_that_was_taken_out(
-    two_batches: Round, capsys: pytest.CaptureFixture
+def _likelier(found: AdaptiveRound) -> AdaptiveRound:
+    return replace(found, sample=replace(found.sample, chance=found.sample.chance * 0.999999))
+
+
+@pytest.mark.parametrize("change", [_without_a_pair, _likelier])
+def test_recompute_finds_what_was_changed(
+    two_batches: Round,
+    capsys: pytest.CaptureFixture,
+    change: Callable[[AdaptiveRound], AdaptiveRound],
 ) -> None:
-    _with(two_batches, _without_a_pair)
+    _with(two_batches, change)
     with pytest.raises(CommandError):
         call_command("recompute")
     assert "another sample" in capsys.readouterr().out
@@ -298,6 +305,8 @@ def test_the_preview_says_what_it_promises(
     asked = ADAPTIVE | {"batch_size": batch_size, "method": "poisson"}
     poisson = evaluation.drafted(campaign, **asked)
     assert row.preview["measures"] == poisson.preview["measures"]
+    assert row.preview["largest"] is None
+    assert poisson.preview["largest"] is not None
     assert sentence in text(organizer.get(address("round-detail", campaign, 1)))
     assert "nothing is learned" not in text(organizer.get(address("round-detail", campaign, 2)))
 

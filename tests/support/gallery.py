@@ -139,6 +139,7 @@ def _of_rounds() -> list[Shot]:
     for made, places in (
         (_unjudged(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
         (_active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
+        (_adaptive(), ("rounds/1/", "rounds/1/ranking/", f"{RANKING}batches/", "rounds/2/")),
         (_finished(), ("", "rounds/1/", *TABS)),
         (_many_runs(), ("", *TABS)),
         (_many_drafted(), ("rounds/1/",)),
@@ -174,6 +175,17 @@ def _active() -> Campaign:
     _commented(made)
     reports.request(row=row, by=made.created_by)
     factories.run_due_jobs()
+    return made
+
+
+def _adaptive() -> Campaign:
+    """A round that is planned as it goes, half judged, and a draft of another one."""
+    made = _with_material("adaptive")
+    asked = {"method": "adaptive", "extra_share": 0.0}
+    row = evaluation.drawn(made, **asked, budget=80, batch_size=20)
+    for _ in range(2):
+        evaluation.judge(made, row.draws.count())
+    evaluation.drafted(made, **asked)
     return made
 
 

@@ -9,7 +9,6 @@ PLANS: list[dict[str, Any]] = [
     {"measure": "P@3", "budget": 4, "batch_size": 2},
     {"measure": "DCG@3", "reported": ["P@2"], "budget": 6, "batch_size": 3, "method": "iid"},
     {"measure": "AP", "budget": 6, "batch_size": 3, "method": "active"},
-    {"measure": "DCG@3", "reported": ["P@2"], "budget": 8, "batch_size": 3, "method": "adaptive"},
     {"measure": "P@3", "budget": 90, "batch_size": 90, "labels": 2, "with_earlier": True},
     {"measure": "P@3", "budget": 5, "batch_size": 5, "method": "priority", "extra_share": 0.5,
      "goal": "baseline", "baseline": "run1"},
