@@ -98,10 +98,6 @@ METHODS: dict[str, dict[str, object]] = {
 }
 
 
-WITHOUT = {"adaptive": {"collection.zip"}}
-"""Files that rounds by a method do not have."""
-
-
 def material(case: Case) -> Material:
     everything = sorted({d for run in case.lists.values() for found in run.values() for d in found})
     return Material(
@@ -182,7 +178,7 @@ def assert_answers_are_sane(campaign: Campaign) -> None:
 
 def assert_files_are_sane(row: Round, folder: Path) -> None:
     made = {report.name: files.path_of(report.file).read_bytes() for report in reports_of(row)}
-    assert set(made) == set(REPORTS) - WITHOUT.get(row.method, set())
+    assert set(made) == set(REPORTS)
     assert problems_of(made["report.html"].decode()) == []
     json.loads(made["estimates.json"], parse_constant=refuse_constant)
     assert not NO_NUMBER.search(made["estimates.csv"].decode())
@@ -298,8 +294,7 @@ def test_it_goes_from_the_draft_to_the_score(name: str, method: str, tmp_path: P
     assert_numbers_are_sane(row)
     assert_answers_are_sane(campaign)
     assert_files_are_sane(row, tmp_path)
-    if row.method not in WITHOUT:
-        assert_it_scores_the_runs(row, case, tmp_path)
+    assert_it_scores_the_runs(row, case, tmp_path)
 
 
 REFUSED = (

@@ -97,7 +97,7 @@ SAMPLING_METHODS = _table(
     SamplingMethod(
         "adaptive",
         short="adaptive",
-        label="Adaptive: a model learns from every batch where the next one tells most",
+        label="Adaptive: a model learns from every batch",
         sentence="Pairs entered each batch independently of each other, with known probabilities "
         "that a model of grades planned from the judgments of the batches before it (adaptive "
         "sampling)",

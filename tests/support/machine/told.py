@@ -13,6 +13,7 @@ PLANS: list[dict[str, Any]] = [
     {"measure": "P@3", "budget": 5, "batch_size": 5, "method": "priority", "extra_share": 0.5,
      "goal": "baseline", "baseline": "run1"},
     {"measure": "P@3", "budget": 8, "batch_size": 4, "method": "query"},
+    {"measure": "DCG@3", "reported": ["P@2"], "budget": 8, "batch_size": 3, "method": "adaptive"},
 ]  # fmt: skip
 CHANGES: list[dict[str, Any]] = [
     {"budget": 7, "batch_size": 7},
