@@ -69,9 +69,9 @@ KEYS_HELP = "\n".join(
         *(f"  {key}: {meaning}" for key, meaning in TIME_KEYS.items()),
         "",
         "With --looks above 1 an interval, a verdict or a range of ranks that is false at any look "
-        "is false; errors, half widths, withheld and true_verdicts are of the last look. With "
-        "--anytime the key anytime holds the same numbers of what is told so that it holds at all "
-        "looks at once, and times_as_wide: its median half width over the other; else it is null.",
+        "is false; errors, half widths, withheld and true_verdicts are of the last look.",
+        "  anytime: with --anytime the same numbers of what is told so that it holds at all looks "
+        "at once, and times_as_wide, its median half width over the other; else null",
     ]
 )
 

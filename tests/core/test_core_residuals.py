@@ -140,6 +140,6 @@ def test_twin_by_squares_alone_is_caught(judged, design, monkeypatch) -> None:
         margin = 1.96 * np.sqrt(np.diag(estimate.covariance))
         return estimate.value - margin, estimate.value + margin
 
-    monkeypatch.setattr("estimation.core.rounds.pair_estimates.value_limits", by_squares)
+    monkeypatch.setattr("estimation.core.rounds.limits.value_limits", by_squares)
     above, _ = misses(judged, design, KINDS["heavy tails"](judged[1]))
     assert above > 0.05

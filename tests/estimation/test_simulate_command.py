@@ -127,7 +127,7 @@ def test_defaults_are_sensible(simulate: Simulate) -> None:
 def test_results_do_not_depend_on_the_other_methods(simulate: Simulate) -> None:
     options = ("--budget", "26", "--goal", "ranking", "--seed", "some text")
     together = rows(simulate, "--method", "all", *options)
-    assert len(together) == 12
+    assert len(together) == 13
     for row in together[::3]:
         assert rows(simulate, "--method", row["method"], *options) == [row]
     other = rows(simulate, "--method", "iid", *options, "--seed", "another")

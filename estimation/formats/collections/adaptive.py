@@ -116,14 +116,15 @@ def _facts(found: Mapping[str, Any], problems: Problems) -> RankedFacts:
 
 
 def _check_batches(told: Mapping[str, Any], problems: Problems) -> None:
-    """The budget is cut into as many batches as there are steps."""
+    """The budget is cut into as many batches as there are steps, or fewer that take everything."""
     budget, batch_size = told["budget"], told["batch_size"]
     if budget > MAX_BATCHES * batch_size:
         message = f"expected at most {MAX_BATCHES} batches of a budget of {budget}"
         problems.error(None, "batch_size", f"{message}, found {batch_size}")
         return
     batches, found = len(cumulative(budget, batch_size)), len(told["steps"])
-    if found != batches:
+    takes_all = 0 < found < batches and told["steps"][-1] == float("inf")
+    if found != batches and not takes_all:
         problems.error(None, "steps", f"expected {batches} of them, one per batch, found {found}")
 
 
