@@ -23,7 +23,6 @@ from ..arrays import (
     FloatArray,
     IntArray,
     SparseMatrix,
-    column_sums,
     frozen,
     index_array,
     refuse,
@@ -33,7 +32,12 @@ from ..data.kept import kept
 from ..measures.table import Measure, check_is_measure
 from ..sampling.calibration import FOLDS, calibrate, order_bins
 from ..sampling.random_numbers import folds
-from .estimators import DifferenceEstimate, horvitz_thompson_poisson, topic_contributions
+from .estimators import (
+    DifferenceEstimate,
+    horvitz_thompson_poisson,
+    topic_contributions,
+    totals_by_topic,
+)
 
 if TYPE_CHECKING:
     from ..data.labels import PairLabels
@@ -104,7 +108,7 @@ def difference_estimate(
     residual = replace(labels, mean=missed)
     corrected = horvitz_thompson_poisson(weights, residual, probability=chance)
     uncertain = np.where(chance < 1.0, missed, 0.0) / chance
-    predicted = _predicted(pool, measure, np.where(inclusion > 0.0, expected, 0.0))
+    predicted = totals_by_topic(pool, measure, np.where(inclusion > 0.0, expected, 0.0))
     rest = topic_contributions(
         weights,
         residual.mean / chance,
@@ -170,14 +174,6 @@ def check_predictions(grades: FloatArray, *, pairs: int, max_grade: int) -> None
     off = ~(np.isnan(grades) | ((grades >= 0.0) & (grades <= max_grade)))
     rule = f"lie between 0 and {max_grade}, or be nan"
     refuse(off, grades, name="predictions", rule=rule)
-
-
-def _predicted(pool: Pool, measure: Measure, expected: FloatArray) -> FloatArray:
-    """sum w_ij m_i over the pairs of each topic, shape (T, k)."""
-    runs, topics = len(pool.runs), len(pool.topics)
-    entries = pool.entry_weights(measure) * expected[pool.entry_pair]
-    cells = pool.topic[pool.entry_pair].astype(np.int64) * runs + pool.run
-    return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
 
 
 def _check(

@@ -27,12 +27,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, IntArray, SparseMatrix, refuse
+from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums, refuse
 from .joint import coupled_products
 from .products import PowerSums, cross_product, power_sums, root_scaled
 
 if TYPE_CHECKING:
     from ..data.labels import PairLabels
+    from ..data.pool import Pool
+    from ..measures.table import Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,6 +277,14 @@ def topic_contributions(
     place = topic[kept], kept
     of_topics = sparse.csr_array((factors[kept], place), shape=(topics, weights.shape[0]))
     return np.asarray((of_topics @ weights).toarray(), dtype=np.float64)
+
+
+def totals_by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:
+    """Add up w_ij times the label of every pair, (N,), over the pairs of each topic, (T, k)."""
+    runs, topics = len(pool.runs), len(pool.topics)
+    entries = pool.entry_weights(measure) * labels[pool.entry_pair]
+    cells = pool.topic[pool.entry_pair].astype(np.int64) * runs + pool.run
+    return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
 
 
 def effective_sample_size(weights: SparseMatrix, *, probability: FloatArray) -> FloatArray:

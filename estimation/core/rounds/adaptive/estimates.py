@@ -26,15 +26,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import FloatArray, IntArray, column_sums
-from ...estimates.estimators import DifferenceEstimate, finds_of
+from ...estimates.estimators import DifferenceEstimate, finds_of, totals_by_topic
 from ...estimates.products import cross_product
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ...arrays import FloatArray, IntArray
     from ...data.labels import PairLabels
-    from ...data.pool import Pool
     from ...data.scope import Scope
     from ...measures.table import Measure
     from .sampling import AdaptiveFrame, Passed
@@ -144,7 +143,7 @@ def estimate_totals(
     missed = labels.mean - predicted[1][pairs]
     estimated = predicted[0].copy()
     estimated[pairs] += weights.on_label[pairs] * labels.mean - find * predicted[1][pairs]
-    by_topic = _by_topic(pool, measure, scope.spread(estimated))
+    by_topic = totals_by_topic(pool, measure, scope.spread(estimated))
     of_runs = pool.weights(measure, scope.place[pairs])
     squares = (find * missed) ** 2
     noise = cross_product(of_runs, labels.noise * _on_noise(weights, pairs))
@@ -170,11 +169,3 @@ def _on_noise(weights: BatchWeights, pairs: IntArray) -> FloatArray:
     """
     find, chance = weights.on_find[pairs], weights.chance[pairs]
     return np.asarray(weights.on_label[pairs] ** 2 - find**2 * (1.0 - chance), dtype=np.float64)
-
-
-def _by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:
-    """sum w_ij v_i over the pairs of each topic, shape (T, k)."""
-    runs, topics = len(pool.runs), len(pool.topics)
-    entries = pool.entry_weights(measure) * labels[pool.entry_pair]
-    cells = pool.topic[pool.entry_pair].astype(np.int64) * runs + pool.run
-    return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)

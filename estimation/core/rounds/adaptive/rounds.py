@@ -21,8 +21,7 @@ from .sampling import (
     Chances,
     Openness,
     after,
-    chances_of,
-    plan_step,
+    plan_chances,
     reached,
 )
 from .state import AdaptiveError, AdaptivePlan, AdaptiveState, walk
@@ -140,8 +139,8 @@ class AdaptiveRound(DrawnRound):
 
     def _planned(self, frame: AdaptiveFrame, model: LearnedGrades | None) -> PlannedBatch:
         standing, number = self._standing(frame), self.sample.batches + 1
-        step = plan_step(frame, model, standing, number=number, spent=self._spent)
-        return PlannedBatch(step, standing, chances_of(frame, step, standing))
+        chances = plan_chances(frame, model, standing, number=number, spent=self._spent)
+        return PlannedBatch(AdaptiveStep(model, chances.constants), standing, chances)
 
     def with_batch(self, planned: PlannedBatch, drawn: IntArray) -> AdaptiveRound:
         """Return the round with one more batch, of these pairs."""

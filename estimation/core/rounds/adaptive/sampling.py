@@ -220,14 +220,14 @@ def _open_sizes(
     return np.where(standing.open, frame.sizes(model) * standing.left, 0.0)
 
 
-def plan_step(
+def plan_chances(
     frame: AdaptiveFrame,
     model: LearnedGrades | None,
     standing: Openness,
     *,
     number: int,
     spent: float,
-) -> AdaptiveStep:
+) -> Chances:
     """Plan a batch: find the constants that spend what is left of the budget.
 
     What was spent before is known, so that it may be made up for: the chances of a batch may hang
@@ -244,10 +244,10 @@ def plan_step(
     size = _open_sizes(frame, model, standing)
     planned = frame.design.spending
     if not size.any():
-        return AdaptiveStep(model, frozen(np.zeros(len(planned) - number + 1)))
+        return Chances(size, frozen(np.zeros(len(planned) - number + 1)))
     ahead, before = planned[number - 1 :], planned[number - 2] if number > 1 else 0.0
     wanted = np.maximum(ahead - spent, LEAST_PART * (ahead - before))
-    return AdaptiveStep(model, frozen(poisson_thresholds(size, targets=wanted, costs=frame.costs)))
+    return Chances(size, frozen(poisson_thresholds(size, targets=wanted, costs=frame.costs)))
 
 
 @dataclass(frozen=True, eq=False)
