@@ -99,8 +99,7 @@ class Sizes(TextChoices):
         (Option(longest=3, expected="Short."), "", ""),
         (Option(default="", needs="floor", refusal="{method}: not but {methods}."), "x",
          "“Whole topics, by what they tell and cost”: not but “Adaptive: a model learns "
-         "from every batch where the next one tells "
-         "most”, “Poisson, permanent random numbers”, "
+         "from every batch”, “Poisson, permanent random numbers”, "
          "“Priority, exactly as many pairs as the budget says”."),
         (Option(default="", needs="floor", refusal="{method} has none."), "", ""),
         (Option(default="", needs="floor"), "x", ""),  # has no effect, and says so on the page
