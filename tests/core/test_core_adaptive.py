@@ -155,10 +155,12 @@ def test_whatever_the_plan_rests_on_values_are_unbiased(
 
 
 @pytest.mark.parametrize(
-    "options", [{"measure": parse_measure("AP")}, {"reported": [parse_measure("AP")]}]
+    "options", [{"measure": parse_measure("ERR@5")}, {"reported": [parse_measure("ERR@5")]}]
 )
-def test_measures_that_are_no_sums_of_gains_are_refused(pool: Pool, options: dict) -> None:
-    with pytest.raises(AdaptiveError, match="sums of gains, not AP"):
+def test_measures_that_are_neither_sums_of_gains_nor_ratios_are_refused(
+    pool: Pool, options: dict
+) -> None:
+    with pytest.raises(AdaptiveError, match="do not estimate ERR@5"):
         plan_for(pool, **options)
 
 
@@ -410,10 +412,10 @@ def test_predictions_of_another_pool_are_refused(large: tuple) -> None:
         AdaptivePlan(plan_of(large[0]).design, 3, predicted=np.ones((4, 1)))
 
 
-def test_a_ratio_is_refused(large: tuple) -> None:
+def test_a_measure_that_is_no_sum_and_no_ratio_is_refused(large: tuple) -> None:
     drawn, labels = played(*large, plan_of(large[0]))
-    with pytest.raises(ValueError, match="AP is not estimated from adaptive rounds"):
-        evaluate(large[0], drawn, labels=labels, measures=[parse_measure("AP")], max_grade=3)
+    with pytest.raises(ValueError, match="ERR@5 is not estimated from adaptive rounds"):
+        evaluate(large[0], drawn, labels=labels, measures=[parse_measure("ERR@5")], max_grade=3)
 
 
 def test_a_design_of_the_method_is_drawn_like_any_other(large: tuple) -> None:

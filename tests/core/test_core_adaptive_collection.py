@@ -41,7 +41,7 @@ from tests.core.test_core_later_runs import LATE, RUNS, TOPICS, pool_of
 __all__ = ["eager", "pool"]  # fixtures
 
 BEST, DCG = 3, parse_measure("DCG@5")
-MEASURES = [DCG, parse_measure("P@10"), parse_measure("RBP(p=0.8)")]
+MEASURES = [DCG, *map(parse_measure, ("P@10", "RBP(p=0.8)", "AP@5", "nDCG@5"))]
 
 
 class Case:
@@ -266,7 +266,7 @@ def test_preferences_are_refused(plain: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "measure", [parse_measure(text) for text in ("nDCG@5", "AP@5", "MAE", "#ofSwaps")], ids=str
+    "measure", [parse_measure(text) for text in ("ERR@5", "MAE", "#ofSwaps")], ids=str
 )
 def test_measures_that_cannot_be_estimated(plain: Case, measure: Measure) -> None:
     for runs in ({"run0": RUNS["run0"]}, LATE):

@@ -14,7 +14,7 @@ from estimation.core.estimates.estimators import horvitz_thompson_poisson
 from estimation.core.estimates.ratio_lines import Frame, Gains, Tangent
 from estimation.core.estimates.ratios import _stored
 from estimation.core.inference.outlook import KnownOutlook
-from estimation.core.inference.ratio_knowledge import _AtOutlook
+from estimation.core.inference.ratio_knowledge import AtOutlook
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds import pair_estimates
@@ -71,7 +71,7 @@ def pair_by_pair(pool: Pool, measure: Measure, drawn: Drawn, outlook: KnownOutlo
 @pytest.mark.parametrize("measure", RATIOS, ids=str)
 def test_expected_covariance_is_that_of_every_pair_and_grade(tiny: Pool, measure) -> None:
     outlook, drawn = outlook_for(tiny), drawn_for(tiny)
-    at = _AtOutlook.of(tiny, measure, drawn, outlook)
+    at = AtOutlook.of(tiny, measure, drawn, outlook)
     far = replace(at, factor=at.factor * 1e-9)  # so that the factor for large errors is 1
     expected = pair_by_pair(tiny, measure, drawn, outlook)
     assert far.covariance(measure) * 1e9 == pytest.approx(expected, rel=1e-6, abs=1e-12)
@@ -206,7 +206,7 @@ def test_a_sample_that_overlooks_every_topic_has_finite_errors() -> None:
     chance = np.full(len(pool), 1e-12)
     nothing = np.array([], dtype=np.int64)
     drawn = Drawn(nothing, chance, chance, chance[nothing])
-    at = _AtOutlook.of(pool, AP, drawn, KnownOutlook(np.array([1]), np.full((1, len(pool)), 1.0)))
+    at = AtOutlook.of(pool, AP, drawn, KnownOutlook(np.array([1]), np.full((1, len(pool)), 1.0)))
     assert at.overlooked < 1.0
 
 

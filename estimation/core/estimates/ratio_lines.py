@@ -22,12 +22,18 @@ MAX_IDEAL = 1_000_000  # ranks of an ideal list; an estimated count beyond adds 
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """The m pairs that have any utility, ascending, with their inclusion probabilities."""
+    """The m pairs that have any utility, ascending, with their inclusion probabilities.
+
+    Where `reach` holds estimates of all pairs, `variances` are theirs, and `least` are counts of
+    each level in each topic that are not gone below: estimates may come out next to 0.
+    """
 
     gain: FloatArray  # (L,)
     reach: FloatArray  # (L, m)
     pair: IntArray  # positions in the pool
     inclusion: FloatArray
+    variances: FloatArray | None = None  # (L, m)
+    least: FloatArray | None = None  # (L, T)
 
     @property
     def utility(self) -> FloatArray:
@@ -38,6 +44,12 @@ class Gains:
     def spread(self) -> FloatArray:
         """(1 - pi) / pi^2, the sampling variance of a unit."""
         return np.asarray((1.0 - self.inclusion) / self.inclusion**2, dtype=np.float64)
+
+    def variance(self, level: int) -> FloatArray:
+        """The sampling variance of what each pair adds to the count of a level, shape (m,)."""
+        if self.variances is None:
+            return np.asarray(self.spread * self.reach[level] ** 2, dtype=np.float64)
+        return np.asarray(self.variances[level], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +212,7 @@ class Counts:
 
     number: FloatArray  # (L, T)
     error: FloatArray  # (L, T)
+    least: FloatArray | float = 0.0
 
     @classmethod
     def of(cls, frame: Frame) -> Counts:
@@ -207,8 +220,9 @@ class Counts:
         number, variance = np.zeros(shape), np.zeros(shape)
         for level, reach in enumerate(gains.reach):
             number[level] = frame.per_topic(reach / gains.inclusion)
-            variance[level] = frame.per_topic(gains.spread * reach**2)
-        return cls(number, np.sqrt(variance))
+            variance[level] = frame.per_topic(gains.variance(level))
+        least = 0.0 if gains.least is None else gains.least
+        return cls(np.maximum(number, least), np.sqrt(variance), least)
 
     @property
     def step(self) -> FloatArray:
@@ -217,7 +231,7 @@ class Counts:
 
     def bracket(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The counts less and plus a step, not below 0."""
-        return np.maximum(self.number - step, 0.0), self.number + step
+        return np.maximum(self.number - step, self.least), self.number + step
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +248,8 @@ def denominator(frame: Frame, measure: Measure) -> Denominator:
         return _ideal(frame, measure)
     levels, topics = len(frame.gains.gain), len(frame.sizes)
     value = frame.per_topic(frame.expanded)
+    if frame.gains.least is not None:
+        value = np.maximum(value, added(frame.gains.gain, frame.gains.least))
     return Denominator(value, np.ones((levels, topics)), np.zeros(topics))
 
 
@@ -298,9 +314,7 @@ class Tangent:
 
     def moved(self, places: IntArray, reach: FloatArray) -> FloatArray:
         """z_ij = a_ij u_i - b_xj h_i of pairs, shape (rows, k)."""
-        slopes = np.zeros((len(self.frame.topic), self.frame.runs))
-        slopes[self.frame.place, self.frame.cell % self.frame.runs] = self.slope
-        moved = slopes[places] * added(self.frame.gains.gain, reach)[:, None]
+        moved = self.slopes[places].toarray() * added(self.frame.gains.gain, reach)[:, None]
         topic_slope = self.topic_slope[self.frame.topic[places]]
         moved -= topic_slope * self.falling(places, reach)[:, None]
         return np.asarray(moved, dtype=np.float64)

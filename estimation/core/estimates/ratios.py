@@ -70,10 +70,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ..data.labels import LabelRows, PairLabels, singles_per_repeated
-from ..measures.kinds import MAX_GRADE
+from ..data.labels import LabelRows, PairLabels
 from .estimators import Totals, horvitz_thompson_iid, horvitz_thompson_poisson
 from .products import cross_product
+from .ratio_labels import RatioEstimate, ReachedLevels, deviations, levels_reached
 from .ratio_lines import DrawChances, Frame, Gains, Tangent
 
 if TYPE_CHECKING:
@@ -81,34 +81,6 @@ if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..measures.table import Measure
     from .drawn import Drawn
-
-
-@dataclass(frozen=True, eq=False)
-class RatioEstimate:
-    """Estimated values of k runs under a ratio measure.
-
-    Attributes
-    ----------
-    estimate : Totals
-        Mean over the topics, corrected for bias; covariance by the delta method.
-    by_topic : ndarray of float64, shape (T, k)
-        What each topic contributes to the value: its corrected ratio over T.
-    bias : ndarray of float64, shape (k,)
-        Second-order estimate of the bias, in the measure's unit, pairs being taken for
-        independent. It has been taken off the value. Blind to topics of which no relevant
-        document was found.
-    found : ndarray of int64, shape (T,)
-        Sampled pairs of each topic with any utility: on few of them neither the bias nor the
-        interval can be relied on.
-    noise_measured : bool
-        Whether any pair has two judgments or more.
-    """
-
-    estimate: Totals
-    by_topic: FloatArray
-    bias: FloatArray
-    found: IntArray
-    noise_measured: bool
 
 
 def estimate_ratios(
@@ -120,7 +92,7 @@ def estimate_ratios(
     `drawn.pair`. MeasureError if the pool lacks what the measure is about.
     """
     pool.check_measure(measure)
-    labels = _Labels.of(rows, len(drawn.pair), measure)
+    labels = levels_reached(rows, len(drawn.pair), measure)
     useful = np.flatnonzero(labels.reach.any(axis=0))
     pairs = drawn.pair[useful]
     gains = Gains(labels.gain, labels.reach[:, useful], pairs, drawn.inclusion[pairs])
@@ -187,17 +159,17 @@ def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRat
     pool.check_measure(measure)
     judged, place = np.unique(rows.pair, return_inverse=True)
     placed = LabelRows(place, rows.grade)
-    labels = _Labels.of(placed, len(judged), measure)
+    labels = levels_reached(placed, len(judged), measure)
     useful = np.flatnonzero(labels.reach.any(axis=0))
     pairs = judged[useful]
     gains = Gains(labels.gain, labels.reach[:, useful], pairs, np.ones(len(pairs)))
     tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
-    found = _Deviations.of(tangent, labels, placed, useful)
+    found = deviations(tangent, labels, placed, _places(useful, len(judged)))
     topics = len(pool.topics)
     return JudgedRatios(
         value=tangent.by_topic * topics,
         deviation=found.moved * (topics * np.sqrt(found.scale))[:, None],
-        topic=tangent.frame.topic[found.place],
+        topic=pool.topic[judged[found.pair]].astype(np.int64),
     )
 
 
@@ -233,33 +205,6 @@ def prior_slopes(pool: Pool, measure: Measure, *, expected: FloatArray, best: fl
     gains = Gains(np.array([best]), (expected / best)[None, :], everything, certain)
     tangent = Tangent.of(Frame.of(pool, measure, gains, None), measure)
     return PriorSlopes(tangent.slopes, tangent.topic_slope * tangent.level_slope[0][:, None])
-
-
-# ---------------------------------------------------------------------------- what was judged
-
-
-@dataclass(frozen=True, eq=False)
-class _Labels:
-    """Judgments of n pairs as shares of labels that reach each level of utility."""
-
-    gain: FloatArray  # (L,) by how much a level exceeds the one below
-    grade: IntArray  # (L,) its lowest grade
-    reach: FloatArray  # (L, n) share of the pair's judgments that reach it
-    number: IntArray  # (n,)
-
-    @classmethod
-    def of(cls, rows: LabelRows, pairs: int, measure: Measure) -> _Labels:
-        grades = np.unique(rows.grade)
-        gain = np.diff(measure.utilities(grades), prepend=0.0)
-        grades, gain = grades[gain > 0.0], gain[gain > 0.0]
-        if not len(gain):  # nothing was found: one level, which no judgment reaches
-            grades, gain = np.array([MAX_GRADE + 1]), np.ones(1)
-        number = np.bincount(rows.pair, minlength=pairs)
-        reach = np.zeros((len(grades), pairs))
-        for level, grade in zip(reach, grades.tolist(), strict=True):
-            reached = np.bincount(rows.pair[rows.grade >= grade], minlength=pairs)
-            np.divide(reached, number, out=level)
-        return cls(gain, grades, reach, number)
 
 
 # ----------------------------------------------------------------------------- bias, covariance
@@ -309,39 +254,18 @@ def _dependence(overlap: FloatArray, expanded: FloatArray) -> FloatArray:
     return np.asarray((product + product.T) / 2.0, dtype=np.float64)
 
 
-def _noise(tangent: Tangent, labels: _Labels, rows: LabelRows, useful: IntArray) -> FloatArray:
+def _noise(
+    tangent: Tangent, labels: ReachedLevels, rows: LabelRows, useful: IntArray
+) -> FloatArray:
     """What disagreement between assessors adds to the covariance of the values."""
-    found = _Deviations.of(tangent, labels, rows, useful)
-    scale = found.scale / tangent.frame.gains.inclusion[found.place]
+    places = _places(useful, len(labels.number))
+    found = deviations(tangent, labels, rows, places)
+    scale = found.scale / tangent.frame.gains.inclusion[places[found.pair]]
     return cross_product(_stored(found.moved), scale)
 
 
-@dataclass(frozen=True, eq=False)
-class _Deviations:
-    """By how much single judgments deviate from the mean of their pair, through the derivatives.
-
-    Sums over a pair's rows of scale moved_j moved_l estimate what disagreement adds to the
-    covariance of the values, from the pairs with two judgments or more, which stand for the
-    others as well: which pairs get two was decided at random.
-    """
-
-    moved: FloatArray  # (m, k)
-    scale: FloatArray  # (m,)
-    place: IntArray  # (m,) positions among the pairs with any utility, ascending
-
-    @classmethod
-    def of(
-        cls, tangent: Tangent, labels: _Labels, rows: LabelRows, useful: IntArray
-    ) -> _Deviations:
-        repeated = labels.number >= 2
-        if not repeated.any():
-            none = np.zeros(0, dtype=np.int64)
-            return cls(np.zeros((0, tangent.frame.runs)), np.zeros(0), none)
-        others = singles_per_repeated(labels.number)
-        place = np.full(len(repeated), -1)
-        place[useful] = np.arange(len(useful))
-        deviation = (rows.grade >= labels.grade[:, None]) - labels.reach[:, rows.pair]
-        kept = repeated[rows.pair] & deviation.any(axis=0)  # none of a pair without any utility
-        places, number = place[rows.pair[kept]], labels.number[rows.pair[kept]]
-        scale = (1.0 / number + others) / (number - 1)
-        return cls(tangent.moved(places, deviation[:, kept]), scale, places)
+def _places(useful: IntArray, pairs: int) -> IntArray:
+    """Where n pairs stand among the useful ones; -1 of the others."""
+    places = np.full(pairs, -1)
+    places[useful] = np.arange(len(useful))
+    return places

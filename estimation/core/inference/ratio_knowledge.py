@@ -51,10 +51,10 @@ from .uncertainty import MOST_DOUBT, variances, variances_of_differences
 from .unknown import Reason, Reasons, all_known
 
 if TYPE_CHECKING:
-    from ..arrays import BoolArray, FloatArray, SparseMatrix
+    from ..arrays import BoolArray, FloatArray
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
-    from ..estimates.ratios import RatioEstimate
+    from ..estimates.ratio_labels import RatioEstimate
     from ..measures.table import Measure
     from .outlook import Outlook
 
@@ -100,7 +100,11 @@ def ratio_knowledge(
 
     The outlook is of the pairs of the pool; `found` is what the sample says.
     """
-    at = _AtOutlook.of(pool, measure, drawn, outlook)
+    return knowledge_at(AtOutlook.of(pool, measure, drawn, outlook), measure, found)
+
+
+def knowledge_at(at: AtOutlook, measure: Measure, found: RatioEstimate) -> RatioKnowledge:
+    """Work out the same from a linearization at an outlook."""
     spread, left = at.covariance(measure), at.bias() - found.bias
     left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
     if at.factor.any():
@@ -137,24 +141,33 @@ def _vague_differences(found: RatioEstimate, expected: FloatArray) -> BoolArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _AtOutlook:
+class AtOutlook:
     """Ratios linearized where every pair has its expected utility, with moments of the sample.
 
     With F_i = (1 - pi_i) / pi_i, a_ij and b_xj the slopes by numerator and denominator, u_i the
     utility and h_i what the pair moves the denominator by.
+
+    Attributes
+    ----------
+    tangent : Tangent
+        Its frame has all N pairs.
+    factor : ndarray of float64, shape (N,)
+        F_i.
+    squares, crossed, falling : ndarray of float64, shape (N,)
+        E[u_i^2], E[u_i h_i] and E[h_i^2].
+    overlooked : float
+        Expected share of topics that have something relevant, of which nothing is found.
     """
 
     tangent: Tangent
-    slope: SparseMatrix  # (N, k) a_ij
-    chance: FloatArray  # (N,) to be relevant
-    inclusion: FloatArray  # (N,) pi_i
-    factor: FloatArray  # (N,) F_i
-    squares: FloatArray  # (N,) E[u_i^2]
-    crossed: FloatArray  # (N,) E[u_i h_i]
-    falling: FloatArray  # (N,) E[h_i^2]
+    factor: FloatArray
+    squares: FloatArray
+    crossed: FloatArray
+    falling: FloatArray
+    overlooked: float = 0.0
 
     @classmethod
-    def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> _AtOutlook:
+    def of(cls, pool: Pool, measure: Measure, drawn: Drawn, outlook: Outlook) -> AtOutlook:
         gain = np.diff(measure.utilities(outlook.grades))
         reach = outlook.reach(np.arange(len(pool))) * (drawn.inclusion > 0.0)
         if gain.any():  # else the scale ends below what counts as relevant: one level without gain
@@ -168,13 +181,11 @@ class _AtOutlook:
         falling = np.cumsum(gain[:, None] * tangent.level_slope, axis=0)[:, tangent.frame.topic]
         return cls(
             tangent=tangent,
-            slope=tangent.slopes,
-            chance=reach[0],
-            inclusion=drawn.inclusion,
             factor=_uncertainty(drawn.inclusion),
             squares=np.add.reduce(shares * utility**2),
             crossed=np.add.reduce(shares * utility * falling),
             falling=np.add.reduce(shares * falling**2),
+            overlooked=_overlooked(tangent.frame, reach[0], drawn.inclusion),
         )
 
     @property
@@ -183,20 +194,11 @@ class _AtOutlook:
         variance = self.tangent.frame.per_topic(self.factor * self.falling)
         return np.asarray(variance * self.tangent.reciprocal**2, dtype=np.float64)
 
-    @property
-    def overlooked(self) -> float:
-        """Expected share of topics that have something relevant, of which nothing is found."""
-        logs = np.log1p(-np.minimum(self.chance * self.inclusion, ALMOST_CERTAIN))
-        nothing_found = np.exp(self.tangent.frame.per_topic(logs))
-        logs = np.log1p(-np.minimum(self.chance, ALMOST_CERTAIN))
-        overlooked = np.mean(nothing_found - np.exp(self.tangent.frame.per_topic(logs)))
-        return min(float(overlooked), ALMOST_CERTAIN)
-
     def covariance(self, measure: Measure) -> FloatArray:
         """E, shape (k, k)."""
         power = 2.0 if measure.name == "AP" else 1.0
         more = ((1.0 + self.relative_variance) ** power)[self.tangent.frame.topic] * self.factor
-        own = cross_product(self.slope, more * self.squares)
+        own = cross_product(self.tangent.slopes, more * self.squares)
         below = self.tangent.topic_slope
         mixed = _cross_sums(self._by_topic(more * self.crossed), below)
         variance = self.tangent.frame.per_topic(more * self.falling)
@@ -215,6 +217,15 @@ class _AtOutlook:
         """sum_i factor_i a_ij over the pairs of each topic, shape (T, k)."""
         frame = self.tangent.frame
         return frame.per_cell(self.tangent.slope * factors[frame.place])
+
+
+def _overlooked(frame: Frame, chance: FloatArray, inclusion: FloatArray) -> float:
+    """`AtOutlook.overlooked`, from the chances of pairs to be relevant, and to be sampled."""
+    logs = np.log1p(-np.minimum(chance * inclusion, ALMOST_CERTAIN))
+    nothing_found = np.exp(frame.per_topic(logs))
+    logs = np.log1p(-np.minimum(chance, ALMOST_CERTAIN))
+    overlooked = np.mean(nothing_found - np.exp(frame.per_topic(logs)))
+    return min(float(overlooked), ALMOST_CERTAIN)
 
 
 def _uncertainty(inclusion: FloatArray) -> FloatArray:

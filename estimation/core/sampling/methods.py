@@ -102,7 +102,7 @@ SAMPLING_METHODS = _table(
         "that a model of grades planned from the judgments of the batches before it (adaptive "
         "sampling)",
         draws="batches",
-        families=("gain",),
+        families=("gain", "ratio"),
         options=frozenset({"rule", "costs", "floor", "predictions"}),
     ),
     SamplingMethod(

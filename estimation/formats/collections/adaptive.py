@@ -35,7 +35,7 @@ from estimation.core.data.pool import Pool
 from estimation.core.rounds.adaptive.grades import LearnedGrades, grade_levels
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.sampling import AdaptiveFrame, AdaptiveStep
-from estimation.core.rounds.adaptive.state import AdaptivePlan, AdaptiveState, walk
+from estimation.core.rounds.adaptive.state import FAMILIES, AdaptivePlan, AdaptiveState, walk
 from estimation.core.sampling.allocation import LEAST_COST, MOST_COST
 from estimation.core.sampling.designs import MAX_BATCHES, RULES, Design, cumulative
 from estimation.formats.collections import facts as common
@@ -109,8 +109,9 @@ def _facts(found: Mapping[str, Any], problems: Problems) -> RankedFacts:
             problems.error(None, "goal", f"expected runs of the collection, found {show(tag)}")
     for name, measures in (("measure", [told["measure"]]), ("reported", told["reported"])):
         for measure in measures:
-            if measure.family != "gain":
-                problems.error(None, name, f"expected a sum of gains, found {measure}")
+            if measure.family not in FAMILIES:
+                message = f"expected a sum of gains or a ratio, found {measure}"
+                problems.error(None, name, message)
     _check_batches(told, problems)
     return facts
 

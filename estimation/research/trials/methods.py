@@ -434,7 +434,7 @@ METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
         Method("poisson", partial(_designed, "poisson"), _by_design),
-        Method("adaptive", _adaptive, _of_gains),
+        Method("adaptive", _adaptive, _by_design),
         Method("difference", _helped, _of_gains),
         Method("priority", partial(_designed, "priority"), _by_design),
         Method("iid", partial(_designed, "iid"), _by_design),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,14 +13,16 @@ from ...estimates.drawn import Drawn
 from ...inference.fitting import fit_outlook
 from ...inference.looked_at import Rows, doubt_of, looked_at, share_of
 from ...inference.outlook import KnownOutlook
+from ...inference.ratio_knowledge import knowledge_at
 from ...inference.reach import Reach
 from ...inference.uncertainty import Losses, Unseen
 from ...measures.kinds import MeasureError
 from ..comparison import Comparison
 from ..limits import with_intervals
-from ..results import Asked, Evaluation, MeasureResult
+from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
 from .estimates import BatchWeights, estimate_totals
-from .state import AdaptiveState, walk
+from .ratios import at_outlook, estimate_ratio
+from .state import FAMILIES, AdaptiveState, walk
 
 if TYPE_CHECKING:
     from ...arrays import FloatArray, IntArray
@@ -41,12 +43,12 @@ def answer_of_batches(
     Raises
     ------
     MeasureError
-        If a measure is no sum of gains.
+        If a measure is neither a sum of gains nor a ratio.
     LabelError
         If a drawn pair has no judgment.
     """
     for measure in asked.measures:
-        if measure.family != "gain":
+        if measure.family not in FAMILIES:
             raise MeasureError(f"{measure} is not estimated from adaptive rounds")
     rows = _rows(frame, state, asked)
     question = _Question.of(frame, state, scope, asked, rows)
@@ -77,6 +79,7 @@ def _rows(frame: AdaptiveFrame, state: AdaptiveState, asked: Asked) -> LabelRows
 class _Question:
     """What is asked of every measure; `planned` is over the scope's pairs, `outlook` is not."""
 
+    frame: AdaptiveFrame
     scope: Scope
     asked: Asked
     rows: LabelRows
@@ -102,6 +105,7 @@ class _Question:
         counted[state.pair] = 1.0 / np.maximum(weights.on_label[state.pair], 1.0)
         over = planned.over(scope)
         return cls(
+            frame,
             scope,
             asked,
             rows,
@@ -114,7 +118,11 @@ class _Question:
         )
 
     def answer(self, at: int) -> MeasureResult:
-        scope, asked, measure = self.scope, self.asked, self.asked.measures[at]
+        measure = self.asked.measures[at]
+        return self._ratio(measure) if measure.family == "ratio" else self._linear(measure, at)
+
+    def _linear(self, measure: Measure, at: int) -> MeasureResult:
+        scope = self.scope
         labels = pair_labels(self.rows, pairs=len(self.pairs), measure=measure)
         found = estimate_totals(
             scope, self.weights, at, measure=measure, pairs=self.pairs, labels=labels
@@ -122,16 +130,43 @@ class _Question:
         missed = unseen_of_batches(
             scope, self.weights, at, measure=measure, outlook=self.outlook, planned=self.planned
         )
-        depth = scope.pool.depth
-        highest = measure.largest_value(max_grade=asked.max_grade, depth=depth)
+        shown = with_intervals(found, missed, self.asked.at_this_look, self._highest(measure))
+        return self._result(measure, shown, found.by_topic, labels.noise_measured)
+
+    def _ratio(self, measure: Measure) -> MeasureResult:
+        found = estimate_ratio(
+            self.frame, self.scope, self.weights, measure, pairs=self.pairs, rows=self.rows
+        )
+        at = at_outlook(
+            self.scope, self.weights, measure, self.outlook, pairs=self.pairs, rows=self.rows
+        )
+        known = knowledge_at(at, measure, found)
+        highest, confidence = self._highest(measure), self.asked.at_this_look
+        shown = with_intervals(found.estimate, None, confidence, highest, ratios=known)
+        more = {"ratio_bias": found.bias, "relevant_found": found.found}
+        return self._result(measure, shown, found.by_topic, found.noise_measured, **more)
+
+    def _highest(self, measure: Measure) -> float:
+        depth = self.scope.pool.depth
+        return float(measure.largest_value(max_grade=self.asked.max_grade, depth=depth))
+
+    def _result(
+        self,
+        measure: Measure,
+        shown: EstimatorResult,
+        by_topic: FloatArray,
+        noise_measured: bool,
+        **more: Any,
+    ) -> MeasureResult:
         return self.comparison.result(
             measure,
-            scope.pool.runs,
-            {ESTIMATOR: with_intervals(found, missed, asked.at_this_look, highest)},
+            self.scope.pool.runs,
+            {ESTIMATOR: shown},
             ESTIMATOR,
             effective_sample_size=self.reach.effective_sample_size(measure),
-            label_noise_measured=labels.noise_measured,
-            by_topic=found.by_topic,
+            label_noise_measured=noise_measured,
+            by_topic=by_topic,
+            **more,
         )
 
 
@@ -197,7 +232,7 @@ def _total(rows: Rows, numbers: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """What is expected of gains or of losses of n pairs; squares and cubes as they are counted."""
+    """What is expected of gains or of losses of n pairs, as they are counted."""
 
     mean: FloatArray
     squares: FloatArray
@@ -218,12 +253,14 @@ class _Expected:
         """Gains and losses are counted from the mean of what batches predicted of the pair."""
         shares, utility = outlook.shares(pairs), measure.utilities(outlook.grades)
         _, _, summed, squared = weights.by_mean[at][:, pairs]
-        spread, cubes = weights.spread[pairs], weights.cubes[pairs]
+        once, spread, cubes = (
+            each[pairs] for each in (weights.once, weights.spread, weights.cubes)
+        )
         missed = spread * (utility**2 @ shares) - 2.0 * summed * (utility @ shares) + squared
         predicted = share_of(summed, of=spread)
         sides = []
         for sign in (1.0, -1.0):
             left = np.maximum(sign * (utility[:, None] - predicted), 0.0)
             mean, square, cube = (np.add.reduce(shares * left**power) for power in (1, 2, 3))
-            sides.append(_Side(mean, spread * square, cubes * cube))
+            sides.append(_Side(once * mean, spread * square, cubes * cube))
         return cls(np.maximum(missed, 0.0), (sides[0], sides[1]))

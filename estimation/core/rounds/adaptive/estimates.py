@@ -55,20 +55,25 @@ class BatchWeights:
         p of that batch.
     spread : ndarray of float64, shape (N,)
         sum_b A_b^2 (1 - p_b) / p_b over the batches before which the pair was open.
-    cubes : ndarray of float64, shape (N,)
-        sum_b A_b^3 (1 - p_b) / p_b^2 over them.
+    once, cubes : ndarray of float64, shape (N,)
+        sum_b A_b (1 - p_b) and sum_b A_b^3 (1 - p_b) / p_b^2 over them.
     by_mean : list of ndarray of float64, shape (4, N)
         Of each measure: sum_b A_b m_b over batches before which the pair was open, the part of it
         that no label replaced taken as it is; m of the batch in which it was judged; and sums of
         A_b^2 (1 - p_b) / p_b times m_b and m_b^2.
+    reach : ndarray of float64, shape (3, L, N)
+        For ratios: the first three of these of the share of judgments that reach each level of the
+        model. Empty without any.
     """
 
     on_label: FloatArray
     on_find: FloatArray
     chance: FloatArray
     spread: FloatArray
+    once: FloatArray
     cubes: FloatArray
     by_mean: list[FloatArray]
+    reach: FloatArray
 
     @classmethod
     def of(
@@ -77,14 +82,25 @@ class BatchWeights:
         """Add up the batches of a sample of which the last is number `ends`."""
         pairs = len(frame.pool)
         left = np.ones(pairs)
-        label, find, chance, spread, cubes = np.zeros((5, pairs))
+        label, find, chance, spread, once, cubes = np.zeros((6, pairs))
         means = [np.zeros((4, pairs)) for _ in measures]
-        sums = cls(label, find, chance, spread, cubes, means)
+        levels = len(frame.levels) if any(each.family == "ratio" for each in measures) else 0
+        reach = np.zeros((3, levels, pairs))
+        sums = cls(label, find, chance, spread, once, cubes, means, reach)
         for batch in passed:
             share = batch.chances.share(batch.number, left, ends - batch.number)
             left = left - share
             sums._add(frame, batch, share, left, measures)
         return sums
+
+    def on_noise(self, pairs: IntArray) -> FloatArray:
+        """Return what the variance of a label counts for beyond its part in the squares, (n,).
+
+        The square of what the label is multiplied by, less (A/p)^2 (1 - p), which is in the
+        squares.
+        """
+        find, chance, label = self.on_find[pairs], self.chance[pairs], self.on_label[pairs]
+        return np.asarray(label**2 - find**2 * (1.0 - chance), dtype=np.float64)
 
     def _add(
         self,
@@ -96,7 +112,9 @@ class BatchWeights:
     ) -> None:
         chance, drawn = batch.chances.by(0), batch.drawn
         weight = np.divide(share, chance, out=np.zeros_like(share), where=chance > 0.0)
-        spread = share * weight * (1.0 - chance)
+        once = share * (1.0 - chance)
+        spread = once * weight
+        self.once[:] += once
         self.spread[:] += spread
         self.cubes[:] += spread * weight
         self.on_find[drawn] = weight[drawn]
@@ -105,6 +123,10 @@ class BatchWeights:
         if batch.step.model is None:
             return
         reached = batch.step.model.reach(frame.features)
+        if self.reach.size:
+            self.reach[0] += share * reached
+            self.reach[1][:, drawn] = reached[:, drawn]
+            self.reach[2] += spread * reached
         for measure, sums in zip(measures, self.by_mean, strict=True):
             mean = frame.moments(measure, reached)[0]
             sums[0] += share * mean
@@ -146,7 +168,7 @@ def estimate_totals(
     by_topic = totals_by_topic(pool, measure, scope.spread(estimated))
     of_runs = pool.weights(measure, scope.place[pairs])
     squares = (find * missed) ** 2
-    noise = cross_product(of_runs, labels.noise * _on_noise(weights, pairs))
+    noise = cross_product(of_runs, labels.noise * weights.on_noise(pairs))
     uncertain = np.where(chance < 1.0, find * missed, 0.0)
     return DifferenceEstimate(
         value=by_topic.sum(axis=0),
@@ -160,12 +182,3 @@ def estimate_totals(
         losses=of_runs.T @ np.maximum(-uncertain, 0.0),
         finds=finds_of(of_runs, (weights.on_label[pairs] * labels.mean) ** 2),
     )
-
-
-def _on_noise(weights: BatchWeights, pairs: IntArray) -> FloatArray:
-    """What the variance of a label counts for beyond its part in the squares, shape (n,).
-
-    The square of what the label is multiplied by, less (A/p)^2 (1 - p), which is in the squares.
-    """
-    find, chance = weights.on_find[pairs], weights.chance[pairs]
-    return np.asarray(weights.on_label[pairs] ** 2 - find**2 * (1.0 - chance), dtype=np.float64)

@@ -46,6 +46,7 @@ from ...data.kept import kept
 from ...sampling.goals import effective_weights
 from ...sampling.probabilities import poisson_thresholds
 from .grades import Features, LearnedGrades, grade_levels
+from .weights import ratio_weights
 
 if TYPE_CHECKING:
     from ...data.pool import Pool
@@ -117,6 +118,15 @@ class AdaptiveFrame:
         )
         return weights if self.costs is None else weights / np.sqrt(self.costs)
 
+    def _weights_at(self, reached: FloatArray) -> FloatArray:
+        design = self.design
+        if design.measure.family != "ratio":
+            return self.weights
+        weights = ratio_weights(
+            self.pool, design.goal, design.measure, levels=self.levels, reached=reached
+        )
+        return weights if self.costs is None else weights / np.sqrt(self.costs)
+
     def moments(self, measure: Measure, reached: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what is expected of the utility of every pair, and of its square, (N,) each."""
         steps = utility_steps(measure, self.levels)
@@ -128,10 +138,12 @@ class AdaptiveFrame:
         design = self.design
         if model is None:
             return design.size
-        mean, square = self.moments(design.measure, model.reach(self.features))
+        reached = model.reach(self.features)
+        mean, square = self.moments(design.measure, reached)
         variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
-        size = self.weights * np.sqrt(variance)
-        size = np.where(size > 0.0, np.maximum(size, LEAST_SIZE * size.max()), 0.0)
+        size = self._weights_at(reached) * np.sqrt(variance)
+        counted = (size > 0.0) & design.eligible
+        size = np.where(counted, np.maximum(size, LEAST_SIZE * size.max()), 0.0)
         even = design.eligible / np.count_nonzero(design.size)
         total = float(size.sum())
         if not total > 0.0:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...measures.table import Measure
     from ...sampling.goals import Goal
 
+FAMILIES = "gain", "ratio"  # of measures that rounds are planned for and estimated
 PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
 
 
@@ -58,8 +59,8 @@ class AdaptivePlan(FactSheet):
         if self.design.method != "adaptive":
             raise AdaptiveError(f"design must be of the method adaptive, not {self.design.method}")
         for measure in (self.measure, *self.design.reported):
-            if measure.family != "gain":
-                raise AdaptiveError(f"Adaptive rounds estimate sums of gains, not {measure}.")
+            if measure.family not in FAMILIES:
+                raise AdaptiveError(f"Adaptive rounds do not estimate {measure}.")
         pairs = len(self.design.size)
         for name, numbers in (("costs", self.costs), ("predicted", self.predicted)):
             if numbers is not None and len(numbers) != pairs:

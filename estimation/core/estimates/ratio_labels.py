@@ -1,0 +1,104 @@
+"""Judgments as ratio measures take them, and what is estimated of ratios; see `ratios`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..data.labels import singles_per_repeated
+from ..measures.kinds import MAX_GRADE
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray
+    from ..data.labels import LabelRows
+    from ..measures.table import Measure
+    from .estimators import Totals
+    from .ratio_lines import Tangent
+
+
+@dataclass(frozen=True, eq=False)
+class RatioEstimate:
+    """Estimated values of k runs under a ratio measure.
+
+    Attributes
+    ----------
+    estimate : Totals
+        Mean over the topics, corrected for bias; covariance by the delta method.
+    by_topic : ndarray of float64, shape (T, k)
+        What each topic contributes to the value: its corrected ratio over T.
+    bias : ndarray of float64, shape (k,)
+        Second-order estimate of the bias, in the measure's unit, pairs being taken for
+        independent. It has been taken off the value. Blind to topics of which no relevant
+        document was found.
+    found : ndarray of int64, shape (T,)
+        Sampled pairs of each topic with any utility: on few of them neither the bias nor the
+        interval can be relied on.
+    noise_measured : bool
+        Whether any pair has two judgments or more.
+    """
+
+    estimate: Totals
+    by_topic: FloatArray
+    bias: FloatArray
+    found: IntArray
+    noise_measured: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ReachedLevels:
+    """Judgments of n pairs as shares of labels that reach each level of utility."""
+
+    gain: FloatArray  # (L,) by how much a level exceeds the one below
+    grade: IntArray  # (L,) its lowest grade
+    reach: FloatArray  # (L, n) share of the pair's judgments that reach it
+    number: IntArray  # (n,)
+
+
+def levels_reached(
+    rows: LabelRows, pairs: int, measure: Measure, *, also: IntArray | None = None
+) -> ReachedLevels:
+    """Return which levels judgments of n pairs reach: of grades that occur, and of others."""
+    grades = np.unique(rows.grade) if also is None else np.union1d(also, rows.grade)
+    gain = np.diff(measure.utilities(grades), prepend=0.0)
+    grades, gain = grades[gain > 0.0], gain[gain > 0.0]
+    if not len(gain):  # nothing was found: one level, which no judgment reaches
+        grades, gain = np.array([MAX_GRADE + 1]), np.ones(1)
+    number = np.bincount(rows.pair, minlength=pairs)
+    reach = np.zeros((len(grades), pairs))
+    for level, grade in zip(reach, grades.tolist(), strict=True):
+        reached = np.bincount(rows.pair[rows.grade >= grade], minlength=pairs)
+        np.divide(reached, number, out=level)
+    return ReachedLevels(gain, grades, reach, number)
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """By how much single judgments deviate from the mean of their pair, through the derivatives.
+
+    Sums over a pair's rows of scale moved_j moved_l estimate what disagreement adds to the
+    covariance of the values, from the pairs with two judgments or more, which stand for the
+    others as well: which pairs get two was decided at random.
+    """
+
+    moved: FloatArray  # (m, k)
+    scale: FloatArray  # (m,)
+    pair: IntArray  # (m,) positions among the judged pairs, ascending
+
+
+def deviations(
+    tangent: Tangent, labels: ReachedLevels, rows: LabelRows, places: IntArray
+) -> Deviations:
+    """Return those of n judged pairs; `places`, (n,), are where they stand in the frame, or -1."""
+    repeated = labels.number >= 2
+    if not repeated.any():
+        none = np.zeros(0, dtype=np.int64)
+        return Deviations(np.zeros((0, tangent.frame.runs)), np.zeros(0), none)
+    others = singles_per_repeated(labels.number)
+    deviation = (rows.grade >= labels.grade[:, None]) - labels.reach[:, rows.pair]
+    kept = repeated[rows.pair] & deviation.any(axis=0)  # none of a pair without any utility
+    pair = rows.pair[kept]
+    number = labels.number[pair]
+    scale = (1.0 / number + others) / (number - 1)
+    return Deviations(tangent.moved(places[pair], deviation[:, kept]), scale, pair)

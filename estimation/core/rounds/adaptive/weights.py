@@ -1,0 +1,93 @@
+"""How much pairs matter for a goal whose measure is a ratio, as a model of grades has it.
+
+How much a pair moves the AP, nDCG or Rprec of a run depends on how many relevant documents its
+topic has, and for AP on what else is relevant in the list. Of both the model knows more after every
+batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...arrays import column_sums
+from ...estimates.ratio_lines import Frame, Gains, Tangent, added, divided
+
+if TYPE_CHECKING:
+    from ...arrays import FloatArray, IntArray
+    from ...data.pool import Pool
+    from ...measures.table import Measure
+    from ...sampling.goals import Goal
+
+
+def ratio_weights(
+    pool: Pool, goal: Goal, measure: Measure, *, levels: IntArray, reached: FloatArray
+) -> FloatArray:
+    """Return the weight of every pair for a goal, as `goals.effective_weights`.
+
+    The measure is linearized where every pair has what is expected of it: a unit of utility of pair
+    i moves run j by z_ij = a_ij - b_xj h_i, through the numerator if the run returns it, and
+    through the denominator of its topic x in any case. The z_ij take the place of the w_ij.
+
+    Parameters
+    ----------
+    pool, goal, measure : Pool, Goal, Measure
+        The measure is of the family ratio.
+    levels : ndarray of int64, shape (L,)
+        Grades, as those of `LearnedGrades`.
+    reached : ndarray of float64, shape (L, N)
+        The expected share of judgments with at least each.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+        Hangs on the judgments through the model alone, like the chances of a batch, which they are
+        for.
+    """
+    gain = np.diff(measure.utilities(np.append(0, levels)))
+    gain, reached = gain[gain > 0.0], reached[gain > 0.0]
+    if not len(gain):
+        return np.zeros(len(pool))
+    gains = Gains(gain, reached, np.arange(len(pool)), np.ones(len(pool)))
+    slopes = _Slopes.of(Tangent.of(Frame.of(pool, measure, gains, None), measure), reached)
+    runs = [pool.run_index(tag) for tag in goal.runs]
+    total, squares = slopes.sums(runs)
+    if goal.kind == "ranking":
+        squares = squares - total**2 / len(runs)
+    elif goal.kind == "pair":
+        squares = 2.0 * squares - total**2
+    elif goal.kind == "baseline":
+        other, _ = slopes.sums([pool.run_index(goal.all_runs[-1])])
+        squares = squares - 2.0 * other * total + len(runs) * other**2
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Slopes:
+    """z_ij of all pairs and runs, not formed where a run does not return a pair."""
+
+    tangent: Tangent
+    falling: FloatArray  # (N,) h_i
+
+    @classmethod
+    def of(cls, tangent: Tangent, reached: FloatArray) -> _Slopes:
+        gain, slopes = tangent.frame.gains.gain, tangent.level_slope[:, tangent.frame.topic]
+        return cls(tangent, divided(added(gain, slopes * reached), added(gain, reached)))
+
+    def sums(self, runs: list[int]) -> tuple[FloatArray, FloatArray]:
+        """Return the sums over some runs of z_ij, and of its squares, shape (N,) each."""
+        frame, slope, by_topic = self.tangent.frame, self.tangent.slope, self.tangent.topic_slope
+        pair, run, topic = frame.place, frame.cell % frame.runs, frame.topic
+        chosen = np.zeros(frame.runs)
+        chosen[runs] = 1.0
+        below = by_topic[topic[pair], run] * self.falling[pair]
+        linear = slope * chosen[run]
+        squares = self._per_pair(linear * (slope - 2.0 * below))
+        total = self._per_pair(linear) - (by_topic * chosen).sum(axis=1)[topic] * self.falling
+        squares += (by_topic**2 * chosen).sum(axis=1)[topic] * self.falling**2
+        return total, squares
+
+    def _per_pair(self, values: FloatArray) -> FloatArray:
+        return column_sums(self.tangent.frame.place, values, number=len(self.falling))
