@@ -11,7 +11,7 @@ from scipy import stats
 
 from benchmarks.judgments import __main__ as command
 from benchmarks.judgments.cells import Results, Row, play, summed_up
-from benchmarks.judgments.charts import CHARTS
+from benchmarks.judgments.charts import CHARTS, drawing
 from benchmarks.judgments.lara import lara_chances
 from benchmarks.judgments.material import Material, noisy_machine, of_collection
 from benchmarks.judgments.page import BEGIN, END, tables
@@ -19,6 +19,7 @@ from benchmarks.judgments.players import METHODS, Told, paired_verdicts
 from benchmarks.judgments.ppi import prediction_powered_mean
 from estimation.core.data.ranked_lists import rank_lines
 from estimation.management.judged_collections import JudgedCollection
+from tests.support.site import REPO
 
 TOPICS, DOCUMENTS, RUNS, BUDGET = 12, 40, 6, 110
 TRIALS, FEW = 20, 4
@@ -203,6 +204,8 @@ def test_paired_tests_are_those_of_scipy_with_holms_correction() -> None:
         wanted[j, i] = -wanted[i, j]
     assert 0 < np.count_nonzero(wanted == 1) < 9
     assert paired_verdicts(values).tolist() == wanted.tolist()
+    without_spread = np.array([[0.3, 0.4, 0.1], [0.6, 0.7, 0.4]])
+    assert not paired_verdicts(without_spread).any()
 
 
 def test_what_is_told_is_held_against_the_truth(material: Material) -> None:
@@ -269,3 +272,16 @@ def test_a_run_goes_on_where_it_was_and_named_methods_are_played_again(
     assert len(list((tmp_path / "images").glob("*.svg"))) == len(CHARTS)
     with pytest.raises(SystemExit):
         run("--methods", "poison")
+
+
+# ------------------------------------------------------------------------------ what is told
+
+
+def test_the_page_has_the_figures_that_are_stored() -> None:
+    rows = list(Results(REPO / "docs" / "benchmarks.jsonl"))
+    text = (REPO / "docs" / "benchmarks.md").read_text("utf-8")
+    assert "\n".join([BEGIN, "", *tables(rows), "", END]) in text
+    for name, chart in CHARTS.items():
+        stored = (REPO / "docs" / "images" / f"benchmarks-{name}.svg").read_text("utf-8")
+        assert stored == drawing(chart, rows)
+    assert {row.method for row in rows} == set(METHODS)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -88,7 +88,9 @@ def play(material: Material, method: str, budget: int, *, trials: int, seed: str
     entry = METHODS[method]
     player = entry.prepare(material, budget)
     told = [player(f"{seed}/{turn}") for turn in range(trials if entry.chance else 1)]
-    row = summed_up(material, told)
+    figures: dict[str, Any] = {
+        name: _rounded(number) for name, number in summed_up(material, told).items()
+    }
     return Row(
         material.name,
         budget,
@@ -98,11 +100,11 @@ def play(material: Material, method: str, budget: int, *, trials: int, seed: str
         runs=len(material.pool.runs),
         trials=trials,
         seed=seed,
-        **{name: _rounded(number) for name, number in row.items()},
+        **figures,
     )
 
 
-def summed_up(material: Material, told: Sequence[Told]) -> dict[str, float | None]:
+def summed_up(material: Material, told: Sequence[Told]) -> dict[str, Any]:
     """Hold what was told in trials against the truth: the figures of a `Row`."""
     truth = Truth.of(material.truth)
     scale = float(truth.value.mean())
@@ -152,7 +154,7 @@ def _verdicts(told: Sequence[Told], truth: Truth, pairs: int) -> dict[str, float
     }
 
 
-def _rounded(number: float | None) -> float | int | None:
+def _rounded(number: float | None) -> float | None:
     return number if number is None or isinstance(number, int) else round(number, DIGITS)
 
 

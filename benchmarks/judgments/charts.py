@@ -19,6 +19,7 @@ DRAWN: Mapping[str, str] = {
     "ppi": "uniform machine",
     "pooling": "pooling",
     "condensed": "condensed",
+    "mtf": "mtf",
     "lara-expected": "lara machine",
 }
 ACROSS, WIDTH, HEIGHT = 3, 264, 190
@@ -27,11 +28,11 @@ LEFT, TOP, GAP, UNDER, RIGHT = 52, 136, 62, 20, 24  # around panels
 STYLE = """
 svg { --page: #ffffff; --ink: #1a1f25; --muted: #58626e; --line: #dbe0e5; --adaptive: #0a6672;
   --poisson: #2f63c8; --papers: #8445b5; --uniform: #6f7985; --pooling: #b45309;
-  --condensed: #5b8410; --lara: #a0205a; }
+  --condensed: #5b8410; --mtf: #8a7a3a; --lara: #a0205a; }
 @media (prefers-color-scheme: dark) {
   svg { --page: #1a1e22; --ink: #e4e7ea; --muted: #9ca6b1; --line: #343c44; --adaptive: #62c3cc;
     --poisson: #86aaf7; --papers: #c79af0; --uniform: #a3adb8; --pooling: #efaa5e;
-    --condensed: #a9cf63; --lara: #f07ab8; } }
+    --condensed: #a9cf63; --mtf: #d8cf9a; --lara: #f07ab8; } }
 text { font: 12px system-ui, sans-serif; fill: var(--muted); }
 .title { font-size: 16px; font-weight: 600; fill: var(--ink); }
 .name { font-size: 13px; font-weight: 600; fill: var(--ink); }
@@ -45,6 +46,7 @@ text { font: 12px system-ui, sans-serif; fill: var(--muted); }
 .uniform { stroke: var(--uniform); }
 .pooling { stroke: var(--pooling); }
 .condensed { stroke: var(--condensed); }
+.mtf { stroke: var(--mtf); }
 .lara { stroke: var(--lara); }
 """
 
@@ -92,7 +94,7 @@ def drawing(chart: Chart, rows: Sequence[Row]) -> str:
     panels = [(name, list(group)) for name, group in groupby(shown, lambda row: row.collection)]
     down = -(-len(panels) // ACROSS)
     width = LEFT + ACROSS * WIDTH + (ACROSS - 1) * GAP + RIGHT
-    height = TOP + down * (HEIGHT + GAP + UNDER) - GAP
+    height = TOP + down * (HEIGHT + GAP + UNDER) - GAP + 14
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"'
         f' aria-labelledby="title"><title id="title">{chart.title}</title>',

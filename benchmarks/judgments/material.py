@@ -138,7 +138,7 @@ def noisy_machine(
         errors = np.sqrt(0.5) * (errors + (share - share.mean()) / share.std())
 
     def said(noise: float) -> FloatArray:
-        return np.clip(grades + noise * errors, 0.0, float(max_grade))
+        return np.asarray(np.clip(grades + noise * errors, 0.0, float(max_grade)))
 
     less, more = 0.0, 100.0
     for _ in range(HALVINGS):

@@ -1,7 +1,7 @@
 """Tables of the rows, as they stand in docs/benchmarks.md."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from benchmarks.judgments.players import METHODS
 
 BEGIN, END = "<!-- figures: python -m benchmarks.judgments -->", "<!-- end of figures -->"
 BESIDE = "iid"  # the papers' Q*, which others are compared with
+WANTED = 0.05  # error of which the table says how many judgments it takes
 APART = 0.1  # of the budget: more or less is marked
 NONE = "–"
 
@@ -34,8 +35,8 @@ def write_page(path: Path, rows: Sequence[Row]) -> None:
 
 
 def tables(rows: Sequence[Row]) -> list[str]:
-    """Return the lines of all tables: the summary, and four for every collection."""
-    lines = list(_summary(rows))
+    """Return the lines of all tables: two over all collections, four for every one."""
+    lines = [*_summary(rows), "", *_needed(rows)]
     for name, group in groupby(rows, key=lambda row: row.collection):
         lines += ["", *_of_collection(name, list(group))]
     return lines
@@ -50,6 +51,14 @@ def _summary(rows: Sequence[Row]) -> Iterator[str]:
     places = sorted({(row.collection, row.budget) for row in cells.values()})
     common = [at for at in places if all((*at, method) in cells for method in DRAWN)]
     yield f"### Over all collections: means of {len(common)} cells"
+    yield ""
+    yield (
+        "Of the cells that all of these methods have. *Over the papers'*: the error as a multiple of "
+        "that of independent draws in the same cell, geometric mean, and the worst. *Covered*: share "
+        "of intervals that hold the truth, and that of the least cell. *Decided*: true verdicts of "
+        "all pairs of runs. *False*: false verdicts in a trial; *any false*, *any reversed*: share of "
+        "trials with one, and with one for the run that is truly worse, and that of the worst cell."
+    )
     yield ""
     if not common:
         yield "No cell has been played by all of the methods that are compared here."
@@ -86,6 +95,36 @@ def _summed(method: str, rows: Sequence[Row], beside: Sequence[Row]) -> str:
         f"{np.mean([row.tau for row in rows]):.3f}",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _needed(rows: Sequence[Row]) -> Iterator[str]:
+    names = [name for name, _ in groupby(rows, lambda row: row.collection) if name not in REPEATED]
+    yield f"### Judged pairs until the error of the values is {100 * WANTED:.0f} %"
+    yield ""
+    yield "| method | " + " | ".join(names) + " |"
+    yield "| --- " + "| ---: " * len(names) + "|"
+    for method in DRAWN:
+        found = [
+            _pairs_needed([row for row in rows if (row.collection, row.method) == (name, method)])
+            for name in names
+        ]
+        yield f"| {METHODS[method].label} | {' | '.join(found)} |"
+    yield ""
+    yield "Between the budgets that were played by straight lines in logarithms, to two digits."
+
+
+def _pairs_needed(rows: Sequence[Row]) -> str:
+    """The first crossing of the wanted error; of rows by budget."""
+    if not rows:
+        return NONE
+    if rows[0].error <= WANTED:
+        return f"below {rows[0].budget}"
+    for before, after in pairwise(rows):
+        if after.error <= WANTED:
+            share = np.log(WANTED / before.error) / np.log(after.error / before.error)
+            number = before.budget * (after.budget / before.budget) ** share
+            return _spaced(int(float(f"{number:.1e}")))
+    return f"above {rows[-1].budget}"
 
 
 # ------------------------------------------------------------------------------- one collection

@@ -21,7 +21,7 @@ from scipy import special
 from benchmarks.judgments.lara import lara_chances
 from benchmarks.judgments.material import Material
 from benchmarks.judgments.ppi import prediction_powered_mean
-from estimation.core.arrays import BoolArray, FloatArray, IntArray
+from estimation.core.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from estimation.core.inference.intervals import student_intervals
 from estimation.core.inference.multiplicity import holm
 from estimation.core.inference.ranks import rank_runs
@@ -35,6 +35,7 @@ from estimation.research.trials.methods import Outcome, prepare
 from estimation.research.trials.settings import Setting
 
 ERROR = 0.05
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,8 @@ def _of_outcome(outcome: Outcome, runs: tuple[str, ...]) -> Told:
     if not outcome.looks:
         return Told(outcome.judged_pairs, outcome.value, None, None)
     (claims,) = outcome.looks
-    limits = tuple(np.where(claims.shown, each, np.nan) for each in (claims.low, claims.high))
+    low, high = (np.where(claims.shown, each, np.nan) for each in (claims.low, claims.high))
+    limits = np.asarray(low), np.asarray(high)
     if claims.standings is not None:
         return Told(outcome.judged_pairs, outcome.value, limits, claims.standings.verdicts)
     assert outcome.spread is not None
@@ -187,7 +189,7 @@ def _lara(fill: Callable[[FloatArray], FloatArray], material: Material, budget: 
 
 
 def _most_likely(chances: FloatArray) -> FloatArray:
-    return np.eye(chances.shape[1])[np.argmax(chances, axis=1)]
+    return np.asarray(np.eye(chances.shape[1])[np.argmax(chances, axis=1)])
 
 
 def _machine_alone(material: Material, _budget: int) -> Player:
@@ -209,9 +211,11 @@ def paired_verdicts(values: FloatArray) -> Signs:
     topics, runs = values.shape
     value, covariance = values.mean(axis=0), np.atleast_2d(np.cov(values, rowvar=False))
     variance = np.diag(covariance)
-    spread = np.maximum(np.add.outer(variance, variance) - 2.0 * covariance, 0.0) / topics
+    both = np.add.outer(variance, variance)
+    spread = (both - 2.0 * covariance) / topics
     difference = np.subtract.outer(value, value)
-    ratio = np.abs(difference) / np.sqrt(np.where(spread > 1e-24, spread, np.inf))
+    known = spread > ROUNDING * both  # a difference without any spread is of too few topics
+    ratio = np.abs(difference) / np.sqrt(np.where(known, spread, np.inf))
     adjusted = holm(2.0 * special.stdtr(topics - 1.0, -ratio)) if runs > 1 else np.ones((1, 1))
     return np.where(adjusted <= ERROR, np.sign(difference), 0.0).astype(np.int8)
 
@@ -241,8 +245,8 @@ def _prediction_powered(material: Material, budget: int) -> Player:
     return play
 
 
-def _rows(weights: object, values: FloatArray, pairs: IntArray) -> FloatArray:
-    return weights[pairs].toarray() * values[pairs, None]  # type: ignore[index]
+def _rows(weights: SparseMatrix, values: FloatArray, pairs: IntArray) -> FloatArray:
+    return np.asarray(weights[pairs].toarray() * values[pairs, None])
 
 
 # ---------------------------------------------------------------------------------- all of them
