@@ -53,11 +53,12 @@ def _summary(rows: Sequence[Row]) -> Iterator[str]:
     yield f"### Over all collections: means of {len(common)} cells"
     yield ""
     yield (
-        "Of the cells that all of these methods have. *Over the papers'*: the error as a multiple of "
-        "that of independent draws in the same cell, geometric mean, and the worst. *Covered*: share "
-        "of intervals that hold the truth, and that of the least cell. *Decided*: true verdicts of "
-        "all pairs of runs. *False*: false verdicts in a trial; *any false*, *any reversed*: share of "
-        "trials with one, and with one for the run that is truly worse, and that of the worst cell."
+        "Of the cells that all of these methods have. *Over the papers'*: the error as a multiple "
+        "of that of independent draws in the same cell, geometric mean, and the worst. *Covered*: "
+        "share of intervals that hold the truth, and that of the least cell. *Decided*: true "
+        "verdicts of all pairs of runs. *False*: false verdicts in a trial; *any false*, *any "
+        "reversed*: share of trials with one, and with one for the run that is truly worse, and "
+        "that of the worst cell."
     )
     yield ""
     if not common:
