@@ -195,6 +195,9 @@ class Round(models.Model):
     with_earlier = models.BooleanField(
         default=False, help_text="estimated together with the earlier rounds"
     )
+    top_up = models.BooleanField(
+        default=False, help_text="made to add to what is judged when it is drawn"
+    )
     labels = models.PositiveSmallIntegerField(default=1)
     extra_share = models.FloatField(default=0.0)
     seconds = models.PositiveIntegerField(default=30, help_text="that a judgment takes")
@@ -244,6 +247,9 @@ class Round(models.Model):
             CheckConstraint(
                 condition=Q(with_earlier=False) | Q(method__in=["poisson", "iid"]),
                 name="round_with_earlier_can_be",
+            ),
+            CheckConstraint(
+                condition=Q(top_up=False) | Q(method="poisson"), name="round_top_up_can_be"
             ),
         ]
 

@@ -10,6 +10,7 @@ import json
 
 from estimation.models import Round
 from estimation.plans import NAMED, OPTIONS
+from estimation.services import topping
 from judging.errors import UserError
 from judging.models import Upload
 
@@ -23,8 +24,14 @@ def digest_of(row: Round) -> str:
         sorted(campaign.topics.values_list("topic_id", flat=True)),
         sorted(campaign.runs.values_list("tag", "digest", "file")),
         _lengths(row),
+        *_topped_up(row),
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _topped_up(row: Round) -> list[list[tuple[int, int]]]:
+    """Which batches are complete, where the round is to add to what is judged in them."""
+    return [sorted(topping.complete(row.campaign).items())] if row.top_up else []
 
 
 def _lengths(row: Round) -> list[int]:
