@@ -287,7 +287,9 @@ class Round(models.Model):
             return "documents of average length"
         if self.costs == self.Costs.UPLOADED:
             return "units of cost"
-        return "draws" if self.draws_again else "pairs"
+        if self.draws_again:
+            return "draws"
+        return "new pairs" if self.top_up else "pairs"
 
 
 class RoundBatch(models.Model):

@@ -90,7 +90,9 @@ def design_of(row: Round, pool: Pool) -> AnyDesign:
     """
     costs = costs_of(row, pool)
     design = design_at(row, pool, costs)
-    return design.own(costs=costs) if isinstance(design, TopUp) else design
+    if isinstance(design, TopUp):
+        return design.own(alone=not row.with_earlier, costs=costs)
+    return design
 
 
 def design_at(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:

@@ -41,11 +41,14 @@ def draw_round(job: jobs.Running) -> None:
     pool_row, pool = designing.pool_for(row)
     if "design" in job.data:  # a run may have come in since the button was pressed
         choices.require(row, job.data["design"])
+    complete = choices.complete(row.campaign)
     drawn = draw(pool, designing.design_of(row, pool), seed=row.seed)
     served = drawn.served(pool)
     finite.check({"probability": served.probability})
     job.report(0.1, f"{len(served.pair):,} pairs drawn")
     made_with = provenance(pool) | _added_to(row, pool)
+    if row.top_up and choices.complete(row.campaign) != complete:
+        raise jobs.NotYet(0.0, "a batch was completed meanwhile")
     batch_ids = prepare(row, pool, served, job, last=drawn.planned)
     _freeze(row, pool_row, made_with, drawn, batch_ids, job)
 

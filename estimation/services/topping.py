@@ -20,17 +20,11 @@ from estimation.core.rounds.combining import union_of
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.top_up import TopUp, top_up
 from estimation.models import Round
-from estimation.selectors import complete_batches, draws_of
+from estimation.selectors import draws_of
 from estimation.services import pools, together
+from estimation.services.choices import complete
 from judging.errors import UserError
 from judging.models import Campaign
-
-
-def complete(campaign: Campaign) -> dict[int, int]:
-    """How many batches of each drawn round are complete, in a row from the first; none without."""
-    drawn = campaign.rounds.exclude(state__in=Round.NOT_DRAWN)
-    found = {row.number: complete_batches(row) for row in drawn}
-    return {number: batches for number, batches in found.items() if batches}
 
 
 def added_to(row: Round, pool: Pool) -> dict[int, int]:

@@ -75,7 +75,7 @@ def estimated(pool: Pool, drawn, grades: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def union(smaller: Pool, pool: Pool) -> Outcomes:
     first = design_of(smaller, "poisson", "alpha")
-    second = top_up(absolute(pool, 2), so_far(smaller, pool, first)).own()
+    second = top_up(absolute(pool, 2), so_far(smaller, pool, first)).own(alone=False)
     grades = grades_in(pool, smaller)
     for (one, a), (two, b) in product(list(poisson_of(first)), list(poisson_of(second))):
         part = part_over(PairRound(first, a), pool=smaller, joined=pool, like=second)
@@ -104,7 +104,7 @@ def test_twin_whose_chances_follow_from_what_was_drawn_is_caught(
     for one, a in poisson_of(first):
         judged = np.zeros(len(larger))
         judged[place[a.pair]] = 1.0
-        second = top_up(absolute(larger, 2), judged).own()
+        second = top_up(absolute(larger, 2), judged).own(alone=False)
         for two, b in poisson_of(second):
             part = part_over(PairRound(first, a), pool=tiny_pool, joined=larger, like=second)
             value, _ = estimated(larger, RoundsTogether((part, PairRound(second, b))), grades)
@@ -144,7 +144,7 @@ def given(smaller: Pool, pool: Pool, past: Past, *, wrong: bool = False) -> Outc
     for one, found in past(smaller):
         judged = np.zeros(len(pool))
         judged[place[found]] = 1.0
-        second = top_up(absolute(pool, 2), judged).own()
+        second = top_up(absolute(pool, 2), judged).own(alone=True)
         for two, b in list(poisson_of(second)):
             sample = without(b, place[found]) if wrong else b
             yield one * two, *estimated(pool, PairRound(second, sample), grades)
@@ -214,7 +214,7 @@ def test_every_batch_is_paid_for_by_new_pairs(pool: Pool, with_costs: bool) -> N
     costs = rng.random(len(pool)) + 0.5 if with_costs else None
     earlier, paid = some_chances(pool, rng), 1.0 if costs is None else costs
     plan = top_up(absolute(pool, 200, batch_size=60, costs=costs), earlier, costs=costs)
-    own = plan.own(costs=costs)
+    own = plan.own(alone=True, costs=costs)
     for number, spent in enumerate([60, 120, 180, 200], start=1):
         new = plan.new_after(plan.step(number))
         assert np.sum(new * paid) == pytest.approx(spent, rel=1e-9)
@@ -223,6 +223,10 @@ def test_every_batch_is_paid_for_by_new_pairs(pool: Pool, with_costs: bool) -> N
     both = union_of([("a", earlier), ("b", own.inclusion())])
     assert both == pytest.approx(plan.inclusion(), rel=1e-9)
     assert np.all(own.inclusion(1)[earlier == 1.0] == 1.0)
+    beside = plan.own(alone=False, costs=costs)
+    assert np.all(beside.inclusion()[earlier == 1.0] == 0.0)
+    rest = earlier < 1.0
+    assert beside.inclusion(2)[rest] == pytest.approx(own.inclusion(2)[rest], rel=1e-12)
     assert np.all(np.diff(own.steps) > 0)
 
 
@@ -254,7 +258,7 @@ def test_with_nothing_before_it_is_the_plain_design(pool: Pool) -> None:
     plain = absolute(pool, 200, batch_size=60)
     plan = top_up(plain, np.zeros(len(pool)))
     assert plan.inclusion() == pytest.approx(plain.inclusion(), rel=1e-12)
-    assert plan.own().inclusion() == pytest.approx(plain.inclusion(), rel=1e-12)
+    assert plan.own(alone=True).inclusion() == pytest.approx(plain.inclusion(), rel=1e-12)
 
 
 def test_a_budget_for_all_that_is_left_takes_it(pool: Pool) -> None:
@@ -262,7 +266,7 @@ def test_a_budget_for_all_that_is_left_takes_it(pool: Pool) -> None:
     plain = absolute(pool, 200, batch_size=60)
     plan = top_up(replace(plain, budget=float(len(pool))), earlier)
     assert plan.is_census
-    assert np.all(plan.own().inclusion()[plain.size > 0] == 1.0)
+    assert np.all(plan.own(alone=True).inclusion()[plain.size > 0] == 1.0)
     with pytest.raises(DesignError, match="judged already"):
         top_up(plain, np.where(plain.size > 0, 1.0, 0.0))
 
@@ -303,7 +307,7 @@ def test_promises_are_those_of_the_union(pool: Pool) -> None:
     )
     assert found.half_width == pytest.approx(expected.half_width, rel=1e-9)
     alone = expected_half_widths(
-        pool, plan.own(), measure=measure_of(pool), prior=prior, max_grade=3
+        pool, plan.own(alone=True), measure=measure_of(pool), prior=prior, max_grade=3
     )
     assert np.all(found.half_width < alone.half_width)
     curve = half_width_curve(
@@ -329,7 +333,7 @@ def test_what_cannot_be_topped_up_is_told(pool: Pool) -> None:
 def test_draws_of_a_top_up_hold_what_is_judged(pool: Pool) -> None:
     judged = (np.random.default_rng(7).random(len(pool)) < 0.1).astype(float)
     plan = top_up(absolute(pool, 100, batch_size=25), judged)
-    sample = draw(pool, plan.own(), seed="new")
+    sample = draw(pool, plan.own(alone=True), seed="new")
     first = sample.prefix(1)
     assert set(np.flatnonzero(judged).tolist()) <= set(first.tolist())
     assert 60 < len(sample.pair) - judged.sum() < 140

@@ -8,13 +8,14 @@ import pytest
 from django.test import Client
 
 from estimation import selectors
+from estimation.core.data.scope import Scope
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import RoundsTogether, part_over, union_of
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.forms import values_of
 from estimation.models import Draw, EstimateSet, Round
-from estimation.services import estimates, redrawing, topping
+from estimation.services import choices, estimates, redrawing
 from estimation.services.collections import columns_of
 from judging.errors import UserError
 from judging.models import Campaign, Judgment
@@ -63,7 +64,7 @@ def test_together_it_fills_up_the_chances_of_the_earlier_round(campaign: Campaig
     (smaller, one), (pool, two) = columns_of(first), columns_of(second)
     assert isinstance(one, PairRound)
     assert isinstance(two, PairRound)
-    place = topping.Scope.of(smaller, pool)
+    place = Scope.of(smaller, pool)
     earlier, own = place.spread(one.design.inclusion()), two.design.inclusion()
     union = union_of([("s", earlier), ("t", own)])
     assert np.sum(union - earlier) == pytest.approx(20.0)
@@ -71,7 +72,7 @@ def test_together_it_fills_up_the_chances_of_the_earlier_round(campaign: Campaig
     novel = touched & (earlier == 0)
     assert novel.any()
     assert np.all(own[novel] > 0.0)
-    assert np.all(own[earlier == 1.0] == 1.0)
+    assert np.all(own[earlier == 1.0] == 0.0)
     seldom = touched & (earlier > 0) & (earlier < 0.5)
     ratio = np.max(union[novel]) / np.min(union[novel])
     assert ratio < np.max(own[seldom]) / np.min(own[seldom])
@@ -82,7 +83,11 @@ def test_together_it_fills_up_the_chances_of_the_earlier_round(campaign: Campaig
 
 def test_together_the_numbers_are_those_of_the_union(campaign: Campaign) -> None:
     first = judged(campaign)
+    before = Judgment.objects.filter(assignment__pair__in=first.draws.values("pair"))
+    number = before.count()
     second = topped_up(campaign, with_earlier=True)
+    assert set(first.draws.values_list("pair")) & set(second.draws.values_list("pair"))
+    assert before.count() == number
     shown = shown_of(second)
     (smaller, _), (pool, _) = columns_of(first), columns_of(second)
     one, two = parts_of([first, second])
@@ -184,7 +189,7 @@ def test_a_round_that_took_judged_pairs_for_certain_does_not_count_later(
 def test_it_can_be_drawn_while_an_earlier_round_is_judged(campaign: Campaign) -> None:
     """With as many batches as are complete; what the others bring counts all the same."""
     first = evaluation.drawn(campaign, budget=40, batch_size=20, seed="s", extra_share=0.0)
-    while not topping.complete(campaign):
+    while not choices.complete(campaign):
         evaluation.judge(campaign, 1)
     second = evaluation.drawn(campaign, **TOP_UP, with_earlier=True)
     assert second.provenance["added_to"] == "round 1 (1 batch)"
@@ -196,7 +201,7 @@ def test_it_can_be_drawn_while_an_earlier_round_is_judged(campaign: Campaign) ->
 
 def test_a_batch_that_is_completed_meanwhile_makes_another_design(campaign: Campaign) -> None:
     evaluation.drawn(campaign, budget=40, batch_size=20, seed="s", extra_share=0.0)
-    while not topping.complete(campaign):
+    while not choices.complete(campaign):
         evaluation.judge(campaign, 1)
     row = evaluation.drafted(campaign, **TOP_UP)
     evaluation.judge(campaign, 1000)

@@ -87,14 +87,17 @@ class TopUp(Design):
         targets = np.asarray(budgets, dtype=np.float64)
         return filling_constants(self.size, earlier=self.earlier, targets=targets, costs=costs)
 
-    def own(self, *, costs: FloatArray | None = None) -> Design:
-        """Return the design of the new round alone: Poisson sampling with the probabilities p.
+    def own(self, *, alone: bool, costs: FloatArray | None = None) -> Design:
+        """Return the design of the new round: Poisson sampling with the probabilities p.
 
-        Pairs that are in the sample so far for certain are so in the new one, where they cost
-        nothing. Every prefix of batches is a Poisson sample; p is reached with the last.
+        Every prefix of batches is a Poisson sample; p is reached with the last.
 
         Parameters
         ----------
+        alone : bool
+            Whether it is estimated without the earlier rounds. Pairs that these hold for certain
+            are then in it for certain, from the first batch on, where they cost nothing.
+            Otherwise they are left to them.
         costs : ndarray of float64, shape (N,), optional
             Those that the top-up was made with.
         """
@@ -104,16 +107,14 @@ class TopUp(Design):
         size = np.where(chance < 1.0, chance, np.maximum(_scaled(self.size, last), 1.0))
         each = 1.0 - before if costs is None else costs * (1.0 - before)
         steps = self._own_steps(size, each)
-        surely = before >= 1.0
-        size[surely] = SURELY / min(steps[0], 1.0)
+        if alone:
+            size[before >= 1.0] = SURELY / min(steps[0], 1.0)
         total = size.sum()
         plain = {one.name: getattr(self, one.name) for one in fields(Design)}
         return Design(**plain | {"size": frozen(size / total), "steps": frozen(steps * total)})
 
     def _own_steps(self, size: FloatArray, costs: FloatArray) -> FloatArray:
         """Constants that spend what the batches may, the last being the one that gives p."""
-        if not np.any(size > 0.0):
-            return self.steps
         targets = self.spending[: self.batches]
         steps = poisson_thresholds(size, targets=targets, costs=costs)
         steps[-1] = np.inf if np.isinf(self.steps[-1]) else 1.0
