@@ -21,7 +21,7 @@ from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design, DesignError, Method, Rule
 from estimation.core.sampling.goals import Goal, GoalError
 from estimation.core.sampling.priors import Prior, PriorError, make_prior
-from estimation.core.sampling.top_up import TopUp
+from estimation.core.sampling.top_up import Union
 from estimation.models import Round, StoredPool
 from estimation.services import pools, predictions, topping
 from estimation.services.costs import costs_of
@@ -90,14 +90,14 @@ def design_of(row: Round, pool: Pool) -> AnyDesign:
     """
     costs = costs_of(row, pool)
     design = design_at(row, pool, costs)
-    if isinstance(design, TopUp):
+    if isinstance(design, Union):
         return design.own(alone=not row.with_earlier, costs=costs)
     return design
 
 
 def design_at(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
-    """What the round buys over a pool, given its costs (`costs_of`): of a top-up the union with
-    what is judged. Raises as `design_of`."""
+    """What the round buys over a pool, given its costs (`costs_of`): of Poisson rounds together,
+    and of a top-up, the union. Raises as `design_of`."""
     try:
         if row.method == Round.Method.QUERY:
             return _of_topics(row, pool, costs)
@@ -106,7 +106,7 @@ def design_at(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
         if row.method == Round.Method.ADAPTIVE:
             return _of_learned_batches(row, pool, costs)
         design = _of_pairs(row, pool, costs)
-        return topping.plan_of(row, pool, design, costs) if row.top_up else design
+        return topping.plan_of(row, pool, design, costs)
     except (
         ActiveError, DesignError, GoalError, GradeModelError, MeasureError, PoolError, PriorError,
         QueryError,

@@ -22,7 +22,7 @@ from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.core.sampling.probabilities import drawn_probabilities
-from estimation.core.sampling.top_up import TopUp
+from estimation.core.sampling.top_up import TopUp, Union
 from estimation.models import Round
 from estimation.plans import NAMED
 from estimation.services import choices, designing, finite, together, topping
@@ -79,6 +79,7 @@ def _preview(row: Round) -> dict[str, Any]:
         "without_text": _without_text(row, pool),
         "earlier": _earlier(row, pool),
         "top_up": _topped_up(row, pool, design),
+        "of_all": isinstance(design, Union),
         **promised,
     }
 

@@ -18,7 +18,7 @@ from estimation.core.data.preferences import BETWEEN, part_names
 from estimation.core.data.scope import Scope, find_pairs
 from estimation.core.rounds.combining import union_of
 from estimation.core.sampling.designs import Design
-from estimation.core.sampling.top_up import TopUp, top_up
+from estimation.core.sampling.top_up import beside, top_up
 from estimation.models import Round
 from estimation.selectors import draws_of
 from estimation.services import pools, together
@@ -36,12 +36,17 @@ def added_to(row: Round, pool: Pool) -> dict[int, int]:
     return {number: found[number] for number in counting if number in found}
 
 
-def plan_of(row: Round, pool: Pool, design: Design, costs: FloatArray | None) -> TopUp:
-    """The top-up of a design as if nothing was judged.
+def plan_of(row: Round, pool: Pool, design: Design, costs: FloatArray | None) -> Design:
+    """What a design as if nothing was judged becomes, by the choices of the round.
 
-    Raises UserError ``design_impossible`` (409) where there is nothing to add to, or where another
-    round has the seed; DesignError where nothing is left to draw.
+    Of a top-up what it adds to, and of other Poisson rounds that count earlier ones what these give
+    with it, if a batch of them is complete; otherwise the design itself.
+
+    Raises UserError ``design_impossible`` (409) where a top-up has nothing to add to, or another
+    round has its seed; DesignError where nothing is left to draw.
     """
+    if not row.top_up:
+        return _beside(row, pool, design)
     _check_seed(row)
     batches = added_to(row, pool)
     if not batches:
@@ -49,6 +54,15 @@ def plan_of(row: Round, pool: Pool, design: Design, costs: FloatArray | None) ->
     before = _chances(row, pool, batches) if row.with_earlier else None
     earlier = judged_in(row.campaign, pool).astype(np.float64) if before is None else before
     return top_up(design, earlier, costs=costs)
+
+
+def _beside(row: Round, pool: Pool, design: Design) -> Design:
+    """With one seed for several rounds the union is another, and is not foretold."""
+    if not row.with_earlier or design.method != "poisson":
+        return design
+    batches = added_to(row, pool)
+    shared = row.campaign.rounds.filter(number__in=batches, seed=row.seed).exists()
+    return beside(design, _chances(row, pool, batches)) if batches and not shared else design
 
 
 def judged_in(campaign: Campaign, pool: Pool) -> BoolArray:

@@ -22,7 +22,7 @@ from estimation.core.sampling.designs import Design, DesignError
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import Prior, make_prior
 from estimation.core.sampling.samples import Sample
-from estimation.core.sampling.top_up import TopUp, filling_constants, top_up
+from estimation.core.sampling.top_up import TopUp, beside, filling_constants, top_up
 from estimation.research.simulation import true_values
 from tests.core.simulated_pools import simulated_pool
 from tests.core.test_core_combining import (
@@ -319,9 +319,25 @@ def test_promises_are_those_of_the_union(pool: Pool) -> None:
     assert reached.at(200.0).work == pytest.approx(200, rel=1e-6)
 
 
+def test_promises_of_rounds_together_are_those_of_their_union(pool: Pool) -> None:
+    earlier, plain = some_chances(pool, np.random.default_rng(8)), absolute(pool, 200)
+    plan = beside(plain, earlier)
+    union = union_of([("a", earlier), ("b", plain.inclusion())])
+    assert plan.inclusion() == pytest.approx(union, rel=1e-12)
+    assert plan.expected_pairs == pytest.approx(np.sum((1 - earlier) * plain.inclusion()))
+    assert np.array_equal(plan.own(alone=False).inclusion(), plain.inclusion())
+    widths = [
+        expected_half_widths(
+            pool, each, measure=measure_of(pool), prior=prior_of(pool), max_grade=3
+        ).half_width
+        for each in (top_up(replace(plain, budget=plan.expected_pairs), earlier), plan, plain)
+    ]
+    assert np.all(np.diff(np.mean(widths, axis=1)) > 0)
+
+
 def test_what_cannot_be_topped_up_is_told(pool: Pool) -> None:
     earlier = np.zeros(len(pool))
-    with pytest.raises(DesignError, match="Only Poisson rounds"):
+    with pytest.raises(DesignError, match="Only Poisson rounds add"):
         top_up(absolute(pool, 60, method="iid"), earlier)
     with pytest.raises(ValueError, match="a probability for every pair"):
         top_up(absolute(pool, 60), earlier[1:])

@@ -243,6 +243,30 @@ def test_pages_say_what_it_adds_to(campaign: Campaign, organizer: Client, togeth
     assert ("given what had been judged" in told) == (not together)
 
 
+def test_the_preview_of_rounds_together_is_of_all_of_them(
+    campaign: Campaign, organizer: Client
+) -> None:
+    judged(campaign)
+    chosen = {"budget": 20, "batch_size": 10, "seed": "t"}
+    alone, together = (
+        evaluation.drafted(campaign, **chosen, with_earlier=each) for each in (False, True)
+    )
+    one, both = (
+        {line["run"]: line["half_width"] for line in row.preview["measures"][0]["half_widths"]}
+        for row in (alone, together)
+    )
+    assert all(both[run] < one[run] for run in one)
+    assert both["novel"] / one["novel"] > both["run1"] / one["run1"]
+    assert together.preview["expected_pairs"] < alone.preview["expected_pairs"] == 20.0
+    said = text(organizer.get(address("round-detail", campaign, together.number)))
+    assert "from the judgments of this round and of what it adds to" in said
+    assert "new pairs" in said
+    shared = evaluation.drafted(campaign, **chosen | {"seed": "s"}, with_earlier=True)
+    assert (
+        shared.preview["measures"][0]["half_widths"] == alone.preview["measures"][0]["half_widths"]
+    )
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_the_collection_gives_the_numbers_of_the_page(
     campaign: Campaign, tmp_path: Path, together: bool

@@ -28,7 +28,7 @@ used in a union with these rounds as if they had been fixed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,11 +44,11 @@ SURELY = 2.0  # times what makes a pair certain, so that rounding does not make 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TopUp(Design):
-    """What the earlier rounds and a top-up will be together: for planning, not for drawing.
+class Union(Design):
+    """What earlier Poisson rounds and a further one will be together: for planning alone.
 
-    As in `Design`, but `size` are the sizes that probabilities are filled up to, and steps are
-    the kappa of each batch's budget. Probabilities, `inclusion`, are those of the union.
+    As in `Design`, but probabilities, `inclusion`, are those of the union, and what is new, and
+    takes work, is what was not there before.
 
     Attributes
     ----------
@@ -65,8 +65,8 @@ class TopUp(Design):
 
     @property
     def payable(self) -> FloatArray:
-        """How likely each pair is not to be there before, if it can be drawn, shape (N,)."""
-        return np.where(self.size > 0.0, 1.0 - self.earlier, 0.0)
+        """1 for pairs that can be drawn: draws of pairs that are there are paid for, shape (N,)."""
+        return (self.size > 0.0).astype(np.float64)
 
     @property
     def expected_pairs(self) -> float:
@@ -74,13 +74,37 @@ class TopUp(Design):
         return float(self.new_after(self.step()).sum())
 
     def inclusion_after(self, step: float) -> FloatArray:
-        """Return max(P, min(1, kappa size)), the probability to be in the union."""
-        filled = poisson_probabilities(self.size, constant=step)
-        return np.asarray(np.maximum(self.earlier, filled))
+        """Return P + (1 - P) min(1, c size), the probability to be in the union."""
+        drawn = poisson_probabilities(self.size, constant=step)
+        return self.earlier + (1.0 - self.earlier) * drawn
 
     def new_after(self, step: float) -> FloatArray:
         """Return the probability that each pair is drawn and was not before."""
         return self.inclusion_after(step) - self.earlier
+
+    def own(self, *, alone: bool, costs: FloatArray | None = None) -> Design:
+        """Return the design of the further round: here the one that the union was made of."""
+        del alone, costs
+        return Design(**_plain(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TopUp(Union):
+    """The union of earlier rounds and a top-up: for planning; `own` is what is drawn.
+
+    `size` are the sizes that probabilities are filled up to, and steps are the kappa of each
+    batch's budget.
+    """
+
+    @property
+    def payable(self) -> FloatArray:
+        """How likely each pair is not to be there before, if it can be drawn, shape (N,)."""
+        return np.where(self.size > 0.0, 1.0 - self.earlier, 0.0)
+
+    def inclusion_after(self, step: float) -> FloatArray:
+        """Return max(P, min(1, kappa size)), the probability to be in the union."""
+        filled = poisson_probabilities(self.size, constant=step)
+        return np.asarray(np.maximum(self.earlier, filled))
 
     def steps_for(self, budgets: Sequence[float], *, costs: FloatArray | None = None) -> FloatArray:
         """Return the kappa that budgets of new pairs pay for, shape (B,)."""
@@ -110,8 +134,8 @@ class TopUp(Design):
         if alone:
             size[before >= 1.0] = SURELY / min(steps[0], 1.0)
         total = size.sum()
-        plain = {one.name: getattr(self, one.name) for one in fields(Design)}
-        return Design(**plain | {"size": frozen(size / total), "steps": frozen(steps * total)})
+        drawn = {"size": frozen(size / total), "steps": frozen(steps * total)}
+        return Design(**_plain(self) | drawn)
 
     def _own_steps(self, size: FloatArray, costs: FloatArray) -> FloatArray:
         """Constants that spend what the batches may, the last being the one that gives p."""
@@ -119,6 +143,14 @@ class TopUp(Design):
         steps = poisson_thresholds(size, targets=targets, costs=costs)
         steps[-1] = np.inf if np.isinf(self.steps[-1]) else 1.0
         return steps
+
+
+def beside(design: Design, earlier: FloatArray) -> Union:
+    """Say what a Poisson design makes of earlier rounds with random numbers of their own.
+
+    Parameters and errors are those of `top_up`. The design is drawn as it is.
+    """
+    return Union(**_plain(design), earlier=_checked(design, earlier))
 
 
 def top_up(design: Design, earlier: FloatArray, *, costs: FloatArray | None = None) -> TopUp:
@@ -141,20 +173,27 @@ def top_up(design: Design, earlier: FloatArray, *, costs: FloatArray | None = No
     ValueError
         If `earlier` does not hold a probability for every pair.
     """
-    if design.method != "poisson":
-        raise DesignError(f"Only Poisson rounds top up earlier ones, not {design.method!r}.")
-    if earlier.shape != design.size.shape:
-        found = f"{earlier.shape}, not {design.size.shape}"
-        raise ValueError(f"earlier must hold a probability for every pair: {found}")
-    wrong = ~((earlier >= 0.0) & (earlier <= 1.0))
-    refuse(wrong, earlier, name="earlier", rule="be a probability")
-    plain = {one.name: getattr(design, one.name) for one in fields(Design)}
-    plan = TopUp(**plain, earlier=frozen(earlier))
+    plan = TopUp(**_plain(design), earlier=_checked(design, earlier))
     whole = float(plan.payable.sum() if costs is None else (plan.payable * costs).sum())
     if whole <= 0.0:
         raise DesignError("Everything that can be sampled is judged already: nothing is left.")
     spent = cumulative(min(design.budget, whole), design.batch_size)
     return replace(plan, steps=frozen(plan.steps_for(spent.tolist(), costs=costs)))
+
+
+def _plain(design: Design) -> dict[str, Any]:
+    return {one.name: getattr(design, one.name) for one in fields(Design)}
+
+
+def _checked(design: Design, earlier: FloatArray) -> FloatArray:
+    if design.method != "poisson":
+        raise DesignError(f"Only Poisson rounds add to earlier ones, not {design.method!r}.")
+    if earlier.shape != design.size.shape:
+        found = f"{earlier.shape}, not {design.size.shape}"
+        raise ValueError(f"earlier must hold a probability for every pair: {found}")
+    wrong = ~((earlier >= 0.0) & (earlier <= 1.0))
+    refuse(wrong, earlier, name="earlier", rule="be a probability")
+    return frozen(earlier)
 
 
 def filling_constants(
