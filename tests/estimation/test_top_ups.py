@@ -277,6 +277,25 @@ def test_the_collection_gives_the_numbers_of_the_page(
     assert_same_numbers(row, tmp_path, later={"novel.run": with_news("novel")})
 
 
+@pytest.mark.parametrize("method", ["poisson", "iid"])
+def test_the_page_of_a_new_round_offers_it_to_runs_that_came(
+    campaign: Campaign, organizer: Client, method: str
+) -> None:
+    page = address("round-new", campaign)
+    assert "joined since" not in text(organizer.get(page))
+    judged(campaign, method=method)
+    said = text(organizer.get(page))
+    assert "1 run joined since round 1 was drawn" in said
+    assert ("Top up, together with earlier rounds" in said) == (method == "poisson")
+    for way, together in (("together", True), ("alone", False), ("nonsense", None)):
+        form = organizer.get(f"{page}?top_up={way}").context["form"]
+        chosen = [form.initial.get(name, False) for name in ("top_up", "with_earlier")]
+        assert chosen == ([False, False] if together is None else [True, together])
+        assert form.initial["method"] == ("poisson" if together is not None else method)
+    topped_up(campaign)
+    assert "joined since" not in text(organizer.get(page))
+
+
 def test_the_next_round_is_no_top_up_by_itself(campaign: Campaign) -> None:
     judged(campaign)
     row = evaluation.drafted(campaign, **TOP_UP)

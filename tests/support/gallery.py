@@ -142,6 +142,7 @@ def _of_rounds() -> list[Shot]:
         (_active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
         (_adaptive(), ("rounds/1/", "rounds/1/ranking/", f"{RANKING}batches/", "rounds/2/")),
         (_topped_up(), ("rounds/2/", "rounds/2/ranking/", "rounds/3/", "rounds/4/")),
+        (_joined(), ("rounds/new/", "rounds/new/?top_up=together")),
         (_finished(), ("", "rounds/1/", *TABS)),
         (_many_runs(), ("", *TABS)),
         (_many_drafted(), ("rounds/1/",)),
@@ -188,6 +189,15 @@ def _adaptive() -> Campaign:
     for _ in range(2):
         evaluation.judge(made, row.draws.count())
     evaluation.drafted(made, **asked)
+    return made
+
+
+def _joined() -> Campaign:
+    """A run came after a round was judged."""
+    made = _with_material("joined")
+    evaluation.drawn(made, extra_share=0.0)
+    evaluation.judge(made, 1000)
+    later.join(made, later.with_news("novel"), "novel.run")
     return made
 
 
