@@ -212,10 +212,58 @@ def test_a_batch_that_is_completed_meanwhile_makes_another_design(campaign: Camp
     assert caught.value.code == "design_changed"
 
 
-def test_costs_are_paid_for_new_pairs_alone(campaign: Campaign) -> None:
-    judged(campaign)
-    row = evaluation.drafted(campaign, **TOP_UP, costs="length")
-    assert row.preview["expected_cost"] == pytest.approx(20.0)
+@pytest.mark.parametrize("together", [False, True])
+def test_costs_are_paid_for_new_pairs_alone(campaign: Campaign, together: bool) -> None:
+    """Whatever the pairs of the earlier round cost, or were thought to cost."""
+    judged(campaign, costs="length")
+    for seed, costs in (("t", "length"), ("u", "equal")):
+        row = evaluation.drafted(
+            campaign, **TOP_UP | {"seed": seed}, costs=costs, with_earlier=together
+        )
+        key = "expected_cost" if costs == "length" else "expected_pairs"
+        assert row.preview[key] == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_preferences_are_topped_up_as_well(campaign: Campaign, together: bool) -> None:
+    """Judged pairs of documents are found again in the pool of pairs; documents are no pairs."""
+    swaps = {
+        "measure": "#ofSwaps", "reported": [], "prior": "constant", "depth": 4,
+        "extra_share": 0.0,
+    }  # fmt: skip
+    documents = evaluation.drawn(campaign, seed="d", budget=10, batch_size=10)
+    first = evaluation.drawn(campaign, **swaps, seed="s", budget=30, batch_size=30)
+    evaluation.judge(campaign, 1000, truth=defaultdict(lambda: 1))
+    join(campaign, with_news("novel"), "novel.run")
+    second = evaluation.drawn(campaign, **TOP_UP | swaps, with_earlier=together)
+    before = set(first.draws.values_list("pair", flat=True))
+    drawn = set(second.draws.values_list("pair", flat=True))
+    assert (before <= drawn) == (not together)
+    assert not set(documents.draws.values_list("pair", flat=True)) & drawn
+    new = second.preview["top_up"]
+    assert new["pairs"] == pytest.approx(len(before), abs=0 if not together else 15)
+
+
+def test_a_round_that_looked_at_another_depth_is_taken_for_certain(campaign: Campaign) -> None:
+    judged(campaign, depth=5, measure="P@5", reported=[])
+    row = evaluation.drafted(campaign, **TOP_UP, with_earlier=True)
+    assert "it looked 5 ranks deep" in row.preview["error"]
+    row = evaluation.drafted(campaign, **TOP_UP)
+    assert row.preview["error"] is None
+
+
+def test_when_everything_is_judged_nothing_is_left(campaign: Campaign) -> None:
+    evaluation.drawn(campaign, budget=1000, batch_size=1000, extra_share=0.0)
+    evaluation.judge(campaign, 10_000)
+    for together in (False, True):
+        row = evaluation.drafted(campaign, **TOP_UP, with_earlier=together)
+        assert "judged already: nothing is left" in row.preview["error"]
+    join(campaign, with_news("novel"), "novel.run")
+    row = evaluation.drawn(campaign, **TOP_UP | {"budget": 500, "batch_size": 500})
+    assert row.preview["is_census"]
+    evaluation.judge(campaign, 1000, truth=TRUTH)
+    row.refresh_from_db()
+    assert {each.se for each in shown_of(row).estimates.filter(primary=True)} == {0.0}
 
 
 # ------------------------------------------------------------------------------ what is shown
