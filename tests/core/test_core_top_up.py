@@ -10,10 +10,16 @@ import pytest
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.data.scope import place_of_pairs
+from estimation.core.library import growing
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.planning.planning import expected_half_widths, half_width_curve
 from estimation.core.planning.prospects import reached_by_budget
-from estimation.core.rounds.combining import RoundsTogether, part_over, union_of
+from estimation.core.rounds.combining import (
+    CombiningError,
+    RoundsTogether,
+    part_over,
+    union_of,
+)
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
@@ -266,7 +272,17 @@ def test_a_budget_for_all_that_is_left_takes_it(pool: Pool) -> None:
     plain = absolute(pool, 200, batch_size=60)
     plan = top_up(replace(plain, budget=float(len(pool))), earlier)
     assert plan.is_census
-    assert np.all(plan.own(alone=True).inclusion()[plain.size > 0] == 1.0)
+    own = plan.own(alone=True)
+    assert np.all(own.inclusion()[plain.size > 0] == 1.0)
+    rest = (plain.size > 0) & (earlier < 1)
+    first = own.inclusion(1)[rest]
+    assert np.sum((1 - earlier[rest]) * first) == pytest.approx(60, rel=1e-9)
+    assert (
+        first / first.max()
+        == pytest.approx(np.minimum(1.0, plain.size[rest] / plain.size[rest].max()), rel=1e-6)
+        or first.max() == 1.0
+    )
+    assert np.corrcoef(first, plain.size[rest])[0, 1] > 0.9
     with pytest.raises(DesignError, match="judged already"):
         top_up(plain, np.where(plain.size > 0, 1.0, 0.0))
 
@@ -344,6 +360,26 @@ def test_what_cannot_be_topped_up_is_told(pool: Pool) -> None:
     for wrong in (-0.1, 1.1, np.nan):
         with pytest.raises(ValueError, match="be a probability"):
             top_up(absolute(pool, 60), np.where(np.arange(len(pool)) == 3, wrong, 0.0))
+
+
+def test_the_library_names_what_does_not_go_together(tiny_pool: Pool, larger: Pool) -> None:
+    first = design_of(tiny_pool, "poisson", "alpha")
+    drawn, plain = PairRound(first, draw(tiny_pool, first, seed="s")), absolute(larger, 2)
+    for given in ({}, {"rounds": [drawn], "seeds": ["s"], "judged": [1]}):
+        with pytest.raises(CombiningError, match="either rounds and their seeds, or judged"):
+            growing.top_up(plain, **given)
+    with pytest.raises(CombiningError, match=r"rounds\[0\] belongs to another pool"):
+        growing.top_up(plain, rounds=[drawn], seeds=["s"])
+    iid = design_of(larger, "iid", "alpha")
+    other = PairRound(iid, draw(larger, iid, seed="s"))
+    with pytest.raises(CombiningError, match=r"rounds\[0\] is by iid"):
+        growing.top_up(plain, rounds=[other], seeds=["s"])
+    with pytest.raises(ValueError, match="judged"):
+        growing.top_up(plain, judged=[len(larger)])
+    before = growing.carry_over(drawn, tiny_pool, larger=larger, like=plain)
+    found = growing.top_up(plain, rounds=[before], seeds=["s"])
+    expected = top_up(plain, so_far(tiny_pool, larger, first)).own(alone=False)
+    assert np.array_equal(found.inclusion(), expected.inclusion())
 
 
 def test_draws_of_a_top_up_hold_what_is_judged(pool: Pool) -> None:

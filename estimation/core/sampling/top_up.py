@@ -125,10 +125,8 @@ class TopUp(Union):
         costs : ndarray of float64, shape (N,), optional
             Those that the top-up was made with.
         """
-        last, before = self.step(), self.earlier
-        chance = np.where(before < 1.0, self.new_after(last) / np.maximum(1.0 - before, 1e-300), 0)
-        chance[(before > 0.0) & (chance < NEXT_TO_NOTHING)] = 0.0
-        size = np.where(chance < 1.0, chance, np.maximum(_scaled(self.size, last), 1.0))
+        before = self.earlier
+        size = self._own_sizes()
         each = 1.0 - before if costs is None else costs * (1.0 - before)
         steps = self._own_steps(size, each)
         if alone:
@@ -136,6 +134,16 @@ class TopUp(Union):
         total = size.sum()
         drawn = {"size": frozen(size / total), "steps": frozen(steps * total)}
         return Design(**_plain(self) | drawn)
+
+    def _own_sizes(self) -> FloatArray:
+        """The p themselves; above 1 for certain pairs, so that the more they matter, the sooner
+        they come. Where all are certain, any sizes do: those of the design."""
+        last, before = self.step(), self.earlier
+        if np.isinf(last):
+            return np.where(before < 1.0, self.size, 0.0)
+        chance = np.where(before < 1.0, self.new_after(last) / np.maximum(1.0 - before, 1e-300), 0)
+        chance[(before > 0.0) & (chance < NEXT_TO_NOTHING)] = 0.0
+        return np.where(chance < 1.0, chance, np.maximum(self.size * last, 1.0))
 
     def _own_steps(self, size: FloatArray, costs: FloatArray) -> FloatArray:
         """Constants that spend what the batches may, the last being the one that gives p."""
@@ -257,8 +265,3 @@ def _on_line(
         return high
     rest = target - float((cost * (1.0 - before))[sure].sum())
     return min(max((rest + float((cost * before)[taking].sum())) / rate, low), high)
-
-
-def _scaled(size: FloatArray, step: float) -> FloatArray:
-    """Sizes times a constant; where that is infinite, what they are to each other."""
-    return size * step if np.isfinite(step) else size / size.max()
