@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 
 from estimation import selectors
@@ -18,10 +19,11 @@ from estimation.models import Draw, EstimateSet, Round
 from estimation.services import choices, estimates, redrawing
 from estimation.services.collections import columns_of
 from judging.errors import UserError
-from judging.models import Campaign, Judgment
+from judging.models import Campaign, Job, Judgment
 from tests.estimation.test_later_runs import join, with_news
 from tests.estimation.test_score_command import assert_same_numbers
 from tests.estimation.test_together import latest, parts_of, values
+from tests.estimation.test_while_it_is_drawn import in_the_middle
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
@@ -210,6 +212,27 @@ def test_a_batch_that_is_completed_meanwhile_makes_another_design(campaign: Camp
             row=row, by=campaign.created_by, design=row.preview["design"]
         )
     assert caught.value.code == "design_changed"
+
+
+def test_a_batch_that_is_completed_during_the_draw_has_it_begin_anew(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the round is said to add to is what its probabilities follow from."""
+    evaluation.drawn(campaign, budget=40, batch_size=20, seed="s", extra_share=0.0)
+    while not choices.complete(campaign):
+        evaluation.judge(campaign, 1)
+    row = evaluation.drafted(campaign, **TOP_UP)
+    in_the_middle(monkeypatch, lambda: evaluation.judge(campaign, 1000))
+    evaluation.rounds.request_draw(row=row, by=campaign.created_by)
+    factories.run_due_jobs()
+    Job.objects.filter(kind="draw").update(due=Now())
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert row.state == Round.State.DRAWN
+    assert row.provenance["added_to"] == "round 1 (2 batches)"
+    judged = set(Draw.objects.filter(round__number=1).values_list("pair", flat=True))
+    chances = dict(row.draws.values_list("pair", "probability"))
+    assert {chances[pair] for pair in judged} == {1.0}
 
 
 @pytest.mark.parametrize("together", [False, True])
