@@ -407,6 +407,7 @@ def sentence_of(row: Round) -> str:
     preview = row.preview
     batches = f"{preview['batches']:,} batch{'es' if preview['batches'] != 1 else ''}"
     pairs, pool = number(preview["expected_pairs"], 0), f"{preview['pool_pairs']:,} pooled pairs"
+    pairs += " new pairs" if preview.get("of_all") else ""
     measures = preview_figures(preview, budget=row.budget).measures
     middle = measures[0].middle if measures else "–"
     width = "" if middle == "–" else f", about ± {middle} for the middle run"

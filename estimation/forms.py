@@ -157,5 +157,5 @@ def values_of(row: Round, *, same_seed: bool) -> dict[str, Any]:
     """The round's choices as initial values of the form."""
     values = vars(plan_of(row)) | {"reported": ", ".join(row.reported)}
     if not same_seed:  # whether rounds may be estimated together is a question of each
-        values |= {"seed": "", "with_earlier": False}
+        values |= {"seed": "", "with_earlier": False, "top_up": False}
     return {name: value for name, value in values.items() if value or name not in FIRST_RUNS}

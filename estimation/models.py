@@ -195,6 +195,9 @@ class Round(models.Model):
     with_earlier = models.BooleanField(
         default=False, help_text="estimated together with the earlier rounds"
     )
+    top_up = models.BooleanField(
+        default=False, help_text="made to add to what is judged when it is drawn"
+    )
     labels = models.PositiveSmallIntegerField(default=1)
     extra_share = models.FloatField(default=0.0)
     seconds = models.PositiveIntegerField(default=30, help_text="that a judgment takes")
@@ -245,6 +248,9 @@ class Round(models.Model):
                 condition=Q(with_earlier=False) | Q(method__in=["poisson", "iid"]),
                 name="round_with_earlier_can_be",
             ),
+            CheckConstraint(
+                condition=Q(top_up=False) | Q(method="poisson"), name="round_top_up_can_be"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -281,7 +287,9 @@ class Round(models.Model):
             return "documents of average length"
         if self.costs == self.Costs.UPLOADED:
             return "units of cost"
-        return "draws" if self.draws_again else "pairs"
+        if self.draws_again:
+            return "draws"
+        return "new pairs" if self.top_up else "pairs"
 
 
 class RoundBatch(models.Model):

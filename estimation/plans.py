@@ -167,6 +167,17 @@ class RoundPlan:
         needs="with_earlier",
         refusal="Rounds of these methods can be estimated together: {methods}.",
     )  # fmt: skip
+    top_up: bool = option(
+        "Top up what is judged", default=False,
+        help="The budget is for new pairs, where earlier judgments say least, as of runs that came "
+        "since. Estimated together with earlier Poisson rounds, it fills their chances up; "
+        "otherwise it takes every judged pair of any round for certain, at no cost.",
+        asked="Spend the budget on pairs that are not judged, where earlier judgments say least; "
+        "poisson. With with_earlier the chances of the rounds that count are filled up; without, "
+        "every pair in a complete batch of any round is taken for certain.",
+        needs="top_up",
+        refusal="Rounds of these methods can top up what is judged: {methods}.",
+    )  # fmt: skip
     labels: int = option(
         "Labels per pair", default=1,
         help="So many assessors judge each pair; their labels are averaged.",
@@ -213,7 +224,9 @@ SECTIONS = (
     Section("How pairs are drawn", ("method", "rule", "floor", "eps", "depth", "seed")),
     Section("Costs", ("costs", "cost_table"), only="costs"),
     Section(
-        "How the numbers are estimated", ("estimator", "interval", "with_earlier"), only="intervals"
+        "How the numbers are estimated",
+        ("estimator", "interval", "with_earlier", "top_up"),
+        only="intervals",
     ),
 )  # fmt: skip
 """The form from top to bottom; all but the first part is folded away."""

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .library.estimating import given_round as given_round
     from .library.estimating import together as together
     from .library.files import write_prels as write_prels
+    from .library.growing import carry_over as carry_over
+    from .library.growing import top_up as top_up
     from .library.promises import PrecisionByBudget as PrecisionByBudget
     from .library.promises import expected_precision as expected_precision
     from .library.promises import precision_by_budget as precision_by_budget
@@ -90,6 +92,7 @@ _WHERE = {
     ".library.designing": ("make_design", "pool_runs", "rank_scores"),
     ".library.estimating": ("evaluate", "given_round", "together"),
     ".library.files": ("write_prels",),
+    ".library.growing": ("carry_over", "top_up"),
     ".library.promises": ("PrecisionByBudget", "expected_precision", "precision_by_budget"),
     ".measures.kinds": ("MeasureError",),
     ".measures.table": ("Measure", "parse_measure"),

@@ -10,8 +10,9 @@ import json
 
 from estimation.models import Round
 from estimation.plans import NAMED, OPTIONS
+from estimation.selectors import complete_batches
 from judging.errors import UserError
-from judging.models import Upload
+from judging.models import Campaign, Upload
 
 
 def digest_of(row: Round) -> str:
@@ -23,8 +24,14 @@ def digest_of(row: Round) -> str:
         sorted(campaign.topics.values_list("topic_id", flat=True)),
         sorted(campaign.runs.values_list("tag", "digest", "file")),
         _lengths(row),
+        *_topped_up(row),
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _topped_up(row: Round) -> list[list[tuple[int, int]]]:
+    """Which batches are complete, where the round is to add to what is judged in them."""
+    return [sorted(complete(row.campaign).items())] if row.top_up else []
 
 
 def _lengths(row: Round) -> list[int]:
@@ -35,6 +42,13 @@ def _lengths(row: Round) -> list[int]:
         kind=Upload.Kind.DOCUMENTS, state=Upload.State.ACCEPTED, check_only=False
     )
     return sorted(documents.values_list("pk", flat=True))
+
+
+def complete(campaign: Campaign) -> dict[int, int]:
+    """How many batches of each drawn round are complete, in a row from the first; none without."""
+    drawn = campaign.rounds.exclude(state__in=Round.NOT_DRAWN)
+    found = {row.number: complete_batches(row) for row in drawn}
+    return {number: batches for number, batches in found.items() if batches}
 
 
 def require(row: Round, design: str) -> None:

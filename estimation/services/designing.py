@@ -21,8 +21,9 @@ from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.designs import Design, DesignError, Method, Rule
 from estimation.core.sampling.goals import Goal, GoalError
 from estimation.core.sampling.priors import Prior, PriorError, make_prior
+from estimation.core.sampling.top_up import Union
 from estimation.models import Round, StoredPool
-from estimation.services import pools, predictions
+from estimation.services import pools, predictions, topping
 from estimation.services.costs import costs_of
 from judging.errors import UserError
 
@@ -83,15 +84,20 @@ def grade_model_of(row: Round, pool: Pool) -> GradeModel:
 
 
 def design_of(row: Round, pool: Pool) -> AnyDesign:
-    """The design of the round over a pool.
+    """The design of the round over a pool, as it is drawn.
 
     Raises UserError ``design_impossible`` (409) with the core's sentence.
     """
-    return design_at(row, pool, costs_of(row, pool))
+    costs = costs_of(row, pool)
+    design = design_at(row, pool, costs)
+    if isinstance(design, Union):
+        return design.own(alone=not row.with_earlier, costs=costs)
+    return design
 
 
 def design_at(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
-    """The same, with the costs of the round (`costs_of`) at hand."""
+    """What the round buys over a pool, given its costs (`costs_of`): of Poisson rounds together,
+    and of a top-up, the union. Raises as `design_of`."""
     try:
         if row.method == Round.Method.QUERY:
             return _of_topics(row, pool, costs)
@@ -99,7 +105,8 @@ def design_at(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
             return _of_next_batches(row, pool)
         if row.method == Round.Method.ADAPTIVE:
             return _of_learned_batches(row, pool, costs)
-        return _of_pairs(row, pool, costs)
+        design = _of_pairs(row, pool, costs)
+        return topping.plan_of(row, pool, design, costs)
     except (
         ActiveError, DesignError, GoalError, GradeModelError, MeasureError, PoolError, PriorError,
         QueryError,

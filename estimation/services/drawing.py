@@ -19,7 +19,7 @@ from estimation.core.sampling.random_numbers import extra_labels
 from estimation.core.sampling.samples import Served
 from estimation.models import Draw, Round, RoundBatch, StoredPool
 from estimation.plans import NAMED
-from estimation.services import choices, designing, files, finite, leftovers, quoting
+from estimation.services import choices, designing, files, finite, leftovers, quoting, topping
 from judging.errors import UserError
 from judging.models import Batch, Campaign, Upload
 from judging.services import audit, batches, jobs
@@ -41,12 +41,16 @@ def draw_round(job: jobs.Running) -> None:
     pool_row, pool = designing.pool_for(row)
     if "design" in job.data:  # a run may have come in since the button was pressed
         choices.require(row, job.data["design"])
+    complete = choices.complete(row.campaign)
     drawn = draw(pool, designing.design_of(row, pool), seed=row.seed)
     served = drawn.served(pool)
     finite.check({"probability": served.probability})
     job.report(0.1, f"{len(served.pair):,} pairs drawn")
+    made_with = provenance(pool) | _added_to(row, pool)
+    if row.top_up and choices.complete(row.campaign) != complete:
+        raise jobs.NotYet(0.0, "a batch was completed meanwhile")
     batch_ids = prepare(row, pool, served, job, last=drawn.planned)
-    _freeze(row, pool_row, provenance(pool), drawn, batch_ids, job)
+    _freeze(row, pool_row, made_with, drawn, batch_ids, job)
 
 
 def _row(pk: int) -> Round:
@@ -78,6 +82,8 @@ def prepare(row: Round, pool: Pool, served: Served, job: jobs.Running, *, last: 
     labels = extra_labels(
         pool, seed=row.seed, pairs=served.pair, labels=row.labels, share=row.extra_share
     )
+    if row.top_up:  # what is judged is not judged again
+        labels[topping.judged_in(row.campaign, pool)[served.pair]] = 1
     there = set(row.round_batches.values_list("number", flat=True))
     missing = [n for n in range(1, last + 1) if n not in there]
     ids = []
@@ -166,6 +172,15 @@ def _freeze(
             pool=pool_row.digest,
             seed=row.seed,
         )
+
+
+def _added_to(row: Round, pool: Pool) -> dict[str, str]:
+    """The rounds that a top-up adds to, as pages and reports say them."""
+    if not row.top_up:
+        return {}
+    found = topping.added_to(row, pool).items()
+    told = [f"round {number} ({batches} batch{'es' * (batches > 1)})" for number, batches in found]
+    return {"added_to": ", ".join(told)}
 
 
 def provenance(pool: Pool) -> dict[str, str]:

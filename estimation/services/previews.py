@@ -22,9 +22,10 @@ from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.core.sampling.probabilities import drawn_probabilities
+from estimation.core.sampling.top_up import TopUp, Union
 from estimation.models import Round
 from estimation.plans import NAMED
-from estimation.services import choices, designing, finite, together
+from estimation.services import choices, designing, finite, together, topping
 from estimation.services.costs import costs_of
 from judging.errors import UserError
 from judging.selectors import documents
@@ -77,6 +78,8 @@ def _preview(row: Round) -> dict[str, Any]:
         "is_census": _is_census(pool, design),
         "without_text": _without_text(row, pool),
         "earlier": _earlier(row, pool),
+        "top_up": _topped_up(row, pool, design),
+        "of_all": isinstance(design, Union),
         **promised,
     }
 
@@ -95,7 +98,7 @@ def _is_census(pool: Pool, design: AnyDesign) -> bool:
 
 
 def _of_pairs(row: Round, pool: Pool, design: Design, costs: FloatArray | None) -> dict[str, Any]:
-    inclusion = design.inclusion()
+    inclusion = design.new_after(design.step())
     return {
         "eligible_pairs": int(design.eligible.sum()),
         "expected_pairs": float(inclusion.sum()),
@@ -162,6 +165,18 @@ def _earlier(row: Round, pool: Pool) -> dict[str, Any] | None:
     }
 
 
+def _topped_up(row: Round, pool: Pool, design: AnyDesign) -> dict[str, Any] | None:
+    """What a top-up adds to: the rounds with their complete batches, and how many pairs are in
+    that sample, as expected, or judged; None of other rounds."""
+    if not isinstance(design, TopUp):
+        return None
+    batches = topping.added_to(row, pool)
+    return {
+        "batches": {str(each): batches[each] for each in sorted(batches)},
+        "pairs": float(design.earlier.sum()),
+    }
+
+
 def _without_text(row: Round, pool: Pool) -> int:
     """How many documents of the pool have no text, so that assessors would see a docno only."""
     known = {docno.encode() for docno in documents(row.campaign).values_list("docno", flat=True)}
@@ -213,7 +228,7 @@ def _curve(
     """Mean expected half width of the runs against the budget, around the chosen one."""
     most = np.inf
     if not design.with_replacement:
-        most = float(np.sum(design.eligible if costs is None else costs[design.eligible]))
+        most = float(np.sum(design.payable if costs is None else design.payable * costs))
     budgets = _budgets(row, most)
     widths = half_width_curve(
         pool,

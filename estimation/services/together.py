@@ -84,7 +84,11 @@ def _earlier(row: Round) -> QuerySet[Round]:
 def _why_not(earlier: Round, row: Round, pool: Pool) -> str:
     """Why an earlier round cannot be estimated together with one from this pool; or nothing."""
     if earlier.method != row.method:
-        return f"its method is {earlier.get_method_display()}"
+        learns = " and its probabilities followed from judgments"
+        ending = learns if earlier.sampling.draws == "batches" else ""
+        return f"its method is {earlier.get_method_display()}{ending}"
+    if earlier.top_up and not earlier.with_earlier:
+        return "it took judged pairs for certain, so that its probabilities followed from draws"
     if earlier.pool is None or earlier.pool_id == row.pool_id:
         return ""
     smaller = pools.load(earlier.pool)

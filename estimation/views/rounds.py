@@ -26,6 +26,10 @@ CHANGED_SINCE = (
     "it says now, and draw that."
 )
 
+ADDING = {"method": Round.Method.POISSON, "top_up": True}
+TOP_UPS = {"together": ADDING | {"with_earlier": True}, "alone": ADDING}
+"""What the links of the page for a new round choose beforehand."""
+
 
 def round_of(campaign: Campaign, number: int) -> Round:
     row = selectors.rounds_of(campaign).filter(number=number).first()
@@ -45,6 +49,7 @@ def round_new(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     before = selectors.current_round(campaign)
     initial = values_of(before, same_seed=False) if before else {}
+    initial |= TOP_UPS.get(request.GET.get("top_up", ""), {})
     form = RoundForm(campaign, request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
@@ -52,8 +57,19 @@ def round_new(request: HttpRequest, slug: str) -> HttpResponse:
             return redirect("round-detail", slug, row.number)
         except UserError as error:
             show_in(form, error)
-    context = {"campaign": campaign, "form": form, "ready": campaign.runs.exists()}
+    news = newcomers(campaign, before)
+    context = {"campaign": campaign, "form": form, "ready": campaign.runs.exists(), "news": news}
     return render(request, "estimation/round_new.html", context)
+
+
+def newcomers(campaign: Campaign, before: Round | None) -> dict[str, object] | None:
+    """How many runs came since the latest draw, and how a round can add to what is judged for
+    them; None where nobody came, or nothing is judged to add to."""
+    if before is None or before.pool is None or not choices.complete(campaign):
+        return None
+    joined = campaign.runs.count() - before.pool.run_count
+    apart = before.method != Round.Method.POISSON or (before.top_up and not before.with_earlier)
+    return {"joined": joined, "since": before.number, "apart": apart} if joined > 0 else None
 
 
 def round_detail(request: HttpRequest, slug: str, number: int) -> HttpResponse:

@@ -79,7 +79,7 @@ def test_the_form_shows_what_goes_with_the_method(
     }  # fmt: skip
     more = {
         "adaptive": {"rule", "floor", "costs", "predictions"},
-        "poisson": {"rule", "floor", "costs", "estimator", "interval", "with_earlier"},
+        "poisson": {"rule", "floor", "costs", "estimator", "interval", "with_earlier", "top_up"},
         "priority": {"rule", "floor"},
         "iid": {"rule", "eps", "costs", "interval", "with_earlier"},
         "per-query": {"rule", "eps"},

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -425,19 +426,20 @@ def collection_file(row: Round) -> Path:
     return files.path_of(report.file)
 
 
-def assert_same_numbers(row: Round, folder: Path) -> None:
+def assert_same_numbers(row: Round, folder: Path, *, later: Mapping[str, bytes] = {}) -> None:
     """What the command says of the campaign's runs is what the application says of them."""
     shown = selectors.latest_estimates(row)
     assert shown is not None
     kept = collection_file(row)
-    for name, content in evaluation.SMALL.runs.items():
+    every = {**evaluation.SMALL.runs, **later}
+    for name, content in every.items():
         (folder / name).write_bytes(content)
     runs = sorted(folder.glob("*.run"))
     done = manage("score", kept, *runs, "--format", "json", data=folder / "data")
     assert done.returncode == 0, done.stderr
     told = {(each["tag"], each["measure"]): each for each in json.loads(done.stdout)}
     stored = Estimate.objects.filter(estimate_set=shown, primary=True).select_related("run")
-    assert len(told) == len(stored) == 4 * len(selectors.measures_of(row))
+    assert len(told) == len(stored) == len(every) * len(selectors.measures_of(row))
     for estimate in stored:
         found = told[estimate.run.tag, estimate.measure]
         for name in ("value", "se", "low", "high", "support"):

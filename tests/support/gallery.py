@@ -5,6 +5,7 @@ here, and what shall wait is left due.
 """
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -27,7 +28,7 @@ from judging.models import (
     WorkerHeartbeat,
 )
 from judging.services import assignments, campaigns, jobs, judgments, members, uploads
-from tests.support import chat, evaluation, factories
+from tests.support import chat, evaluation, factories, later
 from tests.support.material import Material, small_material
 
 ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner")
@@ -140,6 +141,8 @@ def _of_rounds() -> list[Shot]:
         (_unjudged(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
         (_active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
         (_adaptive(), ("rounds/1/", "rounds/1/ranking/", f"{RANKING}batches/", "rounds/2/")),
+        (_topped_up(), ("rounds/2/", "rounds/2/ranking/", "rounds/3/", "rounds/4/")),
+        (_joined(), ("rounds/new/", "rounds/new/?top_up=together")),
         (_finished(), ("", "rounds/1/", *TABS)),
         (_many_runs(), ("", *TABS)),
         (_many_drafted(), ("rounds/1/",)),
@@ -186,6 +189,29 @@ def _adaptive() -> Campaign:
     for _ in range(2):
         evaluation.judge(made, row.draws.count())
     evaluation.drafted(made, **asked)
+    return made
+
+
+def _joined() -> Campaign:
+    """A run came after a round was judged."""
+    made = _with_material("joined")
+    evaluation.drawn(made, extra_share=0.0)
+    evaluation.judge(made, 1000)
+    later.join(made, later.with_news("novel"), "novel.run")
+    return made
+
+
+def _topped_up() -> Campaign:
+    """A run came after a round was judged: one that adds to it, half judged, and drafts of two."""
+    made = _with_material("topped-up")
+    asked = {"top_up": True, "budget": 30, "batch_size": 15, "extra_share": 0.0}
+    evaluation.drawn(made, extra_share=0.0)
+    evaluation.judge(made, 1000)
+    later.join(made, later.with_news("novel"), "novel.run")
+    evaluation.drawn(made, **asked, seed="t", with_earlier=True)
+    evaluation.judge(made, 20, truth=defaultdict(int, evaluation.SMALL.truth))
+    evaluation.drafted(made, **asked, seed="u", with_earlier=True)
+    evaluation.drafted(made, **asked, seed="v")
     return made
 
 

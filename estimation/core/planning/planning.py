@@ -26,7 +26,6 @@ from ..inference.out_of_reach import OutOfReach
 from ..measures.kinds import PREFERENCE_MAX_GRADE
 from ..sampling.allocation import refuse_costs
 from ..sampling.methods import with_option
-from ..sampling.probabilities import poisson_thresholds
 from ..tables import Columns, Tabled
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ def half_width_curve(
     wrong = ~(np.isfinite(targets) & (targets >= 1))
     refuse(wrong, targets, name="budgets", rule="be finite and at least 1")
     _check_costs(pool, design, costs)
-    steps = steps_of(design, budgets, costs=costs)
+    steps = design.steps_for(budgets, costs=costs)
     out_of_reach = OutOfReach.of(pool, design.eligible).support(measure) < 1.0
     quantile = special.ndtri(0.5 + confidence / 2.0)
     moves = _Moves.of(pool, measure, prior, max_grade)
@@ -206,16 +205,6 @@ def expected_covariances(
             covariance -= np.multiply.outer(total, total) / step
         covariances.append(covariance)
     return np.stack(covariances), moves.products(prior.second_moment)
-
-
-def steps_of(
-    design: Design, budgets: Sequence[float], *, costs: FloatArray | None = None
-) -> FloatArray:
-    """Return the constants, or numbers of draws, that budgets of one design pay for, (B,)."""
-    targets = np.asarray(budgets, dtype=np.float64)
-    if design.with_replacement:
-        return targets / (design.strata if costs is None else float(np.sum(design.size * costs)))
-    return poisson_thresholds(design.size, targets=targets, costs=costs)
 
 
 def largest_values(pool: Pool, measure: Measure, *, best: float) -> FloatArray:

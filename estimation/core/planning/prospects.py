@@ -29,7 +29,7 @@ from ..arrays import check_confidence
 from ..inference.intervals import difference_variances
 from ..inference.out_of_reach import OutOfReach
 from .critical import adjusted_p_values, critical_value
-from .planning import expected_covariances, half_width_curve, steps_of
+from .planning import expected_covariances, half_width_curve
 from .reached import Reached, ReachedByBudget
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def reached_by_budget(
         )
         for each in beliefs
     ]  # fmt: skip
-    steps = steps_of(design, budgets.tolist(), costs=costs)
+    steps = design.steps_for(budgets.tolist(), costs=costs)
     number = WORKED_OUT if len(pool.run) < MANY else FEWER
     some = np.unique(np.linspace(0, len(budgets) - 1, number).astype(int))
     seen = [
@@ -126,8 +126,8 @@ def reached_by_budget(
 
 def _budgets(design: Design, costs: FloatArray | None) -> FloatArray:
     """Budgets from few to all, with the design's own."""
-    eligible = design.eligible
-    whole = float(np.count_nonzero(eligible) if costs is None else costs[eligible].sum())
+    paid = design.payable
+    whole = float(paid.sum() if costs is None else (paid * costs).sum())
     if design.with_replacement:
         whole *= DRAWN_AGAIN
     own = min(float(design.budget), whole)
@@ -148,7 +148,7 @@ def _plentiful(prior: Prior, measure: Measure, max_grade: int) -> Prior:
 
 
 def _worth(design: Design, step: float, work: FloatArray | None) -> float:
-    chance = design.inclusion_after(step)
+    chance = design.new_after(step)
     return float(chance.sum() if work is None else np.sum(chance * work))
 
 

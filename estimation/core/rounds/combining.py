@@ -30,7 +30,7 @@ from .pair_estimates import estimates_of_pairs
 from .results import Asked, DrawnRound, Evaluation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ..data.pool import Pool
     from ..measures.table import Measure
@@ -126,7 +126,8 @@ def as_one(parts: Sequence[PairRound]) -> PairRound | RoundsTogether:
 def _drawn(parts: Sequence[PairRound], topic: Int32Array) -> Drawn:
     singles = [part.drawn(topic) for part in parts]
     pair = np.unique(np.concatenate([each.pair for each in singles]))
-    inclusion = _inclusion(parts, singles)
+    of_each = [each.inclusion for each in singles]
+    inclusion = union_of(zip(_numbers(parts), of_each, strict=True))
     belief = _belief(singles)
     if singles[0].counts is None:
         return Drawn(pair, inclusion, inclusion, inclusion[pair], belief=belief)
@@ -151,21 +152,32 @@ def _belief(singles: Sequence[Drawn]) -> FloatArray | None:
     return np.asarray(np.mean(told, axis=0)) if len(told) == len(singles) else None
 
 
-def _inclusion(parts: Sequence[PairRound], singles: Sequence[Drawn]) -> FloatArray:
-    """Of the union: the most generous of the parts that share their numbers, the others apart.
+def union_of(inclusions: Iterable[tuple[str, FloatArray]]) -> FloatArray:
+    """Return the probability of every pair to be in the union of Poisson samples, shape (N,).
 
-    Exactly 0 where no part can draw a pair, and exactly what it is where only one can.
+    Of samples that share their random numbers the most generous counts, others apart. Exactly 0
+    where no sample can hold a pair, and exactly what it is where only one can.
+
+    Parameters
+    ----------
+    inclusions : iterable of (str, ndarray of float64 of shape (N,))
+        A name of the random numbers of each, and its probabilities; at least one.
     """
     by_numbers: dict[str, FloatArray] = {}
-    for place, (part, single) in enumerate(zip(parts, singles, strict=True)):
-        name = f"seed {part.numbers}" if part.numbers else f"part {place}"
-        before = by_numbers.get(name, single.inclusion)
-        by_numbers[name] = np.maximum(before, single.inclusion)
+    for numbers, inclusion in inclusions:
+        by_numbers[numbers] = np.maximum(by_numbers.get(numbers, inclusion), inclusion)
     first, *others = by_numbers.values()
-    inclusion = first
+    union = first
     for other in others:
-        inclusion = inclusion + (1.0 - inclusion) * other
-    return inclusion
+        union = union + (1.0 - union) * other
+    return union
+
+
+def _numbers(parts: Sequence[PairRound]) -> list[str]:
+    return [
+        f"seed {part.numbers}" if part.numbers else f"part {place}"
+        for place, part in enumerate(parts)
+    ]
 
 
 def part_over(part: PairRound, *, pool: Pool, joined: Pool, like: Design) -> PairRound:

@@ -20,8 +20,10 @@ And the first batch of a fifth, whose others are planned from judgments: adaptiv
 nothing were learned.
 """
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -31,7 +33,10 @@ from ..measures.table import Measure, parse_measure
 from ..tables import FactSheet
 from .goals import Goal
 from .methods import draws_again
-from .probabilities import drawn_probabilities, poisson_probabilities
+from .probabilities import drawn_probabilities, poisson_probabilities, poisson_thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FORMAT = "evalsite-design-1"
 DESIGN_ARRAYS = ("size", "steps"), ("belief",)  # those that there are, and those that may be
@@ -170,6 +175,25 @@ class Design(FactSheet):
             return drawn_probabilities(self.size * self.strata, draws=step)
         return poisson_probabilities(self.size, constant=step)
 
+    @property
+    def payable(self) -> FloatArray:
+        """How likely each pair is to be paid for if everything is drawn, shape (N,)."""
+        return self.eligible.astype(np.float64)
+
+    def new_after(self, step: float) -> FloatArray:
+        """Return how likely each pair is to be paid for after n or k draws, or with c: if drawn."""
+        return self.inclusion_after(step)
+
+    def steps_for(self, budgets: Sequence[float], *, costs: FloatArray | None = None) -> FloatArray:
+        """Return the constants, or numbers of draws, that budgets pay for, shape (B,).
+
+        `costs` are those that the design was made with, by default 1 for each pair.
+        """
+        targets = np.asarray(budgets, dtype=np.float64)
+        if self.with_replacement:
+            return targets / (self.strata if costs is None else float(np.sum(self.size * costs)))
+        return poisson_thresholds(self.size, targets=targets, costs=costs)
+
     def save(self, file: ArchiveFile) -> None:
         """Write the design to a path or a binary file; `load` gives back the same bits."""
         write_archive(file, FORMAT, *self.stored())
@@ -185,13 +209,13 @@ class Design(FactSheet):
         return facts, arrays
 
     @classmethod
-    def load(cls, file: ArchiveFile) -> "Design":
+    def load(cls, file: ArchiveFile) -> Design:
         """Read what `save` wrote; raise ValueError if it is damaged or something else."""
         needed, optional = DESIGN_ARRAYS
         return cls.restored(*read_archive(file, FORMAT, needed, optional=optional))
 
     @classmethod
-    def restored(cls, facts: dict[str, Any], arrays: dict[str, Any]) -> "Design":
+    def restored(cls, facts: dict[str, Any], arrays: dict[str, Any]) -> Design:
         """Return the design of which `stored` gave these."""
         goal = facts["goal"]
         facts["goal"] = Goal(goal["kind"], tuple(goal["runs"]), goal["against"])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Drawn: TypeAlias = Literal["pairs", "topics", "batches"]
 Option: TypeAlias = Literal[
-    "rule", "costs", "floor", "eps", "predictions", "difference", "with_earlier"
+    "rule", "costs", "floor", "eps", "predictions", "difference", "with_earlier", "top_up"
 ]
 
 
@@ -43,8 +43,8 @@ class SamplingMethod:
     options : frozenset of Option
         What an organizer can choose: ``rule`` of sizes, ``costs`` of pairs or topics, ``floor``
         under sizes, ``eps`` added to them, ``predictions`` that its model learns from, the
-        estimator ``difference`` that has them as control variate, and to estimate ``with_earlier``
-        rounds.
+        estimator ``difference`` that has them as control variate, to estimate ``with_earlier``
+        rounds, and to ``top_up`` what is judged.
     again : bool
         Whether it draws with replacement.
     not_together : frozenset of str
@@ -113,7 +113,7 @@ SAMPLING_METHODS = _table(
         "probability (Poisson sampling with permanent random numbers)",
         draws="pairs",
         families=_OF_PAIRS,
-        options=frozenset({"rule", "costs", "floor", "difference", "with_earlier"}),
+        options=frozenset({"rule", "costs", "floor", "difference", "with_earlier", "top_up"}),
     ),
     SamplingMethod(
         "priority",

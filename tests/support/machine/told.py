@@ -14,6 +14,8 @@ PLANS: list[dict[str, Any]] = [
      "goal": "baseline", "baseline": "run1"},
     {"measure": "P@3", "budget": 8, "batch_size": 4, "method": "query"},
     {"measure": "DCG@3", "reported": ["P@2"], "budget": 8, "batch_size": 3, "method": "adaptive"},
+    {"measure": "P@3", "budget": 5, "batch_size": 2, "top_up": True},
+    {"measure": "P@3", "budget": 5, "batch_size": 3, "top_up": True, "with_earlier": True},
 ]  # fmt: skip
 CHANGES: list[dict[str, Any]] = [
     {"budget": 7, "batch_size": 7},
@@ -23,8 +25,8 @@ CHANGES: list[dict[str, Any]] = [
     {"seed": "another"},
 ]
 QUOTED = (
-    "goal", "measure", "reported", "prior", "method", "floor", "with_earlier", "labels",
-    "extra_share", "budget", "batch_size", "seed",
+    "goal", "measure", "reported", "prior", "method", "floor", "with_earlier", "top_up",
+    "labels", "extra_share", "budget", "batch_size", "seed",
 )  # fmt: skip
 """What an answer says of a round, and what is said of it once it is drawn."""
 

@@ -1,0 +1,125 @@
+"""What a round is to add to: what is judged by the time of its draw.
+
+Together with earlier Poisson rounds it fills up the probabilities that pairs have to be in their
+complete batches. These follow from designs, and from how many batches are complete, but from no
+grade and from no draw (`estimation.core.sampling.top_up`). A top-up that is estimated alone takes
+every pair for certain that is in a complete batch of any round, by whatever method; its
+probabilities then follow from the past, given which its estimates are unbiased.
+
+Either way its random numbers must be its own: a pair that an earlier round left out by the same
+number would be known to have a large one.
+"""
+
+import numpy as np
+
+from estimation.core.arrays import BoolArray, FloatArray
+from estimation.core.data.pool import Pool
+from estimation.core.data.preferences import BETWEEN, part_names
+from estimation.core.data.scope import Scope, find_pairs
+from estimation.core.rounds.combining import union_of
+from estimation.core.sampling.designs import Design
+from estimation.core.sampling.top_up import beside, top_up
+from estimation.models import Round
+from estimation.selectors import draws_of
+from estimation.services import pools, together
+from estimation.services.choices import complete
+from judging.errors import UserError
+from judging.models import Campaign
+
+
+def added_to(row: Round, pool: Pool) -> dict[int, int]:
+    """The rounds that a top-up adds to, by their number, with how many batches of each."""
+    found = complete(row.campaign)
+    if not row.with_earlier:
+        return found
+    counting = [number for number, why in together.faults(row, pool).items() if not why]
+    return {number: found[number] for number in counting if number in found}
+
+
+def plan_of(row: Round, pool: Pool, design: Design, costs: FloatArray | None) -> Design:
+    """What a design as if nothing was judged becomes, by the choices of the round.
+
+    Of a top-up what it adds to, and of other Poisson rounds that count earlier ones what these give
+    with it, if a batch of them is complete; otherwise the design itself.
+
+    Raises UserError ``design_impossible`` (409) where a top-up has nothing to add to, or another
+    round has its seed; DesignError where nothing is left to draw.
+    """
+    if not row.top_up:
+        return _beside(row, pool, design)
+    _check_seed(row)
+    batches = added_to(row, pool)
+    if not batches:
+        raise UserError("design_impossible", _nothing(row, pool), status=409)
+    before = _chances(row, pool, batches) if row.with_earlier else None
+    earlier = judged_in(row.campaign, pool).astype(np.float64) if before is None else before
+    return top_up(design, earlier, costs=costs)
+
+
+def _beside(row: Round, pool: Pool, design: Design) -> Design:
+    """With one seed for several rounds the union is another, and is not foretold."""
+    if not row.with_earlier or design.method != "poisson":
+        return design
+    batches = added_to(row, pool)
+    shared = row.campaign.rounds.filter(number__in=batches, seed=row.seed).exists()
+    return beside(design, _chances(row, pool, batches)) if batches and not shared else design
+
+
+def judged_in(campaign: Campaign, pool: Pool) -> BoolArray:
+    """Which pairs of a pool are in a complete batch of any round, shape (N,)."""
+    draws = draws_of(campaign, complete(campaign)).order_by()
+    columns = draws.values_list("pair__topic__topic_id", "pair__docno", "pair__other").distinct()
+    numbers = {topic: number for number, topic in enumerate(pool.topics)}
+    rows = [
+        (numbers[topic], BETWEEN.join(filter(None, (docno.encode(), other.encode()))))
+        for topic, docno, other in columns.iterator()
+        if topic in numbers and bool(other) == pool.is_of_preferences
+    ]
+    place = find_pairs(
+        np.array([topic for topic, _ in rows], dtype=np.int64),
+        np.array([name for _, name in rows], dtype=np.bytes_),
+        among_topic=pool.topic,
+        among_docno=part_names(pool),
+    )
+    judged = np.zeros(len(pool), dtype=np.bool_)
+    judged[place[place >= 0]] = True
+    return judged
+
+
+def _chances(row: Round, pool: Pool, batches: dict[int, int]) -> FloatArray:
+    """Of every pair to be in the union of the complete batches of rounds, shape (N,)."""
+    rounds = Round.objects.filter(campaign=row.campaign_id, number__in=batches)
+    found = []
+    for each in rounds.select_related("pool").order_by("number"):
+        part = together.Counted(each, batches[each.number]).part
+        inclusion = part.design.inclusion(part.used)
+        if each.pool is not None and each.pool.digest != pool.digest:
+            inclusion = Scope.of(pools.load(each.pool), pool).spread(inclusion)
+        found.append((each.seed, inclusion))
+    return union_of(found)
+
+
+def _check_seed(row: Round) -> None:
+    others = row.campaign.rounds.exclude(pk=row.pk).exclude(state__in=Round.NOT_DRAWN)
+    if other := others.filter(seed=row.seed).first():
+        message = (
+            f"A top-up needs random numbers of its own, and round {other.number} has its seed. "
+            "Choose another seed, or leave it empty."
+        )
+        raise UserError("design_impossible", message, status=409, field="seed")
+
+
+def _nothing(row: Round, pool: Pool) -> str:
+    if not row.with_earlier:
+        return (
+            "There is nothing to top up: no batch of any round is complete. Wait for the first, or "
+            "draw a round that is no top-up."
+        )
+    faults = together.faults(row, pool)
+    told = [f"round {number}: {why}" for number, why in faults.items() if why]
+    told += [f"round {number}: no batch is complete" for number, why in faults.items() if not why]
+    of_each = f" ({'; '.join(told)})" if told else ""
+    return (
+        f"There is no round to top up together with{of_each}. Estimate this one alone, which takes "
+        "all judged pairs for certain, or draw a round that is no top-up."
+    )
