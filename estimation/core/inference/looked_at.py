@@ -23,7 +23,7 @@ from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, mixed_bits
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
 from ..data.kept import kept
 from ..estimates.estimators import topic_contributions
-from ..estimates.products import Couples, cross_product, few_runs
+from ..estimates.products import Couples, cross_product, few_runs, first_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -140,11 +140,10 @@ class Rows:
         weights = self.factor * numbers
         if self.couples is None:
             return cross_product(self.matrix, weights)
-        first, matrix = self.couples.first, self.matrix
-        ends = matrix.indptr[: first + 1]
-        entries = matrix.data[: ends[-1]], matrix.indices[: ends[-1]], ends
-        head = sparse.csr_array(entries, shape=(first, matrix.shape[1]))
-        return cross_product(head, weights[:first]) + self.couples.gram(weights)
+        first = self.couples.first
+        return cross_product(first_rows(self.matrix, first), weights[:first]) + self.couples.gram(
+            weights
+        )
 
     def by_topic(self, numbers: FloatArray) -> FloatArray:
         """sum_i number_i y_ij over the pairs of each topic, shape (T, k)."""
