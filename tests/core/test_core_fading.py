@@ -29,10 +29,13 @@ def some_rows(runs: int, pairs: int = 3000, *, kept: bool) -> tuple[Rows, FloatA
     dense = np.zeros((pairs, runs))
     for row, many in enumerate(number.tolist()):
         dense[row, returned[row, :many]] = rng.exponential(size=many)
+    if not kept:
+        dense = rng.permutation(dense)
     matrix = sparse.csr_array(dense)
     weight = rng.choice([0.0, 1.0, 2.5], pairs)
     couples = Couples.of(matrix, int(np.count_nonzero(number > 21))) if kept else None
-    rows = Rows(POOL, np.arange(pairs), weight, np.arange(0), matrix, np.ones(pairs), couples)
+    entry = np.arange(matrix.nnz)
+    rows = Rows(POOL, np.arange(pairs), weight, entry, matrix, np.ones(pairs), couples)
     size = rng.exponential(size=pairs)
     size[rng.random(pairs) < 0.1] = 1.0 / 7.0  # certain at one of the constants, to the last bit
     return rows, rng.random(pairs), size
@@ -50,8 +53,12 @@ def plainly(rows: Rows, squares: FloatArray, size: FloatArray) -> FloatArray:
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "not kept"])
 @pytest.mark.parametrize("runs", [1, 5, 60])
 def test_covariances_are_those_of_each_constant_by_itself(runs: int, kept: bool) -> None:
-    asked = some_rows(runs, kept=kept)
-    expected, found = plainly(*asked), fading_covariances(*asked, CONSTANTS)
+    rows, squares, size = some_rows(runs, kept=kept)
+    coupled = rows.coupled()
+    order = coupled.pair
+    assert (rows.matrix.data[coupled.entry] == coupled.matrix.data).all()
+    expected = plainly(rows, squares, size)
+    found = fading_covariances(coupled, squares[order], size[order], CONSTANTS)
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-12 * expected.max())
     for plain, fast in zip(expected, found, strict=True):
         wanted = pytest.approx(difference_variances(plain), rel=1e-9, abs=1e-12 * plain.max())

@@ -100,6 +100,20 @@ class Rows:
         rows = cls.of(pool, measure, entries, pairs[order], weight[order])
         return replace(rows, couples=Couples.of(rows.matrix, int(np.count_nonzero(many))))
 
+    def coupled(self) -> Rows:
+        """The same in that order with those products, for sums with many weights."""
+        if self.couples is not None:
+            return self
+        number = np.diff(self.matrix.indptr)
+        many = number > few_runs(number)
+        order = np.concatenate([np.flatnonzero(many), np.flatnonzero(~many)])
+        matrix = self.matrix[order]
+        place = self.matrix.indices, self.matrix.indptr
+        entry = sparse.csr_array((self.entry, *place), self.matrix.shape)[order].data
+        couples = Couples.of(matrix, int(np.count_nonzero(many)))
+        pair, weight, factor = self.pair[order], self.weight[order], self.factor[order]
+        return Rows(self.pool, pair, weight, entry, matrix, factor, couples)
+
     @property
     def nbytes(self) -> int:
         """What they take in memory, about."""

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..estimates.products import Couples, cross_products, few_runs, first_rows
+from ..estimates.products import cross_products, first_rows
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray, IntArray, SparseMatrix
+    from ..arrays import FloatArray, SparseMatrix
     from ..inference.looked_at import Rows
 
 
@@ -30,7 +30,7 @@ def fading_covariances(
     Parameters
     ----------
     rows : Rows
-        Pairs with a weight have a size above 0.
+        `Rows.coupled`. Pairs with a weight have a size above 0.
     squares, size : ndarray of float64, shape (m,)
         Of the pairs of `rows`: expected squares of their utilities, and s_i.
     constants : ndarray of float64, shape (n,)
@@ -42,25 +42,14 @@ def fading_covariances(
     """
     unit, weight = 1.0 / constants, rows.weight * squares
     slope = np.divide(weight, size, out=np.zeros_like(weight), where=weight > 0.0)
-    matrix, couples, order = _parted(rows)
-    slope, weight, size = slope[order], weight[order], size[order]
+    if (couples := rows.couples) is None:
+        raise ValueError("rows must be coupled")
     first = couples.first
     missed = np.multiply.outer(slope[first:], unit)
     missed -= weight[first:, None]
     found = couples.grams(np.maximum(missed, 0.0, out=missed))
-    head = first_rows(matrix, first)
+    head = first_rows(rows.matrix, first)
     return found + _of_many(head, slope[:first], weight[:first], size[:first], unit)
-
-
-def _parted(rows: Rows) -> tuple[SparseMatrix, Couples, IntArray | slice]:
-    """Rows with pairs of many runs first, the products of the others, and the order of these."""
-    if rows.couples is not None:
-        return rows.matrix, rows.couples, slice(None)
-    number = np.diff(rows.matrix.indptr)
-    many = number > few_runs(number)
-    order = np.concatenate([np.flatnonzero(many), np.flatnonzero(~many)])
-    matrix = rows.matrix[order]
-    return matrix, Couples.of(matrix, int(np.count_nonzero(many))), order
 
 
 def _of_many(

@@ -293,7 +293,7 @@ def _fading(
         return lambda steps: (expected * step / each for each in steps.tolist()), expected
     if result.outlook is None:
         raise ValueError(f"there is no forecast for {result.measure} without an outlook")
-    rows = looked_at(scope.pool, over, result.measure)
+    rows = looked_at(scope.pool, over, result.measure).coupled()
     second = result.outlook.moments(result.measure, rows.pair)[1]
     size = scope.spread(design.size)[rows.pair]
     now = rows.gram(second) if result.label_noise_measured else expected
