@@ -266,8 +266,8 @@ def foretelling(
     batches = part.design.batches // 2
     if not batches:
         return ""
-    about = {"labels": labels, "batches": batches, "max_grade": MAX_GRADE}
-    look = partial(evaluate, pool, part, measures=measures, **about)
+    about = {"batches": batches, "max_grade": MAX_GRADE}
+    look = partial(evaluate, pool, part, labels=labels, measures=measures, **about)
     result = look().results[0]
     work = partial(forecast, Scope.of(pool), part, result=result, **about)
     telling, looking = median_seconds(work, repetitions), median_seconds(look, repetitions)

@@ -102,9 +102,7 @@ class Cell:
         part = PairRound(planned, sample)
         early = evaluate(pool, part, labels=labels, batches=1, **known).results[0]
         wanted = half_width(early) / 2.0
-        told = forecast(
-            Scope.of(pool), part, labels=labels, batches=1, result=early, max_grade=best
-        )
+        told = forecast(Scope.of(pool), part, batches=1, result=early, max_grade=best)
         sizes = growing(float(planned.inclusion(1).sum()), float(planned.reachable_pairs))
         steps = np.append(planned.steps[0], poisson_thresholds(planned.size, targets=sizes))
         whole = replace(planned, steps=frozen(np.unique(steps)), budget=len(pool))

@@ -30,7 +30,6 @@ def foretold(
     found = forecast(
         Scope.of(collection.pool, joined),
         drawn,
-        labels=collection.labels,
         batches=drawn.used,
         result=result,
         max_grade=collection.max_grade,

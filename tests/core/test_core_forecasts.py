@@ -8,8 +8,11 @@ import pytest
 from estimation.core.arrays import frozen
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.scope import Scope
+from estimation.core.inference.intervals import difference_variances
 from estimation.core.measures.table import parse_measure
+from estimation.core.planning import forecasts
 from estimation.core.planning.contenders import Contenders
+from estimation.core.planning.critical import adjusted_p_values, critical_value
 from estimation.core.planning.forecasts import forecast
 from estimation.core.planning.foretold import Forecast, Foretold, Prospect, crossing
 from estimation.core.planning.shrinkage import fit_spread
@@ -39,12 +42,12 @@ def looked(of: Design, seed: str, batches: int, grades: np.ndarray = GRADES):
     found = evaluate(
         POOL, part, labels=labels, measures=[MEASURE], max_grade=BEST, batches=batches
     ).results[0]
-    return part, labels, found
+    return part, found
 
 
 def told(of: Design, seed: str, batches: int = 1) -> Forecast:
-    part, labels, found = looked(of, seed, batches)
-    about = {"labels": labels, "batches": batches, "result": found, "max_grade": BEST}
+    part, found = looked(of, seed, batches)
+    about = {"batches": batches, "result": found, "max_grade": BEST}
     return forecast(Scope.of(POOL), part, **about)
 
 
@@ -57,7 +60,7 @@ def test_the_present_is_as_it_is_and_later_half_widths_come_as_foretold(method: 
     planned = design(method)
     ratios, decided = [], []
     for seed in map(str, range(12)):
-        found, later = looked(planned, seed, 1)[2], looked(planned, seed, planned.batches)[2]
+        found, later = looked(planned, seed, 1)[1], looked(planned, seed, planned.batches)[1]
         of_seed = told(planned, seed)
         end = next(each for each in of_seed.steps if each.batches == planned.batches)
         assert of_seed.steps[0].half_width == middle(found)
@@ -72,9 +75,39 @@ def test_a_forecast_that_forgets_that_certain_pairs_need_no_weight_is_caught() -
     """The broken twin: half widths that fall with the root of the budget alone."""
     planned, ratios = design(budget=1800, batch=450), []
     for seed in map(str, range(8)):
-        early, late = (looked(planned, seed, batches)[2] for batches in (1, 4))
+        early, late = (looked(planned, seed, batches)[1] for batches in (1, 4))
         ratios.append(middle(early) / 2.0 / middle(late))
     assert np.median(ratios) > 1.15
+
+
+def test_of_many_differences_critical_values_go_with_how_many_are_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Against the step-down procedure of then; the twin compares as many as now, for good."""
+    rng, runs, error = np.random.default_rng(8), 70, 0.05
+    above, covariance = np.triu_indices(runs, 1), np.diag(rng.uniform(0.5, 2.0, runs))
+    value = np.linspace(0.0, 12.0, runs) + np.sqrt(np.diag(covariance)) * rng.normal(size=runs)
+    z = np.subtract.outer(value, value) / np.sqrt(difference_variances(covariance) + np.eye(runs))
+    adjusted = np.ones((runs, runs))
+    adjusted[above] = adjusted_p_values(z[above], covariance)
+    later = [forecasts._After(2, 400.0, covariance / 50.0)]
+    width = np.ones(runs)
+    present = forecasts._Present(
+        pairs=float,
+        judged=100.0,
+        fading=list,
+        expected=covariance,
+        noise=np.zeros_like(covariance),
+        value=value,
+        variance=np.diag(covariance),
+        half_width=width,
+        z=z[above],
+    )
+    found = present.critical_values(later, adjusted, error)[-1]
+    monkeypatch.setattr(forecasts, "MOST_DIFFERENCES", len(z[above]))
+    exact = replace(present).critical_values(later, adjusted, error)[-1]
+    as_now = critical_value(z[above], adjusted[above], error)
+    assert abs(found - exact) < 0.05 < as_now - exact
 
 
 def test_with_everything_judged_nothing_is_open() -> None:
@@ -96,19 +129,19 @@ def test_draws_with_replacement_never_end_it() -> None:
 
 def test_what_is_foretold_does_not_depend_on_later_judgments() -> None:
     planned, other = design(), GRADES.copy()
-    part, _, _ = looked(planned, "x", 1)
+    part, _ = looked(planned, "x", 1)
     late = part.sample.pair[part.sample.batch > 1]
     other[late] = BEST - other[late]
     changed = looked(planned, "x", 1, grades=other)
-    about = {"labels": changed[1], "batches": 1, "result": changed[2], "max_grade": BEST}
+    about = {"batches": 1, "result": changed[1], "max_grade": BEST}
     assert forecast(Scope.of(POOL), changed[0], **about).steps == told(planned, "x").steps
 
 
 def test_measures_without_an_expected_variance_have_no_forecast() -> None:
-    part, labels, found = looked(design(), "x", 1)
+    part, found = looked(design(), "x", 1)
     ratio = replace(found, measure=parse_measure("AP@30"))
     with pytest.raises(ValueError, match="no forecast for AP@30"):
-        forecast(Scope.of(POOL), part, labels=labels, batches=1, result=ratio, max_grade=BEST)
+        forecast(Scope.of(POOL), part, batches=1, result=ratio, max_grade=BEST)
 
 
 def test_the_first_crossing_counts_and_falls_between_points() -> None:
@@ -147,8 +180,8 @@ def test_differences_regress_as_far_as_bayes_says(spread: float) -> None:
     true = spread * rng.normal(size=4000)
     seen = true + rng.normal(size=4000)
     wanted = seen * spread**2 / (1.0 + spread**2)
-    later = fit_spread(seen).later(seen, left=np.zeros(4000))
-    found = later.expected * later.unit
+    left = np.full(4000, 1e-9)
+    found = fit_spread(seen).of(seen).expected(left) * np.sqrt(left)
     assert np.sqrt(np.mean((found - wanted) ** 2)) < 0.15 * max(spread, 1.0)
     assert np.mean((found - true) ** 2) < np.mean((seen - true) ** 2)
 
@@ -159,7 +192,7 @@ def test_verdicts_to_come_are_counted_right() -> None:
     true = 2.0 * rng.normal(size=20_000)
     later = true + 0.5 * rng.normal(size=20_000)
     seen = later + np.sqrt(0.75) * rng.normal(size=20_000)
-    foretold = fit_spread(seen).later(seen, left=np.full(20_000, 0.25)).decided(3.0).mean()
+    foretold = fit_spread(seen).of(seen).later(np.full(20_000, 0.25)).decided(3.0).mean()
     assert foretold == pytest.approx(np.mean(np.abs(later) > 1.5), abs=0.025)
     as_seen = np.mean(np.abs(seen) > 1.5)
     assert as_seen > foretold + 0.03, "taking what is seen for true promises more"
@@ -231,7 +264,7 @@ def tiny(runs: dict[str, list[str]], *, budget: int, grades: list[int]) -> Forec
     labels = LabelRows(part.sample.pair, np.array(grades)[part.sample.pair])
     found = evaluate(pool, part, labels=labels, measures=[measure], max_grade=1, batches=1)
     more = {"batches": 1, "result": found.results[0], "max_grade": 1}
-    return forecast(Scope.of(pool), part, labels=labels, **more)
+    return forecast(Scope.of(pool), part, **more)
 
 
 @pytest.mark.parametrize("grades", [[0, 0, 0, 0, 0], [1, 1, 1, 1, 1]])
@@ -258,6 +291,6 @@ def test_disagreement_between_assessors_stays_when_everything_is_judged() -> Non
     other = np.where(rng.random(len(pair)) < 0.2, rng.integers(0, 4, len(pair)), GRADES[pair])
     labels = LabelRows(np.tile(pair, 2), np.concatenate([GRADES[pair], other]))
     found = evaluate(POOL, part, labels=labels, measures=[MEASURE], max_grade=BEST, batches=2)
-    about = {"labels": labels, "batches": 2, "result": found.results[0], "max_grade": BEST}
+    about = {"batches": 2, "result": found.results[0], "max_grade": BEST}
     steps = forecast(Scope.of(POOL), part, **about).steps
     assert 0.02 * steps[0].half_width < steps[-1].half_width < steps[0].half_width / 2.0

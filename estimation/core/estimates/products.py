@@ -75,6 +75,16 @@ def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
     return gram(root_scaled(weights, scale).rows)
 
 
+def cross_products(weights: SparseMatrix, scales: FloatArray) -> FloatArray:
+    """The same for several scales, (n, pairs): shape (n, k, k)."""
+    runs, roots = weights.shape[1], np.sqrt(scales)
+    totals = np.zeros((len(scales), runs, runs))
+    for pairs, block in _blocks(weights):
+        for place, root in enumerate(roots):
+            totals[place] += block.gram(root[pairs])
+    return totals
+
+
 def root_scaled(weights: SparseMatrix, scale: FloatArray) -> RootScaled:
     """Leave out the pairs whose scale is 0, or that no run returns."""
     pairs = np.flatnonzero((scale > 0.0) & (np.diff(weights.indptr) > 0))
@@ -116,6 +126,13 @@ def leave_out_negligible(rows: SparseMatrix) -> None:
     rows.data *= squares >= NEGLIGIBLE**2 * least
 
 
+def first_rows(rows: SparseMatrix, number: int) -> SparseMatrix:
+    """Return the first rows of a csr_array, without a copy."""
+    ends = rows.indptr[: number + 1]
+    entries = rows.data[: ends[-1]], rows.indices[: ends[-1]], ends
+    return sparse.csr_array(entries, shape=(number, rows.shape[1]))
+
+
 def few_runs(number: Indices) -> int:
     """Return the most runs of pairs whose products are held one by one.
 
@@ -155,7 +172,7 @@ class Couples:
         number = np.diff(rows.indptr)[first:].astype(np.int64)
         ends = np.append(0, np.cumsum(number * (number + 1) // 2))
         cells, data = np.empty(ends[-1], dtype=np.int64), np.empty(ends[-1])
-        for runs in np.unique(number).tolist():
+        for runs in np.flatnonzero(np.bincount(number)).tolist():
             pairs = np.flatnonzero(number == runs)
             place = rows.indptr[first + pairs, None] + np.arange(runs)
             one, other = np.triu_indices(runs)
@@ -170,10 +187,15 @@ class Couples:
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return sum_i weight_i a_ij a_il over these pairs, of weights of all n, shape (k, k)."""
-        total = np.asarray(self.cells.T @ weights[self.first :], dtype=np.float64)
-        runs = math.isqrt(len(total))
-        above = total.reshape(runs, runs)
-        return above + np.triu(above, 1).T
+        found: FloatArray = self.grams(weights[self.first :, None])[0]
+        return found
+
+    def grams(self, weights: FloatArray) -> FloatArray:
+        """Return the same for several weights of these pairs alone, (pairs, n): (n, k, k)."""
+        total = np.asarray(self.cells.T @ weights, dtype=np.float64).T
+        runs = math.isqrt(total.shape[1])
+        above = total.reshape(-1, runs, runs)
+        return np.asarray(above + np.triu(above, 1).transpose(0, 2, 1), dtype=np.float64)
 
     @property
     def nbytes(self) -> int:

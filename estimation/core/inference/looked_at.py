@@ -23,7 +23,7 @@ from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, mixed_bits
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
 from ..data.kept import kept
 from ..estimates.estimators import topic_contributions
-from ..estimates.products import Couples, cross_product, few_runs
+from ..estimates.products import Couples, cross_product, few_runs, first_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -100,6 +100,20 @@ class Rows:
         rows = cls.of(pool, measure, entries, pairs[order], weight[order])
         return replace(rows, couples=Couples.of(rows.matrix, int(np.count_nonzero(many))))
 
+    def coupled(self) -> Rows:
+        """The same in that order with those products, for sums with many weights."""
+        if self.couples is not None:
+            return self
+        number = np.diff(self.matrix.indptr)
+        many = number > few_runs(number)
+        order = np.concatenate([np.flatnonzero(many), np.flatnonzero(~many)])
+        matrix = self.matrix[order]
+        place = self.matrix.indices, self.matrix.indptr
+        entry = sparse.csr_array((self.entry, *place), self.matrix.shape)[order].data
+        couples = Couples.of(matrix, int(np.count_nonzero(many)))
+        pair, weight, factor = self.pair[order], self.weight[order], self.factor[order]
+        return Rows(self.pool, pair, weight, entry, matrix, factor, couples)
+
     @property
     def nbytes(self) -> int:
         """What they take in memory, about."""
@@ -140,11 +154,10 @@ class Rows:
         weights = self.factor * numbers
         if self.couples is None:
             return cross_product(self.matrix, weights)
-        first, matrix = self.couples.first, self.matrix
-        ends = matrix.indptr[: first + 1]
-        entries = matrix.data[: ends[-1]], matrix.indices[: ends[-1]], ends
-        head = sparse.csr_array(entries, shape=(first, matrix.shape[1]))
-        return cross_product(head, weights[:first]) + self.couples.gram(weights)
+        first = self.couples.first
+        return cross_product(first_rows(self.matrix, first), weights[:first]) + self.couples.gram(
+            weights
+        )
 
     def by_topic(self, numbers: FloatArray) -> FloatArray:
         """sum_i number_i y_ij over the pairs of each topic, shape (T, k)."""

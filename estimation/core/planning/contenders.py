@@ -84,17 +84,31 @@ class Contenders:
         rest = prior + then - gain @ (prior + then)
         played = mean + _normal(GAMES, number) @ _root(rest).T
         needed = critical * np.sqrt(difference_variances(then))
-        ahead = played[:, :, None] - played[:, None, :] > needed
-        ahead[:, self._known] = (np.subtract.outer(self.value, self.value) > 0.0)[self._known]
-        ahead[:, np.arange(number), np.arange(number)] = True
-        return float(np.any(np.all(ahead, axis=2), axis=1).mean())
+        return float(self._won(played, needed).mean())
+
+    def _won(self, played: FloatArray, needed: FloatArray) -> BoolArray:
+        """Whether a run is ahead of all others by what is needed, game by game.
+
+        Only the first of the runs that are not behind where it is known can be: others are behind
+        that one, or it is known to be behind them, and out.
+        """
+        known, ahead = self._known, np.subtract.outer(self.value, self.value) > 0.0
+        able = np.flatnonzero(np.all(ahead | ~known, axis=1))
+        if not len(able):
+            return np.zeros(len(played), dtype=bool)
+        first = able[np.argmax(played[:, able], axis=1)]
+        lead = played[np.arange(len(played)), first][:, None] - played
+        itself = first[:, None] == np.arange(len(self.runs))
+        return np.asarray(np.all((lead > needed[first]) | known[first] | itself, axis=1))
 
     @cached_property
     def _known(self) -> BoolArray:
         """Which differences no further judgment changes: of runs that return the same, say."""
         single = np.diag(self.covariance)
         least = 2.0 * ROUNDING * np.add.outer(single, single)
-        return np.asarray(difference_variances(self.covariance) <= least)
+        known = np.asarray(difference_variances(self.covariance) <= least)
+        np.fill_diagonal(known, False)
+        return known
 
 
 def _prior(value: FloatArray, covariance: FloatArray) -> tuple[float, float]:

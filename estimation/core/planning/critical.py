@@ -54,11 +54,20 @@ def critical_value(z: FloatArray, adjusted: FloatArray, error: float) -> float:
     >>> round(critical_value(alone, adjusted_p_values(alone, np.eye(2)), 0.05), 2)
     1.96
     """
+    return critical_value_of(independent_number(z, adjusted, error), error)
+
+
+def independent_number(z: FloatArray, adjusted: FloatArray, error: float) -> float:
+    """Return as how many independent ones differences are compared; the others as above."""
     near = int(np.argmin(np.abs(np.log(np.maximum(adjusted, LEAST_P) / error))))
     single = float(_single(z[near : near + 1])[0])
     among = np.log1p(-min(adjusted[near], MOST_P)) / np.log1p(-min(single, MOST_P))
-    among = min(max(float(among), 1.0), float(len(z)))
-    return float(-special.ndtri(-np.expm1(np.log1p(-error) / among) / 2.0))
+    return min(max(float(among), 1.0), float(len(z)))
+
+
+def critical_value_of(number: float, error: float) -> float:
+    """Return the critical value of so many independent differences (Sidak 1967)."""
+    return float(-special.ndtri(-np.expm1(np.log1p(-error) / number) / 2.0))
 
 
 def _single(z: FloatArray) -> FloatArray:

@@ -11,7 +11,8 @@ Disagreement between assessors falls with the number of judged pairs. Half width
 
 Differences regress to the mean: `shrinkage` says how large they really may be, and with what chance
 they are beyond the critical value later. That is the product's own, of the step-down procedure of
-`multiplicity`, for the differences that are expected then. A run is expected to be decided as the
+`multiplicity`, for the differences that are expected then; of more than `MOST_DIFFERENCES` it is
+that of now, for fewer differences. A run is expected to be decided as the
 best with the chance that its closest rival is, since rivals further behind are decided before it;
 chances are added up over the runs that may turn out to be the best.
 
@@ -22,42 +23,46 @@ intervals are then those of `Asked.confidence` at one look.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..data.labels import select_rows
+from ..data.kept import kept
 from ..estimates.drawn import Drawn
-from ..inference.fitting import fit_outlook
 from ..inference.intervals import difference_variances
 from ..inference.looked_at import looked_at
 from ..inference.out_of_reach import OutOfReach
 from ..inference.slack import slack
 from ..rounds.rounds import PairRound
-from ..sampling.probabilities import poisson_probabilities
 from .contenders import Contenders
-from .critical import adjusted_p_values, critical_value
+from .critical import (
+    adjusted_p_values,
+    critical_value,
+    critical_value_of,
+    independent_number,
+)
+from .fading import fading_covariances
 from .foretold import Forecast, Foretold
 from .shrinkage import fit_spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..arrays import FloatArray
-    from ..data.labels import LabelRows
+    from ..arrays import FloatArray, IntArray
+    from ..data.pool import Pool
     from ..data.scope import Scope
-    from ..inference.looked_at import Rows
     from ..measures.table import Measure
     from ..rounds.results import MeasureResult
     from ..sampling.designs import Design
-    from .shrinkage import Later, TrueSpread
+    from .shrinkage import Observed, TrueSpread
 
 MOST_BATCHES = 4  # later batch ends that are looked at; what lies between is interpolated
 BEYOND = 6  # budgets beyond the chosen one, up to everything
 MOST_DIFFERENCES = 2000  # that are looked at; more are represented by evenly many
 SURE = 40.0  # standard errors: as good as certain
+MOST_NUMBERS = 256  # expected numbers of pairs that are kept with a pool
 
 
 def supports(part: object, measure: Measure) -> bool:
@@ -69,7 +74,6 @@ def forecast(
     scope: Scope,
     part: PairRound,
     *,
-    labels: LabelRows,
     batches: int,
     result: MeasureResult,
     max_grade: int,
@@ -83,12 +87,10 @@ def forecast(
         The runs that `result` is about.
     part : PairRound
         All of its batches, also those that are not judged.
-    labels : LabelRows
-        As for `evaluation.evaluate`.
     batches : int
         Those that `result` rests on.
     result : MeasureResult
-        Of a measure of the family gain, with Student intervals.
+        Of a measure of the family gain, with Student intervals, from `evaluation.evaluate`.
     max_grade : int
         The best grade of the scale.
     confidence : float
@@ -102,13 +104,11 @@ def forecast(
     ------
     ValueError
         If there is no forecast for the measure, or a number is out of range.
-    LabelError
-        As `evaluate`.
     """
     if not supports(part, result.measure):
         raise ValueError(f"there is no forecast for {result.measure} and {part.method!r}")
-    present = _Present.of(scope, part, labels, batches, result, max_grade)
-    later = [present.after(*each) for each in _steps(part.design, batches)]
+    present = _Present.of(scope, part, batches, result, max_grade)
+    later = present.after(list(_steps(part.design, batches)))
     critical = present.critical_values(later, result.ranking.adjusted_p, 1.0 - confidence)
     told = [present.told(*each) for each in zip(later, critical, strict=True)]
     number = len(present.z)
@@ -145,13 +145,12 @@ class _Present:
 
     Attributes
     ----------
-    step : float
-        Constant or number of draws.
+    pairs : callable
+        How many pairs a constant or a number of draws is expected to take.
     judged : float
         Pairs, as the design expects them.
-    rows, size, second
-        The uncertain pairs, or some that stand for them, the design's size of each, and what is
-        expected of the square of its utility.
+    fading : callable
+        From constants or numbers of draws to what is left of `expected`.
     expected, noise : ndarray of float64, shape (k, k)
         Covariance that is expected now, of pairs and by disagreement between assessors.
     value, variance, half_width : ndarray of float64, shape (k,)
@@ -159,12 +158,9 @@ class _Present:
         Differences of every two runs in standard errors, by row of the upper triangle.
     """
 
-    design: Design
-    step: float
+    pairs: Callable[[float], float]
     judged: float
-    rows: Rows
-    size: FloatArray
-    second: FloatArray
+    fading: Callable[[FloatArray], Iterable[FloatArray]]
     expected: FloatArray
     noise: FloatArray
     value: FloatArray
@@ -177,35 +173,20 @@ class _Present:
         cls,
         scope: Scope,
         part: PairRound,
-        labels: LabelRows,
         batches: int,
         result: MeasureResult,
         max_grade: int,
     ) -> _Present:
-        pool, measure, found = scope.sampled or scope.pool, result.measure, result.estimate
-        drawn = Drawn.of(part.design, part.sample, batches, topic=pool.topic)
-        of_batches = select_rows(
-            labels, sampled=part.sample.pair, prefix=drawn.pair, max_grade=max_grade, pool=pool
-        )
-        over = drawn.over(scope)
-        rows = looked_at(scope.pool, over, measure)
-        outlook = fit_outlook(pool, drawn, of_batches, max_grade=max_grade).over(scope)
-        second = outlook.moments(measure, rows.pair)[1]
-        expected = rows.gram(second)
-        noise = np.zeros_like(expected)
-        if part.design.with_replacement and found.expected is not None:
-            expected = found.expected  # all of it falls with the number of draws
-        elif result.label_noise_measured and found.expected is not None:
-            noise = found.expected - expected
+        pool, found, step = scope.sampled or scope.pool, result.estimate, part.design.step(batches)
+        over = Drawn.of(part.design, part.sample, batches, topic=pool.topic).over(scope)
+        fading, expected = _fading(scope, part.design, over, result, step)
+        pairs = partial(_expected_pairs, pool, part.design, over.key)
         return cls(
-            design=part.design,
-            step=part.design.step(batches),
-            judged=_expected_pairs(part.design, part.design.step(batches)),
-            rows=rows,
-            size=scope.spread(part.design.size)[rows.pair],
-            second=second,
+            pairs=pairs,
+            judged=pairs(step),
+            fading=fading,
             expected=expected,
-            noise=noise,
+            noise=_expected(result) - expected,
             value=found.value,
             variance=found.se**2,
             half_width=(found.high - found.low) / 2.0,
@@ -217,16 +198,33 @@ class _Present:
         """How large differences really may be."""
         return fit_spread(self.z)
 
-    def after(self, step: float, batches: int | None) -> _After:
-        """Work out what is left of the variances with a later constant or number of draws."""
-        judged = _expected_pairs(self.design, step)
-        then = self._covariance(step) + self.noise * self.judged / judged
-        return _After(batches, judged, then)
+    def after(self, steps: Sequence[tuple[float, int | None]]) -> list[_After]:
+        """Work out what is left of the variances with later constants or numbers of draws."""
+        judged = [self.pairs(step) for step, _ in steps]
+        covariances = self.fading(np.array([step for step, _ in steps]))
+        return [
+            _After(batches, pairs, then + self.noise * self.judged / pairs)
+            for (_, batches), pairs, then in zip(steps, judged, covariances, strict=True)
+        ]
 
-    def later(self, after: _After, every: int = 1) -> Later:
-        """Say what differences may be then, of one in so many."""
-        left = _share(_above(difference_variances(after.covariance)), of=self._differing)[::every]
-        return self.spread.later(self.z[::every], left=np.minimum(left, 1.0))
+    @cached_property
+    def _every(self) -> int:
+        """One in so many differences is looked at for verdicts."""
+        return max(1, -(-len(self.z) // MOST_DIFFERENCES))
+
+    @cached_property
+    def _some(self) -> Observed:
+        return self.spread.of(self.z[:: self._every])
+
+    def _left(self, after: _After, every: int = 1) -> FloatArray:
+        """What is left of the variances of differences then, of one in so many."""
+        rows, columns = self._pairs
+        then = difference_variances(after.covariance)[rows[::every], columns[::every]]
+        return np.minimum(_share(then, of=self._differing[::every]), 1.0)
+
+    @cached_property
+    def _pairs(self) -> tuple[IntArray, IntArray]:
+        return np.triu_indices(len(self.value), 1)
 
     @cached_property
     def _differing(self) -> FloatArray:
@@ -237,26 +235,29 @@ class _Present:
     ) -> FloatArray:
         """The critical value after each step: between that of now and of the end of the budget.
 
-        It hardly changes, and to work it out takes long.
+        It hardly changes, and to work it out takes long: where differences are many, as many
+        independent ones are taken to be compared then as now, for each one that is still open.
         """
         number = len(later)
         if not (number and len(self.z)):
             return np.zeros(number)
         end = max((at for at, each in enumerate(later) if each.batches is not None), default=0)
-        then = self.later(later[end]).expected
-        adjusted_then = adjusted_p_values(then, later[end].covariance)
-        known = [
-            critical_value(self.z, _above(adjusted), error),
-            critical_value(then, adjusted_then, error),
-        ]
-        return np.interp(np.arange(number), [-1, end], known)
+        then = self.spread.of(self.z).expected(self._left(later[end]))
+        among = independent_number(self.z, _above(adjusted), error)
+        now = critical_value_of(among, error)
+        if self._every == 1:
+            adjusted_then = adjusted_p_values(then, later[end].covariance)
+            at_end = critical_value(then, adjusted_then, error)
+        else:
+            still, were = (int(np.sum(np.abs(each) < now)) for each in (then, self.z))
+            at_end = critical_value_of(max(among * still / max(were, 1), 1.0), error)
+        return np.interp(np.arange(number), [-1, end], [now, at_end])
 
     def told(self, after: _After, critical: float) -> Foretold:
         """Say what will be known then, with the critical value of then."""
         now = self.expected + self.noise
         left = _share(np.diag(after.covariance), of=np.diag(now))
-        every = max(1, -(-len(self.z) // MOST_DIFFERENCES))
-        verdicts = self.later(after, every).decided(critical)
+        verdicts = self._some.later(self._left(after, self._every)).decided(critical)
         return Foretold(
             batches=after.batches,
             pairs=after.pairs,
@@ -275,16 +276,42 @@ class _Present:
         scale = np.sqrt(_share(self.variance, of=np.diag(self.expected + self.noise)))
         return np.asarray(covariance * np.multiply.outer(scale, scale))
 
-    def _covariance(self, step: float) -> FloatArray:
-        if self.design.with_replacement:
-            return self.expected * self.step / step
-        chance = poisson_probabilities(self.size, constant=step)
-        factor = np.divide(1.0 - chance, chance, out=np.zeros_like(chance), where=chance > 0.0)
-        return replace(self.rows, factor=factor * self.rows.weight).gram(self.second)
+
+def _expected(result: MeasureResult) -> FloatArray:
+    """The covariance that is expected, of pairs and by disagreement between assessors."""
+    if (expected := result.estimate.expected) is None:
+        raise ValueError(f"there is no forecast for {result.measure} without what is expected")
+    return expected
 
 
-def _expected_pairs(design: Design, step: float) -> float:
+def _fading(
+    scope: Scope, design: Design, over: Drawn, result: MeasureResult, step: float
+) -> tuple[Callable[[FloatArray], Iterable[FloatArray]], FloatArray]:
+    """What falls with later steps, all of it with replacement, and what it is now."""
+    expected = _expected(result)
+    if design.with_replacement:
+        return lambda steps: (expected * step / each for each in steps.tolist()), expected
+    if result.outlook is None:
+        raise ValueError(f"there is no forecast for {result.measure} without an outlook")
+    rows = looked_at(scope.pool, over, result.measure).coupled()
+    second = result.outlook.moments(result.measure, rows.pair)[1]
+    size = scope.spread(design.size)[rows.pair]
+    now = rows.gram(second) if result.label_noise_measured else expected
+    return partial(fading_covariances, rows, second, size), now
+
+
+def _expected_pairs(pool: Pool, design: Design, key: int, step: float) -> float:
     """How many distinct pairs a constant or a number of draws is expected to take."""
+    return kept(
+        pool.kept,
+        "expected pairs",
+        (key, design.method, step),
+        lambda: _number_expected(design, step),
+        most=MOST_NUMBERS,
+    )
+
+
+def _number_expected(design: Design, step: float) -> float:
     if design.with_replacement:
         return float(design.inclusion_after(step).sum())
     if np.isinf(step):

@@ -52,33 +52,56 @@ class TrueSpread:
 
     def given(self, z: FloatArray) -> FloatArray:
         """Return how likely each component is for observed differences, shape (m, n)."""
-        variance = 1.0 + self.width[:, None] ** 2
-        exponent = -(z[None, :] ** 2) / (2.0 * variance) - np.log(variance) / 2.0
         with np.errstate(divide="ignore"):
-            exponent += np.log(self.share)[:, None]
+            exponent = _log_densities(z, self.width) + np.log(self.share)[:, None]
         likely = np.exp(exponent - exponent.max(axis=0))
         return np.asarray(likely / likely.sum(axis=0))
 
-    def later(self, z: FloatArray, *, left: FloatArray) -> Later:
-        """Return what later differences may be, in standard errors of then.
-
-        Samples are nested: what is observed later has the variance ``left`` of what is observed
-        now, which errs about it. Of a component with the variance w = width^2
-
-            E[z'|z] = z (w + left) / (w + 1) / sqrt(left),
-            Var[z'|z] = (w + left) (1 - left) / ((w + 1) left).
-
-        Parameters
-        ----------
-        z, left : ndarray of float64, shape (n,)
-            Of the differences; ``left`` in [0, 1].
-        """
+    def of(self, z: FloatArray) -> Observed:
+        """Return what observed differences, shape (n,), say of later ones."""
         some = self.share > LEAST_SHARE
-        square = self.width[some, None] ** 2
-        variance = np.maximum(left, LEAST_LEFT)
-        kept = (square + variance) / (square + 1.0)
+        return Observed(z, self.given(z)[some], self.width[some, None] ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Observed differences, and of which components they may be.
+
+    Samples are nested: what is observed later has the variance ``left`` of what is observed now,
+    which errs about it. Of a component with the variance w = width^2
+
+        E[z'|z] = z (w + left) / (w + 1) / sqrt(left),
+        Var[z'|z] = (w + left) (1 - left) / ((w + 1) left).
+
+    Attributes
+    ----------
+    z : ndarray of float64, shape (n,)
+        In standard errors.
+    share : ndarray of float64, shape (m, n)
+        How likely each component is.
+    square : ndarray of float64, shape (m, 1)
+        Variance of the true differences of each.
+    """
+
+    z: FloatArray
+    share: FloatArray
+    square: FloatArray
+
+    def later(self, left: FloatArray) -> Later:
+        """Return what later differences may be; ``left`` in [0, 1], shape (n,)."""
+        variance, kept = self._kept(left)
         error = np.sqrt(np.maximum(kept * (1.0 - variance), LEAST_LEFT**2))
-        return Later(self.given(z)[some], z * kept, error, np.sqrt(variance))
+        return Later(self.share, self.z * kept, error, np.sqrt(variance))
+
+    def expected(self, left: FloatArray) -> FloatArray:
+        """Return the same on average, in standard errors of then, shape (n,)."""
+        variance, kept = self._kept(left)
+        return np.asarray(self.z * (self.share * kept).sum(axis=0) / np.sqrt(variance))
+
+    def _kept(self, left: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Variances that are left, and how much of each difference every component keeps."""
+        variance = np.maximum(left, LEAST_LEFT)
+        return variance, (self.square + variance) / (self.square + 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +120,6 @@ class Later:
     mean: FloatArray
     error: FloatArray
     unit: FloatArray
-
-    @property
-    def expected(self) -> FloatArray:
-        """Expected differences in standard errors of then, shape (n,)."""
-        return np.asarray((self.share * self.mean).sum(axis=0) / self.unit)
 
     def decided(self, critical: float) -> FloatArray:
         """Return the chance of each difference to be beyond a critical value, shape (n,).
@@ -140,9 +158,19 @@ def fit_spread(z: FloatArray) -> TrueSpread:
         return TrueSpread(np.ones(1), np.ones(1))
     some = np.sort(np.abs(z))
     some = some[:: max(1, -(-len(some) // MOST_FITTED))]
-    spread = TrueSpread(np.full(len(WIDTHS), 1.0 / len(WIDTHS)), WIDTHS)
+    density = _log_densities(some, WIDTHS)
+    density = np.exp(density - density.max(axis=0))
+    share = np.full(len(WIDTHS), 1.0 / len(WIDTHS))
     for _ in range(SWEEPS):
-        count = spread.given(some).sum(axis=1)
+        likely = share[:, None] * density
+        likely /= likely.sum(axis=0)
+        count = likely.sum(axis=1)
         count[0] += AT_ZERO
-        spread = TrueSpread(count / count.sum(), WIDTHS)
-    return spread
+        share = count / count.sum()
+    return TrueSpread(share, WIDTHS)
+
+
+def _log_densities(z: FloatArray, width: FloatArray) -> FloatArray:
+    """Logarithms of the densities of differences under each component, but for a constant."""
+    variance = 1.0 + width[:, None] ** 2
+    return np.asarray(-(z[None, :] ** 2) / (2.0 * variance) - np.log(variance) / 2.0)

@@ -143,6 +143,7 @@ class _Question:
             ratio_bias=found.ratio_bias,
             relevant_found=found.relevant_found,
             interval="student" if found.guarantee is None else asked.interval,
+            outlook=self.outlook,
         )
 
     def _found(self, measure: Measure) -> _Found:

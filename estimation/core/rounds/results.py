@@ -227,6 +227,8 @@ class MeasureResult(Tabled):
     support : ndarray of float64, shape (k,)
         Share of the run's weight on pairs that could be sampled. Below 1 the estimate is of a
         lower bound only, and so is its interval; verdicts hold whatever the rest is (`slack`).
+    outlook : Outlook or None
+        The grades that were expected of the pairs; None where nothing is.
     """
 
     measure: Measure
@@ -241,6 +243,7 @@ class MeasureResult(Tabled):
     ratio_bias: FloatArray | None = None
     relevant_found: IntArray | None = None
     interval: IntervalKind = "student"
+    outlook: Outlook | None = None
 
     @property
     def estimate(self) -> EstimatorResult:
