@@ -24,9 +24,10 @@ from ..data.entries import Entries, entries_down_to, last_rank, shares_of_square
 from ..data.kept import kept
 from ..estimates.estimators import topic_contributions
 from ..estimates.products import Couples, cross_product, few_runs, first_rows
+from .uncertainty import Missed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable
 
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
@@ -37,6 +38,8 @@ MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
 # Where they are fewer, those that some batch can draw are kept for all batches, if they have not
 # many times as many; and how many bytes are kept with a pool.
 HELD, MOST_KEPT = 4, 72_000_000
+# A chance of uncertain pairs, in the median, above which what is missed can matter.
+LIKELY = 0.3
 MOST_NUMBERS = 64  # rounds and ranks of which it is kept how many these are
 EVENLY = 0.2  # share of them that are chosen whatever they may add
 ROUNDS = 4  # in which pairs that are sure to be looked at are set apart
@@ -315,3 +318,20 @@ def doubt_of(rows: Rows, drawn: Drawn, *, total: FloatArray) -> FloatArray:
 def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
     """Return parts of what they are parts of; 0 where that is nothing."""
     return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)
+
+
+def missed_of(terms: Iterable[tuple[Rows, FloatArray]]) -> Missed:
+    """Return what is expected to be missed of rows whose factors say how likely they are.
+
+    With each, what is expected of the utility of its pairs, its square and its cube, shape (3, m).
+    """
+    parts = [
+        (
+            rows.gram(second),
+            np.asarray(rows.matrix.T @ (rows.factor * first), dtype=np.float64),
+            rows.cubes(third),
+        )
+        for rows, (first, second, third) in terms
+    ]
+    squares, total, cubes = (sum(each[1:], start=each[0]) for each in zip(*parts, strict=True))
+    return Missed(squares, np.sqrt(share_of(cubes, of=total)))

@@ -72,6 +72,7 @@ def rank_runs(
     confidence: float = 0.95,
     expected: FloatArray | None = None,
     finds: FloatArray | None = None,
+    least: FloatArray | None = None,
     unknown: Reasons | None = None,
     slack: FloatArray | None = None,
     bound: Bound | None = None,
@@ -98,6 +99,8 @@ def rank_runs(
     expected, finds : ndarray of float64, shape (k, k), optional
         The covariance that is expected of the values, and from how many finds they come; see
         `uncertainty.variances`.
+    least : ndarray of float64, shape (k, k), optional
+        Standard errors that those of differences are not taken to be below.
     unknown : ndarray of int8, shape (k, k), optional
         Which differences are not known, symmetric: they give no verdict. By default none.
     slack : ndarray of float64, shape (k, k), optional
@@ -118,6 +121,7 @@ def rank_runs(
     difference = np.subtract.outer(value, value)
     unknown = all_known(len(tags), len(tags)) if unknown is None else unknown
     se = np.sqrt(variances_of_differences(covariance, expected, finds))
+    se = se if least is None else np.maximum(se, least)
     certain = _without_rounding(difference if slack is None else _beyond(difference, slack), value)
     certain[unknown != Reason.KNOWN] = 0.0
     if bound is None:

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import special
 
 from .intervals import ROUNDING, difference_variances, gamma_limits, normal_quantile
 from .unknown import Reason, Reasons, all_known
@@ -65,6 +66,45 @@ class Losses:
 
 
 @dataclass(frozen=True, eq=False)
+class Missed:
+    """What is expected of relevant pairs that are not in the sample.
+
+    Attributes
+    ----------
+    squares : ndarray of float64, shape (k, k)
+        sum_i (1 - pi_i) E[y_ij y_il].
+    step : ndarray of float64, shape (k,)
+        What one of them would add to each value: the root mean square, each counted as much as it
+        adds.
+    """
+
+    squares: FloatArray
+    step: FloatArray
+
+    def least_errors(self, *, confidence: float) -> FloatArray:
+        """Return standard errors below which no difference is told, shape (k, k).
+
+        Where nearly everything is judged, two runs differ in few pairs that may have been missed,
+        and each of these is hardly relevant: the expected variance is next to 0, and a normal
+        distribution gives next to no chance to what one relevant pair more would change. But of
+        thousands of differences some are hit. How many are missed is about Poisson; so many as
+        exceed all but a share `1 - confidence` of the trials, over all differences, must not turn
+        a tie into a verdict.
+        """
+        runs = len(self.step)
+        error = (1.0 - confidence) / max(1, runs * (runs - 1) // 2)
+        step = np.maximum.outer(self.step, self.step)
+        expected = difference_variances(self.squares)
+        number = np.divide(expected, step**2, out=np.zeros_like(step), where=step > 0.0)
+        some = -np.expm1(-number) > error
+        most = special.pdtrik(1.0 - error, np.where(some, number, 1.0))
+        most = np.where(some, np.ceil(most) + 0.5, 0.0)
+        least = most * step / normal_quantile(confidence=1.0 - error)
+        np.fill_diagonal(least, 0.0)
+        return np.asarray(least, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
 class Unseen:
     """What is expected of the pairs that were not certain to be sampled.
 
@@ -82,12 +122,15 @@ class Unseen:
         (the values for which much was found would be the lucky ones), nor on other runs.
     losses : Losses or None
         Where pairs can lower a value as well as raise it: with predictions.
+    missed : Missed or None
+        Where most uncertain pairs are likely to be in the sample; else it would change nothing.
     """
 
     covariance: FloatArray
     find: FloatArray
     doubt: FloatArray
     losses: Losses | None = None
+    missed: Missed | None = None
 
 
 def variances(

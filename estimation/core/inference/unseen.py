@@ -18,6 +18,7 @@ only sampled ones, which makes this stable where the squares are not.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ from scipy import sparse
 
 from ..data.pool_ranks import total_weights
 from ..estimates.products import cross_product
-from .looked_at import Rows, doubt_of, looked_at, share_of
+from .looked_at import LIKELY, Rows, doubt_of, looked_at, missed_of, share_of
 from .uncertainty import Losses, Unseen
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     if drawn.counts is not None:
         covariance = covariance - _of_means(drawn, reach.pool, total, by_topic)
     doubt = doubt_of(rows, drawn, total=total_weights(reach.pool, measure))
-    return Unseen(covariance, np.sqrt(share_of(cubes, of=total)), doubt)
+    left = _left(rows, drawn)
+    missed = None if left is None else missed_of(_terms(left, measure, outlook))
+    return Unseen(covariance, np.sqrt(share_of(cubes, of=total)), doubt, missed=missed)
 
 
 def unseen_residuals(
@@ -85,6 +88,7 @@ def unseen_residuals(
     squares, size = rows.powers(2), _sizes(rows, drawn)
     (gain, gain2, gain3), (loss, loss2, loss3) = moments(rows.pair)
     gains, losses = squares.T @ (rows.factor * gain2), squares.T @ (rows.factor * loss2)
+    left, both = _left(rows, drawn), np.array([gain + loss, gain2 + loss2, gain3 + loss3])
     return Unseen(
         rows.gram(gain2 + loss2),
         np.sqrt(share_of(rows.cubes(size * gain3), of=rows.total(gain))),
@@ -93,7 +97,21 @@ def unseen_residuals(
             np.sqrt(share_of(rows.cubes(size * loss3), of=rows.total(loss))),
             share_of(losses, of=gains + losses),
         ),
+        None if left is None else missed_of([(left, both)]),
     )
+
+
+def _left(rows: Rows, drawn: Drawn) -> Rows | None:
+    """Rows by how likely they are not in the sample; None unless most of them are likely in it.
+
+    Where less is sampled, errors come from what is found, which counts for more, and the expected
+    covariance has it.
+    """
+    inclusion = drawn.inclusion[rows.pair]
+    uncertain = rows.weight > 0.0
+    if not uncertain.any() or np.median(inclusion[uncertain]) < LIKELY:
+        return None
+    return replace(rows, factor=rows.weight * (1.0 - inclusion))
 
 
 def _sizes(rows: Rows, drawn: Drawn) -> FloatArray:

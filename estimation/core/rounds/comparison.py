@@ -71,6 +71,7 @@ class Comparison:
             covariance=shown.covariance,
             expected=shown.expected,
             finds=shown.finds,
+            least=shown.difference_least,
             df=shown.difference_df,
             unknown=shown.difference_unknown,
             tags=runs,

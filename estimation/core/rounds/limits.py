@@ -77,4 +77,7 @@ def with_intervals(
         difference_unknown=difference_unknown,
         expected=expected,
         finds=finds,
+        difference_least=None
+        if unseen is None or unseen.missed is None
+        else unseen.missed.least_errors(confidence=confidence),
     )

@@ -90,6 +90,8 @@ class EstimatorResult:
         where there is no such model: variances are then by the sample alone.
     finds : ndarray of float64, shape (k, k), or None
         From how many finds values and differences come; see `uncertainty.variances`.
+    difference_least : ndarray of float64, shape (k, k), or None
+        Standard errors that those of differences are at least (`uncertainty.Missed`).
     difference_bound : Bound or None
         With a guaranteed kind of interval: the guarantee for the differences.
     """
@@ -105,6 +107,7 @@ class EstimatorResult:
     difference_unknown: Reasons
     expected: FloatArray | None = None
     finds: FloatArray | None = None
+    difference_least: FloatArray | None = None
     difference_bound: Bound | None = None
 
 

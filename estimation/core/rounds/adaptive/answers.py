@@ -11,7 +11,7 @@ from ...data.labels import LabelRows, pair_labels, select_rows
 from ...data.pool_ranks import total_weights
 from ...estimates.drawn import Drawn
 from ...inference.fitting import fit_outlook
-from ...inference.looked_at import Rows, doubt_of, looked_at, share_of
+from ...inference.looked_at import LIKELY, Rows, doubt_of, looked_at, missed_of, share_of
 from ...inference.outlook import KnownOutlook
 from ...inference.ratio_knowledge import knowledge_at
 from ...inference.reach import Reach
@@ -222,7 +222,13 @@ def unseen_of_batches(
         for each in expected.sides
     )
     covariance = rows.gram(expected.squares)
-    return Unseen(covariance, find, doubt, Losses(loss, share_of(losses, of=gains + losses)))
+    lost = Losses(loss, share_of(losses, of=gains + losses))
+    open_pairs = known & (weights.on_label[np.where(known, origin, 0)] == 0.0)
+    if not np.any(known) or np.mean(open_pairs[known]) > 1.0 - LIKELY:
+        return Unseen(covariance, find, doubt, lost)
+    left = replace(rows, factor=rows.weight * open_pairs)
+    missed = missed_of([(left, outlook.moments(measure, np.where(known, origin, 0)))])
+    return Unseen(covariance, find, doubt, lost, missed)
 
 
 def _total(rows: Rows, numbers: FloatArray) -> FloatArray:
