@@ -250,7 +250,8 @@ def _of_lead(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     if not rivals:
         return _alone(table, leader)
     found = _contest(leader, rivals, pairs)
-    if further := further_judgments(table, pairs):
+    further = None if pairs.forecast else further_judgments(table, pairs)
+    if further:
         found.append(Finding(OPEN, further))
     if 2 * leader.rank_high <= len(table.rows):
         text = f"{leader.tag} is surely among the best {leader.rank_high} of {len(table.rows)}."
@@ -301,7 +302,9 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     """How many labels more would separate the first two, were their difference the true one.
 
     A standard error shrinks with the root of the number of labels; the verdict needs the critical
-    value of the strictest of all comparisons. None if that is not a matter of finite numbers.
+    value of the strictest of all comparisons. None if that is not a matter of finite numbers. Not
+    said beside a forecast, which does not take the difference for the true one and is right more
+    often: two numbers for one question would contradict each other.
     """
     if len(table.known) < 2 or table.guaranteed:  # bounds do not shrink with the root alone
         return None

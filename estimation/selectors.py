@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 
 from estimation.core.archives import read_archive
 from estimation.core.inference.unknown import Reason, Reasons, all_known
-from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch, Run
+from estimation.core.planning.foretold import Forecast
+from estimation.models import Draw, Estimate, EstimateSet, Round, RoundBatch
 from estimation.unknown import Purpose, name_of, purpose_of
 from estimation.validity import Validity, validity_of
 from judging import selectors as judging
@@ -298,7 +299,7 @@ class Pairwise:
     all pairs at once). ``margin``: half width of the 95 % interval of one difference taken alone.
     ``unknown``: why a difference is not known, a `Reason`. ``by_topic``: what each of ``topics``
     (a row) contributes to the runs' values; old estimates name none: they are all of the campaign,
-    in the pool's order.
+    in the pool's order. ``forecast``: what was foretold with them; of the goal's measure alone.
     """
 
     measure: str
@@ -310,6 +311,7 @@ class Pairwise:
     unknown: Reasons
     by_topic: NDArray[np.float64]
     topics: Sequence[str] = ()
+    forecast: Forecast | None = None
 
     @property
     def shown_margin(self) -> NDArray[np.float64]:
@@ -332,12 +334,13 @@ def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
     wanted, unknown = [f"{name}_{index}" for name in fields], f"unknown_{index}"
     _, arrays = read_archive(path, MATRICES_FORMAT, wanted, optional=[unknown])
     matrices = {name: arrays[f"{name}_{index}"] for name in fields}
-    runs = list(facts["runs"])
+    runs, told = list(facts["runs"]), None if index else facts.get("forecast")
     return Pairwise(
         measure,
         runs,
         unknown=arrays.get(unknown, all_known(len(runs), len(runs))),  # older files know all
         topics=facts.get("topics", ()),
+        forecast=Forecast.of_facts(told) if told else None,
         **matrices,
     )
 
@@ -443,58 +446,3 @@ def history(row: Round, measure: str | None = None) -> dict[str, list[HistoryPoi
         point = HistoryPoint(batches, pairs, None if unknown else value, low, high)
         points.setdefault(tag, []).append(point)
     return points
-
-
-@dataclass(frozen=True)
-class ListedRun:
-    tag: str
-    topics: int
-    lines: int
-    warnings: int
-    upload: int
-    created: datetime
-
-
-def runs_of(campaign: Campaign) -> list[ListedRun]:
-    shown = ("tag", "topic_count", "line_count", "upload__warning_count", "upload_id", "created")
-    rows = Run.objects.filter(campaign=campaign).values_list(*shown)
-    return [ListedRun(*row) for row in rows]
-
-
-@dataclass(frozen=True)
-class ListedRound:
-    """A round with how much of it is judged, for lists."""
-
-    round: Round
-    batches: int
-    complete: int
-    pairs: int
-    finished: int
-
-
-def round_rows(campaign: Campaign) -> list[ListedRound]:
-    """All rounds of the campaign, latest first, in one query."""
-    started = Q(round_batches__batch__state__in=[Batch.State.OPEN, Batch.State.COMPLETE])
-    rows = (
-        rounds_of(campaign)
-        .annotate(
-            batch_count=Count("round_batches"),
-            complete=Count("pk", filter=Q(round_batches__batch__state=Batch.State.COMPLETE)),
-            pairs=Sum("round_batches__batch__pair_count"),
-            served=Sum("round_batches__batch__pair_count", filter=started),
-            left=Sum("round_batches__batch__remaining", filter=started),
-        )
-        .defer("preview", "provenance")
-    )
-    return [
-        ListedRound(
-            row, row.batch_count, row.complete, row.pairs or 0, (row.served or 0) - (row.left or 0)
-        )
-        for row in rows.order_by("-number")
-    ]
-
-
-def reports_of(row: Round) -> QuerySet[Report]:
-    """The round's report files, those of the latest estimates first."""
-    reports = Report.objects.filter(estimate_set__round=row).select_related("estimate_set")
-    return reports.defer("estimate_set__provenance").order_by("-estimate_set__number", "name")

@@ -1,9 +1,12 @@
 """The words say what the verdicts say, and no more."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from estimation.core.inference.unknown import all_known
+from estimation.core.planning.foretold import Forecast, Foretold
 from estimation.findings import LIMIT, OPEN, SURE, findings, further_judgments
 from estimation.models import EstimateSet, Round, Run
 from estimation.selectors import Pairwise, RankedRun, RankingTable
@@ -160,3 +163,10 @@ def test_far_extrapolations_are_not_made() -> None:
     text = further_judgments(*case([[0, 0], [0, 0]], values=[1.0, 0.99]))
     assert text is not None
     assert "over 10 times the judgments" in text
+
+
+def test_beside_a_forecast_the_observed_difference_is_not_taken_for_the_true_one() -> None:
+    table, pairs = case(OPEN3, values=[1.0, 0.9, 0.8])
+    assert any("further judgments tell" in text for _, text in said(table, pairs))
+    told = Forecast(1, 3, (Foretold(1, 100.0, 0.2, 0.0, 0.0),))
+    assert not any("further" in text for _, text in said(table, replace(pairs, forecast=told)))
