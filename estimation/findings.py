@@ -290,8 +290,8 @@ def _contest(leader: RankedRun, rivals: Sequence[RankedRun], pairs: Pairwise) ->
         found.append(f"{together} cannot be told apart yet for the lead.")
     elif close:
         found.append(
-            f"{leader.tag} leads, but {len(close)} other runs cannot be told from it yet, "
-            f"{close[0]} being the closest."
+            f"{len(close) + 1} runs cannot be told apart yet for the lead, {leader.tag} and "
+            f"{close[0]} having the best estimates."
         )
     if unknown:
         found.append(f"Whether {leader.tag} is better than {named(unknown)} is not known.")

@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 
 from estimation.core.archives import read_archive
+from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
 from estimation.core.planning.foretold import Forecast
 from estimation.models import Draw, Estimate, EstimateSet, Round, RoundBatch
@@ -117,7 +118,12 @@ def round_progress(row: Round) -> RoundProgress:
 
 @dataclass(frozen=True)
 class RankedRun:
-    """A row of the ranking. ``moved``: ranks gained since the estimates before (None: new).
+    """A row of the ranking.
+
+    ``tier``: 1 the best, with the places ``first`` to ``last`` that its runs take up; inside of it
+    no order is claimed, and ``rank``, the place by estimate, says nothing. ``ranks_before``: the
+    possible ranks of the estimates before (None: new), and ``moved``: ranks gained since then, 0
+    unless those that were possible then and those that are now exclude each other.
 
     A run whose value is not known has neither value nor rank; ``unknown`` names the reason, and
     ``unknown_why`` says it with what would mend it. Its possible ranks and its interval hold.
@@ -139,6 +145,10 @@ class RankedRun:
     late: bool = False
     unknown: str | None = None
     unknown_why: str | None = None
+    tier: int | None = None
+    first: int | None = None
+    last: int | None = None
+    ranks_before: tuple[int, int] | None = None
 
     @property
     def open_part(self) -> bool:
@@ -148,9 +158,10 @@ class RankedRun:
 
 @dataclass(frozen=True)
 class RankingTable:
-    """The runs in order of estimate under one measure, from one estimate set.
+    """The runs under one measure, from one estimate set: tier by tier.
 
-    Runs whose value is not known come last, by their possible ranks, then by tag. ``estimated`` has
+    In a tier they stand by their possible ranks, then by tag, so that nothing in their order hangs
+    on chance; so do those whose value is not known, which come last. ``estimated`` has
     the numbers of all runs, for known differences between values that are not. ``pairs`` compares
     every two runs, read once with the table.
     """
@@ -165,8 +176,13 @@ class RankingTable:
 
     @property
     def known(self) -> list[RankedRun]:
-        """The runs whose value is known, the best first."""
-        return [row for row in self.rows if not row.unknown]
+        """The runs whose value is known, in order of estimate."""
+        return sorted((row for row in self.rows if row.rank), key=lambda row: row.rank or 0)
+
+    @property
+    def by_estimate(self) -> list[RankedRun]:
+        """All runs, those whose value is not known last."""
+        return [*self.known, *self.unknown]
 
     @property
     def unknown(self) -> list[RankedRun]:
@@ -230,40 +246,45 @@ def ranking_table(
     if shown is None or measure not in measures_of(row):
         return None
     rows = Estimate.objects.filter(estimate_set=shown, measure=measure, primary=True)
-    estimates = sorted(rows.select_related("run"), key=_place)
+    estimates = sorted(rows.select_related("run"), key=lambda each: (each.rank or 0, each.run.tag))
     late = [estimate.run.tag for estimate in estimates if estimate.late]
     purpose = purpose_of(row, shown, measure, late)
     before = _ranks_before(shown, measure)
     pairs = pairwise(shown, measure)
-    tied = _as_good_as_leader(pairs, [e.run.tag for e in estimates if not e.unknown])
+    known = [estimate.run.tag for estimate in estimates if not estimate.unknown]
+    tied, divided = _as_good_as_leader(pairs, known), _tiers(pairs, known)
+    ranked = [_ranked(each, purpose, before, tied, divided) for each in estimates]
     return RankingTable(
         row,
         shown,
         measure,
         measures_of(row),
-        rows=[_ranked(estimate, purpose, before, tied) for estimate in estimates],
+        rows=sorted(ranked, key=_place),
         estimated={estimate.run.tag: estimate.value for estimate in estimates},
         pairs=pairs,
     )
 
 
-def _place(estimate: Estimate) -> tuple[bool, int, int, int, str]:
-    """Known values by rank; then the others, whose numbers have no part in their place."""
-    rank = 0 if estimate.unknown else estimate.rank or 0
-    possible = estimate.rank_low or 0, estimate.rank_high or 0
-    return (bool(estimate.unknown), rank, *possible, estimate.run.tag)
+def _place(row: RankedRun) -> tuple[bool, int, int, int, str]:
+    """By what is decided alone: tiers, possible ranks, tags. Values have no part in it."""
+    return (row.tier is None, row.tier or 0, row.rank_low, row.rank_high, row.tag)
 
 
 def _ranked(
-    estimate: Estimate, purpose: Purpose, before: dict[int, int], tied: set[str]
+    estimate: Estimate,
+    purpose: Purpose,
+    before: dict[int, tuple[int, int]],
+    tied: set[str],
+    divided: dict[str, tuple[int, int, int]],
 ) -> RankedRun:
     known, tag = not estimate.unknown, estimate.run.tag
-    rank, earlier = estimate.rank or 0, before.get(estimate.run_id)
+    ranks, earlier = (estimate.rank_low or 0, estimate.rank_high or 0), before.get(estimate.run_id)
+    tier, first, last = divided.get(tag, (None, None, None))
     return RankedRun(
         tag=tag,
-        rank=rank if known else None,
-        rank_low=estimate.rank_low or 0,
-        rank_high=estimate.rank_high or 0,
+        rank=estimate.rank or 0 if known else None,
+        rank_low=ranks[0],
+        rank_high=ranks[1],
         value=estimate.value if known else None,
         se=estimate.se if known else None,
         low=estimate.low,
@@ -272,18 +293,39 @@ def _ranked(
         sample_size=estimate.sample_size,
         estimator=estimate.estimator,
         as_good_as_leader=tag in tied,
-        moved=earlier - rank if known and earlier is not None else None,
+        moved=_moved(earlier, ranks) if known and earlier else None,
         late=estimate.late,
         unknown=name_of(estimate.unknown),
         unknown_why=purpose.of_value(estimate.unknown, tag),
+        tier=tier,
+        first=first,
+        last=last,
+        ranks_before=earlier if known else None,
     )
 
 
-def _ranks_before(shown: EstimateSet, measure: str) -> dict[int, int]:
+def _moved(before: tuple[int, int], now: tuple[int, int]) -> int:
+    """Ranks gained for sure: the least that possible ranks of then and now leave open.
+
+    True ranks do not move with the judgments. Possible ranks only exclude each other where the runs
+    are others than before, or where one of them is wrong.
+    """
+    return max(before[0] - now[1], 0) - max(now[0] - before[1], 0)
+
+
+def _tiers(pairs: "Pairwise", known: Sequence[str]) -> dict[str, tuple[int, int, int]]:
+    """The tier of each run whose value is known, and the places that the tier takes up."""
+    numbers = pairs.tiers(known)
+    columns = zip(numbers.tolist(), *(each.tolist() for each in places(numbers)), strict=True)
+    return {tag: found for tag, found in zip(pairs.runs, columns, strict=True) if found[0]}
+
+
+def _ranks_before(shown: EstimateSet, measure: str) -> dict[int, tuple[int, int]]:
     before = EstimateSet.objects.filter(round=shown.round_id, number=shown.number - 1)
     rows = Estimate.objects.filter(estimate_set__in=before, measure=measure, primary=True)
     known = rows.filter(unknown=Reason.KNOWN)
-    return {run: rank or 0 for run, rank in known.values_list("run_id", "rank")}
+    ranks = known.values_list("run_id", "rank_low", "rank_high")
+    return {run: (low or 0, high or 0) for run, low, high in ranks}
 
 
 def _as_good_as_leader(pairs: "Pairwise", order: Sequence[str]) -> set[str]:
@@ -317,6 +359,10 @@ class Pairwise:
     def shown_margin(self) -> NDArray[np.float64]:
         """The margins of what is known; NaN elsewhere."""
         return np.where(self.unknown == Reason.KNOWN, self.margin, np.nan)
+
+    def tiers(self, known: Sequence[str]) -> NDArray[np.int64]:
+        """The tier of each run, 1 the best; 0 for runs that are not among the known."""
+        return tiers(self.verdicts, np.isin(self.runs, known))
 
     def verdict(self, first: str, second: str) -> int:
         return int(self.verdicts[self.runs.index(first), self.runs.index(second)])

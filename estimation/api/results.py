@@ -84,9 +84,10 @@ class Ranking(CampaignView):
 
     @extend_schema(responses=RankingRow)
     def get(self, request: Request, slug: str) -> Response:
-        """The runs in order of estimate, with intervals of value and rank, as the live page has it.
+        """The runs tier by tier, with intervals of value and rank, as the live page has it.
 
-        The ranking is empty before the first batch is complete.
+        Inside a tier they stand by possible ranks, then by tag. The ranking is empty before the
+        first batch is complete.
         """
         asked = self.asked
         row = _round(self.campaign, asked)

@@ -184,8 +184,17 @@ class EstimatesRow(Row):
 
 class RankedRow(UnknownRow):
     run = CharField(source="tag")
+    tier = IntegerField(
+        allow_null=True,
+        help_text="Every run of a tier is surely better than every run of the tiers below; inside "
+        "a tier no order is certain. Null: the value is not known.",
+    )
+    first = IntegerField(allow_null=True, help_text="The places that its tier takes up, from …")
+    last = IntegerField(allow_null=True, help_text="… to.")
     rank = IntegerField(
-        allow_null=True, help_text="Among the runs whose value is known; null for the others."
+        allow_null=True,
+        help_text="Place by estimate, among the runs whose value is known; inside a tier it claims "
+        "nothing.",
     )
     rank_low = IntegerField()
     rank_high = IntegerField()
@@ -198,7 +207,15 @@ class RankedRow(UnknownRow):
     estimator = serializers.ChoiceField(Estimate.Estimator.choices)
     late = serializers.BooleanField(help_text="Accepted after the round was drawn.")
     as_good_as_leader = serializers.BooleanField()
-    moved = IntegerField(allow_null=True, help_text="Ranks gained since the estimates before.")
+    moved = IntegerField(
+        allow_null=True,
+        help_text="Ranks gained for sure since the estimates before: 0 unless the possible ranks "
+        "of then and now exclude each other. Null: new.",
+    )
+    ranks_before = serializers.ListField(
+        child=IntegerField(), allow_null=True,
+        help_text="Lowest and highest possible rank in the estimates before; null: new.",
+    )  # fmt: skip
 
 
 class Square(serializers.ListField):

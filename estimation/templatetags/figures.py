@@ -25,9 +25,9 @@ register.filter("further_choices", facts_of)
 
 @register.inclusion_tag("estimation/_ranking_table.html")
 def ranking_figure(table: RankingTable, linked: bool = True) -> dict[str, Any]:
-    """The ranking with its forest plot; names link to comparisons with the leader."""
+    """The ranking with its forest plot; names link to comparisons with the largest estimate."""
     figure = figures.ranking_figure(table)
-    leader, second = (*(row.tag for row in table.rows[:2]), "", "")[:2]
+    leader, second = (*(row.tag for row in table.by_estimate[:2]), "", "")[:2]
     return {
         "figure": figure,
         "linked": linked and second,

@@ -172,7 +172,7 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
 
 
 def _compared(request: HttpRequest, table: RankingTable) -> dict[str, Any]:
-    tags = [row.tag for row in table.rows]
+    tags = [row.tag for row in table.by_estimate]
     first = request.GET.get("first") or tags[0]
     second = request.GET.get("second") or next((tag for tag in tags if tag != first), first)
     found = selectors.compare(table, first, second) if first != second else None

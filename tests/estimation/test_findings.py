@@ -94,7 +94,8 @@ def test_many_contenders_are_counted() -> None:
     count = 12
     text = said(*case([[0] * count for _ in range(count)]))[0][1]
     assert (
-        text == "run1 leads, but 11 other runs cannot be told from it yet, run2 being the closest."
+        text == "12 runs cannot be told apart yet for the lead, run1 and run2 having the best "
+        "estimates."
     )
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..inference.unknown import Reasons, name_of
+from ..inference.tiers import tiers
+from ..inference.unknown import Reason, Reasons, name_of
 from ..measures.kinds import MeasureError
 from ..measures.table import Measure, parse_measure
 from ..sampling.methods import interval_kinds
@@ -251,6 +252,11 @@ class MeasureResult(Tabled):
     def verdicts(self) -> Verdicts:
         """Every two runs, and which of them is surely better."""
         return Verdicts(self.runs, self.ranking)
+
+    @property
+    def tiers(self) -> IntArray:
+        """The tier of each run, (k,), 1 the best; 0 where its value is not known (`tiers`)."""
+        return tiers(self.ranking.verdicts, self.estimate.unknown == Reason.KNOWN)
 
     @property
     def caption(self) -> str:
