@@ -63,8 +63,13 @@ class Contenders:
         mean, spread = _prior(value, covariance)
         return cls(runs, value[runs], covariance[np.ix_(runs, runs)], mean, spread)
 
-    def best(self, covariance: FloatArray, critical: float) -> float:
+    def best(
+        self, covariance: FloatArray, critical: float, *, near: float = 0.0, short: float = 0.0
+    ) -> float:
         """Return the chance that one of them is surely better than all others later.
+
+        With ``near``: or surely at most so much worse than any other one, where later intervals
+        that lie within plus and minus that much say so.
 
         Parameters
         ----------
@@ -72,6 +77,10 @@ class Contenders:
             Of later estimates of the k runs.
         critical : float
             In standard errors of differences.
+        near : float
+            Differences up to this one do not matter.
+        short : float
+            Reach of the intervals for that, in standard errors of differences.
         """
         number = len(self.runs)
         if number == 1:
@@ -85,7 +94,12 @@ class Contenders:
         played = mean + _normal(GAMES, number) @ _root(rest).T
         needed = critical * np.sqrt(difference_variances(then))
         ahead = played[:, :, None] - played[:, None, :] > needed
-        ahead[:, self._known] = (np.subtract.outer(self.value, self.value) > 0.0)[self._known]
+        observed = np.subtract.outer(self.value, self.value)
+        ahead[:, self._known] = (observed > 0.0)[self._known]
+        if near > 0.0:
+            size = np.abs(played[:, :, None] - played[:, None, :])
+            ahead |= size + short * np.sqrt(difference_variances(then)) <= near
+            ahead[:, self._known] |= (np.abs(observed) <= near)[self._known]
         ahead[:, np.arange(number), np.arange(number)] = True
         return float(np.any(np.all(ahead, axis=2), axis=1).mean())
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..data.labels import LabelRows
     from ..data.pool import Pool
     from ..data.scope import Scope
+    from ..inference.equivalence import Equivalence, Negligible
     from ..inference.intervals import Bound
     from ..inference.looks import Look
     from ..inference.outlook import Outlook
@@ -47,6 +48,9 @@ class Asked:
         Of the N pairs.
     look : Look or None
         Which of the planned looks this is, if what is told shall hold at all of them at once.
+    negligible : Negligible or None
+        Which differences do not matter, under one of the measures, if any was named before the
+        sample was drawn.
     """
 
     labels: LabelRows
@@ -57,6 +61,12 @@ class Asked:
     predictions: FloatArray | None = None
     outlook: Outlook | None = None
     look: Look | None = None
+    negligible: Negligible | None = None
+
+    def within(self, measure: Measure) -> float:
+        """Return up to which size differences under a measure do not matter; 0: all do."""
+        found = self.negligible
+        return found.difference if found is not None and found.measure == measure else 0.0
 
     @property
     def at_this_look(self) -> float:
@@ -228,6 +238,8 @@ class MeasureResult(Tabled):
     support : ndarray of float64, shape (k,)
         Share of the run's weight on pairs that could be sampled. Below 1 the estimate is of a
         lower bound only, and so is its interval; verdicts hold whatever the rest is (`slack`).
+    equivalence : Equivalence or None
+        Which runs are as good as equal, where some differences under the measure do not matter.
     """
 
     measure: Measure
@@ -242,6 +254,7 @@ class MeasureResult(Tabled):
     ratio_bias: FloatArray | None = None
     relevant_found: IntArray | None = None
     interval: IntervalKind = "student"
+    equivalence: Equivalence | None = None
 
     @property
     def estimate(self) -> EstimatorResult:
