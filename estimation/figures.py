@@ -10,10 +10,12 @@ from typing import Any
 
 from estimation import reach_figures
 from estimation.charts import bars, curves, forests, histories, matrices
+from estimation.comparisons import RunComparison
+from estimation.listings import HistoryPoint
 from estimation.models import Round
 from estimation.numbers import UnknownDifferences, unknown_differences
 from estimation.scales import common_decimals, decimals, share_reached
-from estimation.selectors import HistoryPoint, Pairwise, RankedRun, RankingTable, RunComparison
+from estimation.selectors import Pairwise, RankedRun, RankingTable
 
 FIRST_PANELS = 24
 """So many runs have a history panel at once; the rest on demand."""
@@ -176,19 +178,22 @@ class PairwiseLine:
     better: int
     open: int
     worse: int
+    alike: int
     unknown: int
     rivals: list[str]
 
 
 @dataclass(frozen=True)
 class PairwiseFigure:
-    """``notes``: why differences are not known, with an example each."""
+    """``notes``: why differences are not known, with an example each. ``within``: what is
+    negligible, or 0."""
 
     measure: str
     tags: list[str]
     matrix: matrices.VerdictMatrix
     lines: list[PairwiseLine]
     notes: list[UnknownDifferences]
+    within: float = 0.0
 
 
 def pairwise_figure(table: RankingTable, pairs: Pairwise) -> PairwiseFigure:
@@ -201,11 +206,14 @@ def pairwise_figure(table: RankingTable, pairs: Pairwise) -> PairwiseFigure:
     ]
     matrix = matrices.verdict_matrix(tags, verdicts, measure=table.measure, ranked=len(table.known))
     notes = unknown_differences(pairs, table.purpose)
-    return PairwiseFigure(table.measure, tags, matrix, lines, notes)
+    within = pairs.equivalence.within if pairs.equivalence else 0.0
+    return PairwiseFigure(table.measure, tags, matrix, lines, notes, within)
 
 
 def _shown_verdict(pairs: Pairwise, i: int, j: int) -> matrices.Verdict:
-    return None if pairs.unknown[i, j] else int(pairs.verdicts[i, j])
+    if pairs.unknown[i, j]:
+        return None
+    return int(pairs.verdicts[i, j]) or (matrices.ALIKE if pairs.equivalent[i, j] else 0)
 
 
 def _pairwise_line(
@@ -219,6 +227,7 @@ def _pairwise_line(
         better=verdicts.count(1),
         open=len(rivals),
         worse=verdicts.count(-1),
+        alike=verdicts.count(matrices.ALIKE),
         unknown=verdicts.count(None),
         rivals=rivals,
     )
@@ -313,6 +322,8 @@ def _verdict(found: RunComparison) -> str:
     first, second = found.first.tag, found.second.tag
     if found.unknown:
         return f"Whether {first} or {second} is better is not known."
+    if found.verdict == 0 and found.within:
+        return f"{first} and {second} are equivalent."
     if found.verdict == 0:
         return f"{first} and {second} cannot be told apart yet."
     better, worse = (first, second) if found.verdict > 0 else (second, first)

@@ -42,7 +42,8 @@ def findings(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     """The conclusions in order of importance."""
     if not table.rows:
         return []
-    found = [*_limits(table), *_of_goal(table, pairs), *_of_lead(table, pairs), *_unknown(table)]
+    found = [*_limits(table), *_of_goal(table, pairs), *_of_lead(table, pairs)]
+    found += [*_enough(table, pairs), *_unknown(table)]
     if len(table.rows) > 1:
         found.append(_decided(pairs))
     return [*found, *_later_runs(table), *_kind_of_interval(table), *_earlier_rounds(table)]
@@ -211,6 +212,8 @@ def _measured(table: RankingTable, tag: str) -> list[Finding]:
 
 def _pair(table: RankingTable, pairs: Pairwise, first: str, second: str) -> Finding:
     verdict, reason = pairs.verdict(first, second), pairs.reason(first, second)
+    if verdict == 0 and (within := pairs.within(first, second)):
+        return Finding(SURE, f"{first} and {second} differ by at most {within:g}, for sure.")
     if why := table.purpose.of_difference(reason, first, second):
         return Finding(OPEN, f"The difference of {first} and {second} is {continued(why)}")
     if verdict == 0:
@@ -257,6 +260,18 @@ def _of_lead(table: RankingTable, pairs: Pairwise) -> list[Finding]:
         text = f"{leader.tag} is surely among the best {leader.rank_high} of {len(table.rows)}."
         found.append(Finding(SURE, text))
     return found
+
+
+def _enough(table: RankingTable, pairs: Pairwise) -> list[Finding]:
+    """Runs with which one does not lose more than what is negligible, unless one is the best."""
+    tags = pairs.enough
+    if pairs.equivalence is None or not tags or len(table.rows) == 1:
+        return []
+    if all(pairs.verdict(tags[0], other) == 1 for other in pairs.runs if other != tags[0]):
+        return []
+    limit = f"at most {pairs.equivalence.within:g} below the best"
+    is_ = "is" if len(tags) == 1 else "are each"
+    return [Finding(SURE, f"{named(tags)} {is_} surely {limit}, which does not matter.")]
 
 
 def _alone(table: RankingTable, leader: RankedRun) -> list[Finding]:
@@ -401,6 +416,10 @@ def _decided(pairs: Pairwise) -> Finding:
     kind = SURE if decided == total else OPEN
     unknown = int(np.count_nonzero(pairs.unknown)) // 2
     rest = f"; {unknown:,} {'is' if unknown == 1 else 'are'} not known" if unknown else ""
+    if pairs.equivalence is not None:
+        more = int((pairs.equivalent & (pairs.verdicts == 0)).sum()) // 2
+        rest = f", and {more:,} more differ by at most {pairs.equivalence.within:g}{rest}"
+        kind = SURE if decided + more == total else OPEN
     return Finding(kind, f"{decided:,} of {total:,} pairs of runs are decided{rest}.")
 
 

@@ -1,11 +1,11 @@
-"""Lists of runs, rounds and report files, for pages and answers."""
+"""Lists of runs, rounds, report files, and of values batch by batch, for pages and answers."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from estimation.models import Report, Round, Run
+from estimation.models import Estimate, Report, Round, Run
 from estimation.selectors import rounds_of
 from judging.models import Batch, Campaign
 
@@ -63,3 +63,34 @@ def reports_of(row: Round) -> QuerySet[Report]:
     """The round's report files, those of the latest estimates first."""
     reports = Report.objects.filter(estimate_set__round=row).select_related("estimate_set")
     return reports.defer("estimate_set__provenance").order_by("-estimate_set__number", "name")
+
+
+@dataclass(frozen=True)
+class HistoryPoint:
+    """``value`` is None where it was not known."""
+
+    batches: int
+    pairs: int
+    value: float | None
+    low: float
+    high: float
+
+
+def history(row: Round, measure: str | None = None) -> dict[str, list[HistoryPoint]]:
+    """Per run its estimates batch by batch (the last set of every number of batches)."""
+    sets = row.estimate_sets.order_by("number").values_list("batches", "pk")
+    estimates = (
+        Estimate.objects.filter(
+            estimate_set__in=dict(sets).values(), measure=measure or row.measure, primary=True
+        )
+        .order_by("run__tag", "estimate_set__batches")
+        .values_list(
+            *("run__tag", "estimate_set__batches", "estimate_set__pair_count"),
+            *("unknown", "value", "low", "high"),
+        )
+    )
+    points: dict[str, list[HistoryPoint]] = {}
+    for tag, batches, pairs, unknown, value, low, high in estimates:
+        point = HistoryPoint(batches, pairs, None if unknown else value, low, high)
+        points.setdefault(tag, []).append(point)
+    return points

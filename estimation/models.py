@@ -198,6 +198,9 @@ class Round(models.Model):
     labels = models.PositiveSmallIntegerField(default=1)
     extra_share = models.FloatField(default=0.0)
     seconds = models.PositiveIntegerField(default=30, help_text="that a judgment takes")
+    negligible = models.FloatField(
+        default=0.0, help_text="differences up to this one do not matter; 0: all do"
+    )
     budget = models.PositiveIntegerField()
     batch_size = models.PositiveIntegerField()
     seed = models.CharField(max_length=100)

@@ -187,6 +187,15 @@ class RoundPlan:
         "pairs cost.",
         wide=False, least=1, most=86_400,
     )  # fmt: skip
+    negligible: float = option(
+        "Negligible difference", default=0.0,
+        help="In units of the measure. Two runs that differ by no more are as good as equal: the "
+        "ranking then says which are, at a small cost to the other verdicts. 0: every difference "
+        "matters.",
+        asked="Differences under the round's measure up to this one do not matter; 0: all do.",
+        attrs={"step": "any"}, wide=False, least=0, fact=True,
+        expected="Expected 0, or a difference above 0 in the measure's unit.",
+    )  # fmt: skip
     seed: str = option(
         default="",
         help="Decides the draw; with it anybody can repeat it. Left empty: a random one.",
@@ -209,6 +218,7 @@ SECTIONS = (
         "goal", "run", "baseline", "measure", "reported", "budget", "batch_size", "labels",
         "extra_share", "seconds",
     )),
+    Section("What matters", ("negligible",)),
     Section("What is expected", ("prior", "predictions")),
     Section("How pairs are drawn", ("method", "rule", "floor", "eps", "depth", "seed")),
     Section("Costs", ("costs", "cost_table"), only="costs"),

@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 
 from estimation.core.archives import read_archive
+from estimation.core.inference.equivalence import Equivalence, best_or_equivalent
 from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
 from estimation.core.planning.foretold import Forecast
@@ -341,7 +342,9 @@ class Pairwise:
     all pairs at once). ``margin``: half width of the 95 % interval of one difference taken alone.
     ``unknown``: why a difference is not known, a `Reason`. ``by_topic``: what each of ``topics``
     (a row) contributes to the runs' values; old estimates name none: they are all of the campaign,
-    in the pool's order. ``forecast``: what was foretold with them; of the goal's measure alone.
+    in the pool's order. ``forecast``: what was foretold with them, and ``until`` how many pairs are
+    judged when two runs are told apart (`Forecast.until`); of the goal's measure alone, as
+    ``equivalence``, which is there if some differences do not matter.
     """
 
     measure: str
@@ -354,6 +357,15 @@ class Pairwise:
     by_topic: NDArray[np.float64]
     topics: Sequence[str] = ()
     forecast: Forecast | None = None
+    until: NDArray[np.float64] | None = None
+    equivalence: Equivalence | None = None
+
+    @property
+    def equivalent(self) -> NDArray[np.bool_]:
+        """Which pairs differ by no more than what is negligible, for sure."""
+        if self.equivalence is None:
+            return np.zeros(self.verdicts.shape, dtype=np.bool_)
+        return self.equivalence.pairs(self.unknown)
 
     @property
     def shown_margin(self) -> NDArray[np.float64]:
@@ -364,8 +376,19 @@ class Pairwise:
         """The tier of each run, 1 the best; 0 for runs that are not among the known."""
         return tiers(self.verdicts, np.isin(self.runs, known))
 
+    @property
+    def enough(self) -> list[str]:
+        """Runs that are surely the best, or at most negligibly worse."""
+        good = best_or_equivalent(self.verdicts, self.equivalent)
+        return [tag for tag, is_good in zip(self.runs, good.tolist(), strict=True) if is_good]
+
     def verdict(self, first: str, second: str) -> int:
         return int(self.verdicts[self.runs.index(first), self.runs.index(second)])
+
+    def within(self, first: str, second: str) -> float:
+        """By how much two equivalent runs differ at most; 0 for others."""
+        at = self.runs.index(first), self.runs.index(second)
+        return self.equivalence.within if self.equivalence and self.equivalent[at] else 0.0
 
     def reason(self, first: str, second: str) -> int:
         """Why the difference of two runs is not known, a `Reason`."""
@@ -378,7 +401,8 @@ def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
     index = facts["measures"].index(measure)
     fields = ("covariance", "margin", "adjusted_p", "verdicts", "by_topic")
     wanted, unknown = [f"{name}_{index}" for name in fields], f"unknown_{index}"
-    _, arrays = read_archive(path, MATRICES_FORMAT, wanted, optional=[unknown])
+    more = [unknown, *(f"{name}_{index}" for name in ("until", "margin_low", "margin_high"))]
+    _, arrays = read_archive(path, MATRICES_FORMAT, wanted, optional=more)
     matrices = {name: arrays[f"{name}_{index}"] for name in fields}
     runs, told = list(facts["runs"]), None if index else facts.get("forecast")
     return Pairwise(
@@ -387,8 +411,18 @@ def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
         unknown=arrays.get(unknown, all_known(len(runs), len(runs))),  # older files know all
         topics=facts.get("topics", ()),
         forecast=Forecast.of_facts(told) if told else None,
+        until=arrays.get(f"until_{index}"),
+        equivalence=_equivalence(facts, arrays, index),
         **matrices,
     )
+
+
+def _equivalence(
+    facts: Mapping[str, Any], arrays: Mapping[str, Any], index: int
+) -> Equivalence | None:
+    low, high = (arrays.get(f"margin_{end}_{index}") for end in ("low", "high"))
+    within = facts.get("negligible") or 0.0
+    return Equivalence(within, low, high) if low is not None and high is not None else None
 
 
 def label_comparison(estimate_set: EstimateSet, measure: str) -> dict[str, Any] | None:
@@ -397,98 +431,3 @@ def label_comparison(estimate_set: EstimateSet, measure: str) -> dict[str, Any] 
     facts, _ = read_archive(path, MATRICES_FORMAT, ())
     found: dict[str, Any] | None = facts.get("labels", {}).get(measure)
     return found
-
-
-@dataclass(frozen=True)
-class TopicDifference:
-    """What one topic contributes to the difference of two runs."""
-
-    topic_id: str
-    title: str
-    difference: float
-
-
-@dataclass(frozen=True)
-class RunComparison:
-    """The difference of two runs, first less second; no numbers where it is not known."""
-
-    measure: str
-    first: RankedRun
-    second: RankedRun
-    difference: float | None
-    low: float | None
-    high: float | None
-    adjusted_p: float
-    verdict: int
-    topics: list[TopicDifference]
-    unknown: str | None = None
-    unknown_why: str | None = None
-
-
-def compare(table: RankingTable, first: str, second: str) -> RunComparison | None:
-    """The difference of two runs of a ranking, with its interval; None if there is no such run."""
-    rows = {row.tag: row for row in table.rows}
-    if first not in rows or second not in rows:
-        return None
-    pairs = table.pairs or pairwise(table.estimate_set, table.measure)
-    i, j = pairs.runs.index(first), pairs.runs.index(second)
-    reason = pairs.reason(first, second)
-    known, margin = reason == Reason.KNOWN, float(pairs.margin[i, j])
-    difference = table.estimated[first] - table.estimated[second]
-    return RunComparison(
-        measure=table.measure,
-        first=rows[first],
-        second=rows[second],
-        difference=difference if known else None,
-        low=difference - margin if known else None,
-        high=difference + margin if known else None,
-        adjusted_p=float(pairs.adjusted_p[i, j]),
-        verdict=int(pairs.verdicts[i, j]),
-        topics=_by_topic(table.round.campaign, pairs, i, j) if known else [],
-        unknown=name_of(reason),
-        unknown_why=table.purpose.of_difference(reason, first, second),
-    )
-
-
-def _by_topic(campaign: Campaign, pairs: Pairwise, i: int, j: int) -> list[TopicDifference]:
-    """The topics that contribute to a difference of two runs, the largest first."""
-    titles = dict(campaign.topics.values_list("topic_id", "title"))
-    topics = pairs.topics or sorted(titles, key=str.encode)
-    parts = pairs.by_topic[:, i] - pairs.by_topic[:, j]
-    rows = [
-        TopicDifference(topic_id, titles[topic_id], part)
-        for topic_id, part in zip(topics, parts.tolist(), strict=True)
-        if part
-    ]
-    return sorted(rows, key=lambda row: -abs(row.difference))
-
-
-@dataclass(frozen=True)
-class HistoryPoint:
-    """``value`` is None where it was not known."""
-
-    batches: int
-    pairs: int
-    value: float | None
-    low: float
-    high: float
-
-
-def history(row: Round, measure: str | None = None) -> dict[str, list[HistoryPoint]]:
-    """Per run its estimates batch by batch (the last set of every number of batches)."""
-    sets = row.estimate_sets.order_by("number").values_list("batches", "pk")
-    estimates = (
-        Estimate.objects.filter(
-            estimate_set__in=dict(sets).values(), measure=measure or row.measure, primary=True
-        )
-        .order_by("run__tag", "estimate_set__batches")
-        .values_list(
-            *("run__tag", "estimate_set__batches", "estimate_set__pair_count"),
-            *("unknown", "value", "low", "high"),
-        )
-    )
-    points: dict[str, list[HistoryPoint]] = {}
-    for tag, batches, pairs, unknown, value, low, high in estimates:
-        point = HistoryPoint(batches, pairs, None if unknown else value, low, high)
-        points.setdefault(tag, []).append(point)
-    return points

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from estimation import selectors
 from estimation.api.rounds import round_of
 from estimation.api.serializers import EstimatesRow, RankingRow, ReportsRow
+from estimation.conclusions import pair_states
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.forecasts import forecast_facts
@@ -103,12 +104,24 @@ class Ranking(CampaignView):
             "estimate_set": shown,
             "ranking": table.rows if table else [],
             "forecast": forecast_facts(row, shown, measure) if shown else None,
-            "pairs": pairs,
+            "as_good_as_best": table.pairs.enough if table and table.pairs else [],
+            "pairs": _compared(row, pairs) if pairs else None,
             "unknown_differences": unknown_differences(pairs, table.purpose)
             if table and pairs
             else None,
         }
         return Response(RankingRow(answer).data)
+
+
+def _compared(row: Round, pairs: selectors.Pairwise) -> dict[str, Any]:
+    states = pair_states(row, pairs)
+    return {
+        **vars(pairs),
+        "shown_margin": pairs.shown_margin,
+        "equivalent": pairs.equivalent.astype(int),
+        "states": states.state,
+        "more": states.more,
+    }
 
 
 class ReportBody(Body):

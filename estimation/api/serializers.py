@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from estimation.api.options import answers
+from estimation.conclusions import STATES
 from estimation.models import Estimate, EstimateSet, Round
 from estimation.services.report_files.table import PURPOSES, REPORTS
 from estimation.unknown import CHOICES, name_of
@@ -237,6 +238,16 @@ class Names(serializers.ListField):
         return [[name_of(reason) for reason in row] for row in data.tolist()]
 
 
+class StateNames(serializers.ListField):
+    """A square of states, a row for each run."""
+
+    child = serializers.ListField(child=serializers.ChoiceField(["", *STATES]))
+
+    def to_representation(self, data: Any) -> list[Any]:
+        states: list[Any] = data.tolist()
+        return states
+
+
 class UnknownDifferencesRow(Row):
     """Differences that are not known for the same reason."""
 
@@ -257,6 +268,17 @@ class PairwiseRow(Row):
         help_text="Half width of the 95 % interval of the difference; null where it is not known.",
     )
     covariance = Square()
+    equivalent = Square(
+        help_text="1 where the runs surely differ by no more than what the round calls negligible.",
+    )
+    states = StateNames(
+        help_text="What may be concluded: decided (as in verdicts), equivalent, go on (foretold to "
+        "be one of these within the budget), out of reach with this budget, open (nothing is "
+        "foretold), unknown. Empty on the diagonal.",
+    )
+    more = Square(
+        help_text="How many more judgments are foretold to settle it; null: none, or no number."
+    )
 
 
 class ReachedRow(Row):
@@ -295,12 +317,20 @@ class ForetoldRow(Row):
     half_width = Number(help_text="Of the middle run.")
     decided = Number(help_text="Differences between two runs that have a verdict.")
     best = Number(help_text="Chance that one run is surely better than all others.")
+    settled = Number(
+        allow_null=True,
+        help_text="Differences decided or negligible; null: all matter.",
+    )
+    enough = Number(
+        allow_null=True,
+        help_text="Chance that a run is surely as good as the best; null as above.",
+    )
 
 
 class ProspectRow(Row):
     """Whether something is decided, or will be."""
 
-    state = serializers.ChoiceField(["decided", "go on", "out of reach"])
+    state = serializers.ChoiceField(STATES[:4])
     judgments = IntegerField(
         allow_null=True, help_text="How many more; null: not even the whole pool will do."
     )
@@ -329,6 +359,11 @@ class RankingRow(Row):
     supported = serializers.BooleanField(help_text="False: values are lower bounds only.")
     estimate_set = EstimateSetRow(allow_null=True, help_text="Null: no batch is complete yet.")
     ranking = RankedRow(many=True)
+    as_good_as_best = serializers.ListField(
+        child=CharField(),
+        help_text="Runs that are surely the best, or worse by no more than the round calls "
+        "negligible.",
+    )
     forecast = ForecastRow(
         allow_null=True, help_text="Of the round's own measure, where there is a forecast."
     )

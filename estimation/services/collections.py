@@ -80,6 +80,7 @@ def gather(row: Round, counted: Sequence[Counted]) -> Gathered:
         max_grade=best,
         made_for=tuple(designing.measures_of(row)),
         predictions=_predictions(row, pool) if len(counted) == 1 else None,
+        negligible=row.negligible or None,
     )
     digest = hashlib.sha256(json.dumps(labels).encode()).hexdigest()
     return Gathered(collection, drawn.batches, digest, sum(label[3] for label in labels))

@@ -100,7 +100,10 @@ def recompute(job: jobs.Running) -> None:
     _check_numbers(outcome, arrays)
     facts["labels"] = label_advice.compared(row, inputs.collection)
     of_goal = outcome.evaluation.results[0]
-    facts["forecast"] = forecasting.foretold(inputs.collection, inputs.joined, of_goal)
+    told = forecasting.foretold(inputs.collection, inputs.joined, of_goal)
+    facts["forecast"] = told and told.facts()
+    if told and told.until is not None:
+        arrays["until_0"] = told.until
     matrices = files.keep_written(
         "matrices", lambda file: write_archive(file, MATRICES_FORMAT, facts, arrays)
     )
@@ -184,6 +187,9 @@ def _numbers(result: MeasureResult) -> Iterator[tuple[str, np.ndarray]]:
         yield f"ranking.{field}", getattr(result.ranking, field)
     if result.ranking.unknown.any():
         yield "ranking.unknown", result.ranking.unknown
+    if result.equivalence:
+        yield "margin.low", result.equivalence.low
+        yield "margin.high", result.equivalence.high
 
 
 def _matrices(outcome: Recomputed) -> tuple[dict[str, object], dict[str, np.ndarray]]:
@@ -193,11 +199,15 @@ def _matrices(outcome: Recomputed) -> tuple[dict[str, object], dict[str, np.ndar
         arrays[f"by_topic_{index}"] = result.by_topic
         for field in ("margin", "adjusted_p", "verdicts", "unknown"):
             arrays[f"{field}_{index}"] = getattr(result.ranking, field)
+        if result.equivalence:
+            arrays[f"margin_low_{index}"] = result.equivalence.low
+            arrays[f"margin_high_{index}"] = result.equivalence.high
     results = outcome.evaluation.results
     facts: dict[str, object] = {
         "runs": results[0].runs,
         "topics": outcome.inputs.collection.topics,
         "measures": [str(result.measure) for result in results],
+        "negligible": outcome.inputs.collection.negligible,
     }
     return facts, arrays
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 
-from estimation import report_data, selectors
+from estimation import comparisons, listings, report_data, selectors
 from estimation.figures import comparison_figure, history_figure, label_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
@@ -156,7 +156,7 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     if table is None or latest is None:
         return {}
     if page == "live-history":
-        points = selectors.history(shown.round, table.measure)
+        points = listings.history(shown.round, table.measure)
         whole = "all" in request.GET
         figure = history_figure(table, points, whole=whole)
         return {"figure": figure, "history": figure.drawn, "whole": whole}
@@ -175,7 +175,7 @@ def _compared(request: HttpRequest, table: RankingTable) -> dict[str, Any]:
     tags = [row.tag for row in table.by_estimate]
     first = request.GET.get("first") or tags[0]
     second = request.GET.get("second") or next((tag for tag in tags if tag != first), first)
-    found = selectors.compare(table, first, second) if first != second else None
+    found = comparisons.compare(table, first, second) if first != second else None
     return {
         "first": first,
         "second": second,

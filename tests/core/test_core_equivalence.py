@@ -8,18 +8,17 @@ import pytest
 from estimation.core.arrays import BoolArray, FloatArray
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
-from estimation.core.inference import equivalence as module
 from estimation.core.inference.equivalence import (
     SHARE,
     Equivalence,
     Negligible,
     best_or_equivalent,
-    equivalence,
     verdict_confidence,
 )
 from estimation.core.inference.intervals import student_intervals
 from estimation.core.inference.looks import Look
 from estimation.core.inference.ranks import Ranking, rank_runs
+from estimation.core.inference.simultaneous import equivalence, margins
 from estimation.core.inference.unknown import Reason, all_known
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.rounds import PairRound
@@ -125,7 +124,7 @@ def test_losses_are_turned_around() -> None:
 
 
 WORST = {
-    "all just too far apart": (np.array([0.0, 1.0]), 1.0 / 4.5),
+    "just too far apart": (np.array([0.0, 1.0 + 1e-9]), 1.0 / 4.5),
     "equal runs beside a border": (np.array([0.0, 0.0, 1.0 + 1e-9]), 1.0 / 5.5),
     "a ladder": (np.arange(6) * (1.0 + 1e-9), 1.0 / 6.0),
     "many equal": (np.array([0.0] * 5 + [1.0 + 1e-9] * 5), 1.0 / 7.0),
@@ -179,8 +178,8 @@ def test_margins_stay_those_of_one_difference() -> None:
     wide = student_intervals(
         ranking.difference, variance=ranking.difference_se**2, df=ranking.difference_df
     )
-    assert np.allclose(module.margins(ranking, 0.95), wide.high - ranking.difference)
-    assert np.all(ranking.margin[0, 1:] > module.margins(ranking, 0.95)[0, 1:])
+    assert np.allclose(margins(ranking, 0.95), wide.high - ranking.difference)
+    assert np.all(ranking.margin[0, 1:] > margins(ranking, 0.95)[0, 1:])
 
 
 @pytest.mark.parametrize("interval", ["student", "bernstein"])

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from estimation import selectors
+from estimation import comparisons, selectors
 from estimation.models import Estimate, EstimateSet, Report, Round
 from estimation.services import files, reports
 from estimation.services.report_files.table import REPORTS
@@ -141,7 +141,7 @@ def test_two_runs_are_compared(
     evaluation.judge(campaign, 45)
     table = selectors.ranking_table(row)
     assert table is not None
-    found = selectors.compare(table, "run1", "run4")
+    found = comparisons.compare(table, "run1", "run4")
     assert found is not None
     there = address("compare", campaign, 1)
     said = text(organizer.get(there, {"first": "run1", "second": "run4"}))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..inference.equivalence import VERDICTS, equivalence, margins, verdict_confidence
+from ..inference.equivalence import VERDICTS, verdict_confidence
 from ..inference.out_of_reach import OutOfReach
 from ..inference.ranks import rank_runs
+from ..inference.simultaneous import equivalence, margins
 from ..inference.slack import slack
 from .results import MeasureResult
 

@@ -249,9 +249,19 @@ def _difference(result: MeasureResult, purpose: Purpose, place: int, other: int)
         **{name: None if reason else _known(number) for name, number in numbers.items()},
         "adjusted_p": _known(float(ranking.adjusted_p[place, other])),
         "verdict": int(ranking.verdicts[place, other]),
+        **_equivalent(result, place, other),
         "unknown": name_of(reason),
         "unknown_why": purpose.of_difference(reason, result.runs[place], result.runs[other]),
     }
+
+
+def _equivalent(result: MeasureResult, place: int, other: int) -> dict[str, Any]:
+    """Whether two runs are as good as equal, where the round says which differences matter."""
+    found = result.equivalence
+    if found is None:
+        return {}
+    alike = bool(found.pairs(result.ranking.unknown)[place, other])
+    return {"negligible": found.within, "equivalent": alike}
 
 
 def _known(value: float | None) -> float | None:

@@ -58,6 +58,8 @@ def _pairwise(
         "tiers": [tier or None for tier in pairs.tiers(ranked).tolist()],
         "covariance": pairs.covariance.tolist(),
         "verdicts": pairs.verdicts.tolist(),
+        "negligible": pairs.equivalence.within if pairs.equivalence else None,
+        "equivalent": pairs.equivalent.astype(int).tolist(),
         "unknown": [[name_of(reason) for reason in line] for line in pairs.unknown.tolist()],
         "unknown_differences": [vars(found) for found in unknown_differences(pairs, purpose)],
     }
