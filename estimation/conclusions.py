@@ -2,9 +2,9 @@
 
 *Decided*: one is surely better. *Equivalent*: their difference is surely no larger than what is
 negligible. *Go on*: with even chances one of these within the budget. *Out of reach* with this
-budget. *Open*: not told apart, where nothing is foretold. *Unknown*: the difference is not known.
-Decided and equivalent rest on the same simultaneous numbers as everything else (`equivalence`); the
-others are forecasts, and claim nothing.
+budget. *Open*: not told apart, where nothing is foretold or the round has stopped. *Unknown*: the
+difference is not known. Decided and equivalent rest on the same simultaneous numbers as everything
+else (`equivalence`); the others are forecasts, and claim nothing.
 """
 
 import math
@@ -36,11 +36,12 @@ class PairStates:
 def pair_states(row: Round, pairs: Pairwise) -> PairStates:
     """Of every two runs."""
     shape = pairs.verdicts.shape
-    foretold = pairs.forecast is not None and pairs.until is not None
+    going = row.state != Round.State.STOPPED
+    foretold = going and pairs.forecast is not None and pairs.until is not None
     until = pairs.until if pairs.until is not None else np.full(shape, NEVER)
     now, end = (pairs.forecast.steps[0].pairs, pairs.forecast.end) if pairs.forecast else (0.0, 0.0)
     settled = (pairs.verdicts != 0) | pairs.equivalent | (pairs.unknown != 0)
-    within = (until != NEVER) & (until <= end)
+    within = (until != NEVER) & (until <= end) & foretold
     state = np.select(
         [pairs.unknown != 0, pairs.verdicts != 0, pairs.equivalent, within],
         [UNKNOWN, DECIDED, EQUIVALENT, GO_ON],
@@ -48,7 +49,7 @@ def pair_states(row: Round, pairs: Pairwise) -> PairStates:
     )
     np.fill_diagonal(state, "")
     more = np.maximum(until - now, 1.0) * (row.labels + row.extra_share)
-    more = np.where(settled | (until == NEVER), np.nan, more)
+    more = np.where(settled | (until == NEVER) | (not foretold), np.nan, more)
     np.fill_diagonal(more, np.nan)
     return PairStates(state, np.vectorize(_rounded, otypes=[float])(more))
 

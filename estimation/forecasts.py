@@ -73,7 +73,9 @@ def _said(row: Round, found: Prospect, about: str, done: str, what: str) -> Said
     takes = "" if more is None else judgments(more)
     if least is not None and least != most:
         takes += f" (perhaps {least:,}, perhaps {'never' if most is None else f'{most:,}'})"
-    if found.state in ("decided", "equivalent"):
+    if row.state == Round.State.STOPPED and takes and found.more:
+        text = f"The round has stopped; it would have taken {takes} until {done}."
+    elif found.state in ("decided", "equivalent"):
         text = f"{done[0].upper()}{done[1:]}."
     elif found.state == "go on":
         text = f"Go on: {takes} until {done}."
@@ -98,12 +100,16 @@ class ForecastLine:
 
 @dataclass(frozen=True)
 class ForecastFigure:
-    """What is foretold of a round, in words, as a picture and as a table."""
+    """What is foretold of a round, in words, as a picture and as a table.
+
+    One that has ``stopped`` is told what more would have brought, and no more to go on.
+    """
 
     measure: str
     half_width: str
     at_end: str
     ended: bool
+    stopped: bool
     said: list[Said]
     early: int | None
     chart: LineChart
@@ -127,6 +133,7 @@ def forecast_figure(table: RankingTable) -> ForecastFigure | None:
         half_width=label(now.steps[0].half_width, digits),
         at_end=label(end.half_width, digits),
         ended=not later,
+        stopped=row.state == Round.State.STOPPED,
         said=said(row, now),
         early=early.batches if early else None,
         chart=_chart(table.measure, now, came, early),

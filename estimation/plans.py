@@ -196,6 +196,28 @@ class RoundPlan:
         attrs={"step": "any"}, wide=False, least=0, fact=True,
         expected="Expected 0, or a difference above 0 in the measure's unit.",
     )  # fmt: skip
+    stop_when: str = option(
+        "Stop early", default="",
+        help="Looked at after every batch, with numbers that hold at every look, so that stopping "
+        "makes none of them wrong. What is not judged by then is saved.",
+        asked="When the round ends before its budget is spent: best, top (with stop_top) or width "
+        "(with stop_width); empty: never.",
+        answered="Empty: never.",
+        choices=Round.Stop, empty="When the budget is spent",
+    )  # fmt: skip
+    stop_top: int = option(
+        "First runs", default=3,
+        help="How many: each of them known to be better than every other run.",
+        asked="For the rule top: how many runs are the first; fewer than there are runs.",
+        only="top", wide=False, least=1, most=1000,
+    )  # fmt: skip
+    stop_width: float = option(
+        "Half width", default=0.0,
+        help="In units of the measure: the intervals of all runs reach so far to either side.",
+        asked="For the rule width: the half width, in the measure's unit, above 0.",
+        attrs={"step": "any"}, only="width", wide=False, least=0,
+        expected="Expected 0, or a half width above 0 in the measure's unit.",
+    )  # fmt: skip
     seed: str = option(
         default="",
         help="Decides the draw; with it anybody can repeat it. Left empty: a random one.",
@@ -218,7 +240,9 @@ SECTIONS = (
         "goal", "run", "baseline", "measure", "reported", "budget", "batch_size", "labels",
         "extra_share", "seconds",
     )),
-    Section("What matters", ("negligible",)),
+    Section("What matters, and when to stop", (
+        "negligible", "stop_when", "stop_top", "stop_width",
+    )),
     Section("What is expected", ("prior", "predictions")),
     Section("How pairs are drawn", ("method", "rule", "floor", "eps", "depth", "seed")),
     Section("Costs", ("costs", "cost_table"), only="costs"),

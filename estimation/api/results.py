@@ -12,8 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from estimation import selectors
+from estimation.api.rankings import RankingRow
 from estimation.api.rounds import round_of
-from estimation.api.serializers import EstimatesRow, RankingRow, ReportsRow
+from estimation.api.serializers import EstimatesRow, ReportsRow
 from estimation.conclusions import pair_states
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure

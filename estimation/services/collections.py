@@ -133,5 +133,5 @@ def collection_of(row: Round, shown: EstimateSet) -> RoundCollection:
 
 def _seeds_of_open_rounds(row: Round) -> set[str]:
     """Whoever has such a seed knows what comes next in a round that has a batch left."""
-    rounds = Round.objects.filter(campaign=row.campaign_id).exclude(state=Round.State.COMPLETE)
+    rounds = Round.objects.filter(campaign=row.campaign_id).exclude(state__in=Round.ENDED)
     return set(rounds.values_list("seed", flat=True))

@@ -31,6 +31,7 @@ from estimation.services import (
     forecasting,
     label_advice,
     pools,
+    stopping,
     together,
 )
 from estimation.services.collections import Gathered
@@ -107,16 +108,25 @@ def recompute(job: jobs.Running) -> None:
     matrices = files.keep_written(
         "matrices", lambda file: write_archive(file, MATRICES_FORMAT, facts, arrays)
     )
+    ended = inputs.batches == inputs.gathered.batches
+    stops = stopping.comes_true(row, of_goal, ended=ended)
     with transaction.atomic():
         job.fence()
-        _store(row, outcome, matrices)
+        _ask_for_what_follows(row, stops=stops)  # jobs are locked before rounds
+        shown = _store(row, outcome, matrices)
+        if stops:
+            stopping.note(row, shown, planned=inputs.gathered.batches)
         _advance(row, outcome)
-        _ask_for_what_follows(row)
 
 
-def _ask_for_what_follows(row: Round) -> None:
-    """The next batch, if they are planned one by one; a round that is complete has none."""
-    if row.sampling.draws == "batches" and row.state != Round.State.COMPLETE:
+def _ask_for_what_follows(row: Round, *, stops: bool = False) -> None:
+    """The end, if the rule of the round has come true; else the next batch, if they are planned one
+    by one. A round that has ended has neither."""
+    if row.has_ended:
+        return
+    if stops or row.stopping:
+        jobs.request(stopping.STOP, row.pk, campaign=row.campaign)
+    elif row.sampling.draws == "batches":
         jobs.request("plan-batch", row.pk, campaign=row.campaign)
 
 
@@ -140,13 +150,14 @@ def gather(row: Round) -> Inputs:
     """What the round's estimates rest on.
 
     While batches are to come, intervals and verdicts hold at all planned looks at once. When all
-    are complete they hold at that one look, which was fixed before the draw.
+    are complete they hold at that one look, which was fixed before the draw; but not in a round
+    with a rule, which may have ended before, so that its last look is one of all as well.
     """
     every = together.counted(row)
     *earlier, last = counted = [each for each in every[:-1] if each.batches] + every[-1:]
     gathered = collections.gather(row, counted)
     number, planned = together.look(every, gathered.batches)
-    if number < planned:
+    if number < planned or row.stop_when:
         gathered = gathered.at(Look(number, planned))
     joined, left_out = pools.joined(row.campaign, gathered.collection.pool)
     batches = {str(each.row.number): each.batches for each in earlier}
@@ -223,7 +234,7 @@ def _check_numbers(outcome: Recomputed, arrays: dict[str, np.ndarray]) -> None:
     finite.check(found, may_be_infinite=[name for name in found if "margin" in name])
 
 
-def _store(row: Round, outcome: Recomputed, matrices: str) -> None:
+def _store(row: Round, outcome: Recomputed, matrices: str) -> EstimateSet:
     inputs, evaluation = outcome.inputs, outcome.evaluation
     last = row.estimate_sets.aggregate(last=Max("number"))["last"] or 0
     estimate_set = EstimateSet.objects.create(
@@ -254,6 +265,7 @@ def _store(row: Round, outcome: Recomputed, matrices: str) -> None:
         for name in result.estimators
         for estimate in _rows(estimate_set, runs, late, result, name)
     )
+    return estimate_set
 
 
 def _provenance(inputs: Inputs) -> dict[str, str]:

@@ -7,7 +7,7 @@ from django import template
 from django.contrib.staticfiles import finders
 from django.utils.safestring import SafeString, mark_safe
 
-from estimation import figures, forecasts
+from estimation import endings, figures, forecasts
 from estimation.charts import bars, confusions
 from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
@@ -21,6 +21,8 @@ from estimation.services.report_files.table import REPORTS
 
 register = template.Library()
 register.filter("further_choices", facts_of)
+register.filter("ends", endings.plan_in_words)
+register.filter("ended", endings.end_in_words)
 
 
 @register.inclusion_tag("estimation/_ranking_table.html")

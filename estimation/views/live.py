@@ -50,7 +50,8 @@ class Shown:
         parts = (self.numbers, progress.finished, progress.used, progress.stuck, missing, job)
         opened = "".join(batch.state[0] for batch in progress.batches)
         failed = " ".join(f"{each.job.pk} {each.job.requested}" for each in self.failed)
-        return f"{opened} {failed} {self.round.state} {self.campaign.state} {parts}"
+        state = f"{self.round.state} {bool(self.round.stopping)} {self.campaign.state}"
+        return f"{opened} {failed} {state} {parts}"
 
 
 def shown_round(request: HttpRequest, slug: str, number: int) -> Shown | None:
