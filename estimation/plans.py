@@ -189,9 +189,8 @@ class RoundPlan:
     )  # fmt: skip
     negligible: float = option(
         "Negligible difference", default=0.0,
-        help="In units of the measure. Two runs that differ by no more are as good as equal: the "
-        "ranking then says which are, at a small cost to the other verdicts. 0: every difference "
-        "matters.",
+        help="In units of the measure: two runs that differ by no more are as good as equal, and "
+        "the ranking says which are. 0: every difference matters.",
         asked="Differences under the round's measure up to this one do not matter; 0: all do.",
         attrs={"step": "any"}, wide=False, least=0, fact=True,
         expected="Expected 0, or a difference above 0 in the measure's unit.",
@@ -238,10 +237,7 @@ class Section:
 SECTIONS = (
     Section("", (
         "goal", "run", "baseline", "measure", "reported", "budget", "batch_size", "labels",
-        "extra_share", "seconds",
-    )),
-    Section("What matters, and when to stop", (
-        "negligible", "stop_when", "stop_top", "stop_width",
+        "extra_share", "seconds", "negligible", "stop_when", "stop_top", "stop_width",
     )),
     Section("What is expected", ("prior", "predictions")),
     Section("How pairs are drawn", ("method", "rule", "floor", "eps", "depth", "seed")),

@@ -141,6 +141,7 @@ def _of_rounds() -> list[Shot]:
         (_active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
         (_adaptive(), ("rounds/1/", "rounds/1/ranking/", f"{RANKING}batches/", "rounds/2/")),
         (_finished(), ("", "rounds/1/", *TABS)),
+        (_stopped(), ("", "rounds/", "rounds/1/", *TABS)),
         (_many_runs(), ("", *TABS)),
         (_many_drafted(), ("rounds/1/",)),
         (_failed(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
@@ -195,6 +196,18 @@ def _commented(made: Campaign) -> None:
     assert held is not None
     comment = "Answers another question, though the words are the same."
     judgments.record(assignment=held, by=by, saying=judgments.Saying(1, "comment", comment))
+
+
+def _stopped() -> Campaign:
+    """A round whose rule came true, with runs that are as good as equal."""
+    made = _with_material("stopped")
+    evaluation.drawn(
+        made, budget=90, batch_size=15, extra_share=0.0, negligible=8.0, stop_when="width",
+        stop_width=12.0,
+    )  # fmt: skip
+    while evaluation.judge(made, 5):
+        pass
+    return made
 
 
 def _finished() -> Campaign:
