@@ -125,6 +125,7 @@ class RankedRun:
     no order is claimed, and ``rank``, the place by estimate, says nothing. ``ranks_before``: the
     possible ranks of the estimates before (None: new), and ``moved``: ranks gained since then, 0
     unless those that were possible then and those that are now exclude each other.
+    ``as_good_as_leader``: no run is surely better, so that it may be the best.
 
     A run whose value is not known has neither value nor rank; ``unknown`` names the reason, and
     ``unknown_why`` says it with what would mend it. Its possible ranks and its interval hold.
@@ -253,8 +254,8 @@ def ranking_table(
     before = _ranks_before(shown, measure)
     pairs = pairwise(shown, measure)
     known = [estimate.run.tag for estimate in estimates if not estimate.unknown]
-    tied, divided = _as_good_as_leader(pairs, known), _tiers(pairs, known)
-    ranked = [_ranked(each, purpose, before, tied, divided) for each in estimates]
+    divided = _tiers(pairs, known)
+    ranked = [_ranked(each, purpose, before, divided) for each in estimates]
     return RankingTable(
         row,
         shown,
@@ -275,7 +276,6 @@ def _ranked(
     estimate: Estimate,
     purpose: Purpose,
     before: dict[int, tuple[int, int]],
-    tied: set[str],
     divided: dict[str, tuple[int, int, int]],
 ) -> RankedRun:
     known, tag = not estimate.unknown, estimate.run.tag
@@ -293,7 +293,7 @@ def _ranked(
         support=estimate.support,
         sample_size=estimate.sample_size,
         estimator=estimate.estimator,
-        as_good_as_leader=tag in tied,
+        as_good_as_leader=known and ranks[0] == 1,
         moved=_moved(earlier, ranks) if known and earlier else None,
         late=estimate.late,
         unknown=name_of(estimate.unknown),
@@ -327,11 +327,6 @@ def _ranks_before(shown: EstimateSet, measure: str) -> dict[int, tuple[int, int]
     known = rows.filter(unknown=Reason.KNOWN)
     ranks = known.values_list("run_id", "rank_low", "rank_high")
     return {run: (low or 0, high or 0) for run, low, high in ranks}
-
-
-def _as_good_as_leader(pairs: "Pairwise", order: Sequence[str]) -> set[str]:
-    """The leader of some runs, best first, and those of them that are not surely worse than it."""
-    return {tag for tag in order if pairs.verdict(order[0], tag) <= 0}
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,9 @@ class RankedRow(UnknownRow):
     sample_size = Number(allow_null=True)
     estimator = serializers.ChoiceField(Estimate.Estimator.choices)
     late = serializers.BooleanField(help_text="Accepted after the round was drawn.")
-    as_good_as_leader = serializers.BooleanField()
+    as_good_as_leader = serializers.BooleanField(
+        help_text="Its value is known, and no run is surely better: it may be the best."
+    )
     moved = IntegerField(
         allow_null=True,
         help_text="Ranks gained for sure since the estimates before: 0 unless the possible ranks "
