@@ -198,7 +198,8 @@ class RoundPlan:
     stop_when: str = option(
         "Stop early", default="",
         help="Looked at after every batch, with numbers that hold at every look, so that stopping "
-        "makes none of them wrong. What is not judged by then is saved.",
+        "makes none of them wrong. What is not judged by then is saved. If the whole budget is "
+        "spent, intervals are about 1.14 times as wide as the preview says.",
         asked="When the round ends before its budget is spent: best, top (with stop_top) or width "
         "(with stop_width); empty: never.",
         answered="Empty: never.",
