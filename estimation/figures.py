@@ -10,10 +10,12 @@ from typing import Any
 
 from estimation import reach_figures
 from estimation.charts import bars, curves, forests, histories, matrices
+from estimation.comparisons import RunComparison
+from estimation.listings import HistoryPoint
 from estimation.models import Round
 from estimation.numbers import UnknownDifferences, unknown_differences
 from estimation.scales import common_decimals, decimals, share_reached
-from estimation.selectors import HistoryPoint, Pairwise, RankedRun, RankingTable, RunComparison
+from estimation.selectors import Pairwise, RankedRun, RankingTable
 
 FIRST_PANELS = 24
 """So many runs have a history panel at once; the rest on demand."""
@@ -21,7 +23,10 @@ FIRST_PANELS = 24
 
 @dataclass(frozen=True)
 class RankedLine:
-    """A line of the ranking as it is shown; ``note`` is the number of the reason for no value."""
+    """A line of the ranking as it is shown; ``note`` is the number of the reason for no value.
+
+    ``begins``: whether it is the first of its tier.
+    """
 
     run: RankedRun
     place: forests.ForestRow
@@ -30,20 +35,24 @@ class RankedLine:
     low: str
     high: str
     note: int
+    begins: bool = False
 
     @property
     def ranks(self) -> str:
-        low, high = self.run.rank_low, self.run.rank_high
-        return str(low) if low == high else f"{low}–{high}"
+        return span(self.run.rank_low, self.run.rank_high)
 
     @property
-    def moved(self) -> str:
+    def news(self) -> str:
+        """What the possible ranks were in the estimates before; an arrow only for a sure change."""
+        before = self.run.ranks_before
         if self.run.unknown:
             return "–"
-        if self.run.moved is None:
+        if before is None:
             return "new"
-        arrow = "▲" if self.run.moved > 0 else "▼"
-        return f"{arrow} {abs(self.run.moved)}" if self.run.moved else "·"
+        if self.run.moved:
+            return f"{'▲' if self.run.moved > 0 else '▼'} was {span(*before)}"
+        same = before == (self.run.rank_low, self.run.rank_high)
+        return "·" if same else f"was {span(*before)}"
 
     @property
     def lower_bound(self) -> bool:
@@ -96,7 +105,7 @@ def ranking_figure(table: RankingTable) -> RankingFigure:
         description=_described(table),
     )
     digits = common_decimals(half_width(row) for row in table.known or table.rows)
-    notes = _notes(table)
+    notes, tiers = _notes(table), [row.tier for row in table.rows]
     numbers = {tag: note.number for note in notes for tag in note.tags}
     lines = [
         RankedLine(
@@ -107,8 +116,9 @@ def ranking_figure(table: RankingTable) -> RankingFigure:
             low=number(row.low, digits),
             high=number(row.high, digits),
             note=numbers.get(row.tag, 0),
+            begins=row.tier != above,
         )
-        for row, place in zip(table.rows, forest.rows, strict=True)
+        for row, place, above in zip(table.rows, forest.rows, [0, *tiers], strict=False)
     ]
     plus_minus = not table.guaranteed and all(_symmetric(row, digits) for row in table.known)
     return RankingFigure(table, forest, lines, notes, plus_minus)
@@ -116,7 +126,7 @@ def ranking_figure(table: RankingTable) -> RankingFigure:
 
 def _described(table: RankingTable) -> str:
     known, unknown = len(table.known), len(table.unknown)
-    best_first = f"Estimates of {known} runs with their 95 % intervals, best first."
+    best_first = f"Estimates of {known} runs with their 95 % intervals, the best tier first."
     more = f"Values not known: {unknown}." if unknown else ""
     return " ".join(filter(None, (best_first if known else "", more)))
 
@@ -127,6 +137,11 @@ def _notes(table: RankingTable) -> list[UnknownNote]:
     for row in table.unknown:
         said.setdefault(row.unknown_why or "", []).append(row.tag)
     return [UnknownNote(at, why, tags) for at, (why, tags) in enumerate(said.items(), start=1)]
+
+
+def span(low: int, high: int) -> str:
+    """Ranks from one to another, or the only one."""
+    return str(low) if low == high else f"{low}–{high}"
 
 
 def half_width(row: RankedRun) -> float:
@@ -158,28 +173,31 @@ def p_value(p: float) -> str:
 class PairwiseLine:
     """One run against all others, in words: the table beside the matrix."""
 
-    rank: int | None
+    tier: int | None
     tag: str
     better: int
     open: int
     worse: int
+    alike: int
     unknown: int
     rivals: list[str]
 
 
 @dataclass(frozen=True)
 class PairwiseFigure:
-    """``notes``: why differences are not known, with an example each."""
+    """``notes``: why differences are not known, with an example each. ``within``: what is
+    negligible, or 0."""
 
     measure: str
     tags: list[str]
     matrix: matrices.VerdictMatrix
     lines: list[PairwiseLine]
     notes: list[UnknownDifferences]
+    within: float = 0.0
 
 
 def pairwise_figure(table: RankingTable, pairs: Pairwise) -> PairwiseFigure:
-    """The verdicts in rank order."""
+    """The verdicts in the order of the ranking."""
     tags = [row.tag for row in table.rows]
     order = [pairs.runs.index(tag) for tag in tags]
     verdicts = [[_shown_verdict(pairs, i, j) for j in order] for i in order]
@@ -188,11 +206,14 @@ def pairwise_figure(table: RankingTable, pairs: Pairwise) -> PairwiseFigure:
     ]
     matrix = matrices.verdict_matrix(tags, verdicts, measure=table.measure, ranked=len(table.known))
     notes = unknown_differences(pairs, table.purpose)
-    return PairwiseFigure(table.measure, tags, matrix, lines, notes)
+    within = pairs.equivalence.within if pairs.equivalence else 0.0
+    return PairwiseFigure(table.measure, tags, matrix, lines, notes, within)
 
 
 def _shown_verdict(pairs: Pairwise, i: int, j: int) -> matrices.Verdict:
-    return None if pairs.unknown[i, j] else int(pairs.verdicts[i, j])
+    if pairs.unknown[i, j]:
+        return None
+    return int(pairs.verdicts[i, j]) or (matrices.ALIKE if pairs.equivalent[i, j] else 0)
 
 
 def _pairwise_line(
@@ -201,11 +222,12 @@ def _pairwise_line(
     others = [(tag, found) for tag, found in zip(tags, verdicts, strict=True) if tag != row.tag]
     rivals = [tag for tag, found in others if found == 0]
     return PairwiseLine(
-        rank=row.rank,
+        tier=row.tier,
         tag=row.tag,
         better=verdicts.count(1),
         open=len(rivals),
         worse=verdicts.count(-1),
+        alike=verdicts.count(matrices.ALIKE),
         unknown=verdicts.count(None),
         rivals=rivals,
     )
@@ -223,7 +245,7 @@ class HistoryFigure:
 def history_figure(
     table: RankingTable, points: Mapping[str, Sequence[HistoryPoint]], *, whole: bool
 ) -> HistoryFigure:
-    """Values by batch, best runs first; only the first of them unless ``whole``."""
+    """Values by batch, in the order of the ranking; only the first of them unless ``whole``."""
     known = {tag for tag, line in points.items() if any(p.value is not None for p in line)}
     rows = [row for row in table.rows if row.tag in known]
     chosen = rows if whole else rows[:FIRST_PANELS]
@@ -300,6 +322,8 @@ def _verdict(found: RunComparison) -> str:
     first, second = found.first.tag, found.second.tag
     if found.unknown:
         return f"Whether {first} or {second} is better is not known."
+    if found.verdict == 0 and found.within:
+        return f"{first} and {second} are equivalent."
     if found.verdict == 0:
         return f"{first} and {second} cannot be told apart yet."
     better, worse = (first, second) if found.verdict > 0 else (second, first)

@@ -42,7 +42,8 @@ def findings(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     """The conclusions in order of importance."""
     if not table.rows:
         return []
-    found = [*_limits(table), *_of_goal(table, pairs), *_of_lead(table, pairs), *_unknown(table)]
+    found = [*_limits(table), *_of_goal(table, pairs), *_of_lead(table, pairs)]
+    found += [*_enough(table, pairs), *_unknown(table)]
     if len(table.rows) > 1:
         found.append(_decided(pairs))
     return [*found, *_later_runs(table), *_kind_of_interval(table), *_earlier_rounds(table)]
@@ -211,6 +212,8 @@ def _measured(table: RankingTable, tag: str) -> list[Finding]:
 
 def _pair(table: RankingTable, pairs: Pairwise, first: str, second: str) -> Finding:
     verdict, reason = pairs.verdict(first, second), pairs.reason(first, second)
+    if verdict == 0 and (within := pairs.within(first, second)):
+        return Finding(SURE, f"{first} and {second} differ by at most {within:g}, for sure.")
     if why := table.purpose.of_difference(reason, first, second):
         return Finding(OPEN, f"The difference of {first} and {second} is {continued(why)}")
     if verdict == 0:
@@ -250,12 +253,25 @@ def _of_lead(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     if not rivals:
         return _alone(table, leader)
     found = _contest(leader, rivals, pairs)
-    if further := further_judgments(table, pairs):
+    further = None if pairs.forecast else further_judgments(table, pairs)
+    if further:
         found.append(Finding(OPEN, further))
     if 2 * leader.rank_high <= len(table.rows):
         text = f"{leader.tag} is surely among the best {leader.rank_high} of {len(table.rows)}."
         found.append(Finding(SURE, text))
     return found
+
+
+def _enough(table: RankingTable, pairs: Pairwise) -> list[Finding]:
+    """Runs with which one does not lose more than what is negligible, unless one is the best."""
+    tags = pairs.enough
+    if pairs.equivalence is None or not tags or len(table.rows) == 1:
+        return []
+    if all(pairs.verdict(tags[0], other) == 1 for other in pairs.runs if other != tags[0]):
+        return []
+    limit = f"at most {pairs.equivalence.within:g} below the best"
+    is_ = "is" if len(tags) == 1 else "are each"
+    return [Finding(SURE, f"{named(tags)} {is_} surely {limit}, which does not matter.")]
 
 
 def _alone(table: RankingTable, leader: RankedRun) -> list[Finding]:
@@ -289,8 +305,8 @@ def _contest(leader: RankedRun, rivals: Sequence[RankedRun], pairs: Pairwise) ->
         found.append(f"{together} cannot be told apart yet for the lead.")
     elif close:
         found.append(
-            f"{leader.tag} leads, but {len(close)} other runs cannot be told from it yet, "
-            f"{close[0]} being the closest."
+            f"{len(close) + 1} runs cannot be told apart yet for the lead, {leader.tag} and "
+            f"{close[0]} having the best estimates."
         )
     if unknown:
         found.append(f"Whether {leader.tag} is better than {named(unknown)} is not known.")
@@ -301,7 +317,9 @@ def further_judgments(table: RankingTable, pairs: Pairwise) -> str | None:
     """How many labels more would separate the first two, were their difference the true one.
 
     A standard error shrinks with the root of the number of labels; the verdict needs the critical
-    value of the strictest of all comparisons. None if that is not a matter of finite numbers.
+    value of the strictest of all comparisons. None if that is not a matter of finite numbers. Not
+    said beside a forecast, which does not take the difference for the true one and is right more
+    often: two numbers for one question would contradict each other.
     """
     if len(table.known) < 2 or table.guaranteed:  # bounds do not shrink with the root alone
         return None
@@ -398,6 +416,10 @@ def _decided(pairs: Pairwise) -> Finding:
     kind = SURE if decided == total else OPEN
     unknown = int(np.count_nonzero(pairs.unknown)) // 2
     rest = f"; {unknown:,} {'is' if unknown == 1 else 'are'} not known" if unknown else ""
+    if pairs.equivalence is not None:
+        more = int((pairs.equivalent & (pairs.verdicts == 0)).sum()) // 2
+        rest = f", and {more:,} more differ by at most {pairs.equivalence.within:g}{rest}"
+        kind = SURE if decided + more == total else OPEN
     return Finding(kind, f"{decided:,} of {total:,} pairs of runs are decided{rest}.")
 
 

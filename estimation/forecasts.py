@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from estimation.charts.lines import LineChart, lines
+from estimation.conclusions import in_two_digits, judgments
 from estimation.core.archives import read_archive
 from estimation.core.planning.foretold import MOST, Forecast, Prospect
 from estimation.findings import LIMIT, OPEN, SURE
@@ -42,28 +43,39 @@ class Said:
     @property
     def kind(self) -> str:
         """As of a finding."""
-        return {"decided": SURE, "go on": OPEN}.get(self.state, LIMIT)
+        return {"decided": SURE, "equivalent": SURE, "go on": OPEN}.get(self.state, LIMIT)
 
 
 def said(row: Round, forecast: Forecast) -> list[Said]:
     """What to make of it, of the best run and of the ranking."""
     best, ranking = forecast.of_best(), forecast.of_ranking()
     share = f"nine tenths of the {forecast.differences:,} differences between two runs"
+    decided, which = f"{share} are decided", "which run is the best"
+    of_best, of_share = f"{which} is decided", decided
+    if forecast.steps[0].enough is not None:
+        limit = f"at most {row.negligible:g}"
+        of_best, of_share = f"a run is known to be {limit} below the best", f"{decided} or {limit}"
+    if best.state == "decided":
+        of_best = f"{which} is decided"
+    if ranking.state == "decided":
+        of_share = decided
     return [
-        _said(row, best, "best", "which run is the best is decided", "which run is the best"),
-        _said(row, ranking, "ranking", f"{share} are decided", f"the ranking ({share})"),
+        _said(row, best, "best", of_best, which),
+        _said(row, ranking, "ranking", of_share, f"the ranking ({share})"),
     ]
 
 
 def _said(row: Round, found: Prospect, about: str, done: str, what: str) -> Said:
     more, least, most = (
-        None if pairs is None else _rounded(pairs * (row.labels + row.extra_share))
+        None if pairs is None else in_two_digits(pairs * (row.labels + row.extra_share))
         for pairs in (found.more, found.least, found.most)
     )
-    takes = "" if more is None else f"about {more:,} more judgment{'' if more == 1 else 's'}"
+    takes = "" if more is None else judgments(more)
     if least is not None and least != most:
         takes += f" (perhaps {least:,}, perhaps {'never' if most is None else f'{most:,}'})"
-    if found.state == "decided":
+    if row.state == Round.State.STOPPED and takes and found.more:
+        text = f"The round has stopped; it would have taken {takes} until {done}."
+    elif found.state in ("decided", "equivalent"):
         text = f"{done[0].upper()}{done[1:]}."
     elif found.state == "go on":
         text = f"Go on: {takes} until {done}."
@@ -72,12 +84,6 @@ def _said(row: Round, found: Prospect, about: str, done: str, what: str) -> Said
     else:
         text = f"Out of reach with this budget: it takes {takes} until {done}."
     return Said(about, found.state, more, least, most, text)
-
-
-def _rounded(number: float) -> int:
-    """To two digits: more would pretend to know."""
-    power: int = 10 ** max(0, math.floor(math.log10(max(number, 1))) - 1)
-    return max(1, math.ceil(number / power - 0.5) * power)
 
 
 @dataclass(frozen=True)
@@ -94,12 +100,16 @@ class ForecastLine:
 
 @dataclass(frozen=True)
 class ForecastFigure:
-    """What is foretold of a round, in words, as a picture and as a table."""
+    """What is foretold of a round, in words, as a picture and as a table.
+
+    One that has ``stopped`` is told what more would have brought, and no more to go on.
+    """
 
     measure: str
     half_width: str
     at_end: str
     ended: bool
+    stopped: bool
     said: list[Said]
     early: int | None
     chart: LineChart
@@ -123,6 +133,7 @@ def forecast_figure(table: RankingTable) -> ForecastFigure | None:
         half_width=label(now.steps[0].half_width, digits),
         at_end=label(end.half_width, digits),
         ended=not later,
+        stopped=row.state == Round.State.STOPPED,
         said=said(row, now),
         early=early.batches if early else None,
         chart=_chart(table.measure, now, came, early),

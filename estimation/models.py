@@ -114,7 +114,7 @@ class Round(models.Model):
     """One sampling design. Frozen once drawn.
 
     ``design`` is what was drawn, in plain values, written with the draw: what is said of a drawn
-    round is said from it.
+    round is said from it. ``stopping`` is empty until the rule of the round has come true.
     """
 
     class State(models.TextChoices):
@@ -123,6 +123,7 @@ class Round(models.Model):
         DRAWN = "drawn"
         JUDGING = "judging"
         COMPLETE = "complete"
+        STOPPED = "stopped"
 
     class Goal(models.TextChoices):
         ABSOLUTE = "absolute", "Absolute values of all runs"
@@ -156,7 +157,13 @@ class Round(models.Model):
     class Estimator(models.TextChoices):
         DIFFERENCE = "difference", "Predicted grades, corrected by the judgments"
 
+    class Stop(models.TextChoices):
+        BEST = "best", "The best run is known"
+        TOP = "top", "The first few runs are known"
+        WIDTH = "width", "All intervals are short enough"
+
     NOT_DRAWN = (State.DRAFTED, State.DRAWING)
+    ENDED = (State.COMPLETE, State.STOPPED)
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="rounds")
     number = models.PositiveIntegerField()
@@ -201,6 +208,23 @@ class Round(models.Model):
     labels = models.PositiveSmallIntegerField(default=1)
     extra_share = models.FloatField(default=0.0)
     seconds = models.PositiveIntegerField(default=30, help_text="that a judgment takes")
+    negligible = models.FloatField(
+        default=0.0, help_text="differences up to this one do not matter; 0: all do"
+    )
+    stop_when = models.CharField(
+        max_length=10,
+        choices=Stop,
+        blank=True,
+        default="",
+        help_text="empty: when the budget is spent",
+    )
+    stop_top = models.PositiveIntegerField(default=3, help_text="so many runs are the first")
+    stop_width = models.FloatField(default=0.0, help_text="half width that is short enough")
+    stopping = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="the rule that was found true, after which batch, and what that saved",
+    )
     budget = models.PositiveIntegerField()
     batch_size = models.PositiveIntegerField()
     seed = models.CharField(max_length=100)
@@ -259,6 +283,11 @@ class Round(models.Model):
     @property
     def is_drawn(self) -> bool:
         return self.state not in self.NOT_DRAWN
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more is judged for it: it is complete, or stopped by its rule."""
+        return self.state in self.ENDED
 
     @property
     def sampling(self) -> SamplingMethod:

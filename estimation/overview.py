@@ -90,7 +90,7 @@ def gather(campaign: Campaign) -> CampaignFacts:
 def outcome(facts: CampaignFacts) -> RoundOutcome | None:
     """Said of the current round once it is complete and has its estimates."""
     row = facts.row
-    latest = selectors.latest_estimates(row) if row and row.state == Round.State.COMPLETE else None
+    latest = selectors.latest_estimates(row) if row and row.has_ended else None
     if row is None or latest is None:
         return None
     found, further = _conclusions(latest.pk, latest.created)
@@ -199,7 +199,7 @@ def _judging(facts: CampaignFacts) -> Card:
         action = Action("round-list", "Rounds")
         return Card("Judging", "later", "–", "Begins when a round is drawn.", action)
     percent = 100 * progress.finished // max(1, progress.pairs)
-    done = row.state == Round.State.COMPLETE
+    done = row.has_ended
     detail = (
         f"{progress.finished:,} of {progress.pairs:,} pairs, estimates from batch {progress.used}"
     )
@@ -261,7 +261,7 @@ def _files(facts: CampaignFacts) -> list[Attention]:
 
 def _judges(facts: CampaignFacts) -> list[Attention]:
     row = facts.row
-    if row is None or not facts.drawn or row.state == Round.State.COMPLETE:
+    if row is None or not facts.drawn or row.has_ended:
         return []
     found = []
     if facts.campaign.state != Campaign.State.OPEN:

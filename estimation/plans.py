@@ -198,6 +198,37 @@ class RoundPlan:
         "pairs cost.",
         wide=False, least=1, most=86_400,
     )  # fmt: skip
+    negligible: float = option(
+        "Negligible difference", default=0.0,
+        help="In units of the measure: two runs that differ by no more are as good as equal, and "
+        "the ranking says which are. 0: every difference matters.",
+        asked="Differences under the round's measure up to this one do not matter; 0: all do.",
+        attrs={"step": "any"}, wide=False, least=0, fact=True,
+        expected="Expected 0, or a difference above 0 in the measure's unit.",
+    )  # fmt: skip
+    stop_when: str = option(
+        "Stop early", default="",
+        help="Looked at after every batch, with numbers that hold at every look, so that stopping "
+        "makes none of them wrong. What is not judged by then is saved. If the whole budget is "
+        "spent, intervals are about 1.14 times as wide as the preview says.",
+        asked="When the round ends before its budget is spent: best, top (with stop_top) or width "
+        "(with stop_width); empty: never.",
+        answered="Empty: never.",
+        choices=Round.Stop, empty="When the budget is spent",
+    )  # fmt: skip
+    stop_top: int = option(
+        "First runs", default=3,
+        help="How many: each of them known to be better than every other run.",
+        asked="For the rule top: how many runs are the first; fewer than there are runs.",
+        only="top", wide=False, least=1, most=1000,
+    )  # fmt: skip
+    stop_width: float = option(
+        "Half width", default=0.0,
+        help="In units of the measure: the intervals of all runs reach so far to either side.",
+        asked="For the rule width: the half width, in the measure's unit, above 0.",
+        attrs={"step": "any"}, only="width", wide=False, least=0,
+        expected="Expected 0, or a half width above 0 in the measure's unit.",
+    )  # fmt: skip
     seed: str = option(
         default="",
         help="Decides the draw; with it anybody can repeat it. Left empty: a random one.",
@@ -218,7 +249,7 @@ class Section:
 SECTIONS = (
     Section("", (
         "goal", "run", "baseline", "measure", "reported", "budget", "batch_size", "labels",
-        "extra_share", "seconds",
+        "extra_share", "seconds", "negligible", "stop_when", "stop_top", "stop_width",
     )),
     Section("What is expected", ("prior", "predictions")),
     Section("How pairs are drawn", ("method", "rule", "floor", "eps", "depth", "seed")),

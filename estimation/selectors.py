@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 
 from estimation.core.archives import read_archive
+from estimation.core.inference.equivalence import Equivalence, best_or_equivalent
+from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
-from estimation.models import Draw, Estimate, EstimateSet, Report, Round, RoundBatch, Run
+from estimation.core.planning.foretold import Forecast
+from estimation.models import Draw, Estimate, EstimateSet, Round, RoundBatch
 from estimation.unknown import Purpose, name_of, purpose_of
 from estimation.validity import Validity, validity_of
 from judging import selectors as judging
@@ -116,7 +119,13 @@ def round_progress(row: Round) -> RoundProgress:
 
 @dataclass(frozen=True)
 class RankedRun:
-    """A row of the ranking. ``moved``: ranks gained since the estimates before (None: new).
+    """A row of the ranking.
+
+    ``tier``: 1 the best, with the places ``first`` to ``last`` that its runs take up; inside of it
+    no order is claimed, and ``rank``, the place by estimate, says nothing. ``ranks_before``: the
+    possible ranks of the estimates before (None: new), and ``moved``: ranks gained since then, 0
+    unless those that were possible then and those that are now exclude each other.
+    ``as_good_as_leader``: no run is surely better, so that it may be the best.
 
     A run whose value is not known has neither value nor rank; ``unknown`` names the reason, and
     ``unknown_why`` says it with what would mend it. Its possible ranks and its interval hold.
@@ -138,6 +147,10 @@ class RankedRun:
     late: bool = False
     unknown: str | None = None
     unknown_why: str | None = None
+    tier: int | None = None
+    first: int | None = None
+    last: int | None = None
+    ranks_before: tuple[int, int] | None = None
 
     @property
     def open_part(self) -> bool:
@@ -147,9 +160,10 @@ class RankedRun:
 
 @dataclass(frozen=True)
 class RankingTable:
-    """The runs in order of estimate under one measure, from one estimate set.
+    """The runs under one measure, from one estimate set: tier by tier.
 
-    Runs whose value is not known come last, by their possible ranks, then by tag. ``estimated`` has
+    In a tier they stand by their possible ranks, then by tag, so that nothing in their order hangs
+    on chance; so do those whose value is not known, which come last. ``estimated`` has
     the numbers of all runs, for known differences between values that are not. ``pairs`` compares
     every two runs, read once with the table.
     """
@@ -164,8 +178,13 @@ class RankingTable:
 
     @property
     def known(self) -> list[RankedRun]:
-        """The runs whose value is known, the best first."""
-        return [row for row in self.rows if not row.unknown]
+        """The runs whose value is known, in order of estimate."""
+        return sorted((row for row in self.rows if row.rank), key=lambda row: row.rank or 0)
+
+    @property
+    def by_estimate(self) -> list[RankedRun]:
+        """All runs, those whose value is not known last."""
+        return [*self.known, *self.unknown]
 
     @property
     def unknown(self) -> list[RankedRun]:
@@ -229,40 +248,44 @@ def ranking_table(
     if shown is None or measure not in measures_of(row):
         return None
     rows = Estimate.objects.filter(estimate_set=shown, measure=measure, primary=True)
-    estimates = sorted(rows.select_related("run"), key=_place)
+    estimates = sorted(rows.select_related("run"), key=lambda each: (each.rank or 0, each.run.tag))
     late = [estimate.run.tag for estimate in estimates if estimate.late]
     purpose = purpose_of(row, shown, measure, late)
     before = _ranks_before(shown, measure)
     pairs = pairwise(shown, measure)
-    tied = _as_good_as_leader(pairs, [e.run.tag for e in estimates if not e.unknown])
+    known = [estimate.run.tag for estimate in estimates if not estimate.unknown]
+    divided = _tiers(pairs, known)
+    ranked = [_ranked(each, purpose, before, divided) for each in estimates]
     return RankingTable(
         row,
         shown,
         measure,
         measures_of(row),
-        rows=[_ranked(estimate, purpose, before, tied) for estimate in estimates],
+        rows=sorted(ranked, key=_place),
         estimated={estimate.run.tag: estimate.value for estimate in estimates},
         pairs=pairs,
     )
 
 
-def _place(estimate: Estimate) -> tuple[bool, int, int, int, str]:
-    """Known values by rank; then the others, whose numbers have no part in their place."""
-    rank = 0 if estimate.unknown else estimate.rank or 0
-    possible = estimate.rank_low or 0, estimate.rank_high or 0
-    return (bool(estimate.unknown), rank, *possible, estimate.run.tag)
+def _place(row: RankedRun) -> tuple[bool, int, int, int, str]:
+    """By what is decided alone: tiers, possible ranks, tags. Values have no part in it."""
+    return (row.tier is None, row.tier or 0, row.rank_low, row.rank_high, row.tag)
 
 
 def _ranked(
-    estimate: Estimate, purpose: Purpose, before: dict[int, int], tied: set[str]
+    estimate: Estimate,
+    purpose: Purpose,
+    before: dict[int, tuple[int, int]],
+    divided: dict[str, tuple[int, int, int]],
 ) -> RankedRun:
     known, tag = not estimate.unknown, estimate.run.tag
-    rank, earlier = estimate.rank or 0, before.get(estimate.run_id)
+    ranks, earlier = (estimate.rank_low or 0, estimate.rank_high or 0), before.get(estimate.run_id)
+    tier, first, last = divided.get(tag, (None, None, None))
     return RankedRun(
         tag=tag,
-        rank=rank if known else None,
-        rank_low=estimate.rank_low or 0,
-        rank_high=estimate.rank_high or 0,
+        rank=estimate.rank or 0 if known else None,
+        rank_low=ranks[0],
+        rank_high=ranks[1],
         value=estimate.value if known else None,
         se=estimate.se if known else None,
         low=estimate.low,
@@ -270,24 +293,40 @@ def _ranked(
         support=estimate.support,
         sample_size=estimate.sample_size,
         estimator=estimate.estimator,
-        as_good_as_leader=tag in tied,
-        moved=earlier - rank if known and earlier is not None else None,
+        as_good_as_leader=known and ranks[0] == 1,
+        moved=_moved(earlier, ranks) if known and earlier else None,
         late=estimate.late,
         unknown=name_of(estimate.unknown),
         unknown_why=purpose.of_value(estimate.unknown, tag),
+        tier=tier,
+        first=first,
+        last=last,
+        ranks_before=earlier if known else None,
     )
 
 
-def _ranks_before(shown: EstimateSet, measure: str) -> dict[int, int]:
+def _moved(before: tuple[int, int], now: tuple[int, int]) -> int:
+    """Ranks gained for sure: the least that possible ranks of then and now leave open.
+
+    True ranks do not move with the judgments. Possible ranks only exclude each other where the runs
+    are others than before, or where one of them is wrong.
+    """
+    return max(before[0] - now[1], 0) - max(now[0] - before[1], 0)
+
+
+def _tiers(pairs: "Pairwise", known: Sequence[str]) -> dict[str, tuple[int, int, int]]:
+    """The tier of each run whose value is known, and the places that the tier takes up."""
+    numbers = pairs.tiers(known)
+    columns = zip(numbers.tolist(), *(each.tolist() for each in places(numbers)), strict=True)
+    return {tag: found for tag, found in zip(pairs.runs, columns, strict=True) if found[0]}
+
+
+def _ranks_before(shown: EstimateSet, measure: str) -> dict[int, tuple[int, int]]:
     before = EstimateSet.objects.filter(round=shown.round_id, number=shown.number - 1)
     rows = Estimate.objects.filter(estimate_set__in=before, measure=measure, primary=True)
     known = rows.filter(unknown=Reason.KNOWN)
-    return {run: rank or 0 for run, rank in known.values_list("run_id", "rank")}
-
-
-def _as_good_as_leader(pairs: "Pairwise", order: Sequence[str]) -> set[str]:
-    """The leader of some runs, best first, and those of them that are not surely worse than it."""
-    return {tag for tag in order if pairs.verdict(order[0], tag) <= 0}
+    ranks = known.values_list("run_id", "rank_low", "rank_high")
+    return {run: (low or 0, high or 0) for run, low, high in ranks}
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +337,9 @@ class Pairwise:
     all pairs at once). ``margin``: half width of the 95 % interval of one difference taken alone.
     ``unknown``: why a difference is not known, a `Reason`. ``by_topic``: what each of ``topics``
     (a row) contributes to the runs' values; old estimates name none: they are all of the campaign,
-    in the pool's order.
+    in the pool's order. ``forecast``: what was foretold with them, and ``until`` how many pairs are
+    judged when two runs are told apart (`Forecast.until`); of the goal's measure alone, as
+    ``equivalence``, which is there if some differences do not matter.
     """
 
     measure: str
@@ -310,14 +351,39 @@ class Pairwise:
     unknown: Reasons
     by_topic: NDArray[np.float64]
     topics: Sequence[str] = ()
+    forecast: Forecast | None = None
+    until: NDArray[np.float64] | None = None
+    equivalence: Equivalence | None = None
+
+    @property
+    def equivalent(self) -> NDArray[np.bool_]:
+        """Which pairs differ by no more than what is negligible, for sure."""
+        if self.equivalence is None:
+            return np.zeros(self.verdicts.shape, dtype=np.bool_)
+        return self.equivalence.pairs(self.unknown)
 
     @property
     def shown_margin(self) -> NDArray[np.float64]:
         """The margins of what is known; NaN elsewhere."""
         return np.where(self.unknown == Reason.KNOWN, self.margin, np.nan)
 
+    def tiers(self, known: Sequence[str]) -> NDArray[np.int64]:
+        """The tier of each run, 1 the best; 0 for runs that are not among the known."""
+        return tiers(self.verdicts, np.isin(self.runs, known))
+
+    @property
+    def enough(self) -> list[str]:
+        """Runs that are surely the best, or at most negligibly worse."""
+        good = best_or_equivalent(self.verdicts, self.equivalent)
+        return [tag for tag, is_good in zip(self.runs, good.tolist(), strict=True) if is_good]
+
     def verdict(self, first: str, second: str) -> int:
         return int(self.verdicts[self.runs.index(first), self.runs.index(second)])
+
+    def within(self, first: str, second: str) -> float:
+        """By how much two equivalent runs differ at most; 0 for others."""
+        at = self.runs.index(first), self.runs.index(second)
+        return self.equivalence.within if self.equivalence and self.equivalent[at] else 0.0
 
     def reason(self, first: str, second: str) -> int:
         """Why the difference of two runs is not known, a `Reason`."""
@@ -330,16 +396,28 @@ def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
     index = facts["measures"].index(measure)
     fields = ("covariance", "margin", "adjusted_p", "verdicts", "by_topic")
     wanted, unknown = [f"{name}_{index}" for name in fields], f"unknown_{index}"
-    _, arrays = read_archive(path, MATRICES_FORMAT, wanted, optional=[unknown])
+    more = [unknown, *(f"{name}_{index}" for name in ("until", "margin_low", "margin_high"))]
+    _, arrays = read_archive(path, MATRICES_FORMAT, wanted, optional=more)
     matrices = {name: arrays[f"{name}_{index}"] for name in fields}
-    runs = list(facts["runs"])
+    runs, told = list(facts["runs"]), None if index else facts.get("forecast")
     return Pairwise(
         measure,
         runs,
         unknown=arrays.get(unknown, all_known(len(runs), len(runs))),  # older files know all
         topics=facts.get("topics", ()),
+        forecast=Forecast.of_facts(told) if told else None,
+        until=arrays.get(f"until_{index}"),
+        equivalence=_equivalence(facts, arrays, index),
         **matrices,
     )
+
+
+def _equivalence(
+    facts: Mapping[str, Any], arrays: Mapping[str, Any], index: int
+) -> Equivalence | None:
+    low, high = (arrays.get(f"margin_{end}_{index}") for end in ("low", "high"))
+    within = facts.get("negligible") or 0.0
+    return Equivalence(within, low, high) if low is not None and high is not None else None
 
 
 def label_comparison(estimate_set: EstimateSet, measure: str) -> dict[str, Any] | None:
@@ -348,153 +426,3 @@ def label_comparison(estimate_set: EstimateSet, measure: str) -> dict[str, Any] 
     facts, _ = read_archive(path, MATRICES_FORMAT, ())
     found: dict[str, Any] | None = facts.get("labels", {}).get(measure)
     return found
-
-
-@dataclass(frozen=True)
-class TopicDifference:
-    """What one topic contributes to the difference of two runs."""
-
-    topic_id: str
-    title: str
-    difference: float
-
-
-@dataclass(frozen=True)
-class RunComparison:
-    """The difference of two runs, first less second; no numbers where it is not known."""
-
-    measure: str
-    first: RankedRun
-    second: RankedRun
-    difference: float | None
-    low: float | None
-    high: float | None
-    adjusted_p: float
-    verdict: int
-    topics: list[TopicDifference]
-    unknown: str | None = None
-    unknown_why: str | None = None
-
-
-def compare(table: RankingTable, first: str, second: str) -> RunComparison | None:
-    """The difference of two runs of a ranking, with its interval; None if there is no such run."""
-    rows = {row.tag: row for row in table.rows}
-    if first not in rows or second not in rows:
-        return None
-    pairs = table.pairs or pairwise(table.estimate_set, table.measure)
-    i, j = pairs.runs.index(first), pairs.runs.index(second)
-    reason = pairs.reason(first, second)
-    known, margin = reason == Reason.KNOWN, float(pairs.margin[i, j])
-    difference = table.estimated[first] - table.estimated[second]
-    return RunComparison(
-        measure=table.measure,
-        first=rows[first],
-        second=rows[second],
-        difference=difference if known else None,
-        low=difference - margin if known else None,
-        high=difference + margin if known else None,
-        adjusted_p=float(pairs.adjusted_p[i, j]),
-        verdict=int(pairs.verdicts[i, j]),
-        topics=_by_topic(table.round.campaign, pairs, i, j) if known else [],
-        unknown=name_of(reason),
-        unknown_why=table.purpose.of_difference(reason, first, second),
-    )
-
-
-def _by_topic(campaign: Campaign, pairs: Pairwise, i: int, j: int) -> list[TopicDifference]:
-    """The topics that contribute to a difference of two runs, the largest first."""
-    titles = dict(campaign.topics.values_list("topic_id", "title"))
-    topics = pairs.topics or sorted(titles, key=str.encode)
-    parts = pairs.by_topic[:, i] - pairs.by_topic[:, j]
-    rows = [
-        TopicDifference(topic_id, titles[topic_id], part)
-        for topic_id, part in zip(topics, parts.tolist(), strict=True)
-        if part
-    ]
-    return sorted(rows, key=lambda row: -abs(row.difference))
-
-
-@dataclass(frozen=True)
-class HistoryPoint:
-    """``value`` is None where it was not known."""
-
-    batches: int
-    pairs: int
-    value: float | None
-    low: float
-    high: float
-
-
-def history(row: Round, measure: str | None = None) -> dict[str, list[HistoryPoint]]:
-    """Per run its estimates batch by batch (the last set of every number of batches)."""
-    sets = row.estimate_sets.order_by("number").values_list("batches", "pk")
-    estimates = (
-        Estimate.objects.filter(
-            estimate_set__in=dict(sets).values(), measure=measure or row.measure, primary=True
-        )
-        .order_by("run__tag", "estimate_set__batches")
-        .values_list(
-            *("run__tag", "estimate_set__batches", "estimate_set__pair_count"),
-            *("unknown", "value", "low", "high"),
-        )
-    )
-    points: dict[str, list[HistoryPoint]] = {}
-    for tag, batches, pairs, unknown, value, low, high in estimates:
-        point = HistoryPoint(batches, pairs, None if unknown else value, low, high)
-        points.setdefault(tag, []).append(point)
-    return points
-
-
-@dataclass(frozen=True)
-class ListedRun:
-    tag: str
-    topics: int
-    lines: int
-    warnings: int
-    upload: int
-    created: datetime
-
-
-def runs_of(campaign: Campaign) -> list[ListedRun]:
-    shown = ("tag", "topic_count", "line_count", "upload__warning_count", "upload_id", "created")
-    rows = Run.objects.filter(campaign=campaign).values_list(*shown)
-    return [ListedRun(*row) for row in rows]
-
-
-@dataclass(frozen=True)
-class ListedRound:
-    """A round with how much of it is judged, for lists."""
-
-    round: Round
-    batches: int
-    complete: int
-    pairs: int
-    finished: int
-
-
-def round_rows(campaign: Campaign) -> list[ListedRound]:
-    """All rounds of the campaign, latest first, in one query."""
-    started = Q(round_batches__batch__state__in=[Batch.State.OPEN, Batch.State.COMPLETE])
-    rows = (
-        rounds_of(campaign)
-        .annotate(
-            batch_count=Count("round_batches"),
-            complete=Count("pk", filter=Q(round_batches__batch__state=Batch.State.COMPLETE)),
-            pairs=Sum("round_batches__batch__pair_count"),
-            served=Sum("round_batches__batch__pair_count", filter=started),
-            left=Sum("round_batches__batch__remaining", filter=started),
-        )
-        .defer("preview", "provenance")
-    )
-    return [
-        ListedRound(
-            row, row.batch_count, row.complete, row.pairs or 0, (row.served or 0) - (row.left or 0)
-        )
-        for row in rows.order_by("-number")
-    ]
-
-
-def reports_of(row: Round) -> QuerySet[Report]:
-    """The round's report files, those of the latest estimates first."""
-    reports = Report.objects.filter(estimate_set__round=row).select_related("estimate_set")
-    return reports.defer("estimate_set__provenance").order_by("-estimate_set__number", "name")

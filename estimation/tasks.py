@@ -9,6 +9,7 @@ from estimation.services import (  # noqa: F401  (loaders register themselves)
     previews,
     reports,
     runs,
+    stopping,
 )
 from estimation.services.machines import agreement, asking, publishing
 from judging.services import jobs
@@ -17,6 +18,7 @@ jobs.handles("preview")(previews.preview)
 jobs.handles("draw", give_up=drawing.give_back)(drawing.draw_round)
 jobs.handles("recompute")(estimates.recompute)
 jobs.handles("plan-batch")(planning.plan_batch)
+jobs.handles(stopping.STOP)(stopping.stop)
 jobs.handles("report")(reports.make)
 jobs.handles(ASKING, give_up=publishing.give_up)(asking.ask)
 jobs.handles(AGREEMENT)(agreement.compare)

@@ -28,12 +28,13 @@ class Validity:
 
 
 def anytime(look: Look, *, confidence: float = CONFIDENCE) -> Validity:
-    """Of a round that has batches left."""
+    """Of a round that has batches left, or whose last one might not have come."""
+    others = "that has ended as planned" if look.number < look.planned else "without a rule to stop"
     why = (
         f"Valid at every look: intervals, verdicts and possible ranks keep their "
         f"{_percent(confidence)} over all {look.planned} planned looks, of which this is number "
         f"{look.number}, so that you may look after every batch and stop at any; they are wider "
-        "than those of a round that has ended as planned."
+        f"than those of a round {others}."
     )
     return Validity(ANYTIME, look.number, look.planned, why)
 

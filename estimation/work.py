@@ -15,10 +15,11 @@ OF_ROUNDS = {
     DRAW: "Drawing a round",
     "recompute": "Computing the estimates",
     "plan-batch": "Planning the next batch",
+    "stop-round": "Ending a round by its rule",
     "report": "Making the report",
 }
 """Kinds whose target is a round."""
-OF_NUMBERS = ("recompute", "plan-batch")
+OF_NUMBERS = ("recompute", "plan-batch", "stop-round")
 """Kinds without which the numbers of a drawn round stay as they are."""
 OF_MACHINES = {
     ASKING: "Asking a machine judge",

@@ -335,6 +335,7 @@ SPECTACULAR_SETTINGS = {
         "RoundMethod": "estimation.models.Round.Method",
         "RoundPrior": "estimation.models.Round.Prior",
         "RoundRule": "estimation.models.Round.Rule",
+        "RoundStop": "estimation.models.Round.Stop",
         "RoundCosts": "estimation.models.Round.Costs",
         "RoundEstimator": "estimation.models.Round.Estimator",
         "IntervalKind": "estimation.models.Round.Interval",

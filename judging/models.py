@@ -228,13 +228,17 @@ def preference_scale(docno: str, other: str) -> list[dict[str, str]]:
 
 
 class Batch(models.Model):
-    """Pairs that are served together. ``remaining`` counts unfinished pairs while it is open."""
+    """Pairs that are served together. ``remaining`` counts unfinished pairs while it is open.
+
+    ``dropped``: it waited, or was open, when what it was for had ended; it is served no more.
+    """
 
     class State(models.TextChoices):
         PREPARING = "preparing"
         WAITING = "waiting"
         OPEN = "open"
         COMPLETE = "complete"
+        DROPPED = "dropped"
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="batches")
     number = models.PositiveIntegerField()

@@ -161,7 +161,7 @@ def batch_progress(campaign: Campaign, ids: Iterable[int] | None = None) -> list
 
 
 def _progress(batch: Batch) -> BatchProgress:
-    started = batch.state in (Batch.State.OPEN, Batch.State.COMPLETE)
+    started = batch.state in (Batch.State.OPEN, Batch.State.COMPLETE, Batch.State.DROPPED)
     finished = batch.pair_count - batch.remaining if started else 0
     return BatchProgress(
         batch.pk,
@@ -396,7 +396,7 @@ def home(user: User) -> list[CampaignCard]:
     """The user's campaigns, newest first, in a fixed number of queries."""
     campaigns = list(campaigns_of(user))
     roles = set(user.memberships.values_list("campaign_id", "role"))
-    drawn = Batch.objects.exclude(state__in=[Batch.State.PREPARING, Batch.State.WAITING])
+    drawn = Batch.objects.filter(state__in=[Batch.State.OPEN, Batch.State.COMPLETE])
     pairs = _by_campaign(drawn, "campaign", Sum("pair_count"))
     left = _by_campaign(drawn, "campaign", Sum("remaining"))
     mine = Assignment.objects.filter(assessor=user, state=Assignment.State.JUDGED)
@@ -449,7 +449,7 @@ def empty_queue(campaign: Campaign) -> str:
     )
     if not states:
         return "nothing"
-    return "complete" if states == {Batch.State.COMPLETE} else "others"
+    return "complete" if states <= {Batch.State.COMPLETE, Batch.State.DROPPED} else "others"
 
 
 def demo_sign_ins() -> list[tuple[str, str, str]]:

@@ -12,8 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from estimation import selectors
+from estimation.api.rankings import RankingRow
 from estimation.api.rounds import round_of
-from estimation.api.serializers import EstimatesRow, RankingRow, ReportsRow
+from estimation.api.serializers import EstimatesRow, ReportsRow
+from estimation.conclusions import pair_states
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.forecasts import forecast_facts
@@ -84,9 +86,10 @@ class Ranking(CampaignView):
 
     @extend_schema(responses=RankingRow)
     def get(self, request: Request, slug: str) -> Response:
-        """The runs in order of estimate, with intervals of value and rank, as the live page has it.
+        """The runs tier by tier, with intervals of value and rank, as the live page has it.
 
-        The ranking is empty before the first batch is complete.
+        Inside a tier they stand by possible ranks, then by tag. The ranking is empty before the
+        first batch is complete.
         """
         asked = self.asked
         row = _round(self.campaign, asked)
@@ -102,12 +105,24 @@ class Ranking(CampaignView):
             "estimate_set": shown,
             "ranking": table.rows if table else [],
             "forecast": forecast_facts(row, shown, measure) if shown else None,
-            "pairs": pairs,
+            "as_good_as_best": table.pairs.enough if table and table.pairs else [],
+            "pairs": _compared(row, pairs) if pairs else None,
             "unknown_differences": unknown_differences(pairs, table.purpose)
             if table and pairs
             else None,
         }
         return Response(RankingRow(answer).data)
+
+
+def _compared(row: Round, pairs: selectors.Pairwise) -> dict[str, Any]:
+    states = pair_states(row, pairs)
+    return {
+        **vars(pairs),
+        "shown_margin": pairs.shown_margin,
+        "equivalent": pairs.equivalent.astype(int),
+        "states": states.state,
+        "more": states.more,
+    }
 
 
 class ReportBody(Body):

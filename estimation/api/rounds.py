@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from estimation import selectors
+from estimation import listings, selectors
 from estimation.api.options import RoundBody, RoundChange
 from estimation.api.serializers import ReachRow, RoundDetailRow, RoundProgressRow, RoundRow, RunRow
 from estimation.core.planning.reached import TARGETS
@@ -30,7 +30,7 @@ class Runs(CampaignView):
     @extend_schema(responses=RunRow(many=True))
     def get(self, request: Request, slug: str) -> Response:
         """The runs of a campaign, by tag."""
-        return Response(RunRow(selectors.runs_of(self.campaign), many=True).data)
+        return Response(RunRow(listings.runs_of(self.campaign), many=True).data)
 
 
 class Rounds(CampaignView):

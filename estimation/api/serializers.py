@@ -5,9 +5,10 @@ from typing import Any
 from rest_framework import serializers
 
 from estimation.api.options import answers
+from estimation.endings import end_in_words
 from estimation.models import Estimate, EstimateSet, Round
 from estimation.services.report_files.table import PURPOSES, REPORTS
-from estimation.unknown import CHOICES, name_of
+from estimation.unknown import CHOICES
 from estimation.validity import KINDS, validity_of
 from judging.api.fields import Number
 from judging.api.serializers import JobRow
@@ -47,6 +48,22 @@ class FailedWorkRow(Row):
     job = JobRow()
 
 
+class StoppingRow(Row):
+    """The end that a rule has made; null while it has not come true."""
+
+    rule = serializers.ChoiceField(Round.Stop.choices)
+    batch = IntegerField(help_text="After which it came true, …")
+    batches = IntegerField(help_text="… of so many that were planned.")
+    saved = IntegerField(
+        allow_null=True, help_text="Judgments that nobody has to give; null: not ended yet."
+    )
+    text = CharField()
+
+    def get_attribute(self, instance: Round) -> dict[str, Any] | None:
+        found = instance.stopping
+        return {"saved": None, **found, "text": end_in_words(instance)} if found else None
+
+
 class RoundRow(Row):
     number = IntegerField()
     state = serializers.ChoiceField(Round.State.choices)
@@ -55,6 +72,7 @@ class RoundRow(Row):
     )
     created = DateTimeField()
     drawn = DateTimeField(allow_null=True)
+    stopping = StoppingRow(allow_null=True)
     jobs = JobsRow()
 
     def get_fields(self) -> dict[str, Any]:
@@ -182,66 +200,6 @@ class EstimatesRow(Row):
     estimates = EstimateRow(many=True)
 
 
-class RankedRow(UnknownRow):
-    run = CharField(source="tag")
-    rank = IntegerField(
-        allow_null=True, help_text="Among the runs whose value is known; null for the others."
-    )
-    rank_low = IntegerField()
-    rank_high = IntegerField()
-    value = Number(allow_null=True, help_text="Null: not known.")
-    se = Number(allow_null=True)
-    low = Number(allow_null=True)
-    high = Number(allow_null=True)
-    support = Number()
-    sample_size = Number(allow_null=True)
-    estimator = serializers.ChoiceField(Estimate.Estimator.choices)
-    late = serializers.BooleanField(help_text="Accepted after the round was drawn.")
-    as_good_as_leader = serializers.BooleanField()
-    moved = IntegerField(allow_null=True, help_text="Ranks gained since the estimates before.")
-
-
-class Square(serializers.ListField):
-    """A square of numbers, a row for each run; null where one is undefined."""
-
-    child = serializers.ListField(child=Number(allow_null=True))
-
-    def to_representation(self, data: Any) -> list[Any]:
-        number = Number()
-        return [[number.to_representation(value) for value in row] for row in data.tolist()]
-
-
-class Names(serializers.ListField):
-    """A square of names of reasons, a row for each run; null where nothing is unknown."""
-
-    child = serializers.ListField(child=serializers.ChoiceField(CHOICES, allow_null=True))
-
-    def to_representation(self, data: Any) -> list[Any]:
-        return [[name_of(reason) for reason in row] for row in data.tolist()]
-
-
-class UnknownDifferencesRow(Row):
-    """Differences that are not known for the same reason."""
-
-    unknown = serializers.ChoiceField(CHOICES)
-    unknown_why = CharField(help_text="The reason in a sentence, with what would mend it.")
-    pairs = serializers.ListField(child=serializers.ListField(child=CharField()))
-
-
-class PairwiseRow(Row):
-    """Comparisons of every two runs, in the order of ``runs``."""
-
-    runs = serializers.ListField(child=CharField())
-    verdicts = Square(help_text="1: the row's run is surely better; -1: surely worse; 0: open.")
-    unknown = Names(help_text="Why a difference is not known; its verdict is 0 then.")
-    adjusted_p = Square()
-    margin = Square(
-        source="shown_margin",
-        help_text="Half width of the 95 % interval of the difference; null where it is not known.",
-    )
-    covariance = Square()
-
-
 class ReachedRow(Row):
     """What a budget reaches, as expected before anything is judged."""
 
@@ -268,57 +226,6 @@ class ReachRow(Row):
     hours = Number(allow_null=True, help_text="That it takes.")
     reached = ReachedRow(allow_null=True, help_text="What it reaches.")
     text = CharField()
-
-
-class ForetoldRow(Row):
-    """What is expected after some more judgments; the first is the present."""
-
-    batches = IntegerField(allow_null=True, help_text="Null: beyond the budget.")
-    pairs = Number(help_text="Judged pairs, as expected.")
-    half_width = Number(help_text="Of the middle run.")
-    decided = Number(help_text="Differences between two runs that have a verdict.")
-    best = Number(help_text="Chance that one run is surely better than all others.")
-
-
-class ProspectRow(Row):
-    """Whether something is decided, or will be."""
-
-    state = serializers.ChoiceField(["decided", "go on", "out of reach"])
-    judgments = IntegerField(
-        allow_null=True, help_text="How many more; null: not even the whole pool will do."
-    )
-    least = IntegerField(
-        allow_null=True, help_text="One in ten that fewer will do; of the best run only."
-    )
-    most = IntegerField(allow_null=True, help_text="One in ten that it takes more.")
-    text = CharField()
-
-
-class ForecastRow(Row):
-    """What more judgments will bring, from those so far; earlier forecasts stay as they were."""
-
-    batches = IntegerField(help_text="Complete batches that it rests on.")
-    differences = IntegerField(help_text="Between two runs.")
-    share_decided = Number(help_text="Of the differences: so many verdicts decide a ranking.")
-    steps = ForetoldRow(many=True)
-    best = ProspectRow(help_text="Of the best run.")
-    ranking = ProspectRow(help_text="Of the ranking.")
-
-
-class RankingRow(Row):
-    round = IntegerField()
-    measure = CharField()
-    measures = serializers.ListField(child=CharField(), help_text="What can be asked for.")
-    supported = serializers.BooleanField(help_text="False: values are lower bounds only.")
-    estimate_set = EstimateSetRow(allow_null=True, help_text="Null: no batch is complete yet.")
-    ranking = RankedRow(many=True)
-    forecast = ForecastRow(
-        allow_null=True, help_text="Of the round's own measure, where there is a forecast."
-    )
-    pairs = PairwiseRow(allow_null=True, help_text="Only with ?pairs=1.")
-    unknown_differences = UnknownDifferencesRow(
-        many=True, allow_null=True, help_text="Why differences are not known; with ?pairs=1."
-    )
 
 
 class ReportPurpose(serializers.CharField):

@@ -17,15 +17,17 @@ EACH_CELL_UP_TO = 24
 NAMED_ROW = 14.0
 """Rows of a matrix at least so high have the names of their runs; lower ones only ranks."""
 BETTER, WORSE, UNDECIDED, UNKNOWN = "better", "worse", "undecided", "unknown"
-_NAMES = {1: BETTER, -1: WORSE, 0: UNDECIDED, None: UNKNOWN}
-SYMBOLS = {BETTER: "▲", WORSE: "▽", UNDECIDED: "·", UNKNOWN: "?"}
+EQUIVALENT, ALIKE = "equivalent", 2
+_NAMES = {1: BETTER, -1: WORSE, 0: UNDECIDED, ALIKE: EQUIVALENT, None: UNKNOWN}
+SYMBOLS = {BETTER: "▲", WORSE: "▽", UNDECIDED: "·", EQUIVALENT: "≈", UNKNOWN: "?"}
 _SAID = {
     BETTER: "is surely better than",
     WORSE: "is surely worse than",
     UNDECIDED: "cannot be told from",
+    EQUIVALENT: "is equivalent to",
 }
 Verdict: TypeAlias = int | None
-"""1 better, -1 worse, 0 undecided; None: the difference is not known."""
+"""1 better, -1 worse, 0 undecided, `ALIKE` equivalent; None: the difference is not known."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class VerdictMatrix:
     top: float
     each: bool
     unknown: bool
+    alike: bool
     cells: tuple[Cell, ...]
     columns: tuple[Tick, ...]
     rows: tuple[Tick, ...]
@@ -115,6 +118,7 @@ def verdict_matrix(
         top=22.0,
         each=each,
         unknown=any(verdict is None for line in verdicts for verdict in line),
+        alike=any(verdict == ALIKE for line in verdicts for verdict in line),
         cells=tuple(
             cell for row in range(count) for cell in _cells(row, tags, verdicts[row], side, each)
         ),
@@ -125,10 +129,12 @@ def verdict_matrix(
 
 def _counted(verdicts: Sequence[Sequence[Verdict]]) -> str:
     count = len(verdicts)
-    decided = sum(bool(verdict) for line in verdicts for verdict in line) // 2
+    decided = sum(verdict in (1, -1) for line in verdicts for verdict in line) // 2
+    alike = sum(verdict == ALIKE for line in verdicts for verdict in line) // 2
     unknown = sum(verdict is None for line in verdicts for verdict in line) // 2
     rest = f"; {unknown:,} {'is' if unknown == 1 else 'are'} not known" if unknown else ""
-    return f"{decided:,} of {count * (count - 1) // 2:,} pairs of runs are decided{rest}."
+    equal = f", {alike:,} more equivalent" if alike else ""
+    return f"{decided:,} of {count * (count - 1) // 2:,} pairs of runs are decided{equal}{rest}."
 
 
 def _cells(

@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 
 from estimation.core.measures.kinds import KINDS, MeasureError
 from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.planning.stopping import StoppingRule
 from estimation.core.sampling import goals
 from estimation.core.sampling.designs import Rule
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS, IntervalKind
@@ -51,6 +52,8 @@ class SimulationPlan:
     trials: int
     looks: int
     anytime: bool
+    stop: StoppingRule | None
+    negligible: float
     jobs: int
     seed: str
     depth: int
@@ -86,12 +89,43 @@ def read_plan(options: Mapping[str, Any]) -> SimulationPlan:
         trials=_whole("--trials", options["trials"]),
         looks=looks,
         anytime=bool(options["anytime"]),
+        stop=_stop(options["stop"], looks),
+        negligible=_negligible(options["negligible"]),
         jobs=_whole("--jobs", options["jobs"]),
         seed=str(options["seed"]),
         depth=_depth(options["depth"], measure),
         assessors=Assessors(labels, _noise(options["assessor_noise"], measure)),
         interval=interval,
     )
+
+
+def _stop(text: str | None, looks: int) -> StoppingRule | None:
+    """A rule, as best, top=3 or width=0.2."""
+    if text is None:
+        return None
+    if looks == 1:
+        raise CommandError("--stop needs several looks; say how many with --looks.")
+    kind, _, number = text.partition("=")
+    try:
+        if kind == "top":
+            return StoppingRule("top", top=_whole("--stop top=M", number))
+        if kind == "width":
+            return StoppingRule("width", width=float(number))
+    except ValueError:
+        raise CommandError(f"--stop width=W needs a number above 0, not {number!r}.") from None
+    if text != "best":
+        raise CommandError(f"--stop must be best, top=M or width=W, not {text!r}.")
+    return StoppingRule("best")
+
+
+def _negligible(text: object) -> float:
+    try:
+        found = float(str(text))
+    except ValueError:
+        found = math.nan
+    if not 0.0 <= found < math.inf:
+        raise CommandError(f"--negligible must be 0, or a difference above 0, not {text!r}.")
+    return found
 
 
 # --------------------------------------------------------------------------------- kinds of values

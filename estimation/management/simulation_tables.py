@@ -29,6 +29,12 @@ ANYTIME_LEGEND = """\
 The same of intervals, verdicts and ranks that hold at all looks at once; times: their median half
 width at the last look over that of intervals for one look."""
 
+STOPS_LEGEND = """\
+Rounds that stop by the rule: early: share of trials that stopped before the last look; pairs:
+judged until then. The others are of what is told then, in numbers that hold at all looks at once,
+as in the application; in the line below, of numbers for one look, by which the rule is looked at
+as well."""
+
 GOAL_KEYS: Mapping[str, str] = {
     "method, goal, measure, budget, trials, looks": "as asked for",
     "systems": "the goal's runs, the baseline last",
@@ -72,6 +78,9 @@ KEYS_HELP = "\n".join(
         "is false; errors, half widths, withheld and true_verdicts are of the last look.",
         "  anytime: with --anytime the same numbers of what is told so that it holds at all looks "
         "at once, and times_as_wide, its median half width over the other; else null",
+        "  stops: with --stop what the rule did: the share of trials that it ended early, their "
+        "judged_pairs, and the honesty of what was told then, so that it holds at all looks (told) "
+        "and at one (one_look); else null",
     ]
 )
 
@@ -100,6 +109,17 @@ def anytime_table(reports: Sequence[TrialReport]) -> list[str]:
     """Return lines about what is told of all runs so that it holds at all looks at once."""
     lines = [(*_told(each, each.anytime), _share(_times_as_wide(each))) for each in reports]
     return _aligned([(*HONESTY_HEADER, "times"), *lines], left=2)
+
+
+def stops_table(reports: Sequence[TrialReport]) -> list[str]:
+    """Return lines about rounds that stop by a rule, and the twin of each."""
+    lines = [
+        (*_told(each, found.honesty), _share(found.early), f"{found.judged_pairs:.1f}", numbers)
+        for each in reports
+        if each.stops is not None
+        for found, numbers in ((each.stops.told, "all looks"), (each.stops.one_look, "one look"))
+    ]
+    return _aligned([(*HONESTY_HEADER, "early", "pairs", "numbers"), *lines], left=2)
 
 
 def _times_as_wide(report: TrialReport) -> float | None:

@@ -80,6 +80,7 @@ def gather(row: Round, counted: Sequence[Counted]) -> Gathered:
         max_grade=best,
         made_for=tuple(designing.measures_of(row)),
         predictions=_predictions(row, pool) if len(counted) == 1 else None,
+        negligible=row.negligible or None,
     )
     digest = hashlib.sha256(json.dumps(labels).encode()).hexdigest()
     return Gathered(collection, drawn.batches, digest, sum(label[3] for label in labels))
@@ -132,5 +133,5 @@ def collection_of(row: Round, shown: EstimateSet) -> RoundCollection:
 
 def _seeds_of_open_rounds(row: Round) -> set[str]:
     """Whoever has such a seed knows what comes next in a round that has a batch left."""
-    rounds = Round.objects.filter(campaign=row.campaign_id).exclude(state=Round.State.COMPLETE)
+    rounds = Round.objects.filter(campaign=row.campaign_id).exclude(state__in=Round.ENDED)
     return set(rounds.values_list("seed", flat=True))

@@ -31,6 +31,7 @@ from estimation.services import (
     forecasting,
     label_advice,
     pools,
+    stopping,
     together,
 )
 from estimation.services.collections import Gathered
@@ -100,20 +101,32 @@ def recompute(job: jobs.Running) -> None:
     _check_numbers(outcome, arrays)
     facts["labels"] = label_advice.compared(row, inputs.collection)
     of_goal = outcome.evaluation.results[0]
-    facts["forecast"] = forecasting.foretold(inputs.collection, inputs.joined, of_goal)
+    told = forecasting.foretold(inputs.collection, inputs.joined, of_goal)
+    facts["forecast"] = told and told.facts()
+    if told and told.until is not None:
+        arrays["until_0"] = told.until
     matrices = files.keep_written(
         "matrices", lambda file: write_archive(file, MATRICES_FORMAT, facts, arrays)
     )
+    ended = inputs.batches == inputs.gathered.batches
+    stops = stopping.comes_true(row, of_goal, ended=ended)
     with transaction.atomic():
         job.fence()
-        _store(row, outcome, matrices)
+        _ask_for_what_follows(row, stops=stops)  # jobs are locked before rounds
+        shown = _store(row, outcome, matrices)
+        if stops:
+            stopping.note(row, shown, planned=inputs.gathered.batches)
         _advance(row, outcome)
-        _ask_for_what_follows(row)
 
 
-def _ask_for_what_follows(row: Round) -> None:
-    """The next batch, if they are planned one by one; a round that is complete has none."""
-    if row.sampling.draws == "batches" and row.state != Round.State.COMPLETE:
+def _ask_for_what_follows(row: Round, *, stops: bool = False) -> None:
+    """The end, if the rule of the round has come true; else the next batch, if they are planned one
+    by one. A round that has ended has neither."""
+    if row.has_ended:
+        return
+    if stops or row.stopping:
+        jobs.request(stopping.STOP, row.pk, campaign=row.campaign)
+    elif row.sampling.draws == "batches":
         jobs.request("plan-batch", row.pk, campaign=row.campaign)
 
 
@@ -137,13 +150,14 @@ def gather(row: Round) -> Inputs:
     """What the round's estimates rest on.
 
     While batches are to come, intervals and verdicts hold at all planned looks at once. When all
-    are complete they hold at that one look, which was fixed before the draw.
+    are complete they hold at that one look, which was fixed before the draw; but not in a round
+    with a rule, which may have ended before, so that its last look is one of all as well.
     """
     every = together.counted(row)
     *earlier, last = counted = [each for each in every[:-1] if each.batches] + every[-1:]
     gathered = collections.gather(row, counted)
     number, planned = together.look(every, gathered.batches)
-    if number < planned:
+    if number < planned or row.stop_when:
         gathered = gathered.at(Look(number, planned))
     joined, left_out = pools.joined(row.campaign, gathered.collection.pool)
     batches = {str(each.row.number): each.batches for each in earlier}
@@ -184,6 +198,9 @@ def _numbers(result: MeasureResult) -> Iterator[tuple[str, np.ndarray]]:
         yield f"ranking.{field}", getattr(result.ranking, field)
     if result.ranking.unknown.any():
         yield "ranking.unknown", result.ranking.unknown
+    if result.equivalence:
+        yield "margin.low", result.equivalence.low
+        yield "margin.high", result.equivalence.high
 
 
 def _matrices(outcome: Recomputed) -> tuple[dict[str, object], dict[str, np.ndarray]]:
@@ -193,11 +210,15 @@ def _matrices(outcome: Recomputed) -> tuple[dict[str, object], dict[str, np.ndar
         arrays[f"by_topic_{index}"] = result.by_topic
         for field in ("margin", "adjusted_p", "verdicts", "unknown"):
             arrays[f"{field}_{index}"] = getattr(result.ranking, field)
+        if result.equivalence:
+            arrays[f"margin_low_{index}"] = result.equivalence.low
+            arrays[f"margin_high_{index}"] = result.equivalence.high
     results = outcome.evaluation.results
     facts: dict[str, object] = {
         "runs": results[0].runs,
         "topics": outcome.inputs.collection.topics,
         "measures": [str(result.measure) for result in results],
+        "negligible": outcome.inputs.collection.negligible,
     }
     return facts, arrays
 
@@ -213,7 +234,7 @@ def _check_numbers(outcome: Recomputed, arrays: dict[str, np.ndarray]) -> None:
     finite.check(found, may_be_infinite=[name for name in found if "margin" in name])
 
 
-def _store(row: Round, outcome: Recomputed, matrices: str) -> None:
+def _store(row: Round, outcome: Recomputed, matrices: str) -> EstimateSet:
     inputs, evaluation = outcome.inputs, outcome.evaluation
     last = row.estimate_sets.aggregate(last=Max("number"))["last"] or 0
     estimate_set = EstimateSet.objects.create(
@@ -244,6 +265,7 @@ def _store(row: Round, outcome: Recomputed, matrices: str) -> None:
         for name in result.estimators
         for estimate in _rows(estimate_set, runs, late, result, name)
     )
+    return estimate_set
 
 
 def _provenance(inputs: Inputs) -> dict[str, str]:

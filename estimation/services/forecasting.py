@@ -3,21 +3,18 @@
 Stored forecasts are never rewritten: what was foretold early can be held against what came.
 """
 
-from typing import Any
-
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
 from estimation.core.data.scope import Scope
 from estimation.core.planning.forecasts import forecast, supports
+from estimation.core.planning.foretold import Forecast
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.services import finite
 
 
-def foretold(
-    collection: RoundCollection, joined: Pool, result: MeasureResult
-) -> dict[str, Any] | None:
-    """`Forecast` as JSON, of the measure that the round was made for; None where there is none.
+def foretold(collection: RoundCollection, joined: Pool, result: MeasureResult) -> Forecast | None:
+    """Of the measure that the round was made for; None where there is none.
 
     Several rounds together, whole topics and active sampling have none; nor has a round that is
     estimated with the help of predictions, or has guaranteed intervals, which fall otherwise.
@@ -33,6 +30,6 @@ def foretold(
         batches=drawn.used,
         result=result,
         max_grade=collection.max_grade,
-    ).facts()
-    finite.check_plain({"forecast": found})
+    )
+    finite.check_plain({"forecast": found.facts()})
     return found

@@ -18,7 +18,9 @@ def plan_batch(job: jobs.Running) -> None:
     the batch is released.
     """
     row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
-    if row.state != Round.State.JUDGING:
+    if row.stopping:
+        leftovers.discard(row)
+    if row.state != Round.State.JUDGING or row.stopping:
         return
     leftovers.discard(row)
     pool, drawn = collections.columns_of(row)
@@ -35,9 +37,8 @@ def plan_batch(job: jobs.Running) -> None:
     sample = files.keep_written("samples", longer.sample.save)
     with transaction.atomic():
         job.fence()
-        changed = Round.objects.filter(pk=row.pk, sample_file=row.sample_file).update(
-            sample_file=sample
-        )
+        going = Round.objects.filter(pk=row.pk, state=Round.State.JUDGING)
+        changed = going.filter(sample_file=row.sample_file).update(sample_file=sample)
         if changed:
             batches.release(batch_ids)
             audit.record(
@@ -48,3 +49,5 @@ def plan_batch(job: jobs.Running) -> None:
                 batch=longer.planned,
                 pairs=int(np.count_nonzero(served.batch == longer.planned)),
             )
+    if not changed:  # the round was stopped meanwhile
+        leftovers.discard(row)

@@ -150,6 +150,7 @@ def _checked(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     sizes = least <= plan.batch_size <= plan.budget
     _require(sizes, "batch_size", f"Expected {least} to {plan.budget:,}, the budget.")
     _check_estimating(plan)
+    _check_stopping(campaign, plan)
     if plan.depth is not None:
         deepest = campaign.depth
         _require(1 <= plan.depth <= deepest, "depth", f"Expected 1 to {deepest:,}.")
@@ -180,6 +181,17 @@ def _check_estimating(plan: RoundPlan) -> None:
         others = SAMPLING_METHODS[plan.method].intervals_together
         message = f"{one_of(others)[:-1]}, where rounds are estimated together."
         _require(plan.interval in others, "interval", message)
+
+
+def _check_stopping(campaign: Campaign, plan: RoundPlan) -> None:
+    """A rule that could never come true, or always is, would not be what somebody meant."""
+    if plan.stop_when == Round.Stop.WIDTH:
+        _require(plan.stop_width > 0, "stop_width", "Expected a half width above 0 to stop at.")
+    if plan.stop_when in (Round.Stop.BEST, Round.Stop.TOP):
+        runs, first = campaign.runs.count(), plan.stop_top if plan.stop_when == "top" else 1
+        name = "stop_top" if plan.stop_when == Round.Stop.TOP else "stop_when"
+        message = f"Expected fewer first runs than there are runs, which is {runs}."
+        _require(first < runs, name, message)
 
 
 def _check_of_several_draws(plan: RoundPlan, measures: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from django import template
 from django.contrib.staticfiles import finders
 from django.utils.safestring import SafeString, mark_safe
 
-from estimation import figures, forecasts
+from estimation import endings, figures, forecasts
 from estimation.charts import bars, confusions
 from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
@@ -21,13 +21,15 @@ from estimation.services.report_files.table import REPORTS
 
 register = template.Library()
 register.filter("further_choices", facts_of)
+register.filter("ends", endings.plan_in_words)
+register.filter("ended", endings.end_in_words)
 
 
 @register.inclusion_tag("estimation/_ranking_table.html")
 def ranking_figure(table: RankingTable, linked: bool = True) -> dict[str, Any]:
-    """The ranking with its forest plot; names link to comparisons with the leader."""
+    """The ranking with its forest plot; names link to comparisons with the largest estimate."""
     figure = figures.ranking_figure(table)
-    leader, second = (*(row.tag for row in table.rows[:2]), "", "")[:2]
+    leader, second = (*(row.tag for row in table.by_estimate[:2]), "", "")[:2]
     return {
         "figure": figure,
         "linked": linked and second,

@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
-from estimation import overview, selectors
+from estimation import listings, overview
 from judging.access import ORGANIZER, member_campaign, organized_campaign, roles, user_of
 
 
@@ -24,5 +24,5 @@ def campaign_home(request: HttpRequest, slug: str) -> HttpResponse:
 
 def run_list(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
-    context = {"campaign": campaign, "runs": selectors.runs_of(campaign), "page": "run-list"}
+    context = {"campaign": campaign, "runs": listings.runs_of(campaign), "page": "run-list"}
     return render(request, "estimation/runs.html", context)

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 
-from estimation import report_data, selectors
+from estimation import comparisons, listings, report_data, selectors
 from estimation.figures import comparison_figure, history_figure, label_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
@@ -50,7 +50,8 @@ class Shown:
         parts = (self.numbers, progress.finished, progress.used, progress.stuck, missing, job)
         opened = "".join(batch.state[0] for batch in progress.batches)
         failed = " ".join(f"{each.job.pk} {each.job.requested}" for each in self.failed)
-        return f"{opened} {failed} {self.round.state} {self.campaign.state} {parts}"
+        state = f"{self.round.state} {bool(self.round.stopping)} {self.campaign.state}"
+        return f"{opened} {failed} {state} {parts}"
 
 
 def shown_round(request: HttpRequest, slug: str, number: int) -> Shown | None:
@@ -156,7 +157,7 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     if table is None or latest is None:
         return {}
     if page == "live-history":
-        points = selectors.history(shown.round, table.measure)
+        points = listings.history(shown.round, table.measure)
         whole = "all" in request.GET
         figure = history_figure(table, points, whole=whole)
         return {"figure": figure, "history": figure.drawn, "whole": whole}
@@ -172,10 +173,10 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
 
 
 def _compared(request: HttpRequest, table: RankingTable) -> dict[str, Any]:
-    tags = [row.tag for row in table.rows]
+    tags = [row.tag for row in table.by_estimate]
     first = request.GET.get("first") or tags[0]
     second = request.GET.get("second") or next((tag for tag in tags if tag != first), first)
-    found = selectors.compare(table, first, second) if first != second else None
+    found = comparisons.compare(table, first, second) if first != second else None
     return {
         "first": first,
         "second": second,

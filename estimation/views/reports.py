@@ -6,7 +6,7 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_POST
 
-from estimation import selectors
+from estimation import listings, selectors
 from estimation.models import Report
 from estimation.services import files, reports
 from estimation.services.report_files.table import REPORTS
@@ -29,7 +29,7 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
     job, latest = judging.job_of("report", row.pk), selectors.latest_estimates(row)
-    made = sorted(selectors.reports_of(row), key=lambda report: not REPORTS[report.name].is_page)
+    made = sorted(listings.reports_of(row), key=lambda report: not REPORTS[report.name].is_page)
     fresh = [report for report in made if report.estimate_set == latest]
     there = {report.name for report in fresh}
     earlier = [report for report in made if report.estimate_set != latest]
@@ -88,7 +88,7 @@ def report_view(request: HttpRequest, slug: str, number: int, pk: int) -> HttpRe
 def _report(request: HttpRequest, slug: str, number: int, pk: int) -> Report:
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
-    report = selectors.reports_of(row).select_related("estimate_set__round__campaign")
+    report = listings.reports_of(row).select_related("estimate_set__round__campaign")
     found = report.filter(pk=pk).first()
     if found is None:
         raise Http404("No such report.")

@@ -5,7 +5,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from estimation import selectors
+from estimation import listings, selectors
 from estimation.figures import preview_figures, sentence_of
 from estimation.forms import ReachForm, RoundForm, values_of
 from estimation.models import Round
@@ -40,7 +40,7 @@ def round_of(campaign: Campaign, number: int) -> Round:
 
 def round_list(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
-    context = {"campaign": campaign, "rounds": selectors.round_rows(campaign)}
+    context = {"campaign": campaign, "rounds": listings.round_rows(campaign)}
     return render(request, "estimation/rounds.html", context)
 
 

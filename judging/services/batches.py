@@ -2,14 +2,15 @@
 
 ``prepare`` writes a batch in short transactions (still invisible), ``release`` lets a round's
 batches wait in their order, ``open_next`` opens the first that waits. What is drawn is served: no
-step drops a pair, and nothing here looks at a grade, so the sample stays the sample.
+step drops a pair, and nothing here looks at a grade, so the sample stays the sample. ``drop`` takes
+back whole batches, of a round that has ended before them.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import connection, transaction
-from django.db.models import F, Max, OuterRef, QuerySet, Subquery
+from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, Greatest, Now
 
 from judging.models import Assignment, Batch, BatchPair, Campaign, Pair
@@ -124,6 +125,27 @@ def release(batch_ids: Sequence[int]) -> None:
     Batch.objects.filter(pk__in=batch_ids, state=Batch.State.PREPARING).update(
         state=Batch.State.WAITING
     )
+
+
+def drop(batch_ids: Sequence[int]) -> int:
+    """Batches that wait or are open are served no more; returns how many labels nobody gives now.
+
+    Nothing that was said is lost: whoever holds a lease on one of their pairs may still answer, and
+    judgments stay as they are. What is dropped is whole batches, whatever their grades; estimates
+    rest on complete ones, so that none is made of the labels that happened to come first. Call in
+    a transaction. Nothing but the batches is locked, after which whoever judges asks for no more.
+    """
+    served = Batch.objects.filter(
+        pk__in=batch_ids, state__in=[Batch.State.WAITING, Batch.State.OPEN]
+    )
+    ids = list(served.order_by("pk").select_for_update().values_list("pk", flat=True))
+    Batch.objects.filter(pk__in=ids, state=Batch.State.WAITING).update(remaining=F("pair_count"))
+    Batch.objects.filter(pk__in=ids).update(state=Batch.State.DROPPED)
+    lacking = BatchPair.objects.filter(
+        batch__in=ids, pair__decided=False, pair__judged__lt=F("labels")
+    )
+    left = lacking.aggregate(left=Sum(F("labels") - F("pair__judged")))["left"]
+    return int(left or 0)
 
 
 def _refresh_statistics() -> None:

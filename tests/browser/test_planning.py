@@ -75,7 +75,7 @@ def test_the_form_shows_what_goes_with_the_method(
     page.get_by_text("More choices").click()
     always = {
         "goal", "measure", "reported", "budget", "batch_size", "labels", "extra_share", "prior",
-        "seconds", "method", "depth", "seed",
+        "seconds", "method", "depth", "seed", "negligible", "stop_when",
     }  # fmt: skip
     more = {
         "adaptive": {"rule", "floor", "costs", "predictions"},
@@ -94,3 +94,6 @@ def test_the_form_shows_what_goes_with_the_method(
     page.locator("[name=goal]").select_option("pair")
     late = {"predictions", "cost_table", "run", "baseline"}
     assert shown_with(page, "poisson") == always | more["poisson"] | late
+    for rule, field in (("top", "stop_top"), ("width", "stop_width")):
+        page.locator("[name=stop_when]").select_option(rule)
+        assert shown_with(page, "poisson") == always | more["poisson"] | late | {field}

@@ -1,9 +1,13 @@
 """The words say what the verdicts say, and no more."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from estimation.core.inference.equivalence import Equivalence
 from estimation.core.inference.unknown import all_known
+from estimation.core.planning.foretold import Forecast, Foretold
 from estimation.findings import LIMIT, OPEN, SURE, findings, further_judgments
 from estimation.models import EstimateSet, Round, Run
 from estimation.selectors import Pairwise, RankedRun, RankingTable
@@ -91,7 +95,8 @@ def test_many_contenders_are_counted() -> None:
     count = 12
     text = said(*case([[0] * count for _ in range(count)]))[0][1]
     assert (
-        text == "run1 leads, but 11 other runs cannot be told from it yet, run2 being the closest."
+        text == "12 runs cannot be told apart yet for the lead, run1 and run2 having the best "
+        "estimates."
     )
 
 
@@ -160,3 +165,43 @@ def test_far_extrapolations_are_not_made() -> None:
     text = further_judgments(*case([[0, 0], [0, 0]], values=[1.0, 0.99]))
     assert text is not None
     assert "over 10 times the judgments" in text
+
+
+def test_beside_a_forecast_the_observed_difference_is_not_taken_for_the_true_one() -> None:
+    table, pairs = case(OPEN3, values=[1.0, 0.9, 0.8])
+    assert any("further judgments tell" in text for _, text in said(table, pairs))
+    told = Forecast(1, 3, (Foretold(1, 100.0, 0.2, 0.0, 0.0),))
+    assert not any("further" in text for _, text in said(table, replace(pairs, forecast=told)))
+
+
+def alike(pairs: Pairwise, *equal: tuple[int, int]) -> Pairwise:
+    """The same where some pairs differ by at most 0.3, and no more is known of the others."""
+    count = len(pairs.runs)
+    low, high = np.full((count, count), -1.0), np.full((count, count), 1.0)
+    for i, j in (*equal, *((j, i) for i, j in equal)):
+        low[i, j], high[i, j] = -0.2, 0.2
+    return replace(pairs, equivalence=Equivalence(0.3, low, high))
+
+
+def test_a_run_that_is_as_good_as_the_best_is_named_with_what_it_may_lose() -> None:
+    table, pairs = case(OPEN3)
+    lost = "surely at most 0.3 below the best, which does not matter."
+    assert not any(lost in text for _, text in said(table, alike(pairs, (0, 1))))
+    found = said(table, alike(pairs, (0, 1), (0, 2)))
+    assert (SURE, f"run1 is {lost}") in found
+    assert found[-1] == (
+        OPEN, "0 of 3 pairs of runs are decided, and 2 more differ by at most 0.3.",
+    )  # fmt: skip
+    every = said(table, alike(pairs, (0, 1), (0, 2), (1, 2)))
+    assert (SURE, f"run1, run2 and run3 are each {lost}") in every
+    assert every[-1][0] == SURE
+    decided, of_winner = case(WON)
+    assert not any(lost in text for _, text in said(decided, alike(of_winner, (1, 2))))
+
+
+def test_the_goal_s_pair_is_answered_where_it_differs_too_little_to_matter() -> None:
+    row = Round(goal="pair", run=Run(tag="run2"), baseline=Run(tag="run1"))
+    table, pairs = case(OPEN3, row=row)
+    answer = (SURE, "run2 and run1 differ by at most 0.3, for sure.")
+    assert answer in said(table, alike(pairs, (0, 1)))
+    assert answer not in said(table, alike(pairs, (0, 2)))

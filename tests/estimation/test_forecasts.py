@@ -11,6 +11,7 @@ from estimation import selectors
 from estimation.core.planning.foretold import Forecast, Foretold
 from estimation.forecasts import forecast_figure, forecast_of, said
 from estimation.models import EstimateSet, Round
+from estimation.services import files
 from judging.models import Campaign
 from tests.support import evaluation
 from tests.support.pages import address, text
@@ -115,3 +116,18 @@ def test_words_for_every_state(judged: Round) -> None:
     assert best.text.startswith("Out of reach with this budget: it takes about 600 more judgments")
     assert ranking.text.startswith("Not even the whole pool")
     assert (best.judgments, ranking.judgments) == (600, None)
+
+
+def test_where_there_is_a_forecast_no_other_number_of_judgments_is_told(
+    judged: Round, campaign: Campaign, organizer: Client
+) -> None:
+    there = address("live", campaign, judged.number)
+    shown = text(organizer.get(there))
+    assert "more judgment" in shown
+    assert "further judgments" not in shown
+    of_other = text(organizer.get(there, {"measure": "P@10"}))
+    assert "more judgment" not in of_other
+    made = next(each for each in evaluation.made_reports(judged) if each.name == "report.html")
+    of_goal = files.path_of(made.file).read_text().partition("Results by P@10")[0]
+    assert "more judgment" in of_goal
+    assert "further judgments" not in of_goal

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from estimation import selectors
+from estimation import listings, selectors
 from estimation.models import Round
 from estimation.services import rounds
 from judging.models import Campaign
@@ -169,7 +169,7 @@ def test_every_goal_and_method_has_a_preview(campaign: Campaign, organizer: Clie
 
 def test_the_round_list_counts_each_round_once(judged: Round, campaign: Campaign) -> None:
     evaluation.drafted(campaign, seed="t")
-    rows = {row.round.number: row for row in selectors.round_rows(campaign)}
+    rows = {row.round.number: row for row in listings.round_rows(campaign)}
     progress = selectors.round_progress(judged)
     assert rows[judged.number].pairs == progress.pairs
     assert rows[judged.number].finished == progress.finished

@@ -21,7 +21,7 @@ from tests.support.site import REPO
 
 NOT_CHOSEN = {
     "id", "campaign", "number", "state", "preview", "pool", "design", "design_file", "sample_file",
-    "provenance", "created_by", "created", "drawn",
+    "provenance", "created_by", "created", "drawn", "stopping",
 }  # fmt: skip
 STYLES = (REPO / "static" / "css" / "charts.css").read_text("utf-8")
 SHOWN = set(re.findall(r"\.only-([a-z_]+)", STYLES))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from django.db import IntegrityError, transaction
 
-from estimation import selectors
+from estimation import comparisons, selectors
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.inference.looks import Look
@@ -364,11 +364,11 @@ def test_the_ranking_table_is_in_order_and_knows_who_cannot_be_told_from_the_lea
     assert [each.rank for each in table.rows] == [1, 2, 3]
     assert [each.as_good_as_leader for each in table.rows] == [True, False, False]
     assert all(each.low == each.value == each.high for each in table.rows)
-    comparison = selectors.compare(table, table.rows[0].tag, table.rows[2].tag)
+    comparison = comparisons.compare(table, table.rows[0].tag, table.rows[2].tag)
     assert comparison is not None
     assert comparison.verdict == 1
     assert selectors.ranking_table(row, "P@10") is None
-    assert selectors.compare(table, "forward", "nobody") is None
+    assert comparisons.compare(table, "forward", "nobody") is None
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ HONESTY = [
 ]  # fmt: skip
 KEYS = [
     "method", "goal", "measure", "budget", "trials", "looks", "systems", "judged_pairs", "rmse",
-    "bias", "sd", "coverage", "half_width", "kendall_tau", *HONESTY, "anytime",
+    "bias", "sd", "coverage", "half_width", "kendall_tau", *HONESTY, "anytime", "stops",
     "seconds_per_trial",
 ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from estimation import selectors
+from estimation import comparisons, listings, selectors
 from estimation.core.archives import read_archive, write_archive
 from estimation.core.inference.unknown import Reason
 from estimation.models import Estimate, EstimateSet, Round
@@ -246,7 +246,7 @@ def test_a_difference_that_is_not_known_is_not_compared(
     assert WHY_DIFFERENCE in said
     assert "run2 less run3" not in page.content.decode()
     assert "Topics behind it" not in said
-    found = selectors.compare(table_of(unsure), "run2", "run3")
+    found = comparisons.compare(table_of(unsure), "run2", "run3")
     assert found is not None
     assert (found.difference, found.low, found.high, found.topics) == (None, None, None, [])
 
@@ -256,7 +256,7 @@ def test_a_known_difference_is_compared_though_a_value_is_not_known(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch, organizer: Client
 ) -> None:
     row = estimated(campaign, monkeypatch, {"run2": Reason.TOO_LITTLE}, [])
-    found = selectors.compare(table_of(row), "run1", "run2")
+    found = comparisons.compare(table_of(row), "run1", "run2")
     assert found is not None
     assert found.difference == stored(row, "run1").value - stored(row, "run2").value
     said = text(organizer.get(address("compare", campaign, 1), {"first": "run1", "second": "run2"}))
@@ -265,7 +265,7 @@ def test_a_known_difference_is_compared_though_a_value_is_not_known(
 
 @pytest.mark.slow
 def test_history_has_no_point_for_it(unsure: Round, campaign: Campaign, organizer: Client) -> None:
-    points = selectors.history(unsure)["run2"]
+    points = listings.history(unsure)["run2"]
     assert [point.value for point in points] == [None] * len(points)
     said = text(organizer.get(address("live-history", campaign, 1)))
     assert "Not known after any batch so far: run2." in said

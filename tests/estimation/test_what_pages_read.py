@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from estimation import selectors
+from estimation import listings, selectors
 from estimation.models import EstimateSet, Round
 from judging.models import Campaign
 from tests.support import evaluation
@@ -47,9 +47,9 @@ def with_history(campaign: Campaign) -> Round:
 @pytest.mark.slow
 def test_the_history_reads_what_it_shows(with_history: Round) -> None:
     EstimateSet.objects.update(provenance={"pairs": "x" * 10**5})
-    points = selectors.history(with_history)
+    points = listings.history(with_history)
 
-    columns = selected(lambda: selectors.history(with_history))
+    columns = selected(lambda: listings.history(with_history))
 
     assert wide(columns) == []
     assert len(columns) <= 2 + 7

@@ -144,6 +144,7 @@ def _of_rounds() -> list[Shot]:
         (_topped_up(), ("rounds/2/", "rounds/2/ranking/", "rounds/3/", "rounds/4/")),
         (_joined(), ("rounds/new/", "rounds/new/?top_up=together")),
         (_finished(), ("", "rounds/1/", *TABS)),
+        (_stopped(), ("", "rounds/", "rounds/1/", *TABS)),
         (_many_runs(), ("", *TABS)),
         (_many_drafted(), ("rounds/1/",)),
         (_failed(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
@@ -221,6 +222,18 @@ def _commented(made: Campaign) -> None:
     assert held is not None
     comment = "Answers another question, though the words are the same."
     judgments.record(assignment=held, by=by, saying=judgments.Saying(1, "comment", comment))
+
+
+def _stopped() -> Campaign:
+    """A round whose rule came true, with runs that are as good as equal."""
+    made = _with_material("stopped")
+    evaluation.drawn(
+        made, budget=90, batch_size=15, extra_share=0.0, negligible=8.0, stop_when="width",
+        stop_width=12.0,
+    )  # fmt: skip
+    while evaluation.judge(made, 5):
+        pass
+    return made
 
 
 def _finished() -> Campaign:

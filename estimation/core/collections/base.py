@@ -38,6 +38,7 @@ import numpy as np
 from ..data.pool import Pool, build_pool
 from ..data.preferences import part_names, preference_pool, with_parts
 from ..data.scope import Scope, find_pairs
+from ..inference.equivalence import Negligible
 from ..measures.kinds import MeasureError
 from ..rounds.active.lists import ActiveError
 from ..rounds.combining import RoundsTogether
@@ -92,6 +93,9 @@ class RoundCollection:
     look : Look or None
         Which of the planned looks its estimates are, where more are to come; see
         `evaluation.evaluate`. None: they are those of a round that has ended as planned.
+    negligible : float or None
+        Differences under the first of `measures` that do not matter, if any; see
+        `evaluation.evaluate`.
     """
 
     pool: Pool
@@ -104,6 +108,7 @@ class RoundCollection:
     version: str = ""
     seeds: tuple[str | None, ...] = ()
     look: Look | None = None
+    negligible: float | None = None
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -240,6 +245,7 @@ class RoundCollection:
             predictions=self.predictions,
             outlook=self.outlook,
             look=self.look,
+            negligible=Negligible(self.measures[0], self.negligible) if self.negligible else None,
         )
         try:
             return evaluate_scope(self._scope(runs, asked.measures), self.drawn, asked)

@@ -63,8 +63,13 @@ class Contenders:
         mean, spread = _prior(value, covariance)
         return cls(runs, value[runs], covariance[np.ix_(runs, runs)], mean, spread)
 
-    def best(self, covariance: FloatArray, critical: float) -> float:
+    def best(
+        self, covariance: FloatArray, critical: float, *, near: float = 0.0, short: float = 0.0
+    ) -> float:
         """Return the chance that one of them is surely better than all others later.
+
+        With ``near``: or surely at most so much worse than any other one, where later intervals
+        that lie within plus and minus that much say so.
 
         Parameters
         ----------
@@ -72,6 +77,10 @@ class Contenders:
             Of later estimates of the k runs.
         critical : float
             In standard errors of differences.
+        near : float
+            Differences up to this one do not matter.
+        short : float
+            Reach of the intervals for that, in standard errors of differences.
         """
         number = len(self.runs)
         if number == 1:
@@ -84,7 +93,10 @@ class Contenders:
         rest = prior + then - gain @ (prior + then)
         played = mean + _normal(GAMES, number) @ _root(rest).T
         needed = critical * np.sqrt(difference_variances(then))
-        return float(self._won(played, needed).mean())
+        if not near > 0.0:
+            return float(self._won(played, needed).mean())
+        short_of = short * np.sqrt(difference_variances(then))
+        return float(self._won_or_near(played, needed, near, short_of).mean())
 
     def _won(self, played: FloatArray, needed: FloatArray) -> BoolArray:
         """Whether a run is ahead of all others by what is needed, game by game.
@@ -100,6 +112,17 @@ class Contenders:
         lead = played[np.arange(len(played)), first][:, None] - played
         itself = first[:, None] == np.arange(len(self.runs))
         return np.asarray(np.all((lead > needed[first]) | known[first] | itself, axis=1))
+
+    def _won_or_near(
+        self, played: FloatArray, needed: FloatArray, near: float, short: FloatArray
+    ) -> BoolArray:
+        """The same, where runs at most `near` behind do not matter; several can be ahead so."""
+        difference = played[:, :, None] - played[:, None, :]
+        ahead = (difference > needed) | (np.abs(difference) + short <= near)
+        observed = np.subtract.outer(self.value, self.value)
+        ahead[:, self._known] = ((observed > 0.0) | (np.abs(observed) <= near))[self._known]
+        ahead[:, np.arange(len(self.runs)), np.arange(len(self.runs))] = True
+        return np.asarray(np.any(np.all(ahead, axis=2), axis=1))
 
     @cached_property
     def _known(self) -> BoolArray:

@@ -44,23 +44,24 @@ from .critical import (
     independent_number,
 )
 from .fading import fading_covariances
-from .foretold import Forecast, Foretold
+from .foretold import Forecast, Foretold, crossings
+from .nearness import Near, settled_now
 from .shrinkage import fit_spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..arrays import FloatArray, IntArray
+    from ..arrays import FloatArray
     from ..data.pool import Pool
     from ..data.scope import Scope
     from ..measures.table import Measure
     from ..rounds.results import MeasureResult
     from ..sampling.designs import Design
-    from .shrinkage import Observed, TrueSpread
+    from .shrinkage import Later, Observed, TrueSpread
 
 MOST_BATCHES = 4  # later batch ends that are looked at; what lies between is interpolated
+MOST_DIFFERENCES = 2000  # for whose later critical value all are looked at
 BEYOND = 6  # budgets beyond the chosen one, up to everything
-MOST_DIFFERENCES = 2000  # that are looked at; more are represented by evenly many
 SURE = 40.0  # standard errors: as good as certain
 MOST_NUMBERS = 256  # expected numbers of pairs that are kept with a pool
 
@@ -110,9 +111,15 @@ def forecast(
     present = _Present.of(scope, part, batches, result, max_grade)
     later = present.after(list(_steps(part.design, batches)))
     critical = present.critical_values(later, result.ranking.adjusted_p, 1.0 - confidence)
-    told = [present.told(*each) for each in zip(later, critical, strict=True)]
-    number = len(present.z)
-    return Forecast(batches, number, (_now(present, result, batches), *told))
+    near, end = Near.of(result, present.slack, 1.0 - confidence), _end(later)
+    told = [
+        present.told(after, level, near, near.short(step, end) if near else 0.0)
+        for step, (after, level) in enumerate(zip(later, critical, strict=True))
+    ]
+    number, steps = len(present.z), (_now(present, result, batches), *(each for each, _ in told))
+    chances = np.array([np.zeros(number), *(settled for _, settled in told)])
+    until = _square(crossings([each.pairs for each in steps], chances), len(result.runs))
+    return Forecast(batches, number, steps, until)
 
 
 def _steps(design: Design, batches: int) -> Iterator[tuple[float, int | None]]:
@@ -156,6 +163,8 @@ class _Present:
     value, variance, half_width : ndarray of float64, shape (k,)
     z : ndarray of float64, shape (n,)
         Differences of every two runs in standard errors, by row of the upper triangle.
+    slack : ndarray of float64, shape (k, k)
+        As for `rank_runs`.
     """
 
     pairs: Callable[[float], float]
@@ -167,6 +176,7 @@ class _Present:
     variance: FloatArray
     half_width: FloatArray
     z: FloatArray
+    slack: FloatArray
 
     @classmethod
     def of(
@@ -181,6 +191,7 @@ class _Present:
         over = Drawn.of(part.design, part.sample, batches, topic=pool.topic).over(scope)
         fading, expected = _fading(scope, part.design, over, result, step)
         pairs = partial(_expected_pairs, pool, part.design, over.key)
+        out = _slack(scope, over, result, max_grade)
         return cls(
             pairs=pairs,
             judged=pairs(step),
@@ -190,7 +201,8 @@ class _Present:
             value=found.value,
             variance=found.se**2,
             half_width=(found.high - found.low) / 2.0,
-            z=_standardized(scope, over, result, max_grade),
+            z=_standardized(result, out),
+            slack=out,
         )
 
     @cached_property
@@ -207,24 +219,18 @@ class _Present:
             for (_, batches), pairs, then in zip(steps, judged, covariances, strict=True)
         ]
 
-    @cached_property
-    def _every(self) -> int:
-        """One in so many differences is looked at for verdicts."""
-        return max(1, -(-len(self.z) // MOST_DIFFERENCES))
+    def later(self, after: _After) -> Later:
+        """Say what differences may be then."""
+        return self._observed.later(self._left(after))
 
     @cached_property
-    def _some(self) -> Observed:
-        return self.spread.of(self.z[:: self._every])
+    def _observed(self) -> Observed:
+        return self.spread.of(self.z)
 
-    def _left(self, after: _After, every: int = 1) -> FloatArray:
-        """What is left of the variances of differences then, of one in so many."""
-        rows, columns = self._pairs
-        then = difference_variances(after.covariance)[rows[::every], columns[::every]]
-        return np.minimum(_share(then, of=self._differing[::every]), 1.0)
-
-    @cached_property
-    def _pairs(self) -> tuple[IntArray, IntArray]:
-        return np.triu_indices(len(self.value), 1)
+    def _left(self, after: _After) -> FloatArray:
+        """What is left of the variances of differences then."""
+        then = _above(difference_variances(after.covariance))
+        return np.minimum(_share(then, of=self._differing), 1.0)
 
     @cached_property
     def _differing(self) -> FloatArray:
@@ -241,11 +247,11 @@ class _Present:
         number = len(later)
         if not (number and len(self.z)):
             return np.zeros(number)
-        end = max((at for at, each in enumerate(later) if each.batches is not None), default=0)
-        then = self.spread.of(self.z).expected(self._left(later[end]))
+        end = _end(later)
+        then = self._observed.expected(self._left(later[end]))
         among = independent_number(self.z, _above(adjusted), error)
         now = critical_value_of(among, error)
-        if self._every == 1:
+        if len(self.z) <= MOST_DIFFERENCES:
             adjusted_then = adjusted_p_values(then, later[end].covariance)
             at_end = critical_value(then, adjusted_then, error)
         else:
@@ -253,18 +259,26 @@ class _Present:
             at_end = critical_value_of(max(among * still / max(were, 1), 1.0), error)
         return np.interp(np.arange(number), [-1, end], [now, at_end])
 
-    def told(self, after: _After, critical: float) -> Foretold:
-        """Say what will be known then, with the critical value of then."""
-        now = self.expected + self.noise
-        left = _share(np.diag(after.covariance), of=np.diag(now))
-        verdicts = self._some.later(self._left(after, self._every)).decided(critical)
-        return Foretold(
+    def told(
+        self, after: _After, critical: float, near: Near | None, short: float
+    ) -> tuple[Foretold, FloatArray]:
+        """Say what will be known then, with the critical value of then, and with what chance each
+        difference will be settled."""
+        now, then = self.expected + self.noise, self._scaled(after.covariance)
+        left, later = _share(np.diag(after.covariance), of=np.diag(now)), self.later(after)
+        verdicts = later.decided(critical)
+        settled = near.settled(later, verdicts, critical, short) if near else verdicts
+        within = {"near": near.within, "short": short} if near else {}
+        found = Foretold(
             batches=after.batches,
             pairs=after.pairs,
             half_width=float(np.median(self.half_width * np.sqrt(left))),
-            decided=float(verdicts.sum() / max(len(verdicts), 1) * len(self.z)),
-            best=self.contenders.best(self._scaled(after.covariance), critical),
+            decided=float(verdicts.sum()),
+            best=self.contenders.best(then, critical),
+            settled=float(settled.sum()) if near else None,
+            enough=self.contenders.best(then, critical, **within) if near else None,
         )
+        return found, settled
 
     @cached_property
     def contenders(self) -> Contenders:
@@ -322,7 +336,10 @@ def _number_expected(design: Design, step: float) -> float:
 def _now(present: _Present, result: MeasureResult, batches: int) -> Foretold:
     verdicts = result.ranking.verdicts
     best = np.any(np.count_nonzero(verdicts == 1, axis=1) == len(verdicts) - 1)
+    settled, enough = settled_now(result)
     return Foretold(
+        settled=settled,
+        enough=enough,
         batches=batches,
         pairs=present.judged,
         half_width=float(np.median(present.half_width)),
@@ -331,12 +348,14 @@ def _now(present: _Present, result: MeasureResult, batches: int) -> Foretold:
     )
 
 
-def _standardized(scope: Scope, over: Drawn, result: MeasureResult, max_grade: int) -> FloatArray:
+def _slack(scope: Scope, over: Drawn, result: MeasureResult, max_grade: int) -> FloatArray:
+    out, at = OutOfReach.of(scope.pool, over.eligible), scope.positions(result.runs)
+    return slack(out, result.measure, max_grade=max_grade, added=scope.added)[np.ix_(at, at)]
+
+
+def _standardized(result: MeasureResult, most: FloatArray) -> FloatArray:
     """Differences beyond what is out of reach, in standard errors; `SURE` without an error."""
     difference, se = result.ranking.difference, result.ranking.difference_se
-    out = OutOfReach.of(scope.pool, over.eligible)
-    at = scope.positions(result.runs)
-    most = slack(out, result.measure, max_grade=max_grade, added=scope.added)[np.ix_(at, at)]
     ahead = np.where(difference > 0.0, np.maximum(difference - most, 0.0), 0.0)
     pairs = np.triu_indices(len(se), 1)
     beyond, error = (ahead - ahead.T)[pairs], se[pairs]
@@ -347,6 +366,18 @@ def _standardized(scope: Scope, over: Drawn, result: MeasureResult, max_grade: i
 def _share(part: FloatArray, *, of: FloatArray) -> FloatArray:
     share = np.divide(np.maximum(part, 0.0), of, out=np.zeros_like(of), where=of > 0.0)
     return np.asarray(share, dtype=np.float64)
+
+
+def _end(later: Sequence[_After]) -> int:
+    """Which of the later steps is the end of the budget."""
+    return max((at for at, each in enumerate(later) if each.batches is not None), default=0)
+
+
+def _square(above: FloatArray, runs: int) -> FloatArray:
+    """The symmetric matrix, (k, k), of what stands above its diagonal; 0 on it."""
+    matrix = np.zeros((runs, runs))
+    matrix[np.triu_indices(runs, 1)] = above
+    return matrix + matrix.T
 
 
 def _above(matrix: FloatArray) -> FloatArray:

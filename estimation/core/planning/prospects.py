@@ -27,6 +27,7 @@ from scipy import special
 
 from ..arrays import check_confidence
 from ..inference.intervals import difference_variances
+from ..inference.looked_at import LIKELY
 from ..inference.out_of_reach import OutOfReach
 from .critical import adjusted_p_values, critical_value
 from .planning import expected_covariances, half_width_curve
@@ -118,6 +119,7 @@ def reached_by_budget(
         ]
         for spread, (covariances, products) in zip(SPREADS[::-1], seen, strict=True)
     )
+    least = _before_nearly_all(design, steps[some], least)
     shares = [np.interp(np.log(budgets), np.log(budgets[some]), each) for each in (least, most)]
     works = [_worth(design, step, work) for step in steps.tolist()]
     lines = zip(budgets, works, *widths, *shares, strict=True)
@@ -145,6 +147,21 @@ def _plentiful(prior: Prior, measure: Measure, max_grade: int) -> Prior:
     """The same with relevant documents everywhere."""
     best = measure.max_utility(max_grade) if measure.family == "gain" else 1.0
     return replace(prior, second_moment=np.maximum(prior.second_moment, PLENTIFUL * best**2))
+
+
+def _before_nearly_all(design: Design, steps: FloatArray, shares: list[float]) -> list[float]:
+    """Shares that rise no more where few documents, if they were missed, make up the differences.
+
+    How few there are is not known beforehand (`uncertainty.Missed`); with everything judged it no
+    longer matters.
+    """
+    kept: list[float] = []
+    for step, share in zip(steps.tolist(), shares, strict=True):
+        chance = design.new_after(step)[design.eligible]
+        uncertain = chance[chance < 1.0]
+        rises = not len(uncertain) or np.median(uncertain) < LIKELY or not kept
+        kept.append(share if rises else kept[-1])
+    return kept
 
 
 def _worth(design: Design, step: float, work: FloatArray | None) -> float:

@@ -133,6 +133,16 @@ class Later:
         chance[near] += (self.share[:, near] * other).sum(axis=0)
         return np.asarray(chance)
 
+    def within(self, size: FloatArray) -> FloatArray:
+        """Return the chance of each difference to be at most as large as a size, shape (n,).
+
+        In standard errors of now; 0 where the size is negative.
+        """
+        reach = np.maximum(size, 0.0)
+        chance = special.ndtr((reach - self.mean) / self.error)
+        chance -= special.ndtr((-reach - self.mean) / self.error)
+        return np.asarray(np.where(size >= 0.0, (self.share * chance).sum(axis=0), 0.0))
+
 
 def fit_spread(z: FloatArray) -> TrueSpread:
     """Fit how far true differences spread to observed ones, in standard errors.

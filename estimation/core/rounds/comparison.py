@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..inference.equivalence import VERDICTS, verdict_confidence
 from ..inference.out_of_reach import OutOfReach
 from ..inference.ranks import rank_runs
+from ..inference.simultaneous import equivalence, margins
 from ..inference.slack import slack
 from .results import MeasureResult
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..arrays import BoolArray, FloatArray
     from ..data.scope import Scope
+    from ..inference.equivalence import Equivalence
     from ..inference.ranks import Ranking
     from ..measures.table import Measure
     from .results import Asked, EstimatorResult
@@ -47,25 +50,31 @@ class Comparison:
         at, added = self.scope.positions(runs), self.scope.added
         of_all = slack(self.out, measure, max_grade=self.asked.max_grade, added=added)
         stand_back = of_all[np.ix_(at, at)]
+        ranking, equivalent = self._compared(measure, runs, estimators[primary], stand_back)
         return MeasureResult(
             measure=measure,
             runs=runs,
             estimators=estimators,
             primary=primary,
-            ranking=self._ranking(measure, runs, estimators[primary], stand_back),
+            ranking=ranking,
+            equivalence=equivalent,
             support=self.out.support(measure, added)[at],
             **more,
         )
 
-    def _ranking(
+    def _compared(
         self,
         measure: Measure,
         runs: tuple[str, ...],
         shown: EstimatorResult,
         stand_back: FloatArray,
-    ) -> Ranking:
-        """Rank runs by one estimator, the best first whether large or small values are good."""
+    ) -> tuple[Ranking, Equivalence | None]:
+        """Rank runs by one estimator, the best first whether large or small values are good.
+
+        Where some differences do not matter, verdicts leave part of their error to equivalence.
+        """
         sign = -1.0 if measure.lower_is_better else 1.0
+        within, confidence = self.asked.within(measure), self.asked.at_this_look
         ranking = rank_runs(
             sign * shown.value,
             covariance=shown.covariance,
@@ -75,20 +84,25 @@ class Comparison:
             df=shown.difference_df,
             unknown=shown.difference_unknown,
             tags=runs,
-            confidence=self.asked.at_this_look,
+            confidence=verdict_confidence(confidence) if within else confidence,
             slack=stand_back,
             bound=shown.difference_bound,
         )
-        return replace(
-            ranking,
-            difference=sign * ranking.difference,
-            adjusted_p=self._over_looks(ranking.adjusted_p),
-        )
+        found = None
+        if within:
+            how = {"slack": stand_back, "bound": shown.difference_bound, "confidence": confidence}
+            found = equivalence(ranking, within, **how)  # type: ignore[arg-type]
+            ranking = replace(ranking, margin=margins(ranking, confidence, shown.difference_bound))
+        return self._as_told(ranking, sign, within), found and found.turned(sign)
 
-    def _over_looks(self, adjusted: FloatArray) -> FloatArray:
+    def _as_told(self, ranking: Ranking, sign: float, within: float) -> Ranking:
         """P-values that hold at all looks at once: over the share of the error of this one.
 
-        They are at most 1 - confidence where there is a verdict, as at one look.
+        They are at most 1 - confidence where there is a verdict, as at one look, and so with the
+        share that equivalence leaves.
         """
-        look = self.asked.look
-        return adjusted if look is None else np.minimum(adjusted / look.share, 1.0)
+        look, adjusted = self.asked.look, ranking.adjusted_p
+        share = (1.0 if look is None else look.share) * (VERDICTS if within else 1.0)
+        if share < 1.0:
+            adjusted = np.minimum(adjusted / share, 1.0)
+        return replace(ranking, difference=sign * ranking.difference, adjusted_p=adjusted)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..data.labels import LabelRows
     from ..data.pool import Pool
+    from ..inference.equivalence import Negligible
     from ..inference.looks import Look
     from ..inference.outlook import Outlook
     from ..sampling.interval_kinds import IntervalKind
@@ -41,6 +42,7 @@ def evaluate(
     predictions: FloatArray | None = None,
     outlook: Outlook | None = None,
     look: Look | None = None,
+    negligible: Negligible | None = None,
 ) -> Evaluation:
     """Estimate every measure for every run from the first batches that were drawn.
 
@@ -87,6 +89,10 @@ def evaluate(
         alone, all verdicts of a measure, and its possible ranks then hold at all these looks at
         once, with `confidence`; see `looks`. By default they hold at this one, if it was fixed
         beforehand that this is when they count. Estimates do not depend on it.
+    negligible : Negligible, optional
+        Differences under one of the measures that do not matter, fixed before the sample was drawn:
+        which runs are equivalent is then told, in `MeasureResult.equivalence`, and shares the error
+        with the verdicts of that measure; see `equivalence`.
 
     Raises
     ------
@@ -103,7 +109,9 @@ def evaluate(
     """
     used = drawn if batches is None else drawn.prefix(pool, batches)
     every = tuple(measures)
-    asked = Asked(labels, every, max_grade, confidence, interval, predictions, outlook, look)
+    asked = Asked(
+        labels, every, max_grade, confidence, interval, predictions, outlook, look, negligible
+    )
     return evaluate_scope(Scope.of(pool, joined), used, asked)
 
 

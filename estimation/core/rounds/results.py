@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..inference.unknown import Reasons, name_of
+from ..inference.tiers import tiers
+from ..inference.unknown import Reason, Reasons, name_of
 from ..measures.kinds import MeasureError
 from ..measures.table import Measure, parse_measure
 from ..sampling.methods import interval_kinds
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..data.labels import LabelRows
     from ..data.pool import Pool
     from ..data.scope import Scope
+    from ..inference.equivalence import Equivalence, Negligible
     from ..inference.intervals import Bound
     from ..inference.looks import Look
     from ..inference.outlook import Outlook
@@ -46,6 +48,9 @@ class Asked:
         Of the N pairs.
     look : Look or None
         Which of the planned looks this is, if what is told shall hold at all of them at once.
+    negligible : Negligible or None
+        Which differences do not matter, under one of the measures, if any was named before the
+        sample was drawn.
     """
 
     labels: LabelRows
@@ -56,6 +61,12 @@ class Asked:
     predictions: FloatArray | None = None
     outlook: Outlook | None = None
     look: Look | None = None
+    negligible: Negligible | None = None
+
+    def within(self, measure: Measure) -> float:
+        """Return up to which size differences under a measure do not matter; 0: all do."""
+        found = self.negligible
+        return found.difference if found is not None and found.measure == measure else 0.0
 
     @property
     def at_this_look(self) -> float:
@@ -232,6 +243,8 @@ class MeasureResult(Tabled):
         lower bound only, and so is its interval; verdicts hold whatever the rest is (`slack`).
     outlook : Outlook or None
         The grades that were expected of the pairs; None where nothing is.
+    equivalence : Equivalence or None
+        Which runs are as good as equal, where some differences under the measure do not matter.
     """
 
     measure: Measure
@@ -247,6 +260,7 @@ class MeasureResult(Tabled):
     relevant_found: IntArray | None = None
     interval: IntervalKind = "student"
     outlook: Outlook | None = None
+    equivalence: Equivalence | None = None
 
     @property
     def estimate(self) -> EstimatorResult:
@@ -257,6 +271,11 @@ class MeasureResult(Tabled):
     def verdicts(self) -> Verdicts:
         """Every two runs, and which of them is surely better."""
         return Verdicts(self.runs, self.ranking)
+
+    @property
+    def tiers(self) -> IntArray:
+        """The tier of each run, (k,), 1 the best; 0 where its value is not known (`tiers`)."""
+        return tiers(self.ranking.verdicts, self.estimate.unknown == Reason.KNOWN)
 
     @property
     def caption(self) -> str:

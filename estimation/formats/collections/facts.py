@@ -163,6 +163,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
 
 
+def is_above_zero(value: Any) -> bool:
+    return is_number(value) and value > 0
+
+
 def is_id(value: Any) -> bool:
     return isinstance(value, str) and id_problem(value) is None
 
@@ -265,6 +269,7 @@ SEED = optional(TEXT)
 MEASURE = Field("the name of a measure", is_text, str, parse_measure)
 GOAL = Field("an object with kind, runs and against", is_object, _dump_goal, _load_goal)
 LOOK = Field("an object with number and planned", is_object, vars, _load_look, may_be_missing=True)
+NEGLIGIBLE = Field("a number above 0", is_above_zero, may_be_missing=True)
 
 # -------------------------------------------------------------------- what every kind says
 
@@ -279,6 +284,7 @@ class Facts:
     depth: int
     max_grade: int
     look: Look | None
+    negligible: float | None
 
 
 COMMON: Fields = {
@@ -290,5 +296,6 @@ COMMON: Fields = {
     "depth": whole(1, MAX_DEPTH),
     "max_grade": whole(1, MAX_GRADE),
     "look": LOOK,
+    "negligible": NEGLIGIBLE,
 }
 """The fields of `Facts`."""

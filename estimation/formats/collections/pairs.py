@@ -169,6 +169,7 @@ def _read(reading: CollectionReading[PairFacts]) -> RoundCollection:
             seeds=tuple(each.seed for each in facts.rounds),
             outlook=expected.outlook,
             look=facts.look,
+            negligible=facts.negligible,
         )
     )
 

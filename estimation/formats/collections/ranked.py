@@ -176,5 +176,6 @@ def collected(reading: RankedReading, pool: Pool, drawn: DrawnRound, what: str) 
             made_for=facts.made_for,
             seeds=facts.seeds,
             look=facts.look,
+            negligible=facts.negligible,
         )
     )

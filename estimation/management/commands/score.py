@@ -204,6 +204,8 @@ def _lines(evaluation: Evaluation, tags: Sequence[str], topics: Sequence[str]) -
             for name, value in _numbers(result, place).items():
                 said = "unknown" if value is None else f"{value:6.4f}"
                 yield f"{f'{result.measure}{SUFFIXES[name]}':<22}\tall\t{said}"
+            if len(tags) > 1 and (tier := int(result.tiers[place])):
+                yield f"{f'{result.measure}_tier':<22}\tall\t{tier}"
             if reason := name_of(result.estimate.unknown[place]):
                 yield f"{f'{result.measure}_unknown':<22}\tall\t{reason}"
 
@@ -224,6 +226,7 @@ def _records(
             record["interval"] = result.interval
             record["validity"] = vars(of_a_file(evaluation.look, confidence=evaluation.confidence))
             if len(tags) > 1:
+                record["tier"] = int(result.tiers[place]) or None
                 record["differences"] = [
                     _difference(result, purpose, place, other)
                     for other in map(result.runs.index, tags)
@@ -246,9 +249,19 @@ def _difference(result: MeasureResult, purpose: Purpose, place: int, other: int)
         **{name: None if reason else _known(number) for name, number in numbers.items()},
         "adjusted_p": _known(float(ranking.adjusted_p[place, other])),
         "verdict": int(ranking.verdicts[place, other]),
+        **_equivalent(result, place, other),
         "unknown": name_of(reason),
         "unknown_why": purpose.of_difference(reason, result.runs[place], result.runs[other]),
     }
+
+
+def _equivalent(result: MeasureResult, place: int, other: int) -> dict[str, Any]:
+    """Whether two runs are as good as equal, where the round says which differences matter."""
+    found = result.equivalence
+    if found is None:
+        return {}
+    alike = bool(found.pairs(result.ranking.unknown)[place, other])
+    return {"negligible": found.within, "equivalent": alike}
 
 
 def _known(value: float | None) -> float | None:

@@ -44,10 +44,12 @@ from estimation.management.simulation_tables import (
     ANYTIME_LEGEND,
     KEYS_HELP,
     LEGEND,
+    STOPS_LEGEND,
     anytime_table,
     errors_table,
     flat,
     honesty_table,
+    stops_table,
 )
 from estimation.research.trials.methods import METHODS, prepare
 from estimation.research.trials.reports import Contest, TrialReport, play_contests
@@ -85,6 +87,11 @@ ANYTIME_HELP = (
     "also tell, in a table of its own, how often what is told so that it holds at all looks at "
     "once is true"
 )
+STOP_HELP = (
+    "also tell when a round would stop by a rule, and whether what it is told then is true: best "
+    "(the best run is known), top=M (the first M are), width=W (all half widths are at most W)"
+)
+NEGLIGIBLE_HELP = "differences up to D do not matter: runs may be equivalent (default: all matter)"
 JOBS_HELP = "processes to play the trials in; the numbers are the same (default %(default)s)"
 PRIOR_HELP = (
     f"one of {', '.join(PRIORS)}, FILE holding topic, iteration, docno, predicted grade "
@@ -139,6 +146,8 @@ class Command(BaseCommand):
         add("--trials", default=100, metavar="T", help="default %(default)s")
         add("--looks", default=1, metavar="N", help=LOOKS_HELP)
         add("--anytime", action="store_true", help=ANYTIME_HELP)
+        add("--stop", metavar="RULE", help=STOP_HELP)
+        add("--negligible", default=0, metavar="D", help=NEGLIGIBLE_HELP)
         add("--jobs", default=1, metavar="N", help=JOBS_HELP)
         add("--seed", default="2016", help="any text (default %(default)s)")
         add("--depth", metavar="D", help=f"default: the measure's cutoff, else {DEFAULT_DEPTH}")
@@ -194,6 +203,8 @@ class Command(BaseCommand):
         lines = [*errors_table(reports), "", *honesty_table(reports), ""]
         if plan.anytime:
             lines += [ANYTIME_LEGEND, "", *anytime_table(reports), ""]
+        if plan.stop:
+            lines += [STOPS_LEGEND, "", *stops_table(reports), ""]
         for line in [*lines, LEGEND, *notes]:
             self.stdout.write(line)
 
@@ -243,6 +254,8 @@ class _Field:
                 interval=plan.interval,
                 looks=plan.looks,
                 anytime=plan.anytime,
+                stop=plan.stop,
+                negligible=plan.negligible,
             )
             for goal in goals
             for budget in _budgets(plan, self.pool)

@@ -24,12 +24,14 @@ TIED = 1e-12  # of the largest value: differences below it are rounding
 class Standings:
     """Verdicts (k, k), 1 where the row's run is surely better; best and worst possible ranks (k,).
 
-    As in `ranks.Ranking`.
+    As in `ranks.Ranking`. ``equivalent``: which pairs differ by at most ``within``, where told.
     """
 
     verdicts: Signs
     rank_low: IntArray
     rank_high: IntArray
+    equivalent: BoolArray | None = None
+    within: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,9 @@ class Claims:
         """Return what a result tells, by the estimator that is shown."""
         found, ranking = result.estimate, result.ranking
         standings = Standings(ranking.verdicts, ranking.rank_low, ranking.rank_high)
+        if alike := result.equivalence:
+            equal = alike.pairs(ranking.unknown)
+            standings = replace(standings, equivalent=equal, within=alike.within)
         return cls(found.low, found.high, found.unknown == Reason.KNOWN, standings)
 
 
@@ -151,11 +156,20 @@ def _order(looks: Sequence[Standings | None], truth: Truth) -> Order | None:
         return None
     said, so = np.stack([each.verdicts for each in known]), truth.order
     return Order(
-        any_false=bool(np.any((said != 0) & (said != so))),
+        any_false=bool(np.any((said != 0) & (said != so)))
+        or any(_falsely_equal(each, truth) for each in known),
         any_reversed=bool(np.any(said * so == -1)),
         ranks_hold=all(ranks_hold(each, truth) for each in known),
         true_verdicts=int(np.count_nonzero((said[-1] != 0) & (said[-1] == so))) // 2,
     )
+
+
+def _falsely_equal(found: Standings, truth: Truth) -> bool:
+    """Whether runs were called equivalent that differ by more than what is negligible."""
+    if found.equivalent is None:
+        return False
+    apart = np.abs(np.subtract.outer(truth.value, truth.value)) > found.within
+    return bool(np.any(found.equivalent & apart & (truth.order != 0)))
 
 
 def ranks_hold(found: Standings, truth: Truth) -> bool:

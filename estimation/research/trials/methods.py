@@ -44,6 +44,7 @@ from estimation.research.baselines.select import select
 from estimation.research.baselines.selections import Selection, contribution, sampling_budgets
 from estimation.research.trials.honesty import Claims
 from estimation.research.trials.settings import Setting, TrialError
+from estimation.research.trials.stops import Ends
 
 MAX_DRAWS = 1_000_000
 BATCHES = 10  # of a simulated adaptive round
@@ -83,6 +84,7 @@ class Outcome:
 
     ``looks``: what is told at each look, the last of which is at these values; nothing if the
     method has no intervals. ``anytime``: what is told there so that it holds at all of them.
+    ``ends``: where a rule stopped it.
     """
 
     value: FloatArray
@@ -90,6 +92,7 @@ class Outcome:
     spread: Spread | None
     looks: tuple[Claims, ...] = ()
     anytime: tuple[Claims, ...] = ()
+    ends: Ends | None = None
 
     @classmethod
     def of(cls, looks: Sequence[Evaluation], anytime: Sequence[Evaluation] = ()) -> "Outcome":
@@ -237,12 +240,15 @@ def _looks(setting: Setting) -> range:
 
 def _told(setting: Setting, seen: Callable[..., Evaluation], batches: Sequence[int]) -> Outcome:
     """What is told at looks after so many batches each, by what evaluates them."""
+    seen = partial(seen, negligible=setting.within)
     at_once = [
         seen(batches=batch, look=Look(number, setting.looks))
         for number, batch in enumerate(batches, start=1)
-        if setting.anytime
+        if setting.anytime or setting.stop
     ]
-    return Outcome.of([seen(batches=batch) for batch in batches], at_once)
+    at_each = [seen(batches=batch) for batch in batches]
+    found = Outcome.of(at_each, at_once if setting.anytime else ())
+    return replace(found, ends=Ends.of(setting.stop, at_once, at_each)) if setting.stop else found
 
 
 AnyDesign = TypeVar("AnyDesign", Design, QueryDesign)

@@ -22,6 +22,7 @@ from estimation.research.trials.honesty import (
 from estimation.research.trials.methods import Player, Spread
 from estimation.research.trials.processes import in_processes
 from estimation.research.trials.settings import Setting, TrialError
+from estimation.research.trials.stops import Ends, Stops, checked, stops
 
 CONFIDENCE = 0.95
 
@@ -66,6 +67,8 @@ class TrialReport:
         Of what is told about all runs of the pool, whatever the goal, at all looks.
     anytime : Honesty or None
         Of what is told so that it holds at all looks at once. None if that was not asked for.
+    stops : Stops or None
+        What a rule did. None if there was none.
     seconds_per_trial : float
         Wall-clock time to draw, judge and estimate, in the process that did it. Of methods that
         share their random numbers the first has their time.
@@ -87,6 +90,7 @@ class TrialReport:
     kendall_tau: float | None
     honesty: Honesty
     anytime: Honesty | None
+    stops: Stops | None
     seconds_per_trial: float
 
 
@@ -99,6 +103,7 @@ class _Trial:
     limits: tuple[FloatArray, FloatArray] | None
     checked: Checked | None
     anytime: Checked | None
+    ends: tuple[Ends, Checked, Checked] | None
     seconds: float
 
 
@@ -198,6 +203,7 @@ class _Referee:
             limits=None if spread is None else _limits(goal, self.runs, value, spread),
             checked=check(outcome.looks, self.truth) if outcome.looks else None,
             anytime=check(outcome.anytime, self.truth) if outcome.anytime else None,
+            ends=checked(outcome.ends, self.truth) if outcome.ends else None,
             seconds=time.perf_counter() - started,
         )
 
@@ -289,7 +295,7 @@ def _report(referee: _Referee, played: list[_Trial]) -> TrialReport:
     coverage, half_width = _coverage(wanted, [each.limits for each in played])
     taus = [kendall_tau(each.value, true) for each in played]
     orders = [tau for tau in taus if tau is not None]
-    runs = setting.pool.runs
+    runs, ends = setting.pool.runs, [each.ends for each in played if each.ends]
     return TrialReport(
         method=referee.contest.method,
         goal=goal.kind,
@@ -307,6 +313,7 @@ def _report(referee: _Referee, played: list[_Trial]) -> TrialReport:
         kendall_tau=float(np.mean(orders)) if orders else None,
         honesty=honesty([each.checked for each in played], runs),
         anytime=honesty([each.anytime for each in played], runs) if setting.anytime else None,
+        stops=stops(ends, runs) if len(ends) == len(played) else None,
         seconds_per_trial=float(np.mean([each.seconds for each in played])),
     )
 

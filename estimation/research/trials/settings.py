@@ -27,8 +27,10 @@ from estimation.core.arrays import FloatArray, IntArray, check_fraction, check_w
 from estimation.core.data.labels import LabelRows, check_grades
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.ratios import true_ratios
+from estimation.core.inference.equivalence import Negligible
 from estimation.core.measures.kinds import MAX_GRADE
 from estimation.core.measures.table import Measure, check_is_measure
+from estimation.core.planning.stopping import StoppingRule
 from estimation.core.rounds.topics.grade_models import document_gains
 from estimation.core.rounds.topics.moments import err_values, ranked_pairs
 from estimation.core.sampling.designs import Rule
@@ -118,6 +120,10 @@ class Setting:
         method can be looked at more than once.
     anytime : bool
         Whether what holds at all looks at once is told as well.
+    stop : StoppingRule, optional
+        Looked at after each look.
+    negligible : float
+        Differences up to this one do not matter; 0: all do.
 
     Raises
     ------
@@ -143,6 +149,8 @@ class Setting:
     interval: IntervalKind = "student"
     looks: int = 1
     anytime: bool = False
+    stop: StoppingRule | None = None
+    negligible: float = 0.0
 
     def __post_init__(self) -> None:
         pairs = len(self.pool)
@@ -165,6 +173,11 @@ class Setting:
             raise TrialError(f"interval must be one of {kinds}, not {self.interval!r}")
         if self.interval != "student" and self.measure.family != "gain":
             raise TrialError(f"interval must be student for {self.measure}, not {self.interval!r}")
+
+    @property
+    def within(self) -> Negligible | None:
+        """Which differences do not matter."""
+        return Negligible(self.measure, self.negligible) if self.negligible else None
 
     @property
     def runs(self) -> IntArray:

@@ -51,11 +51,15 @@ def _pairwise(
 ) -> dict[str, Any]:
     pairs = selectors.pairwise(shown, measure)
     purpose = purpose_of(row, shown, measure, {line.run for line in lines if line.late})
+    ranked = [line.run for line in lines if (line.measure, line.rank is None) == (measure, False)]
     return {
         "measure": measure,
         "runs": pairs.runs,
+        "tiers": [tier or None for tier in pairs.tiers(ranked).tolist()],
         "covariance": pairs.covariance.tolist(),
         "verdicts": pairs.verdicts.tolist(),
+        "negligible": pairs.equivalence.within if pairs.equivalence else None,
+        "equivalent": pairs.equivalent.astype(int).tolist(),
         "unknown": [[name_of(reason) for reason in line] for line in pairs.unknown.tolist()],
         "unknown_differences": [vars(found) for found in unknown_differences(pairs, purpose)],
     }

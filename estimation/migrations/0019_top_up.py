@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Migration(migrations.Migration):
-    dependencies = [("estimation", "0016_adaptive_estimates")]
+    dependencies = [("estimation", "0018_stopping_rules")]
 
     operations = [
         migrations.AddField(

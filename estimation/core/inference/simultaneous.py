@@ -1,0 +1,56 @@
+"""Intervals of all differences at once, by which runs are called equivalent (`equivalence`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .equivalence import SHARE, Equivalence
+from .intervals import student_quantile
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray
+    from .intervals import Bound
+    from .ranks import Ranking
+
+
+def equivalence(
+    ranking: Ranking,
+    within: float,
+    *,
+    confidence: float,
+    slack: FloatArray,
+    bound: Bound | None = None,
+) -> Equivalence:
+    """Return the simultaneous intervals of all differences; see the module's text.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        By values of which the larger is the better.
+    within : float
+        Differences up to this one are negligible.
+    confidence : float
+        Of verdicts and equivalence together.
+    slack : ndarray of float64, shape (k, k)
+        As for `rank_runs`.
+    bound : Bound, optional
+        As for `rank_runs`.
+    """
+    runs = len(ranking.order)
+    error = SHARE * (1.0 - confidence) / max(runs * (runs - 1) // 2, 1)
+    if bound is None:
+        reach = student_quantile(ranking.difference_df, confidence=1.0 - 2.0 * error)
+        below = above = reach * ranking.difference_se
+    else:
+        below, above = bound.below(1.0 - error), bound.above(1.0 - error)
+    low = ranking.difference - below - slack
+    return Equivalence(within, low, ranking.difference + above + slack.T)
+
+
+def margins(ranking: Ranking, confidence: float, bound: Bound | None = None) -> FloatArray:
+    """Return half widths of the differences, each taken alone, as `Ranking.margin`, (k, k)."""
+    if bound is not None:
+        return np.maximum(bound.below(confidence), bound.above(confidence))
+    return student_quantile(ranking.difference_df, confidence=confidence) * ranking.difference_se

@@ -1,0 +1,96 @@
+"""Lists of runs, rounds, report files, and of values batch by batch, for pages and answers."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Q, QuerySet, Sum
+
+from estimation.models import Estimate, Report, Round, Run
+from estimation.selectors import rounds_of
+from judging.models import Batch, Campaign
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    tag: str
+    topics: int
+    lines: int
+    warnings: int
+    upload: int
+    created: datetime
+
+
+def runs_of(campaign: Campaign) -> list[ListedRun]:
+    shown = ("tag", "topic_count", "line_count", "upload__warning_count", "upload_id", "created")
+    rows = Run.objects.filter(campaign=campaign).values_list(*shown)
+    return [ListedRun(*row) for row in rows]
+
+
+@dataclass(frozen=True)
+class ListedRound:
+    """A round with how much of it is judged, for lists."""
+
+    round: Round
+    batches: int
+    complete: int
+    pairs: int
+    finished: int
+
+
+def round_rows(campaign: Campaign) -> list[ListedRound]:
+    """All rounds of the campaign, latest first, in one query."""
+    started = Q(round_batches__batch__state__in=[Batch.State.OPEN, Batch.State.COMPLETE])
+    rows = (
+        rounds_of(campaign)
+        .annotate(
+            batch_count=Count("round_batches"),
+            complete=Count("pk", filter=Q(round_batches__batch__state=Batch.State.COMPLETE)),
+            pairs=Sum("round_batches__batch__pair_count"),
+            served=Sum("round_batches__batch__pair_count", filter=started),
+            left=Sum("round_batches__batch__remaining", filter=started),
+        )
+        .defer("preview", "provenance")
+    )
+    return [
+        ListedRound(
+            row, row.batch_count, row.complete, row.pairs or 0, (row.served or 0) - (row.left or 0)
+        )
+        for row in rows.order_by("-number")
+    ]
+
+
+def reports_of(row: Round) -> QuerySet[Report]:
+    """The round's report files, those of the latest estimates first."""
+    reports = Report.objects.filter(estimate_set__round=row).select_related("estimate_set")
+    return reports.defer("estimate_set__provenance").order_by("-estimate_set__number", "name")
+
+
+@dataclass(frozen=True)
+class HistoryPoint:
+    """``value`` is None where it was not known."""
+
+    batches: int
+    pairs: int
+    value: float | None
+    low: float
+    high: float
+
+
+def history(row: Round, measure: str | None = None) -> dict[str, list[HistoryPoint]]:
+    """Per run its estimates batch by batch (the last set of every number of batches)."""
+    sets = row.estimate_sets.order_by("number").values_list("batches", "pk")
+    estimates = (
+        Estimate.objects.filter(
+            estimate_set__in=dict(sets).values(), measure=measure or row.measure, primary=True
+        )
+        .order_by("run__tag", "estimate_set__batches")
+        .values_list(
+            *("run__tag", "estimate_set__batches", "estimate_set__pair_count"),
+            *("unknown", "value", "low", "high"),
+        )
+    )
+    points: dict[str, list[HistoryPoint]] = {}
+    for tag, batches, pairs, unknown, value, low, high in estimates:
+        point = HistoryPoint(batches, pairs, None if unknown else value, low, high)
+        points.setdefault(tag, []).append(point)
+    return points

@@ -1,0 +1,85 @@
+"""A round that ends before its budget is spent, because its rule has come true.
+
+The rule is looked at by the recompute, which notes in the commit of its estimates that it holds,
+and asks for the job `stop`. That one ends the round, whoever does it and however often: a worker
+that is killed between the two leaves the job in the database, and of two workers the one that
+changes the round's state drops its batches. From the note on nothing more is planned.
+
+It is a job of its own because of the locks. A judgment holds its pair and its batch when it asks
+for a recompute, whose row the recompute holds; who drops batches must hold none that a judgment
+may ask for.
+
+Why this biases no coverage is said in `estimation.core.planning.stopping`: what is told holds at
+every look. Whole batches are dropped, however their judgments turned out, and what an incomplete
+batch has got is stored and counts for nothing, as in a round whose campaign is closed.
+"""
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from estimation.core.planning.stopping import StoppingRule
+from estimation.core.rounds.results import MeasureResult
+from estimation.models import EstimateSet, Round, RoundBatch
+from judging.models import Batch
+from judging.services import audit, batches, jobs
+
+STOP = "stop-round"
+
+
+def rule_of(row: Round) -> StoppingRule | None:
+    """The rule of a round; None if it goes on until its budget is spent."""
+    if row.stop_when == Round.Stop.WIDTH:
+        return StoppingRule("width", width=row.stop_width)
+    if row.stop_when == Round.Stop.TOP:
+        return StoppingRule("top", top=row.stop_top)
+    return StoppingRule("best") if row.stop_when else None
+
+
+def comes_true(row: Round, result: MeasureResult, *, ended: bool) -> bool:
+    """Whether a round shall end now; one that has ended as planned has nothing to save."""
+    rule = rule_of(row)
+    return rule is not None and not ended and not row.stopping and rule.holds(result)
+
+
+def note(row: Round, shown: EstimateSet, *, planned: int) -> None:
+    """Writes that the rule has come true. In the transaction that stores the estimates.
+
+    ``planned`` is how many batches the round was to have.
+    """
+    found = {
+        "rule": row.stop_when,
+        "batch": shown.batches,
+        "batches": planned,
+        "estimates": shown.number,
+    }
+    open_rounds = Round.objects.filter(pk=row.pk, stopping={}).exclude(state__in=Round.ENDED)
+    if open_rounds.update(stopping=found):
+        row.stopping = found
+        told = {"rule": row.stop_when, "batch": shown.batches}
+        audit.record("rule true", by=None, campaign=row.campaign_id, target=row, **told)
+
+
+def stop(job: jobs.Running) -> None:
+    """The job: ends a round whose rule has come true. Safe to run again at any point."""
+    row = Round.objects.get(pk=job.target)
+    if not row.stopping:
+        return
+    with transaction.atomic():
+        job.fence()
+        going = Round.objects.filter(pk=row.pk, state__in=[Round.State.DRAWN, Round.State.JUDGING])
+        if not going.update(state=Round.State.STOPPED):
+            return
+        served = row.round_batches.exclude(batch__state=Batch.State.PREPARING)
+        left = batches.drop(list(served.order_by("batch").values_list("batch", flat=True)))
+        saved = left + _never_planned(row, served)
+        Round.objects.filter(pk=row.pk).update(stopping=row.stopping | {"saved": saved})
+        told = row.stopping | {"saved": saved}
+        audit.record("stop round", by=None, campaign=row.campaign_id, target=row, **told)
+
+
+def _never_planned(row: Round, served: QuerySet[RoundBatch]) -> int:
+    """Judgments of batches that would have been planned one by one, as the budget expects them."""
+    if row.sampling.draws != "batches":
+        return 0
+    drawn = row.draws.filter(batch_number__in=served.values("number")).count()
+    return round(max(row.budget - drawn, 0) * (row.labels + row.extra_share))

@@ -1,0 +1,332 @@
+"""Rounds that end by a rule: what is dropped, what stays, and what is told of it."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from django.db import transaction
+from django.test import Client
+
+from estimation import selectors
+from estimation.core.rounds.results import MeasureResult
+from estimation.models import Draw, EstimateSet, Round
+from estimation.services import estimates, files, rounds, stopping
+from judging import selectors as judging
+from judging.errors import UserError
+from judging.models import Assignment, AuditEntry, Batch, Campaign, Job, Judgment, User
+from judging.services import assignments, batches, campaigns, jobs, judgments
+from tests.support import evaluation, factories
+from tests.support.pages import address, text
+
+pytestmark = pytest.mark.django_db
+
+EASY = {"stop_when": "width", "stop_width": 1000.0, "extra_share": 0.0}
+"""A rule that comes true as soon as every value is known."""
+SMALL_BATCHES = {"budget": 90, "batch_size": 15}
+
+
+def drawn(campaign: Campaign, **plan: object) -> Round:
+    return evaluation.drawn(campaign, **EASY | SMALL_BATCHES | plan)
+
+
+def stopped(campaign: Campaign, **plan: object) -> Round:
+    """A round with a rule, judged as far as there is work."""
+    row = drawn(campaign, **plan)
+    while evaluation.judge(campaign, 5):
+        pass
+    row.refresh_from_db()
+    return row
+
+
+def latest(row: Round) -> EstimateSet:
+    shown = selectors.latest_estimates(row)
+    assert shown is not None
+    return shown
+
+
+def states(row: Round) -> list[str]:
+    return list(row.round_batches.order_by("number").values_list("batch__state", flat=True))
+
+
+def until_true(campaign: Campaign, row: Round) -> None:
+    """Judges until the rule has come true, and leaves all that is due after that."""
+    done = {"recompute", "plan-batch"}
+    for _ in range(200):
+        evaluation_step(campaign)
+        for job in Job.objects.filter(jobs.due(), kind__in=done).order_by("pk"):
+            jobs.run(job.pk)
+        row.refresh_from_db()
+        if row.stopping:
+            return
+    raise AssertionError("the rule has not come true")
+
+
+def evaluation_step(campaign: Campaign) -> None:
+    """One judgment by whoever finds work."""
+    for by in User.objects.filter(memberships__campaign=campaign, memberships__role="assessor"):
+        if assignment := assignments.claim_next(campaign=campaign, by=by):
+            truth = evaluation.SMALL.truth[assignment.pair.topic.topic_id, assignment.pair.docno]
+            saying = judgments.Saying(grade=truth, key=f"one-{assignment.pk}")
+            judgments.record(assignment=assignment, by=by, saying=saying)
+            return
+
+
+@pytest.mark.parametrize("method", ["poisson", "iid", "adaptive"])
+def test_a_round_stops_when_its_rule_comes_true(campaign: Campaign, method: str) -> None:
+    row = stopped(campaign, method=method)
+    assert row.state == Round.State.STOPPED
+    used = latest(row).batches
+    assert row.stopping["batch"] == used
+    assert used < row.stopping["batches"]
+    found = states(row)
+    assert found[:used] == [Batch.State.COMPLETE] * used
+    assert set(found[used:]) <= {Batch.State.DROPPED}
+    if method != "adaptive":
+        assert len(found) > used
+    assert row.stopping["saved"] > 0
+    assert judging.empty_queue(campaign) == "complete"
+    assert not Job.objects.filter(jobs.due()).exists()
+
+
+def test_what_is_saved_is_what_nobody_has_judged(campaign: Campaign) -> None:
+    row = stopped(campaign)
+    pairs = Draw.objects.filter(round=row, pair__judged=0).count()
+    assert row.stopping["saved"] == pairs
+    assert Judgment.objects.count() == Draw.objects.filter(round=row, pair__judged=1).count()
+
+
+def test_without_a_rule_everything_is_judged(campaign: Campaign) -> None:
+    row = stopped(campaign, stop_when="")
+    assert row.state == Round.State.COMPLETE
+    assert row.stopping == {}
+    assert latest(row).look == 0
+
+
+def test_numbers_hold_at_every_look_also_at_the_end_of_a_round_with_a_rule(
+    campaign: Campaign,
+) -> None:
+    """Its rule may have ended it before: the end was not all that could be reported."""
+    row = stopped(campaign, stop_width=1e-9)
+    assert row.state == Round.State.COMPLETE
+    shown = latest(row)
+    assert shown.look == shown.looks == shown.batches > 1
+    assert shown.at_this_look > 0.95
+    again = estimates.from_scratch(row)
+    assert again is not None
+    assert again.digest == shown.digest
+
+
+def test_a_stopped_round_keeps_its_look_and_its_bits(campaign: Campaign) -> None:
+    row = stopped(campaign)
+    shown = latest(row)
+    assert (shown.look, shown.looks) == (shown.batches, row.stopping["batches"])
+    again = estimates.from_scratch(row)
+    assert again is not None
+    assert again.digest == shown.digest
+
+
+def test_who_holds_a_lease_when_it_stops_is_heard(campaign: Campaign) -> None:
+    row = drawn(campaign)
+    until_true(campaign, row)
+    anna = User.objects.get(username="anna")
+    held = assignments.claim_next(campaign=campaign, by=anna)
+    assert held is not None
+    before = latest(row)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert row.state == Round.State.STOPPED
+    held.refresh_from_db()
+    assert held.state == Assignment.State.LEASED
+    said = judgments.record(assignment=held, by=anna, saying=judgments.Saying(grade=1, key="late"))
+    assert said.created
+    factories.run_due_jobs()
+    assert Judgment.objects.filter(assignment=held).exists()
+    assert latest(row) == before, "what an incomplete batch has got counts for nothing"
+    assert assignments.claim_next(campaign=campaign, by=anna) is None
+
+
+def test_between_the_note_and_the_end_a_worker_may_die(campaign: Campaign) -> None:
+    """The recompute has committed, and nobody has done what it asked for: the next one does it."""
+    row = drawn(campaign)
+    until_true(campaign, row)
+    assert row.state == Round.State.JUDGING
+    assert "saved" not in row.stopping
+    job = Job.objects.get(kind=stopping.STOP, target=row.pk)
+    assert jobs.claim(job.pk) is not None, "a worker takes it and dies"
+    Job.objects.filter(pk=job.pk).update(lease_until="2000-01-01T00:00Z")
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert row.state == Round.State.STOPPED
+
+
+def test_a_worker_that_dies_while_it_ends_a_round_leaves_it_whole(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = drawn(campaign)
+    until_true(campaign, row)
+
+    def killed(_ids: object) -> int:
+        raise KeyboardInterrupt
+
+    job = Job.objects.get(kind=stopping.STOP, target=row.pk)
+    monkeypatch.setattr(batches, "drop", killed)
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run(job.pk)
+    monkeypatch.undo()
+    row.refresh_from_db()
+    assert row.state == Round.State.JUDGING
+    assert Batch.State.DROPPED not in states(row)
+    Job.objects.filter(kind=stopping.STOP).update(lease_until="2000-01-01T00:00Z")
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert row.state == Round.State.STOPPED
+
+
+def test_it_is_stopped_once_however_often_that_is_done(campaign: Campaign) -> None:
+    row = stopped(campaign)
+    before = row.stopping
+    for _ in range(2):
+        jobs.request(stopping.STOP, row.pk, campaign=campaign)
+        jobs.request("recompute", row.pk, campaign=campaign)
+        factories.run_due_jobs()
+    row.refresh_from_db()
+    assert row.stopping == before
+    assert AuditEntry.objects.filter(action="stop round").count() == 1
+    assert AuditEntry.objects.filter(action="rule true").count() == 1
+
+
+def test_a_correction_recomputes_a_stopped_round_and_opens_nothing(campaign: Campaign) -> None:
+    row = stopped(campaign)
+    before, first = latest(row), Judgment.objects.order_by("pk")[0]
+    judgments.correct(
+        assignment=first.assignment, by=first.assessor, revision=1,
+        saying=judgments.Saying(grade=(first.grade + 1) % 4, key="corrected"),
+    )  # fmt: skip
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert row.state == Round.State.STOPPED
+    assert latest(row).number == before.number + 1
+    assert latest(row).batches == before.batches
+    assert Batch.State.OPEN not in states(row)
+
+
+def test_an_adaptive_round_plans_no_batch_after_its_rule_has_come_true(campaign: Campaign) -> None:
+    row = drawn(campaign, method="adaptive")
+    until_true(campaign, row)
+    planned = row.round_batches.count()
+    jobs.request("plan-batch", row.pk, campaign=campaign)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert row.state == Round.State.STOPPED
+    assert row.round_batches.count() == planned
+    assert row.stopping["saved"] >= row.budget - row.draws.count() - 1
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda campaign, by: campaigns.close(campaign=campaign, by=by),
+        lambda campaign, by: rounds.draft(campaign=campaign, by=by, plan=evaluation.plan(seed="n")),
+    ],
+)
+def test_an_organizer_who_acts_at_the_same_time_gets_a_clean_result(
+    campaign: Campaign, act: Callable[[Campaign, User], object]
+) -> None:
+    row = drawn(campaign)
+    until_true(campaign, row)
+    campaign.refresh_from_db()
+    act(campaign, campaign.created_by)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert row.state == Round.State.STOPPED
+    assert Batch.State.OPEN not in states(row)
+
+
+def test_a_round_after_a_stopped_one_is_judged(campaign: Campaign) -> None:
+    first = stopped(campaign)
+    second = stopped(campaign, seed="second", stop_when="")
+    first.refresh_from_db()
+    assert (first.state, second.state) == (Round.State.STOPPED, Round.State.COMPLETE)
+    assert Batch.State.DROPPED in states(first)
+
+
+def test_the_rule_is_looked_at_with_what_is_told(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[MeasureResult] = []
+
+    def holds(_rule: object, result: MeasureResult) -> bool:
+        seen.append(result)
+        return len(seen) == 2
+
+    monkeypatch.setattr("estimation.core.planning.stopping.StoppingRule.holds", holds)
+    row = stopped(campaign, stop_when="best")
+    shown = latest(row)
+    assert shown.batches == row.stopping["batch"] == 2
+    stored = {each.run.tag: (each.low, each.high) for each in shown.estimates.filter(
+        measure=row.measure, primary=True).select_related("run")}  # fmt: skip
+    told = zip(seen[-1].runs, seen[-1].estimate.low, seen[-1].estimate.high, strict=True)
+    assert stored == {tag: (float(low), float(high)) for tag, low, high in told}
+
+
+def test_pages_rest_and_report_say_which_rule_and_what_it_saved(
+    campaign: Campaign, organizer: Client
+) -> None:
+    row = stopped(campaign)
+    batch, saved = row.stopping["batch"], row.stopping["saved"]
+    said = (
+        f"Stopped by its rule after batch {batch} of 6: DCG@10 of every run is known to ± 1000 or "
+        f"better. {saved:,} judgments were saved."
+    )
+    for name in ("live", "round-detail"):
+        assert said in text(organizer.get(address(name, campaign, row.number)))
+    assert "dropped" in text(organizer.get(address("live-batches", campaign, row.number)))
+    rest = organizer.get(f"/api/campaigns/{campaign.slug}/rounds/{row.number}/").json()
+    assert rest["state"] == "stopped"
+    assert rest["stopping"]["text"] == said
+    assert (rest["stopping"]["rule"], rest["stopping"]["saved"]) == ("width", saved)
+    made = {each.name: files.path_of(each.file) for each in evaluation.made_reports(row)}
+    document = made["report.html"].read_text()
+    assert said in document
+    assert "stopped by its rule" in document
+    assert json.loads(made["estimates.json"].read_text())["design"]["stop_when"] == "width"
+    home = text(organizer.get(f"/c/{campaign.slug}/"))
+    assert "Plan a further round" in home
+
+
+def test_the_assessors_see_that_the_work_is_done(campaign: Campaign) -> None:
+    stopped(campaign)
+    client = Client()
+    client.force_login(User.objects.get(username="anna"))
+    assert "Every document that is needed so far has its judgments" in text(
+        client.get(f"/c/{campaign.slug}/judge/")
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "plan"),
+    [
+        ("stop_when", {"stop_when": "soon"}),
+        ("stop_width", {"stop_when": "width", "stop_width": 0.0}),
+        ("stop_width", {"stop_width": float("nan")}),
+        ("stop_top", {"stop_when": "top", "stop_top": 4}),
+        ("stop_top", {"stop_when": "top", "stop_top": 0}),
+    ],
+)
+def test_a_rule_that_cannot_be_meant_is_refused(
+    campaign: Campaign, field: str, plan: dict[str, object]
+) -> None:
+    wanted = evaluation.plan(**plan)
+    with pytest.raises(UserError) as caught:
+        rounds.draft(campaign=campaign, by=campaign.created_by, plan=wanted)
+    assert caught.value.field == field
+
+
+def test_batches_of_others_stay_when_some_are_dropped(campaign: Campaign) -> None:
+    row = drawn(campaign, stop_when="")
+    ids = list(row.round_batches.order_by("number").values_list("batch", flat=True))
+    with transaction.atomic():
+        left = batches.drop(ids[2:4])
+    assert states(row)[2:4] == [Batch.State.DROPPED] * 2
+    assert Batch.State.DROPPED not in states(row)[:2] + states(row)[4:]
+    assert left == sum(Batch.objects.filter(pk__in=ids[2:4]).values_list("pair_count", flat=True))
