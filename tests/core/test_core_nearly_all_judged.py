@@ -1,0 +1,20 @@
+"""Where nearly everything is judged, what one missed document changes is no verdict."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from estimation.core.inference.uncertainty import Missed
+
+
+def test_so_many_are_missed_as_all_but_few_trials_have() -> None:
+    """Two runs, one of which may miss a document of weight .1: Poisson, by hand."""
+    error = 0.05
+    for number, most in ((0.04, 0), (0.06, 1), (0.3, 1), (1.0, 3)):
+        missed = Missed(np.diag([number * 0.01, 0.0]), np.array([0.1, 0.1]))
+        least = missed.least_errors(confidence=1.0 - error)
+        assert stats.poisson.sf(most, number) <= error
+        assert most == 0 or stats.poisson.sf(most - 1, number) > error
+        reach = least[0, 1] * stats.norm.ppf(1.0 - error / 2.0)
+        assert reach == pytest.approx(0.0 if most == 0 else (most + 0.5) * 0.1)
+        assert least[0, 0] == least[1, 1] == 0.0
