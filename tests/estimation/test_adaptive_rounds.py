@@ -335,6 +335,6 @@ def test_a_program_drafts_it_and_reads_what_came_of_it(campaign: Campaign) -> No
     factories.run_due_jobs()
     row = client.get(f"{start}rounds/1/").json()
     assert (row["method"], row["predictions"]) == ("adaptive", "judge")
-    refused = client.post(f"{start}rounds/", asked | {"measure": "AP"}, format="json")
+    refused = client.post(f"{start}rounds/", asked | {"measure": "ERR@5"}, format="json")
     assert refused.status_code == 400
     assert "Adaptive" in refused.content.decode()

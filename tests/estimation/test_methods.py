@@ -347,7 +347,7 @@ def test_predicted_grades_serve_as_prior_and_as_grade_model(campaign: Campaign) 
         ({"measure": "ERR@5"}, "measure", "Poisson.*estimates P, DCG.*not ERR@5"),
         ({"measure": "MAE", "method": "query"}, "measure", "Whole topics.*not MAE"),
         ({"measure": "nDCG@5", "method": "active"}, "measure",
-         r"Active.*not nDCG@5\. Methods that do: “Poisson[^.]*topics[^.]*”\.$"),
+         r"Active.*not nDCG@5\. Methods that do: “Adaptive[^.]*topics[^.]*”\.$"),
         ({"measure": "MAE"}, "prior", "needs the constant prior"),
         ({"measure": "DCG@5", "reported": ["#ofSwaps"], "prior": "constant"}, "reported",
          "a round of their own"),

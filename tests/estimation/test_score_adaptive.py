@@ -68,8 +68,8 @@ def test_what_it_was_drawn_for_is_the_goal_of_the_plan() -> None:
 
 
 def test_what_it_does_not_estimate_is_refused(folder: Path) -> None:
-    with pytest.raises(CommandError, match="AP is not estimated from adaptive rounds"):
-        score(folder / "collection.zip", folder / "run0.run", "--measure", "AP")
+    with pytest.raises(CommandError, match="ERR@5 is not estimated from adaptive rounds"):
+        score(folder / "collection.zip", folder / "run0.run", "--measure", "ERR@5")
     with pytest.raises(CommandError, match="must be one of student for this collection"):
         score(folder / "collection.zip", folder / "run0.run", "--interval", "chernoff")
 

@@ -87,9 +87,9 @@ class Missed:
         Where nearly everything is judged, two runs differ in few pairs that may have been missed,
         and each of these is hardly relevant: the expected variance is next to 0, and a normal
         distribution gives next to no chance to what one relevant pair more would change. But of
-        thousands of differences some are hit. How many are missed is about Poisson; so many as
-        exceed all but a share `1 - confidence` of the trials, over all differences, must not turn
-        a tie into a verdict.
+        thousands of differences some are hit. How many are missed is about Poisson; so many
+        beyond the expected number as all but a share `1 - confidence` of the trials have at most,
+        over all differences, must not turn a tie into a verdict.
         """
         runs = len(self.step)
         error = (1.0 - confidence) / max(1, runs * (runs - 1) // 2)
@@ -98,8 +98,8 @@ class Missed:
         number = np.divide(expected, step**2, out=np.zeros_like(step), where=step > 0.0)
         some = -np.expm1(-number) > error
         most = special.pdtrik(1.0 - error, np.where(some, number, 1.0))
-        most = np.where(some, np.ceil(most) + 0.5, 0.0)
-        least = most * step / normal_quantile(confidence=1.0 - error)
+        beyond = np.where(some, np.ceil(most) + 0.5 - number, 0.0)
+        least = beyond * step / normal_quantile(confidence=1.0 - error)
         np.fill_diagonal(least, 0.0)
         return np.asarray(least, dtype=np.float64)
 
