@@ -121,7 +121,8 @@ def rank_runs(
     difference = np.subtract.outer(value, value)
     unknown = all_known(len(tags), len(tags)) if unknown is None else unknown
     se = np.sqrt(variances_of_differences(covariance, expected, finds))
-    se = se if least is None else np.maximum(se, least)
+    if least is not None and bound is None:  # a guarantee needs no model of what was missed
+        se = np.maximum(se, least)
     certain = _without_rounding(difference if slack is None else _beyond(difference, slack), value)
     certain[unknown != Reason.KNOWN] = 0.0
     if bound is None:
