@@ -26,7 +26,7 @@ from estimation.core.data.pool_ranks import (
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates import estimators, joint, products
 from estimation.core.estimates.terms import linear_terms
-from estimation.core.inference import out_of_reach, reach
+from estimation.core.inference import out_of_reach, reach, unseen
 from estimation.core.inference.out_of_reach import OutOfReach
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.evaluation import evaluate
@@ -103,13 +103,19 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.fixture
+def far_from_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nearly all is judged there is one pass more, over what is missed."""
+    monkeypatch.setattr(unseen, "LIKELY", 2.0)
+
+
 def in_sight(pool: Pool, measure: Measure) -> np.ndarray:
     """Pairs with a weight that is not next to nothing."""
     return best_rank(pool) <= last_rank(pool, measure)
 
 
 def test_squares_and_finds_take_a_pass_over_relevant_pairs_and_expectation_one_over_all(
-    pool: Pool, passes: list[int], nothing_held: None
+    pool: Pool, passes: list[int], nothing_held: None, far_from_all: None
 ) -> None:
     design = design_of(pool)
     sample = draw(pool, design, seed="speed")
@@ -132,7 +138,7 @@ def test_squares_and_finds_take_a_pass_over_relevant_pairs_and_expectation_one_o
 
 
 def test_one_pass_of_each_estimator_of_draws(
-    pool: Pool, passes: list[int], nothing_held: None
+    pool: Pool, passes: list[int], nothing_held: None, far_from_all: None
 ) -> None:
     design = design_of(pool, "iid")
     sample = draw(pool, design, seed="speed")

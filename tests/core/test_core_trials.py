@@ -449,10 +449,18 @@ def test_bad_arguments(setting: Setting) -> None:
     ("measure", "method", "able"),
     [
         ("ERR@5", "iid", "query"),
-        ("AP@5", "active", "poisson, priority, iid, per-query, query, uniform"),
-        ("nDCG@5", "uniform", "poisson, priority, iid, per-query, query, top, deep, mtf, mab"),
-        ("nDCG", "stratified", "poisson, priority, iid, per-query, query, top, deep, mtf, mab"),
-        ("AP", "difference", "poisson, priority, iid, per-query, query, active, uniform"),
+        ("AP@5", "active", "poisson, adaptive, priority, iid, per-query, query, uniform"),
+        (
+            "nDCG@5",
+            "uniform",
+            "poisson, adaptive, priority, iid, per-query, query, top, deep, mtf, mab",
+        ),
+        (
+            "nDCG",
+            "stratified",
+            "poisson, adaptive, priority, iid, per-query, query, top, deep, mtf, mab",
+        ),
+        ("AP", "difference", "poisson, adaptive, priority, iid, per-query, query, active, uniform"),
         ("Mean", "query", "poisson, adaptive, difference, priority, iid, per-query, active"),
     ],
 )

@@ -11,7 +11,7 @@ from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.estimators import Totals
 from estimation.core.inference import uncertainty
 from estimation.core.inference.intervals import gamma_limits
-from estimation.core.inference.uncertainty import Losses, Unseen
+from estimation.core.inference.uncertainty import Losses, Missed, Unseen
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
@@ -208,6 +208,7 @@ def test_runs_that_are_nearly_alike_get_no_false_verdicts() -> None:
 def test_without_a_floor_for_differences_they_would(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: what squares alone say, with nothing unknown."""
     pool, grades = alike()
+    monkeypatch.setattr(Missed, "least_errors", lambda self, **_: np.zeros_like(self.squares))
     monkeypatch.setattr(uncertainty, "_together", lambda squares, expected, finds: squares)
     monkeypatch.setattr(uncertainty, "LEAST_FINDS", 0.0)
     found = campaigns(pool, grades, int(0.6 * len(pool)), 60)

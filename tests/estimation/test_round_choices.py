@@ -80,7 +80,7 @@ REFUSED = [
      "is one for “Poisson"),
     ({"with_earlier": True, "method": "adaptive"}, "with_earlier", "“Independent draws"),
     ({"interval": "bernstein", "method": "adaptive"}, "interval", "Expected student, with"),
-    ({"measure": "AP", "method": "adaptive"}, "measure", "Methods that do: “Poisson"),
+    ({"measure": "ERR@5", "method": "adaptive"}, "measure", "Methods that do: “Whole topics"),
     ({"estimator": "difference", "predictions": "judge", "interval": "chernoff"}, "interval",
      "Student intervals only"),
     ({"estimator": "difference", "predictions": "judge", "measure": "AP"}, "estimator",

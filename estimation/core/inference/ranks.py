@@ -100,7 +100,7 @@ def rank_runs(
         The covariance that is expected of the values, and from how many finds they come; see
         `uncertainty.variances`.
     least : ndarray of float64, shape (k, k), optional
-        Standard errors that those of differences are not taken to be below.
+        Standard errors that those of differences are not taken to be below for verdicts.
     unknown : ndarray of int8, shape (k, k), optional
         Which differences are not known, symmetric: they give no verdict. By default none.
     slack : ndarray of float64, shape (k, k), optional
@@ -121,12 +121,12 @@ def rank_runs(
     difference = np.subtract.outer(value, value)
     unknown = all_known(len(tags), len(tags)) if unknown is None else unknown
     se = np.sqrt(variances_of_differences(covariance, expected, finds))
-    if least is not None and bound is None:  # a guarantee needs no model of what was missed
-        se = np.maximum(se, least)
     certain = _without_rounding(difference if slack is None else _beyond(difference, slack), value)
     certain[unknown != Reason.KNOWN] = 0.0
     if bound is None:
         single, margin = _by_student(certain, se, df, confidence)
+        if least is not None:
+            single, _ = _by_student(certain, np.maximum(se, least), df, confidence)
         adjusted = largest_deviates(
             single,
             covariance if expected is None else covariance + expected,
