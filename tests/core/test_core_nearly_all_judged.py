@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from estimation.core.inference.ranks import rank_runs
+from estimation.core.inference.simultaneous import equivalence
 from estimation.core.inference.uncertainty import Missed
 
 
@@ -18,3 +20,13 @@ def test_so_many_are_missed_as_all_but_few_trials_have() -> None:
         reach = least[0, 1] * stats.norm.ppf(1.0 - error / 2.0)
         assert reach == pytest.approx(0.0 if most == 0 else (most + 0.5 - number) * 0.1)
         assert least[0, 0] == least[1, 1] == 0.0
+
+
+def test_a_document_that_may_have_been_missed_keeps_runs_from_being_equivalent() -> None:
+    """The estimates differ by nothing, with next to no error; without a least error they would."""
+    value, covariance = np.array([0.5, 0.5]), 1e-12 * np.eye(2)
+    ranking = rank_runs(value, covariance=covariance, df=np.full((2, 2), 1e6), tags=("a", "b"))
+    given = {"within": 0.05, "confidence": 0.95, "slack": np.zeros((2, 2))}
+    least = np.array([[0.0, 0.1], [0.1, 0.0]])
+    assert equivalence(ranking, **given).pairs(ranking.unknown)[0, 1]
+    assert not equivalence(ranking, **given, least=least).pairs(ranking.unknown)[0, 1]

@@ -21,6 +21,7 @@ def equivalence(
     *,
     confidence: float,
     slack: FloatArray,
+    least: FloatArray | None = None,
     bound: Bound | None = None,
 ) -> Equivalence:
     """Return the simultaneous intervals of all differences; see the module's text.
@@ -35,6 +36,8 @@ def equivalence(
         Of verdicts and equivalence together.
     slack : ndarray of float64, shape (k, k)
         As for `rank_runs`.
+    least : ndarray of float64, shape (k, k), optional
+        As for `rank_runs`.
     bound : Bound, optional
         As for `rank_runs`.
     """
@@ -42,7 +45,8 @@ def equivalence(
     error = SHARE * (1.0 - confidence) / max(runs * (runs - 1) // 2, 1)
     if bound is None:
         reach = student_quantile(ranking.difference_df, confidence=1.0 - 2.0 * error)
-        below = above = reach * ranking.difference_se
+        se = ranking.difference_se
+        below = above = reach * (se if least is None else np.maximum(se, least))
     else:
         below, above = bound.below(1.0 - error), bound.above(1.0 - error)
     low = ranking.difference - below - slack

@@ -90,8 +90,14 @@ class Comparison:
         )
         found = None
         if within:
-            how = {"slack": stand_back, "bound": shown.difference_bound, "confidence": confidence}
-            found = equivalence(ranking, within, **how)  # type: ignore[arg-type]
+            found = equivalence(
+                ranking,
+                within,
+                confidence=confidence,
+                slack=stand_back,
+                least=shown.difference_least,
+                bound=shown.difference_bound,
+            )
             ranking = replace(ranking, margin=margins(ranking, confidence, shown.difference_bound))
         return self._as_told(ranking, sign, within), found and found.turned(sign)
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from ...measures.table import Measure
     from .sampling import AdaptiveFrame, Passed
 
-CERTAIN = 0.999  # no pair is looked at as if it had been certain from the beginning
-
 
 @dataclass(frozen=True, eq=False)
 class BatchWeights:
