@@ -19,7 +19,7 @@ from typing import Any
 from celery import current_app
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.db.models.functions import Greatest, Now
 
 from judging.clock import seconds_from_now
@@ -125,7 +125,10 @@ def request(
     campaign: Campaign | int | None = None,
     data: dict[str, Any] | None = None,
 ) -> Job:
-    """Makes (kind, target) due; asked again while it runs, it will run once more."""
+    """Makes (kind, target) due; asked again while it runs, it will run once more.
+
+    A worker is woken once: of a job that runs, and of one that was told lately, nobody is told.
+    """
     job = _renew(kind, target, data or {})
     if job is None:
         campaign_id = campaign.pk if isinstance(campaign, Campaign) else campaign
@@ -139,19 +142,25 @@ def request(
             if job is None:
                 raise
     job_id = job.pk
-    transaction.on_commit(lambda: hint(job_id, kind), robust=True)
+    transaction.on_commit(lambda: _hint_untold(job_id), robust=True)
     return job
+
+
+def _hint_untold(job_id: int) -> None:
+    for job in _untold().filter(pk=job_id).values_list("pk", "kind"):
+        hint(*job)
 
 
 def _renew(kind: str, target: int, data: dict[str, Any]) -> Job | None:
     """Also while it runs, what is asked for has all its attempts before it."""
     running = When(state=Job.State.RUNNING, then=Value(Job.State.RUNNING))
+    was_due = When(state=Job.State.QUEUED, due__lte=Now(), then=F("due"))
     updated = Job.objects.filter(kind=kind, target=target).update(
         requested=F("requested") + 1,
         data=data,
         state=Case(running, default=Value(Job.State.QUEUED)),
         attempts=0,
-        due=Now(),
+        due=Case(was_due, default=Now()),
         error="",
     )
     return Job.objects.get(kind=kind, target=target) if updated else None
@@ -201,9 +210,14 @@ def wake_due() -> int:
                     _conclude_failed(job, f"The worker died {MAX_ATTEMPTS} times over this job.")
         except Exception:  # one that cannot be given up must not hold up all others
             log.exception("job %s could not be given up", job_id)
+    waiting = _untold().order_by("pk").values_list("pk", "kind")
+    return sum(hint(*job) for job in waiting[:500])
+
+
+def _untold() -> QuerySet[Job]:
+    """What is due and was not hinted lately, since it is due."""
     lately = Q(hinted__gte=seconds_from_now(-HINT_AGAIN_SECONDS))
-    waiting = Job.objects.filter(due()).exclude(lately & Q(hinted__gte=F("due")))
-    return sum(hint(*job) for job in waiting.order_by("pk").values_list("pk", "kind")[:500])
+    return Job.objects.filter(due()).exclude(lately & Q(hinted__gte=F("due")))
 
 
 def withdraw(kind: str, target: int) -> None:

@@ -337,3 +337,52 @@ def test_a_broker_that_does_not_answer_never_breaks_a_request(
     assert len(calls) == 1
     assert {first.state, second.state} == {Job.State.QUEUED}
     assert Job.objects.filter(hinted__isnull=True).count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_is_woken_once_for_what_is_asked_for_often(
+    monkeypatch: pytest.MonkeyPatch, done: list[int]
+) -> None:
+    """A queue of one message each would keep other work waiting behind hundreds of them."""
+    woken: list[object] = []
+    monkeypatch.setattr(
+        jobs.current_app, "send_task", lambda *_args, **options: woken.append(options)
+    )
+
+    job = jobs.request("probe", 7)
+    for _ in range(5):
+        jobs.request("probe", 7)
+    assert len(woken) == 1
+
+    def ask_meanwhile(running: jobs.Running) -> None:
+        if not done:
+            jobs.request("probe", 7)
+            assert len(woken) == 1, "nobody can take what runs"
+        done.append(running.target)
+
+    handler("probe", ask_meanwhile)
+    jobs.run(job.pk)
+    assert len(woken) == 2, "what was asked for meanwhile is due"
+    jobs.run(job.pk)
+    assert done == [7, 7]
+
+    jobs.request("probe", 7)
+    assert len(woken) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_waits_for_later_wakes_a_worker_when_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    woken: list[object] = []
+    monkeypatch.setattr(
+        jobs.current_app, "send_task", lambda *_args, **options: woken.append(options)
+    )
+
+    def wait(_running: jobs.Running) -> None:
+        raise jobs.NotYet(1000.0, "waits")
+
+    handler("probe", wait)
+    jobs.run(jobs.request("probe", 7).pk)
+    jobs.request("probe", 7)
+    assert len(woken) == 2
