@@ -42,8 +42,8 @@ def findings(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     """The conclusions in order of importance."""
     if not table.rows:
         return []
-    found = [*_limits(table), *_of_goal(table, pairs), *_of_lead(table, pairs)]
-    found += [*_enough(table, pairs), *_unknown(table)]
+    found = [*_limits(table), *_of_goal(table, pairs), *_enough(table, pairs)]
+    found += [*_of_lead(table, pairs), *_unknown(table)]
     if len(table.rows) > 1:
         found.append(_decided(pairs))
     return [*found, *_later_runs(table), *_kind_of_interval(table), *_earlier_rounds(table)]

@@ -1,20 +1,28 @@
 """The demo campaign: loaded once, its first batches judged by five simulated assessors.
 
-They claim pairs and record judgments through the same services as people. Where their work ends
-is chosen so that a visitor can finish a batch alone: of the current batch a dozen pairs wait for
-their last label, and the pairs of the next ones wait for one label each.
+They claim pairs and record judgments through the same services as people. The first round is over:
+a machine judge was asked, batches were planned by what was found, and the round ended by its rule.
+Where work on the second one ends is chosen so that a visitor can finish a batch alone: of the
+current batch a dozen pairs wait for their last label, and the pairs of the next ones wait for one
+label each.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
 
 from demo.assessors import AssessorProfile, load_profiles, load_truth, simulated_grade, uniform
-from estimation.models import Round
+from demo.judge import MODEL, serving
+from estimation.endpoints import Endpoint
+from estimation.machines import AGREEMENT, ASKING
+from estimation.models import MachineJudge, Round
 from estimation.plans import RoundPlan
 from estimation.services import importing, rounds
+from estimation.services.machines import judges
 from judging.models import BatchPair, Campaign, Job, Membership, Pair, User
 from judging.services import assignments, audit, batches, campaigns, judgments, members
 
@@ -23,6 +31,19 @@ SEED = 20
 COMPLETE_BATCHES = 7
 AHEAD_BATCHES = 4
 LEFT_FOR_VISITOR = 12
+ENDPOINT = "demo"
+MACHINE = judges.MachinePlan(name="Demo judge", endpoint=ENDPOINT, model=MODEL, max_calls=800)
+PLAN_OF_BEST = RoundPlan(
+    measure="DCG@10",
+    goal=Round.Goal.RANKING,
+    method=Round.Method.ADAPTIVE,
+    prior=Round.Prior.SCORES,
+    budget=1200,
+    batch_size=100,
+    negligible=1.0,
+    stop_when=Round.Stop.BEST,
+    seed="demo-best",
+)
 PLAN = RoundPlan(
     measure="DCG@10",
     reported=["P@10", "P@5"],
@@ -44,13 +65,21 @@ def load() -> Campaign | None:
         rejected = [upload.name for upload in uploaded if upload.state != upload.State.ACCEPTED]
         raise RuntimeError(f"the demo collection is damaged: {', '.join(rejected)}")
     _invite(campaign, organizer)
-    row = rounds.draft(campaign=campaign, by=organizer, plan=PLAN)
+    crowd, machine = Crowd(), _ask_machine(campaign, organizer)
+    best = _drawn(campaign, organizer, _with_grades(PLAN_OF_BEST, machine))
+    campaigns.open_for_judging(campaign=campaign, by=organizer)
+    _judge_until_it_stops(crowd, best)
+    _judge_first_batches(crowd, _drawn(campaign, organizer, PLAN))
+    importing.finish(Job.objects.get(kind=AGREEMENT, target=machine.pk))
+    return campaign
+
+
+def _drawn(campaign: Campaign, organizer: User, plan: RoundPlan) -> Round:
+    row = rounds.draft(campaign=campaign, by=organizer, plan=plan)
     importing.finish(Job.objects.get(kind="preview", target=row.pk))
     rounds.request_draw(row=row, by=organizer)
     importing.finish(Job.objects.get(kind="draw", target=row.pk))
-    campaigns.open_for_judging(campaign=campaign, by=organizer)
-    _judge_first_batches(campaign, row)
-    return campaign
+    return row
 
 
 def _accounts() -> User:
@@ -76,20 +105,72 @@ def _invite(campaign: Campaign, organizer: User) -> None:
         )
 
 
-def _judge_first_batches(campaign: Campaign, row: Round) -> None:
-    profiles = load_profiles(COLLECTION / "campaign.json")
-    truth = load_truth(COLLECTION / "qrels.txt.gz")
-    users = {user.username: user for user in User.objects.all()}
-    ahead = _open(campaign, COMPLETE_BATCHES + 1 + AHEAD_BATCHES)
+@contextlib.contextmanager
+def _endpoint() -> Iterator[None]:
+    """Offers the demo's language model to this process, while it is at work."""
+    with serving() as url:
+        settings.MACHINE_ENDPOINTS[ENDPOINT] = Endpoint(ENDPOINT, url, (MODEL,))
+        try:
+            yield
+        finally:
+            del settings.MACHINE_ENDPOINTS[ENDPOINT]
+
+
+def _ask_machine(campaign: Campaign, organizer: User) -> MachineJudge:
+    """Has the machine judge predict grades, which the worker would do on a site that goes on."""
+    with _endpoint():
+        judge = judges.create(campaign=campaign, by=organizer, plan=MACHINE)
+        judges.start(judge=judge, by=organizer)
+        importing.finish(Job.objects.get(kind=ASKING, target=judge.pk))
+    judge.refresh_from_db()
+    if judge.upload is None:
+        raise RuntimeError(f"the demo's machine judge said nothing: {judge.ended}")
+    importing.finish(Job.objects.get(kind="upload", target=judge.upload.pk))
+    return judge
+
+
+def _with_grades(plan: RoundPlan, judge: MachineJudge) -> RoundPlan:
+    if judge.upload is None:
+        raise RuntimeError("the machine judge has handed in no grades")
+    return replace(plan, predictions=judge.campaign.predictions.get(upload=judge.upload).name)
+
+
+class Crowd:
+    """The simulated assessors: who judges a pair is decided by its hash, and so is the grade."""
+
+    def __init__(self) -> None:
+        self.profiles = load_profiles(COLLECTION / "campaign.json")
+        self.truth = load_truth(COLLECTION / "qrels.txt.gz")
+        self.users = {user.username: user for user in User.objects.all()}
+
+    def judge(self, pair: Pair, *, turn: int) -> None:
+        """The first or the second label of a pair, unless that assessor has given one before."""
+        profile = _assessor(self.profiles, pair, turn=turn)
+        by = self.users[profile.username]
+        if not pair.assignments.filter(assessor=by).exists():
+            _judge(pair, by, profile, self.truth)
+
+
+def _judge_until_it_stops(crowd: Crowd, row: Round) -> None:
+    while not row.has_ended:
+        (pairs,) = _open(row.campaign, 1)
+        for pair in pairs:
+            crowd.judge(pair, turn=0)
+        for kind in ("recompute", "stop-round", "plan-batch"):
+            for job in Job.objects.filter(kind=kind, target=row.pk):
+                importing.finish(job)
+        row.refresh_from_db()
+
+
+def _judge_first_batches(crowd: Crowd, row: Round) -> None:
+    ahead = _open(row.campaign, COMPLETE_BATCHES + 1 + AHEAD_BATCHES)
     for batch_pairs in ahead:
         for pair in batch_pairs:
-            profile = _assessor(profiles, pair, turn=0)
-            _judge(pair, users[profile.username], profile, truth)
+            crowd.judge(pair, turn=0)
     for number, batch_pairs in enumerate(ahead[: COMPLETE_BATCHES + 1]):
         last = number == COMPLETE_BATCHES
         for pair in batch_pairs[: -LEFT_FOR_VISITOR if last else None]:
-            profile = _assessor(profiles, pair, turn=1)
-            _judge(pair, users[profile.username], profile, truth)
+            crowd.judge(pair, turn=1)
         if not last:
             importing.finish(Job.objects.get(kind="recompute", target=row.pk))
 

@@ -1,5 +1,6 @@
 """Every page of the demo in a real browser: no error, no violation, no sideways scroll, names."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.support.site import Site
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 HERE = f"/c/{DEMO}/"
-ROUND = f"{HERE}rounds/1/"
+ROUND, STOPPED = f"{HERE}rounds/2/", f"{HERE}rounds/1/"
 OF_ORGANIZERS = [
     "/",
     "/account/",
@@ -41,6 +42,11 @@ OF_ORGANIZERS = [
     f"{ROUND}ranking/labels/",
     f"{ROUND}ranking/compare/",
     f"{ROUND}reports/",
+    STOPPED,
+    f"{STOPPED}ranking/",
+    f"{STOPPED}ranking/history/",
+    f"{HERE}material/machines/",
+    f"{HERE}material/machines/1/",
     "/api/",
 ]
 OF_ASSESSORS = ["/", "/account/", f"{HERE}judge/", f"{HERE}judged/"]
@@ -108,6 +114,22 @@ def test_every_page(demo: Site, page: Page, addresses: tuple[str, list[str]]) ->
         assert answer.status == 200, address
         found[address] = problems(page)
     assert {address: there for address, there in found.items() if there} == {}
+
+
+def test_the_first_round_shows_what_saves_judgments(demo: Site, page: Page) -> None:
+    """A machine judge, an adaptive round that learned from it, numbers at every look, an end."""
+    sign_in(page, demo, "organizer")
+    page.goto(demo.url + STOPPED)
+    expect(page.get_by_text("Adaptive", exact=False).first).to_be_visible()
+    expect(page.get_by_text("Demo judge v1").first).to_be_visible()
+    page.goto(f"{demo.url}{STOPPED}ranking/")
+    ended = re.compile(r"Stopped by its rule after batch \d+ of 12")
+    expect(page.get_by_text(ended)).to_be_visible()
+    expect(page.get_by_text("Valid at every look")).to_be_visible()
+    expect(page.get_by_text("which does not matter").first).to_be_visible()
+    page.goto(f"{demo.url}{HERE}material/machines/1/")
+    expect(page.get_by_text(re.compile("worth about .* judgments here"))).to_be_visible()
+    assert "20 of 20" in demo.manage("demo_truth", "--round", "1")
 
 
 def test_the_sign_in_page(demo: Site, page: Page) -> None:

@@ -14,10 +14,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--measure", default="DCG@10")
+        parser.add_argument("--round", type=int, default=2, help="its number (default 2)")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         demo_rounds = Round.objects.filter(campaign__slug="python-functions")
-        row = demo_rounds.select_related("campaign", "pool").order_by("number").first()
+        wanted = demo_rounds.filter(number=options["round"])
+        row = wanted.select_related("campaign", "pool").first()
         lines = truth.met(row, options["measure"]) if row else []
         if not lines:
             raise CommandError("There is no demo round with estimates of this measure.")
