@@ -282,8 +282,11 @@ def topic_contributions(
 def totals_by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:
     """Add up w_ij times the label of every pair, (N,), over the pairs of each topic, (T, k)."""
     runs, topics = len(pool.runs), len(pool.topics)
-    entries = pool.entry_weights(measure) * labels[pool.entry_pair]
-    cells = pool.topic[pool.entry_pair].astype(np.int64) * runs + pool.run
+    weights = pool.entry_weights(measure)
+    counted = np.flatnonzero(weights) if not weights.all() else slice(None)  # down to a cutoff
+    pair = pool.entry_pair[counted]
+    cells = pool.topic[pair].astype(np.int64) * runs + pool.run[counted]
+    entries = weights[counted] * labels[pair]
     return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
 
 
