@@ -12,7 +12,7 @@ def rule_in_words(row: Round) -> str:
     alike = f", but for differences up to {row.negligible:g}" if row.negligible else ""
     if row.stop_when == Round.Stop.TOP and row.stop_top > 1:
         return f"the best {row.stop_top} runs are known{alike}"
-    return f"which run is the best is known{alike}"
+    return f"the best run is known{alike}"
 
 
 def plan_in_words(row: Round) -> str:
