@@ -177,6 +177,7 @@ class Round(models.Model):
     predictions = models.ForeignKey(
         Prediction, models.PROTECT, null=True, blank=True, related_name="rounds"
     )
+    more_predictions = models.JSONField(default=list, blank=True, help_text="names of further ones")
     depth = models.PositiveIntegerField(
         null=True, blank=True, help_text="ranks that are looked at; empty: the campaign's depth"
     )
@@ -279,6 +280,11 @@ class Round(models.Model):
 
     def __str__(self) -> str:
         return f"round {self.number}"
+
+    @property
+    def predicted_by(self) -> list[str]:
+        """The names of all predicted grades that it uses."""
+        return [str(self.predictions), *self.more_predictions] if self.predictions else []
 
     @property
     def is_drawn(self) -> bool:

@@ -12,6 +12,8 @@ from estimation.options import NamedRows, Option, declared, option
 
 MAX_MEASURES = 10
 LONGEST_MEASURE = 60
+MAX_PREDICTIONS = 10
+"""Columns of predicted grades of a round."""
 RUNS = NamedRows("tag", lambda campaign: campaign.runs.all())
 GRADES = NamedRows(
     "name", lambda campaign: campaign.predictions.exclude(form=Prediction.Form.COSTS)
@@ -94,6 +96,15 @@ class RoundPlan:
         asked="Name of uploaded predicted grades: for the prior scores, the methods adaptive and "
         "query, and the estimator difference.",
         named=GRADES, empty="None", only="grades",
+    )  # fmt: skip
+    more_predictions: list[str] = option(  # noqa: RUF009
+        "More predicted grades", default=[],
+        help="The model learns what each of them is worth. Several machine judges who err in "
+        "their own ways tell more than one.",
+        asked="Names of further uploaded predicted grades that an adaptive round learns from, "
+        "besides predictions; at most 9.",
+        answered="Of other methods empty.",
+        named=GRADES, longest=MAX_PREDICTIONS - 1, needs="predictions",
     )  # fmt: skip
     depth: int | None = option(
         default=None,
@@ -251,7 +262,7 @@ SECTIONS = (
         "goal", "run", "baseline", "measure", "reported", "budget", "batch_size", "labels",
         "extra_share", "seconds", "negligible", "stop_when", "stop_top", "stop_width",
     )),
-    Section("What is expected", ("prior", "predictions")),
+    Section("What is expected", ("prior", "predictions", "more_predictions")),
     Section("How pairs are drawn", ("method", "rule", "floor", "eps", "depth", "seed")),
     Section("Costs", ("costs", "cost_table"), only="costs"),
     Section(
@@ -265,8 +276,12 @@ SECTIONS = (
 
 OPTIONS = {each.name: declared(each) for each in fields(RoundPlan)}
 """By name, as `RoundPlan` has them."""
-NAMED = {name: option.named for name, option in OPTIONS.items() if option.named}
-"""Those that are rows of the campaign, told by their name."""
+NAMED = {
+    name: option.named
+    for name, option in OPTIONS.items()
+    if option.named and option.kind == "named"
+}
+"""Those that are a row of the campaign, told by its name."""
 
 
 def plan_of(row: Round) -> RoundPlan:

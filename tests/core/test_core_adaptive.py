@@ -141,10 +141,11 @@ def test_values_are_unbiased_at_every_batch_and_so_are_their_variances(
         {"measure": PRECISION, "reported": [DCG]},
         {"goal": goals.pair("a", "b")},
         {"predicted": np.array([[0.1], [np.nan], [2.0], [1.0], [0.0]])},
+        {"predicted": np.array([[0.1, 2], [np.nan, 1], [2, 1], [1, np.nan], [0, 0]])},
         {"costs": np.array([1.0, 2.0, 0.5, 1.0, 3.0])},
         {"floor": 0.5},
     ],
-    ids=["binary", "pair", "predicted", "costs", "floor"],
+    ids=["binary", "pair", "predicted", "by two", "costs", "floor"],
 )
 def test_whatever_the_plan_rests_on_values_are_unbiased(
     pool: Pool, eager: None, options: dict
