@@ -209,6 +209,8 @@ class Round(models.Model):
     labels = models.PositiveSmallIntegerField(default=1)
     extra_share = models.FloatField(default=0.0)
     seconds = models.PositiveIntegerField(default=30, help_text="that a judgment takes")
+    topic_minimum = models.PositiveIntegerField(default=1, help_text="pairs of a topic in a batch")
+    topic_seconds = models.PositiveIntegerField(default=0, help_text="that reading a topic takes")
     negligible = models.FloatField(
         default=0.0, help_text="differences up to this one do not matter; 0: all do"
     )
@@ -274,6 +276,9 @@ class Round(models.Model):
                 name="round_with_earlier_can_be",
             ),
             CheckConstraint(
+                condition=Q(topic_minimum=1) | Q(method="adaptive"), name="round_by_topics_can_be"
+            ),
+            CheckConstraint(
                 condition=Q(top_up=False) | Q(method="poisson"), name="round_top_up_can_be"
             ),
         ]
@@ -309,11 +314,6 @@ class Round(models.Model):
     def has_floor(self) -> bool:
         """Whether a share of the sizes is spread evenly."""
         return "floor" in self.sampling.options
-
-    @property
-    def hours_each(self) -> float:
-        """Hours of work for one pair, or for one document of average length."""
-        return float((self.labels + self.extra_share) * self.seconds / 3600)
 
     @property
     def unit(self) -> str:

@@ -154,7 +154,14 @@ def _of_next_batches(row: Round, pool: Pool) -> AnyDesign:
 def _of_learned_batches(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
     """Predicted grades are features of the model and never labels: they can bias nothing."""
     predicted = predicted_of(row, pool)
-    return AdaptivePlan(_of_pairs(row, pool, costs), row.campaign.max_grade, costs, predicted)
+    design, together = _of_pairs(row, pool, costs), float(row.topic_minimum)
+    return AdaptivePlan(
+        design,
+        row.campaign.max_grade,
+        costs,
+        predicted,
+        topic_minimum=together if together > 1.0 else 0.0,
+    )
 
 
 def _of_topics(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:

@@ -170,6 +170,7 @@ def _checked(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     _check_alike(measure, reported)
     _check_of_several_draws(plan, [measure, *reported])
     _check_of_gains(plan, parse_measure(measure))
+    _check_by_topics(plan, [measure, *reported])
     _check_scores(campaign, plan, [measure, *reported])
     return vars(plan) | {
         "measure": measure,
@@ -240,6 +241,15 @@ def _check_of_gains(plan: RoundPlan, measure: Measure) -> None:
     usual = plan.interval == Round.Interval.STUDENT
     _require(usual or is_sum, "interval", f"A guaranteed interval {message}")
     _require(not plan.estimator or is_sum, "estimator", f"The difference estimator {message}")
+
+
+def _check_by_topics(plan: RoundPlan, measures: list[str]) -> None:
+    ratios = [text for text in measures if parse_measure(text).family == "ratio"]
+    message = (
+        f"Pairs of a topic are drawn together for sums of gains, not for {', '.join(ratios)}. Take "
+        "1, as it comes."
+    )
+    _require(plan.topic_minimum == 1 or not ratios, "topic_minimum", message)
 
 
 def _check_scores(campaign: Campaign, plan: RoundPlan, measures: list[str]) -> None:

@@ -156,10 +156,16 @@ def _learned(row: Round) -> str:
     """What the batches of an adaptive round after the first were planned from, and counted by."""
     given = row.predicted_by
     helped = f" and from the predicted grades {listed_names(given)}" if given else ""
+    apart = (
+        f"; topics took part in a batch by chance, so that it had {row.topic_minimum} pairs at "
+        "least of each that did, on average, for which the intervals allow"
+        if row.topic_minimum > 1
+        else ""
+    )
     return (
         f"before each later batch the model learned from all judgments so far{helped}. Every batch "
         "corrects what the model expected by what was judged, so that a wrong model makes no "
-        "number wrong either"
+        f"number wrong either{apart}"
     )
 
 
