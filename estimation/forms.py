@@ -53,6 +53,10 @@ def _field(option: Option, campaign: Campaign) -> forms.Field:
     }
     if option.kind == "flag":
         return forms.BooleanField(**given)
+    if option.kind == "several":
+        names = [(name, name) for name in _names(option, campaign)]
+        boxes = forms.CheckboxSelectMultiple()
+        return forms.MultipleChoiceField(**given, choices=names, widget=boxes)
     if option.kind in ("choice", "named"):
         return forms.ChoiceField(**given | _choices(option, campaign))
     if option.kind == "whole":  # how much is too much is said by the service
@@ -67,12 +71,17 @@ def _field(option: Option, campaign: Campaign) -> forms.Field:
 def _choices(option: Option, campaign: Campaign) -> dict[str, Any]:
     first = [("", option.empty)] if option.empty else []
     if option.named:
-        names = option.named.rows(campaign).values_list(option.named.key, flat=True)
-        return {"choices": [*first, *((name, name) for name in names)]}
+        return {"choices": [*first, *((name, name) for name in _names(option, campaign))]}
     if option.of_method:
         return {"choices": list(_by_method(option))}
     given = {"choices": [*first, *option.labels]}
     return given | ({"widget": MethodSelect} if option.name == "method" else {})
+
+
+def _names(option: Option, campaign: Campaign) -> list[str]:
+    if option.named is None:
+        return []
+    return list(option.named.rows(campaign).values_list(option.key, flat=True))
 
 
 def _by_method(option: Option) -> Iterator[tuple[str, str | list[tuple[str, str]]]]:
@@ -104,9 +113,15 @@ class RoundForm(ShownForm):
     def sections(self) -> list[tuple[Section, list[tuple[str, BoundField]]]]:
         """The fields of each part of the page, with the classes of what is around them."""
         return [
-            (part, [(OPTIONS[name].classes, self[name]) for name in part.names])
+            (part, [(OPTIONS[name].classes, self[name]) for name in part.names if self._asks(name)])
             for part in SECTIONS
         ]
+
+    def _asks(self, name: str) -> bool:
+        """Further rows are a question only where there are two."""
+        field = self.fields[name]
+        several = isinstance(field, forms.MultipleChoiceField)
+        return not several or len(list(field.choices)) > 1  # type: ignore[attr-defined]
 
     @property
     def is_unfolded(self) -> bool:

@@ -177,6 +177,7 @@ class Round(models.Model):
     predictions = models.ForeignKey(
         Prediction, models.PROTECT, null=True, blank=True, related_name="rounds"
     )
+    more_predictions = models.JSONField(default=list, blank=True, help_text="names of further ones")
     depth = models.PositiveIntegerField(
         null=True, blank=True, help_text="ranks that are looked at; empty: the campaign's depth"
     )
@@ -208,6 +209,8 @@ class Round(models.Model):
     labels = models.PositiveSmallIntegerField(default=1)
     extra_share = models.FloatField(default=0.0)
     seconds = models.PositiveIntegerField(default=30, help_text="that a judgment takes")
+    topic_minimum = models.PositiveIntegerField(default=1, help_text="pairs of a topic in a batch")
+    topic_seconds = models.PositiveIntegerField(default=0, help_text="that reading a topic takes")
     negligible = models.FloatField(
         default=0.0, help_text="differences up to this one do not matter; 0: all do"
     )
@@ -273,12 +276,20 @@ class Round(models.Model):
                 name="round_with_earlier_can_be",
             ),
             CheckConstraint(
+                condition=Q(topic_minimum=1) | Q(method="adaptive"), name="round_by_topics_can_be"
+            ),
+            CheckConstraint(
                 condition=Q(top_up=False) | Q(method="poisson"), name="round_top_up_can_be"
             ),
         ]
 
     def __str__(self) -> str:
         return f"round {self.number}"
+
+    @property
+    def predicted_by(self) -> list[str]:
+        """The names of all predicted grades that it uses."""
+        return [str(self.predictions), *self.more_predictions] if self.predictions else []
 
     @property
     def is_drawn(self) -> bool:
@@ -303,11 +314,6 @@ class Round(models.Model):
     def has_floor(self) -> bool:
         """Whether a share of the sizes is spread evenly."""
         return "floor" in self.sampling.options
-
-    @property
-    def hours_each(self) -> float:
-        """Hours of work for one pair, or for one document of average length."""
-        return float((self.labels + self.extra_share) * self.seconds / 3600)
 
     @property
     def unit(self) -> str:

@@ -16,7 +16,9 @@ from judging.models import Campaign
 
 REQUIRED: Any = object()
 """The default of an option that has none."""
-Kind: TypeAlias = Literal["choice", "named", "flag", "whole", "number", "measures", "text"]
+Kind: TypeAlias = Literal[
+    "choice", "named", "several", "flag", "whole", "number", "measures", "text"
+]
 PLAIN: Mapping[Any, Kind] = {
     bool: "flag", int: "whole", int | None: "whole", float: "number", list[str]: "measures",
     str: "text",
@@ -45,7 +47,7 @@ class Option:
     ``asked``, ``answered``: what the REST interface says of it in bodies and in answers.
 
     ``choices``, and which of them a method has (``of_method``); ``empty``: what no choice means.
-    ``named``: the rows of the campaign that can be chosen.
+    ``named``: the rows of the campaign that can be chosen; a list of them is a column of names.
     ``least``, ``most``, ``longest``: bounds; ``expected``: what they are, in a sentence, without
     which the service finds them itself.
 
@@ -149,7 +151,8 @@ def option(label: str = "", **declared: Any) -> Any:
 def declared(found: Field[Any]) -> Option:
     """The option of a field, with what follows from its name and its type."""
     given: Option = found.metadata["option"]
-    kind: Kind = "choice" if given.choices else "named" if given.named else PLAIN[found.type]
+    of_rows: Kind = "several" if found.type == list[str] else "named"
+    kind: Kind = "choice" if given.choices else of_rows if given.named else PLAIN[found.type]
     bounded = kind == "whole" and given.most is not None
     return replace(
         given,

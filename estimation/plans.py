@@ -7,11 +7,14 @@ the choice.
 
 from dataclasses import dataclass, fields
 
+from estimation.core.sampling.methods import MOST_TOGETHER
 from estimation.models import Prediction, Round
 from estimation.options import NamedRows, Option, declared, option
 
 MAX_MEASURES = 10
 LONGEST_MEASURE = 60
+MAX_PREDICTIONS = 10
+"""Columns of predicted grades of a round."""
 RUNS = NamedRows("tag", lambda campaign: campaign.runs.all())
 GRADES = NamedRows(
     "name", lambda campaign: campaign.predictions.exclude(form=Prediction.Form.COSTS)
@@ -95,6 +98,15 @@ class RoundPlan:
         "query, and the estimator difference.",
         named=GRADES, empty="None", only="grades",
     )  # fmt: skip
+    more_predictions: list[str] = option(  # noqa: RUF009
+        "More predicted grades", default=[],
+        help="The model learns what each of them is worth. Several machine judges who err in "
+        "their own ways tell more than one.",
+        asked="Names of further uploaded predicted grades that an adaptive round learns from, "
+        "besides predictions; at most 9.",
+        answered="Of other methods empty.",
+        named=GRADES, longest=MAX_PREDICTIONS - 1, needs="predictions",
+    )  # fmt: skip
     depth: int | None = option(
         default=None,
         help="How far down the runs are looked at. Left empty: as far as the campaign does; "
@@ -157,6 +169,16 @@ class RoundPlan:
         choices=Round.Estimator, empty=OWN, needs="difference", fact=True,
         refusal="The difference estimator is one for {methods}.",
     )  # fmt: skip
+    topic_minimum: int = option(
+        "Pairs of a topic together", default=1,
+        help="So many pairs of a topic at least, on average, in a batch that has any of it, from "
+        "the second batch on. Fewer topics are to be read, and intervals hardly widen; 5 is a good "
+        "number where topics are many. 1: as it comes.",
+        asked="Pairs of a topic, at least and on average, in a batch that has any of it; adaptive, "
+        "for sums of gains.",
+        needs="topic_minimum", least=1, most=MOST_TOGETHER, fact=True,
+        refusal="{method} has no pairs of a topic together. Methods that do: {methods}.",
+    )  # fmt: skip
     with_earlier: bool = option(
         "Estimate together with the earlier rounds", default=False,
         help="Uses the judgments of all earlier rounds with the same method, topics and "
@@ -197,6 +219,13 @@ class RoundPlan:
         asked="Seconds that a judgment takes; of a document of average length where these are what "
         "pairs cost.",
         wide=False, least=1, most=86_400,
+    )  # fmt: skip
+    topic_seconds: int = option(
+        "Seconds per topic", default=0, initial=30,
+        help="To read a topic, once in every batch that has some of it; for the hours of work.",
+        asked="Seconds that somebody takes to read a topic, once in every batch that has some of "
+        "it; for the hours of work alone.",
+        wide=False, least=0, most=86_400,
     )  # fmt: skip
     negligible: float = option(
         "Negligible difference", default=0.0,
@@ -249,10 +278,13 @@ class Section:
 SECTIONS = (
     Section("", (
         "goal", "run", "baseline", "measure", "reported", "budget", "batch_size", "labels",
-        "extra_share", "seconds", "negligible", "stop_when", "stop_top", "stop_width",
+        "extra_share", "seconds", "topic_seconds", "negligible", "stop_when", "stop_top",
+        "stop_width",
     )),
-    Section("What is expected", ("prior", "predictions")),
-    Section("How pairs are drawn", ("method", "rule", "floor", "eps", "depth", "seed")),
+    Section("What is expected", ("prior", "predictions", "more_predictions")),
+    Section("How pairs are drawn", (
+        "method", "topic_minimum", "rule", "floor", "eps", "depth", "seed",
+    )),
     Section("Costs", ("costs", "cost_table"), only="costs"),
     Section(
         "How the numbers are estimated",
@@ -265,8 +297,12 @@ SECTIONS = (
 
 OPTIONS = {each.name: declared(each) for each in fields(RoundPlan)}
 """By name, as `RoundPlan` has them."""
-NAMED = {name: option.named for name, option in OPTIONS.items() if option.named}
-"""Those that are rows of the campaign, told by their name."""
+NAMED = {
+    name: option.named
+    for name, option in OPTIONS.items()
+    if option.named and option.kind == "named"
+}
+"""Those that are a row of the campaign, told by its name."""
 
 
 def plan_of(row: Round) -> RoundPlan:

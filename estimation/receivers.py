@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Model, ProtectedError, Q, QuerySet
+from django.db.models.signals import pre_delete
 from django.dispatch import receiver
 
 from estimation.machines import AGREEMENT
-from estimation.models import Draw, MachineJudge, Round
+from estimation.models import Draw, MachineJudge, Prediction, Round
 from judging.models import Batch, Pair
 from judging.services import jobs
 from judging.signals import batch_completed, judgment_corrected, labels_added
@@ -47,3 +48,15 @@ def _request(rounds: QuerySet[Round]) -> None:
     judges = MachineJudge.objects.filter(campaign__in=[campaign_id for _, campaign_id in found])
     for judge_id, campaign_id in judges.order_by("pk").values_list("pk", "campaign"):
         jobs.request(AGREEMENT, judge_id, campaign=campaign_id)
+
+
+@receiver(pre_delete, sender=Prediction, dispatch_uid="keep-named-predictions")
+def keep_named_predictions(instance: Prediction, **_kwargs: Any) -> None:
+    """As a protected foreign key does for the first predicted grades that a round names.
+
+    Whoever names some, or takes them out of the campaign, holds the campaign's lock.
+    """
+    rounds = Round.objects.filter(campaign=instance.campaign_id)
+    naming: set[Model] = {each for each in rounds if instance.name in each.more_predictions}
+    if naming:
+        raise ProtectedError("Rounds name these predicted grades.", naming)

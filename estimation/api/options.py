@@ -16,6 +16,9 @@ Made: TypeAlias = Callable[[Option, dict[str, Any]], Any]
 SENT: Mapping[Kind, Made] = {
     "choice": lambda option, given: serializers.ChoiceField(option.labels, **given),
     "named": lambda option, given: Text(max_length=LONGEST_NAME, **given),
+    "several": lambda option, given: serializers.ListField(
+        child=Text(max_length=LONGEST_NAME), max_length=option.longest, **given
+    ),
     "flag": lambda option, given: Flag(**given),
     "whole": lambda option, given: Whole(**given),
     "number": lambda option, given: Number(**given),
@@ -30,6 +33,7 @@ ANSWERED: Mapping[Kind, Made] = {
         source=f"{option.name}.{option.key}", default=None, allow_null=True
     ),
     "whole": lambda option, given: serializers.IntegerField(**given),
+    "several": lambda option, given: serializers.ListField(child=serializers.CharField(), **given),
     "measures": lambda option, given: serializers.ListField(child=serializers.CharField(), **given),
     "text": lambda option, given: serializers.CharField(**given),
 }

@@ -204,7 +204,10 @@ class ReachedRow(Row):
     """What a budget reaches, as expected before anything is judged."""
 
     budget = Number()
-    work = Number(help_text="Distinct pairs, or documents of average length.")
+    work = Number(
+        help_text="Distinct pairs, or documents of average length, and the reading of topics, as "
+        "many as take as long."
+    )
     half_width = Number(allow_null=True, help_text="Of the middle run, as the prior expects.")
     half_width_most = Number(allow_null=True, help_text="The same if much more is relevant.")
     decided_least = Number(help_text="Share of the differences between two runs, at least …")

@@ -65,15 +65,24 @@ def goal_of(row: Round, pool: Pool) -> Goal:
 
 
 def prior_of(row: Round, pool: Pool) -> Prior:
-    given = row.predictions
     return make_prior(
         pool,
         name=row.prior,
         goal=goal_of(row, pool),
         measure=parse_measure(row.measure),
         max_grade=row.campaign.max_grade,
-        grades=predictions.grades_for(given, pool) if given else None,
+        grades=predicted_of(row, pool),
     )
+
+
+def predicted_of(row: Round, pool: Pool) -> FloatArray | None:
+    """All grades that were predicted for the round, shape (N, S), NaN where nothing was; None
+    without any. Raises UserError as `predictions.grades_for`."""
+    if not row.predictions:
+        return None
+    named = {each.name: each for each in row.campaign.predictions.all()}
+    given = (predictions.grades_for(named[name], pool) for name in row.predicted_by)
+    return np.stack(list(given), axis=1)
 
 
 def grade_model_of(row: Round, pool: Pool) -> GradeModel:
@@ -144,9 +153,15 @@ def _of_next_batches(row: Round, pool: Pool) -> AnyDesign:
 
 def _of_learned_batches(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:
     """Predicted grades are features of the model and never labels: they can bias nothing."""
-    given = row.predictions
-    predicted = predictions.grades_for(given, pool)[:, np.newaxis] if given else None
-    return AdaptivePlan(_of_pairs(row, pool, costs), row.campaign.max_grade, costs, predicted)
+    predicted = predicted_of(row, pool)
+    design, together = _of_pairs(row, pool, costs), float(row.topic_minimum)
+    return AdaptivePlan(
+        design,
+        row.campaign.max_grade,
+        costs,
+        predicted,
+        topic_minimum=together if together > 1.0 else 0.0,
+    )
 
 
 def _of_topics(row: Round, pool: Pool, costs: FloatArray | None) -> AnyDesign:

@@ -27,6 +27,8 @@ from estimation.models import Round
 from estimation.plans import NAMED
 from estimation.services import choices, designing, finite, together, topping
 from estimation.services.costs import costs_of
+from estimation.services.reaching import hours_each
+from estimation.services.sittings import as_judged, hours_of, sittings_of, whole_topics
 from judging.errors import UserError
 from judging.selectors import documents
 from judging.services import jobs
@@ -61,19 +63,21 @@ def _preview(row: Round) -> dict[str, Any]:
     if isinstance(design, QueryDesign):
         promised = _of_topics(row, pool, design, costs)
     elif isinstance(design, ActivePlan):
-        promised = _of_active(pool, design)
+        promised = _of_active(row, pool, design)
     else:
         promised = _of_pairs(row, pool, design, costs)
         if learns:  # nobody knows yet what later batches let a judgment count for
             promised["largest"] = None
     labels = promised["expected_pairs"] * (row.labels + row.extra_share)
+    sittings = promised.pop("sittings")
     return {
         "error": None,
         "topics": len(pool.topics),
         "runs": len(pool.runs),
         "pool_pairs": len(pool),
         "expected_labels": labels,
-        "hours": _hours(row, promised),
+        "hours": _hours(row, promised) + hours_of(row, sittings),
+        "sittings": sittings,
         "batches": design.batches,
         "is_census": _is_census(pool, design),
         "without_text": _without_text(row, pool),
@@ -89,7 +93,7 @@ def _hours(row: Round, promised: dict[str, Any]) -> float:
     times, so that every pair is taken for one of these."""
     by_length = row.costs == Round.Costs.LENGTH
     documents = promised["expected_cost"] if by_length else promised["expected_pairs"]
-    return float(documents * row.hours_each)
+    return float(documents * hours_each(row))
 
 
 def _is_census(pool: Pool, design: AnyDesign) -> bool:
@@ -100,6 +104,7 @@ def _is_census(pool: Pool, design: AnyDesign) -> bool:
 def _of_pairs(row: Round, pool: Pool, design: Design, costs: FloatArray | None) -> dict[str, Any]:
     inclusion = design.new_after(design.step())
     return {
+        "sittings": sittings_of(row, pool, inclusion, batches=design.batches),
         "eligible_pairs": int(design.eligible.sum()),
         "expected_pairs": float(inclusion.sum()),
         "expected_cost": None if costs is None else float(np.sum(inclusion * costs)),
@@ -127,6 +132,7 @@ def _of_topics(
     budgets = _budgets(row, float(design.cost.sum()))
     curve = predict(measure=design.measure, budgets=budgets)
     return {
+        "sittings": whole_topics(row, inclusion),
         "eligible_pairs": int(needed.sum()),
         "expected_pairs": float(judged.sum()),
         "expected_cost": None if costs is None else float(np.sum(inclusion * design.cost)),
@@ -140,10 +146,11 @@ def _of_topics(
     }
 
 
-def _of_active(pool: Pool, plan: ActivePlan) -> dict[str, Any]:
+def _of_active(row: Round, pool: Pool, plan: ActivePlan) -> dict[str, Any]:
     """Which pairs come up, and so the precision, depends on what will be found."""
     share = plan.limits / np.maximum(np.bincount(pool.topic, minlength=len(pool.topics)), 1)
     return {
+        "sittings": sittings_of(row, pool, share[pool.topic], batches=plan.batches),
         "eligible_pairs": len(pool),
         "expected_pairs": float(plan.budget),
         "expected_cost": None,
@@ -257,6 +264,7 @@ def _reached(
         max_grade=row.campaign.max_grade,
         costs=costs,
         work=costs if row.costs == Round.Costs.LENGTH else None,
+        besides=partial(as_judged, row, pool),
     )
     return found.facts()
 

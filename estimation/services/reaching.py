@@ -16,6 +16,7 @@ from judging.errors import UserError
 from judging.models import User
 
 MOST_BATCHES = rounds.MAX_BATCHES
+SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class BudgetReply:
     hours: float | None
     reached: Reached | None
     text: str
+
+
+def hours_each(row: Round) -> float:
+    """Hours of work for one pair, or one document of average length, topics not counted."""
+    return float((row.labels + row.extra_share) * row.seconds / SECONDS)
 
 
 def reach(*, row: Round, by: User, target: Target, wanted: float) -> BudgetReply:
@@ -63,11 +69,11 @@ def answered(row: Round, target: Target, wanted: float) -> BudgetReply:
     if not (math.isfinite(wanted) and 0.0 < wanted <= most):
         expected = "a share above 0, up to 1" if target == "decided" else "a number above 0"
         raise UserError("reach_invalid", f"Expected {expected}, not {wanted:g}.", field="wanted")
-    found = table.budget_for(target, wanted, hours_each=row.hours_each)
+    found = table.budget_for(target, wanted, hours_each=hours_each(row))
     hoped, careful = (_whole(row, table, each, target) for each in (found.hoped, found.careful))
     taken = careful if careful is not None else hoped
     reached = None if taken is None else table.at(float(taken))
-    hours = None if reached is None else reached.work * row.hours_each
+    hours = None if reached is None else reached.work * hours_each(row)
     text = _said(row, target, wanted, (hoped, careful), hours)
     return BudgetReply(target, wanted, hoped, careful, taken, hours, reached, text)
 
@@ -78,7 +84,7 @@ def of_budget(row: Round) -> BudgetReply:
         reached = _table(row).at(float(row.budget))
     except UserError as error:
         return BudgetReply(None, None, None, None, row.budget, None, None, error.message)
-    hours = reached.work * row.hours_each
+    hours = reached.work * hours_each(row)
     text = f"A budget of {row.budget:,} {row.unit} takes about {hours:,.1f} hours."
     return BudgetReply(None, None, None, None, row.budget, hours, reached, text)
 

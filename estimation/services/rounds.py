@@ -17,7 +17,16 @@ from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.sampling.methods import SAMPLING_METHODS, estimating
 from estimation.models import Prediction, Round, Run
 from estimation.options import label_of, labels_of, one_of
-from estimation.plans import GRADES, MAX_MEASURES, NAMED, OPTIONS, TABLES, RoundPlan, plan_of
+from estimation.plans import (
+    GRADES,
+    MAX_MEASURES,
+    MAX_PREDICTIONS,
+    NAMED,
+    OPTIONS,
+    TABLES,
+    RoundPlan,
+    plan_of,
+)
 from estimation.services import choices, leftovers, scores
 from judging.errors import UserError
 from judging.models import Campaign, Job, User
@@ -143,6 +152,7 @@ def _frozen() -> UserError:
 def _checked(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     """The columns of a round with these choices."""
     _require(plan.method in Round.Method.values, "method", one_of(Round.Method.values))
+    plan = _first_of_several(plan)
     for name, option in OPTIONS.items():
         fault = option.fault(getattr(plan, name), method=plan.method)
         _require(not fault, name, fault)
@@ -160,11 +170,13 @@ def _checked(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     _check_alike(measure, reported)
     _check_of_several_draws(plan, [measure, *reported])
     _check_of_gains(plan, parse_measure(measure))
+    _check_by_topics(plan, [measure, *reported])
     _check_scores(campaign, plan, [measure, *reported])
     return vars(plan) | {
         "measure": measure,
         "reported": reported,
         "predictions": _predictions(campaign, plan),
+        "more_predictions": _more_predictions(campaign, plan),
         "cost_table": _cost_table(campaign, plan, measure),
         "seed": plan.seed or secrets.token_hex(8),
         **_runs(campaign, plan),
@@ -231,6 +243,15 @@ def _check_of_gains(plan: RoundPlan, measure: Measure) -> None:
     _require(not plan.estimator or is_sum, "estimator", f"The difference estimator {message}")
 
 
+def _check_by_topics(plan: RoundPlan, measures: list[str]) -> None:
+    ratios = [text for text in measures if parse_measure(text).family == "ratio"]
+    message = (
+        f"Pairs of a topic are drawn together for sums of gains, not for {', '.join(ratios)}. Take "
+        "1, as it comes."
+    )
+    _require(plan.topic_minimum == 1 or not ratios, "topic_minimum", message)
+
+
 def _check_scores(campaign: Campaign, plan: RoundPlan, measures: list[str]) -> None:
     of_scores = [text for text in measures if parse_measure(text).family == "prediction"]
     if not of_scores:
@@ -273,6 +294,30 @@ def _predictions(campaign: Campaign, plan: RoundPlan) -> Prediction | None:
     used = plan.prior == Round.Prior.SCORES or plan.method == Round.Method.QUERY
     used = used or "predictions" in SAMPLING_METHODS[plan.method].options
     return found if used or plan.estimator else None
+
+
+def _first_of_several(plan: RoundPlan) -> RoundPlan:
+    """Each name once, the first of them in its own place. A model takes them all alike."""
+    first, *rest = dict.fromkeys([plan.predictions, *plan.more_predictions])
+    if not first and rest:
+        first, *rest = rest
+    return replace(plan, predictions=first, more_predictions=rest)
+
+
+def _more_predictions(campaign: Campaign, plan: RoundPlan) -> list[str]:
+    """Kept only where a model learns from them; rounds keep what they name (`receivers`)."""
+    known = set(GRADES.rows(campaign).values_list("name", flat=True))
+    for name in plan.more_predictions:
+        _require(name in known, "more_predictions", _no_grades(name))
+    most = MAX_PREDICTIONS - 1
+    message = f"Expected at most {most} further predicted grades."
+    _require(len(plan.more_predictions) <= most, "more_predictions", message)
+    learns = "predictions" in SAMPLING_METHODS[plan.method].options
+    return plan.more_predictions if learns else []
+
+
+def _no_grades(name: str) -> str:
+    return f"The campaign has no predicted grades “{name}”."
 
 
 def _cost_table(campaign: Campaign, plan: RoundPlan, measure: str) -> Prediction | None:

@@ -154,11 +154,18 @@ def method_sentence(row: Round) -> str:
 
 def _learned(row: Round) -> str:
     """What the batches of an adaptive round after the first were planned from, and counted by."""
-    helped = f" and from the predicted grades {row.predictions}" if row.predictions else ""
+    given = row.predicted_by
+    helped = f" and from the predicted grades {listed_names(given)}" if given else ""
+    apart = (
+        f"; topics took part in a batch by chance, so that it had {row.topic_minimum} pairs at "
+        "least of each that did, on average, for which the intervals allow"
+        if row.topic_minimum > 1
+        else ""
+    )
     return (
         f"before each later batch the model learned from all judgments so far{helped}. Every batch "
         "corrects what the model expected by what was judged, so that a wrong model makes no "
-        "number wrong either"
+        f"number wrong either{apart}"
     )
 
 
@@ -169,7 +176,7 @@ def _belief(row: Round) -> str:
     return {
         Round.Prior.RANK: "a prior that expects relevance to fall with rank",
         Round.Prior.FUSION: "a prior that expects relevance where many runs agree",
-        Round.Prior.SCORES: f"the predicted grades {row.predictions}",
+        Round.Prior.SCORES: f"the predicted grades {listed_names(row.predicted_by or [''])}",
         Round.Prior.CONSTANT: "a prior that expects all pairs alike",
     }[Round.Prior(row.prior)]
 

@@ -48,7 +48,8 @@ def plan_for(pool: Pool, *, budget: float = 3, batches: int = 3, **options) -> A
     measure = options.pop("measure", DCG)
     goal = options.pop("goal", goals.absolute(*pool.runs))
     max_grade = options.pop("max_grade", 2)
-    given = {name: options.pop(name) for name in ("costs", "predicted") if name in options}
+    own = ("costs", "predicted", "topic_minimum")
+    given = {name: options.pop(name) for name in own if name in options}
     prior = make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=max_grade)
     design = make_design(
         pool,
@@ -141,10 +142,11 @@ def test_values_are_unbiased_at_every_batch_and_so_are_their_variances(
         {"measure": PRECISION, "reported": [DCG]},
         {"goal": goals.pair("a", "b")},
         {"predicted": np.array([[0.1], [np.nan], [2.0], [1.0], [0.0]])},
+        {"predicted": np.array([[0.1, 2], [np.nan, 1], [2, 1], [1, np.nan], [0, 0]])},
         {"costs": np.array([1.0, 2.0, 0.5, 1.0, 3.0])},
         {"floor": 0.5},
     ],
-    ids=["binary", "pair", "predicted", "costs", "floor"],
+    ids=["binary", "pair", "predicted", "by two", "costs", "floor"],
 )
 def test_whatever_the_plan_rests_on_values_are_unbiased(
     pool: Pool, eager: None, options: dict

@@ -10,7 +10,13 @@ from estimation.core.estimates.estimators import horvitz_thompson_poisson
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import calibration, goals
 from estimation.core.sampling.allocation import make_design
-from estimation.core.sampling.calibration import FOLDS, agreement, calibrate, order_bins
+from estimation.core.sampling.calibration import (
+    FOLDS,
+    agreement,
+    calibrate,
+    order_bins,
+    put_together,
+)
 from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.random_numbers import folds
 from tests.core.simulated_pools import harmful_predictions, helpful_predictions, simulated_pool
@@ -243,6 +249,42 @@ def test_what_the_runs_say_already_is_no_news(judged) -> None:
     assert agreement(order_bins(helpful_predictions(grades)), chance).max() > 0.5
     assert not agreement(order_bins(np.full(len(pool), NAN)), chance).any()
     assert not agreement(order_bins(grades.astype(float)), np.full(len(pool), 0.3)).any()
+
+
+def noisy(grades: np.ndarray, seed: int) -> np.ndarray:
+    return np.asarray(grades + 2.0 * np.random.default_rng(seed).standard_normal(len(grades)))
+
+
+def scaled(numbers: np.ndarray) -> np.ndarray:
+    return np.asarray(3.0 * (numbers - numbers.min()) / np.ptp(numbers))
+
+
+def test_several_predictions_tell_more_than_one(judged, inclusion) -> None:
+    pool, grades = judged
+    one, other = (scaled(noisy(grades, seed)) for seed in (1, 2))
+    alone = min(design_error(judged, inclusion_of(pool, each)) for each in (one, other))
+    both = inclusion_of(pool, np.stack([one, other], axis=1))
+    assert design_error(judged, both) < 0.99 * alone
+
+
+@pytest.mark.parametrize("kind", [*HARMFUL, "copy", "missing"])
+def test_bad_predictions_beside_a_good_one_hardly_cost_anything(judged, kind: str) -> None:
+    pool, grades = judged
+    good = helpful_predictions(grades)
+    others = harmful_predictions(grades) | {"copy": good, "missing": np.full(len(pool), NAN)}
+    both = inclusion_of(pool, np.stack([good, others[kind]], axis=1))
+    alone = design_error(judged, inclusion_of(pool, good))
+    assert design_error(judged, both) < 1.02 * alone
+
+
+def test_where_nobody_predicts_anything_nothing_is_put_together(judged) -> None:
+    pool, grades = judged
+    chance = np.linspace(0.4, 0.1, len(pool))
+    columns = np.stack([helpful_predictions(grades), noisy(grades, 1)], axis=1)
+    columns[::5] = NAN
+    together = put_together(columns, chance)
+    assert np.array_equal(np.isnan(together), np.arange(len(pool)) % 5 == 0)
+    assert np.array_equal(put_together(columns[:, :1], chance), columns[:, 0], equal_nan=True)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.02, 0.3])

@@ -77,6 +77,16 @@ def test_a_later_run_has_the_same_estimates_to_the_bit() -> None:
     assert_same_bits(then, found.evaluate(joined, measures=MEASURES))
 
 
+def test_pairs_of_a_topic_together_are_read_back_so() -> None:
+    gains = [each for each in MEASURES if each.family == "gain"]
+    case = Case(reported=gains[1:], topic_minimum=6.0)
+    collected = case.collected(measures=gains)
+    found = read_back(written(collected))
+    assert found.drawn.design.topic_minimum == 6.0
+    then = collected.evaluate(collected.pool, measures=gains)
+    assert_same_bits(then, found.evaluate(found.pool, measures=gains))
+
+
 def assert_same_bits(then: object, now: object) -> None:
     for before, after in zip(then.results, now.results, strict=True):  # type: ignore[attr-defined]
         assert before.runs == after.runs
@@ -375,6 +385,10 @@ GOAL, STEP = facts_of(GOOD)["goal"], facts_of(GOOD)["steps"]
         ("predicted", True, "a number of columns from 0 to 20"),
         ("predicted", 21, "a number of columns from 0 to 20"),
         ("predicted", 1, None),
+        ("topic_minimum", 0, "a number above 0, up to 1000"),
+        ("topic_minimum", 1001, "a number above 0, up to 1000"),
+        ("topic_minimum", None, "a number above 0, up to 1000"),
+        ("topic_minimum", 5, "expected sums of gains, not AP@5"),
         ("extra", 1, "expected no such field"),
     ],
 )

@@ -28,7 +28,7 @@ from judging.models import (
     WorkerHeartbeat,
 )
 from judging.services import assignments, campaigns, jobs, judgments, members, uploads
-from tests.support import chat, evaluation, factories, later
+from tests.support import chat, choices, evaluation, factories, later
 from tests.support.material import Material, small_material
 
 ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner")
@@ -183,13 +183,15 @@ def _active() -> Campaign:
 
 
 def _adaptive() -> Campaign:
-    """A round that is planned as it goes, half judged, and a draft of another one."""
+    """A round that is planned as it goes, half judged, and a draft that learns from predictions."""
     made = _with_material("adaptive")
     asked = {"method": "adaptive", "extra_share": 0.0}
     row = evaluation.drawn(made, **asked, budget=80, batch_size=20)
     for _ in range(2):
         evaluation.judge(made, row.draws.count())
-    evaluation.drafted(made, **asked)
+    for name in ("judge a", "judge b", "judge c"):
+        choices.grades(made, f"{name}.tsv")
+    evaluation.drafted(made, **asked, predictions="judge a", more_predictions=["judge b"])
     return made
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..sampling.priors import Prior
 
 BATCHES = 10  # that a budget is cut into unless somebody says how large they shall be
+LEARNED = "predicted", "topic_minimum"  # options of adaptive rounds alone
 
 
 def rank_scores(scores: Mapping[str, Mapping[str, float]]) -> RankedLists:
@@ -140,7 +141,8 @@ def make_design(
         Further measures that will be estimated.
     options
         Others of the method's own function: ``rule``, ``eps``, ``floor``, ``costs``; of
-        ``adaptive`` also ``predicted``, grades that somebody predicted, (N, S), NaN for none.
+        ``adaptive`` also ``predicted``, grades that somebody predicted, (N, S), NaN for none, and
+        ``topic_minimum``, so many pairs of a topic together in a batch, as expected.
 
     Raises
     ------
@@ -173,7 +175,7 @@ def make_design(
         return make_query_design(
             pool, goal=aim, measure=main, model=model, budget=budget, **options
         )
-    predicted = options.pop("predicted", None) if method == "adaptive" else None
+    own = {name: options.pop(name) for name in LEARNED if method == "adaptive" and name in options}
     design = make_pair_design(
         pool,
         goal=aim,
@@ -188,7 +190,7 @@ def make_design(
     )
     if method != "adaptive":
         return design
-    return AdaptivePlan(design, _needed(max_grade, method), options.get("costs"), predicted)
+    return AdaptivePlan(design, _needed(max_grade, method), options.get("costs"), **own)
 
 
 def _needed(max_grade: int | None, method: str) -> int:

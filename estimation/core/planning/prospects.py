@@ -34,6 +34,8 @@ from .planning import expected_covariances, half_width_curve
 from .reached import Reached, ReachedByBudget
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..arrays import FloatArray
     from ..data.pool import Pool
     from ..measures.table import Measure
@@ -61,6 +63,7 @@ def reached_by_budget(
     max_grade: int,
     costs: FloatArray | None = None,
     work: FloatArray | None = None,
+    besides: Callable[[FloatArray, float], float] | None = None,
     confidence: float = 0.95,
 ) -> ReachedByBudget:
     """Foretell what any budget of a design reaches, from a few pairs up to all there are.
@@ -76,6 +79,8 @@ def reached_by_budget(
         Those that the design was made with.
     work : ndarray of float64, shape (N,), optional
         What each pair counts for in `Reached.work`, by default 1.
+    besides : callable, optional
+        What is to be done besides, in the same unit, from the chances of pairs and a budget.
     confidence : float
         Of intervals, and of all verdicts together.
 
@@ -121,7 +126,10 @@ def reached_by_budget(
     )
     least = _before_nearly_all(design, steps[some], least)
     shares = [np.interp(np.log(budgets), np.log(budgets[some]), each) for each in (least, most)]
-    works = [_worth(design, step, work) for step in steps.tolist()]
+    works = [
+        _worth(design.new_after(step), work, budget, besides)
+        for step, budget in zip(steps.tolist(), budgets.tolist(), strict=True)
+    ]
     lines = zip(budgets, works, *widths, *shares, strict=True)
     return ReachedByBudget(tuple(Reached(*map(float, each)) for each in lines))
 
@@ -164,9 +172,14 @@ def _before_nearly_all(design: Design, steps: FloatArray, shares: list[float]) -
     return kept
 
 
-def _worth(design: Design, step: float, work: FloatArray | None) -> float:
-    chance = design.new_after(step)
-    return float(chance.sum() if work is None else np.sum(chance * work))
+def _worth(
+    chance: FloatArray,
+    work: FloatArray | None,
+    budget: float,
+    besides: Callable[[FloatArray, float], float] | None,
+) -> float:
+    more = 0.0 if besides is None else besides(chance, budget)
+    return float(chance.sum() if work is None else np.sum(chance * work)) + more
 
 
 def _share_decided(

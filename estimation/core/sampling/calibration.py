@@ -240,6 +240,35 @@ def agreement(bins: IntArray, chance: FloatArray) -> FloatArray:
     return raised
 
 
+def put_together(predictions: FloatArray, chance: FloatArray) -> FloatArray:
+    """Return one number per pair, whose order tells what several predictions of it say together.
+
+    The sum of the logarithms of what each by itself would raise the root of its chance to
+    (`agreement`): by how much relevance becomes likelier if predictions err independently of each
+    other. What shows no rising slope adds nothing, nor does one that is missing. Only the order is
+    used, and what it is worth is seen from the runs once more, so that copies of one prediction
+    count once.
+
+    Parameters
+    ----------
+    predictions : ndarray of float64, shape (N,) or (N, S)
+        Finite, or NaN for none. One column is returned as it is.
+    chance : ndarray of float64, shape (N,)
+        As for `agreement`.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+        NaN where nothing is predicted.
+    """
+    columns = predictions.reshape(len(chance), -1)
+    if columns.shape[1] == 1:
+        return columns[:, 0]
+    raised = (agreement(order_bins(column), chance) for column in columns.T)
+    total = np.add.reduce([np.log1p(each) for each in raised])
+    return np.where(np.isnan(columns).all(axis=1), np.nan, total)
+
+
 def _raises(bins: IntArray, chance: FloatArray) -> FloatArray:
     """sqrt(1 + rise) - 1 of each pair's bin, as far as that is credible; chances differ."""
     bin_of, size = np.unique(bins, return_inverse=True, return_counts=True)[1:]

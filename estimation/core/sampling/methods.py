@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 Drawn: TypeAlias = Literal["pairs", "topics", "batches"]
 Option: TypeAlias = Literal[
-    "rule", "costs", "floor", "eps", "predictions", "difference", "with_earlier", "top_up"
-]
+    "rule", "costs", "floor", "eps", "predictions", "difference", "with_earlier", "top_up",
+    "topic_minimum",
+]  # fmt: skip
+MOST_TOGETHER = 1000  # pairs of a topic
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class SamplingMethod:
         What an organizer can choose: ``rule`` of sizes, ``costs`` of pairs or topics, ``floor``
         under sizes, ``eps`` added to them, ``predictions`` that its model learns from, the
         estimator ``difference`` that has them as control variate, to estimate ``with_earlier``
-        rounds, and to ``top_up`` what is judged.
+        rounds, to ``top_up`` what is judged, and pairs of a topic together (``topic_minimum``).
     again : bool
         Whether it draws with replacement.
     not_together : frozenset of str
@@ -103,7 +105,7 @@ SAMPLING_METHODS = _table(
         "sampling)",
         draws="batches",
         families=("gain", "ratio"),
-        options=frozenset({"rule", "costs", "floor", "predictions"}),
+        options=frozenset({"rule", "costs", "floor", "predictions", "topic_minimum"}),
     ),
     SamplingMethod(
         "poisson",

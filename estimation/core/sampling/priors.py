@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import FloatArray, check_whole, column_sums, frozen, nearest, refuse
 from ..measures.kinds import MAX_GRADE
 from ..measures.table import Measure, check_is_measure
-from .calibration import agreement, order_bins
+from .calibration import agreement, order_bins, put_together
 from .goals import Goal, check_goal, effective_weights, indicator
 
 if TYPE_CHECKING:
@@ -92,10 +92,11 @@ def make_prior(
     goal, measure : Goal, Measure
     max_grade : int
         The best grade of the campaign's scale.
-    grades : ndarray of float64, shape (N,), optional
+    grades : ndarray of float64, shape (N,) or (N, S), optional
         For ``scores``: the predicted grade of each pair, from 0 to max_grade; NaN where nothing is
         predicted: such a pair has its chance by rank. A grade off the scale is refused, though
-        another scale would change nothing: it is the sign of a wrong file.
+        another scale would change nothing: it is the sign of a wrong file. With a column for each
+        of S who predicted grades, these are put together first (`calibration.put_together`).
 
     Raises
     ------
@@ -167,7 +168,7 @@ def _fusion(pool: Pool, goal: Goal, measure: Measure) -> FloatArray:
 def _scores(pool: Pool, goal: Goal, measure: Measure, grades: FloatArray) -> FloatArray:
     """The chance by rank, its root raised by what predictions promise, by `MOST_GROWTH` at most."""
     by_rank = _rank(pool, goal, measure)
-    raised = agreement(order_bins(grades), by_rank)
+    raised = agreement(order_bins(put_together(grades, by_rank)), by_rank)
     size = effective_weights(pool, goal, measure) * np.sqrt(by_rank)
     growth = float((size * raised).sum())
     if growth > 0.0:
@@ -176,15 +177,15 @@ def _scores(pool: Pool, goal: Goal, measure: Measure, grades: FloatArray) -> Flo
 
 
 def _checked(pool: Pool, max_grade: int, grades: FloatArray | None) -> FloatArray:
-    if grades is None or grades.shape != (len(pool),):
+    if grades is None or grades.ndim not in (1, 2) or len(grades) != len(pool) or not grades.size:
         given = "none" if grades is None else f"the shape {grades.shape}"
         needed = f"one predicted grade per pair, {len(pool)}"
         raise PriorError(f"The prior scores needs {needed}; grades has {given}.")
-    wrong = np.flatnonzero(~(np.isnan(grades) | ((grades >= 0.0) & (grades <= max_grade))))
+    wrong = np.argwhere(~(np.isnan(grades) | ((grades >= 0.0) & (grades <= max_grade))))
     if len(wrong):
-        first = int(wrong[0])
-        name = f"{pool.docno[first].decode()!r} of topic {pool.topics[pool.topic[first]]!r}"
-        found = f"{grades[first]:g}, outside 0 to {max_grade}"
+        place = tuple(wrong[0].tolist())
+        name = f"{pool.docno[place[0]].decode()!r} of topic {pool.topics[pool.topic[place[0]]]!r}"
+        found = f"{grades[place]:g}, outside 0 to {max_grade}"
         raise PriorError(f"The predicted grade of {name} is {found}.")
     return grades
 

@@ -27,6 +27,20 @@ def permanent_random_numbers(pool: Pool, *, seed: str, pairs: IntArray | None = 
     return _pair_numbers(pool, "pair", seed, _wanted(pool, pairs))
 
 
+def batch_random_numbers(pool: Pool, *, seed: str, batch: int, pairs: IntArray) -> FloatArray:
+    """Return numbers of pairs for one batch alone, independent of those for others; else as
+    `permanent_random_numbers`."""
+    return _pair_numbers(pool, f"batch {batch}", seed, _wanted(pool, pairs))
+
+
+def topic_random_numbers(pool: Pool, *, seed: str, batch: int) -> FloatArray:
+    """Return a number for each topic of a pool and one batch, independent of those of pairs."""
+    check_seed(seed)
+    stem = hashlib.sha256(_framed(f"topics of batch {batch}") + _framed(seed))
+    digests = (_followed_by(stem, _framed(topic)).digest()[:8] for topic in pool.topics)
+    return _to_unit_interval(b"".join(digests))
+
+
 def folds(pool: Pool, *, number: int, pairs: IntArray | None = None) -> IntArray:
     """Cut the pairs of a pool into folds by a hash of topic and docno, whatever was drawn.
 

@@ -38,6 +38,7 @@ from estimation.core.rounds.adaptive.sampling import AdaptiveFrame, AdaptiveStep
 from estimation.core.rounds.adaptive.state import FAMILIES, AdaptivePlan, AdaptiveState, walk
 from estimation.core.sampling.allocation import LEAST_COST, MOST_COST
 from estimation.core.sampling.designs import MAX_BATCHES, RULES, Design, cumulative
+from estimation.core.sampling.methods import MOST_TOGETHER
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import ranked
 from estimation.formats.collections.archive import DRAWS, FACTS, TooLargeError
@@ -96,6 +97,12 @@ _OF_PLAN = common.within(
             common.whole(0, MAX_PREDICTED).check,
             lambda predicted: 0 if predicted is None else predicted.shape[1],
         ),
+        "topic_minimum": common.Field(
+            f"a number above 0, up to {MOST_TOGETHER}",
+            lambda told: common.is_above_zero(told) and told <= MOST_TOGETHER,
+            source="together",
+            may_be_missing=True,
+        ),
     },
 )
 _OF_ROUND = {**_OF_DESIGN, **_OF_PLAN}
@@ -112,6 +119,8 @@ def _facts(found: Mapping[str, Any], problems: Problems) -> RankedFacts:
             if measure.family not in FAMILIES:
                 message = f"expected a sum of gains or a ratio, found {measure}"
                 problems.error(None, name, message)
+            elif measure.family == "ratio" and told["together"]:
+                problems.error(None, "topic_minimum", f"expected sums of gains, not {measure}")
     _check_batches(told, problems)
     return facts
 
@@ -260,7 +269,7 @@ def _plan(reading: RankedReading, pairs: Table, pool: Pool) -> AdaptivePlan:
     """The plan, of pairs in the order of the pool; their sizes make up a whole."""
     told, numbers = dict(reading.facts.drawn), pairs.numbers
     names = _predicted(told.pop("predicted"))
-    costs = frozen(numbers["cost"]) if told.pop("costs") else None
+    together, costs = told.pop("together"), frozen(numbers["cost"]) if told.pop("costs") else None
     size, belief = frozen(numbers["size"]), frozen(numbers["belief"])
     if not abs(size.sum() - 1.0) <= SUM_TOLERANCE:
         reading.error(PAIRS, None, "size", "numbers that add up to 1", size.sum())
@@ -269,7 +278,7 @@ def _plan(reading: RankedReading, pairs: Table, pool: Pool) -> AdaptivePlan:
         method="adaptive", size=size, belief=belief, eps=0.0, pool_digest=pool.digest, **told
     )
     predicted = frozen(np.stack([numbers[name] for name in names], axis=1)) if names else None
-    return AdaptivePlan(design, reading.facts.max_grade, costs, predicted)
+    return AdaptivePlan(design, reading.facts.max_grade, costs, predicted, together or 0.0)
 
 
 def _read_steps(reading: RankedReading, frame: AdaptiveFrame) -> tuple[AdaptiveStep, ...]:

@@ -167,8 +167,9 @@ def _numbers(pool: Pool, seed: str) -> FloatArray:
 
 def _helped(setting: Setting) -> Player:
     """The samples of ``poisson``, but estimated with the help of predicted grades."""
-    if setting.predicted is None:
-        raise TrialError("predicted must hold predicted grades for the method difference")
+    if setting.predicted is None or setting.predicted.ndim != 1:
+        message = "predicted must hold the predicted grades of one for the method difference"
+        raise TrialError(message)
     return _designed("poisson", setting, predictions=setting.predicted)
 
 
@@ -212,7 +213,8 @@ def _adaptive(setting: Setting) -> Player:
     if design.batches % looks:
         design = _design("adaptive", setting)
     each = design.batches // looks
-    predicted = None if setting.predicted is None else setting.predicted[:, None]
+    given = setting.predicted
+    predicted = None if given is None else given.reshape(len(pool), -1)
     plan = AdaptivePlan(design, setting.max_grade, predicted=predicted)
 
     def play(seed: str) -> Outcome:

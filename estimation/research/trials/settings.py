@@ -108,8 +108,9 @@ class Setting:
         Of budgets of draws with replacement; see the module's text.
     prior : str
         Name of a prior, for designs that have one.
-    predicted : ndarray of float64, shape (N,), optional
-        Predicted grades, for the prior "scores" and the method "difference".
+    predicted : ndarray of float64, shape (N,) or (N, S), optional
+        Predicted grades, for the prior "scores" and the methods "adaptive", which alone takes
+        those of several, and "difference".
     rule : {"first", "second"}, optional
         By default the one of the design.
     assessors : Assessors

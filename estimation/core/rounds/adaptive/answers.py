@@ -50,6 +50,8 @@ def answer_of_batches(
     for measure in asked.measures:
         if measure.family not in FAMILIES:
             raise MeasureError(f"{measure} is not estimated from adaptive rounds")
+        if measure.family == "ratio" and frame.topic_minimum > 1.0:
+            raise MeasureError(f"{measure} is not estimated from adaptive rounds by topics")
     rows = _rows(frame, state, asked)
     question = _Question.of(frame, state, scope, asked, rows)
     return Evaluation(

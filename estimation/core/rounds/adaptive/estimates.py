@@ -15,8 +15,17 @@ expects of every pair that was open before a batch in the place of what was foun
 
     sum_b sum_{i open} A_bi^2 (1 - p_bi) / p_bi E[(u_i - m_bi)^2] w_ij w_il
 
-is what is expected. Where several people judged a pair, their disagreement adds s2_i / r_i times
-what the mean of all samples multiplies it by.
+is what is expected. Where topics take part in a batch by chance (`sampling`), with q_b of theirs,
+the pairs of a topic are not independent, and with s_b the sum of A_bi / p_bi (v_i - m_bi) w_ij over
+those of a topic that were judged in b,
+
+    sum_b sum_{i in b} A_bi^2 (q_b - p_bi) / p_bi^2 (v_i - m_bi)^2 w_ij w_il
+    + sum_b sum_{topics} (1 - q_b) s_bj s_bl
+
+estimates the covariance without bias: two pairs of a topic are judged in b with chance p p' / q. It
+is the covariance of a sum, and never negative. What is expected stays as it is: of pairs that the
+model tells rightly, products are 0 on average. Where several people judged a pair, their
+disagreement adds s2_i / r_i times what the mean of all samples multiplies it by.
 """
 
 from __future__ import annotations
@@ -25,6 +34,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
 from ...estimates.estimators import DifferenceEstimate, finds_of, totals_by_topic
 from ...estimates.products import cross_product
@@ -32,7 +42,7 @@ from ...estimates.products import cross_product
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ...arrays import FloatArray, IntArray
+    from ...arrays import FloatArray, IntArray, SparseMatrix
     from ...data.labels import PairLabels
     from ...data.scope import Scope
     from ...measures.table import Measure
@@ -59,6 +69,10 @@ class BatchWeights:
         Of each measure: sum_b A_b m_b over batches before which the pair was open, the part of it
         that no label replaced taken as it is; m of the batch in which it was judged; and sums of
         A_b^2 (1 - p_b) / p_b times m_b and m_b^2.
+    batch : ndarray of int64, shape (N,)
+        In which the pair was judged, from 1; 0 of the others.
+    opened : ndarray of float64, shape (N,)
+        The chance of the pair's topic to take part in that batch.
     reach : ndarray of float64, shape (3, L, N)
         For ratios: the first three of these of the share of judgments that reach each level of the
         model. Empty without any.
@@ -72,6 +86,8 @@ class BatchWeights:
     cubes: FloatArray
     by_mean: list[FloatArray]
     reach: FloatArray
+    batch: IntArray
+    opened: FloatArray
 
     @classmethod
     def of(
@@ -84,7 +100,8 @@ class BatchWeights:
         means = [np.zeros((4, pairs)) for _ in measures]
         levels = len(frame.levels) if any(each.family == "ratio" for each in measures) else 0
         reach = np.zeros((3, levels, pairs))
-        sums = cls(label, find, chance, spread, once, cubes, means, reach)
+        batches, opened = np.zeros(pairs, dtype=np.int64), np.ones(pairs)
+        sums = cls(label, find, chance, spread, once, cubes, means, reach, batches, opened)
         for batch in passed:
             share = batch.chances.share(batch.number, left, ends - batch.number)
             left = left - share
@@ -118,6 +135,9 @@ class BatchWeights:
         self.on_find[drawn] = weight[drawn]
         self.on_label[drawn] = weight[drawn] + left[drawn]
         self.chance[drawn] = chance[drawn]
+        self.batch[drawn] = batch.number
+        topics = frame.topics_at(batch.step.model, chance)
+        self.opened[drawn] = topics[frame.pool.topic[drawn]]
         if batch.step.model is None:
             return
         reached = batch.step.model.reach(frame.features)
@@ -167,11 +187,16 @@ def estimate_totals(
     of_runs = pool.weights(measure, scope.place[pairs])
     squares = (find * missed) ** 2
     noise = cross_product(of_runs, labels.noise * weights.on_noise(pairs))
+    covariance, contributions = cross_product(of_runs, squares * (1.0 - chance)), None
+    if np.any(weights.opened[pairs] < 1.0):
+        parts = _by_topic(scope, weights, pairs, of_runs, find * missed)
+        ones = np.ones(parts.shape[0])
+        covariance, contributions = cross_product(parts, ones), finds_of(parts, ones)
     uncertain = np.where(chance < 1.0, find * missed, 0.0)
     return DifferenceEstimate(
         value=by_topic.sum(axis=0),
-        covariance=cross_product(of_runs, squares * (1.0 - chance)) + noise,
-        contributions=finds_of(of_runs, squares),
+        covariance=covariance + noise,
+        contributions=finds_of(of_runs, squares) if contributions is None else contributions,
         noise=noise,
         sure=np.zeros(len(pool.runs)),
         by_topic=by_topic,
@@ -180,3 +205,22 @@ def estimate_totals(
         losses=of_runs.T @ np.maximum(-uncertain, 0.0),
         finds=finds_of(of_runs, (weights.on_label[pairs] * labels.mean) ** 2),
     )
+
+
+def _by_topic(
+    scope: Scope, weights: BatchWeights, pairs: IntArray, of_runs: SparseMatrix, moved: FloatArray
+) -> SparseMatrix:
+    """Return parts of the error of every run whose squares sum to its covariance, (parts, k).
+
+    A part for each pair, and one for each topic that took part in a batch by chance.
+    """
+    opened, chance = weights.opened[pairs], weights.chance[pairs]
+    named = weights.batch[pairs] * len(scope.pool.topics) + scope.pool.topic[scope.place[pairs]]
+    _, first, group = np.unique(named, return_index=True, return_inverse=True)
+    adding = moved * np.sqrt(1.0 - opened)
+    shape = len(first), len(pairs)
+    sums = sparse.csr_array((adding, (group, np.arange(len(pairs)))), shape=shape) @ of_runs
+    alone = sparse.diags_array(moved * np.sqrt(np.maximum(opened - chance, 0.0))) @ of_runs
+    parts = sparse.csr_array(sparse.vstack([alone, sums]))
+    parts.eliminate_zeros()
+    return parts

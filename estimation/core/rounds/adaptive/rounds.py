@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray, IntArray, check_seed, check_whole, frozen
+from ...arrays import FloatArray, IntArray, check_seed, check_whole, frozen
 from ...data.kept import kept
 from ...data.labels import LabelRows, select_rows
-from ...sampling.random_numbers import permanent_random_numbers
+from ...sampling.random_numbers import (
+    batch_random_numbers,
+    permanent_random_numbers,
+    topic_random_numbers,
+)
 from ...sampling.samples import Served
 from ..results import Asked, DrawnRound, Evaluation
 from .answers import answer_of_batches
@@ -34,15 +38,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PlannedBatch:
-    """A batch that was planned and not drawn: its step, where pairs stand, and their chances."""
+    """A batch that was planned and not drawn: its step, where pairs stand, and their chances.
 
+    ``topics`` are the chances of topics to take part, (T,); None if all do for certain.
+    """
+
+    number: int
     step: AdaptiveStep
     standing: Openness
     chances: Chances
+    topics: FloatArray | None = None
 
-    def draws(self, random: FloatArray) -> BoolArray:
-        """Return which pairs it draws, (N,), by their permanent random numbers."""
-        return self.standing.open & (random < reached(self.standing, self.chances))
+    def draws(self, pool: Pool, *, seed: str) -> IntArray:
+        """Return the pairs that it draws, ascending."""
+        if self.topics is not None:
+            return self._by_topic(pool, self.topics, seed)
+        drawn = _random_numbers(pool, seed) < reached(self.standing, self.chances)
+        return np.flatnonzero(self.standing.open & drawn)
+
+    def _by_topic(self, pool: Pool, topics: FloatArray, seed: str) -> IntArray:
+        taking_part = topic_random_numbers(pool, seed=seed, batch=self.number) < topics
+        chance = self.chances.by(0)
+        pairs = np.flatnonzero(self.standing.open & (chance > 0.0) & taking_part[pool.topic])
+        numbers = batch_random_numbers(pool, seed=seed, batch=self.number, pairs=pairs)
+        found: IntArray = pairs[numbers < chance[pairs] / topics[pool.topic[pairs]]]
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,8 +133,7 @@ class AdaptiveRound(DrawnRound):
         if self.sample.batches == self.batches:
             return self
         planned = self.next_batch(pool, labels=labels)
-        random = _random_numbers(pool, self.sample.seed)
-        return self.with_batch(planned, np.flatnonzero(planned.draws(random)))
+        return self.with_batch(planned, planned.draws(pool, seed=self.sample.seed))
 
     def redrawn(self, pool: Pool, *, seed: str) -> AdaptiveRound:
         """Draw the batches again from the design, a seed and what was learned before each of them.
@@ -123,13 +142,10 @@ class AdaptiveRound(DrawnRound):
         said to be, however labels were corrected since. The first batch has learned nothing.
         """
         frame, nothing = self.design.frame(pool), self.sample.first(0)
-        again, random = (
-            replace(self, sample=replace(nothing, seed=seed)),
-            _random_numbers(pool, seed),
-        )
+        again = replace(self, sample=replace(nothing, seed=seed))
         for step in self.sample.steps:
             planned = again._planned(frame, step.model if again.planned else None)
-            again = again.with_batch(planned, np.flatnonzero(planned.draws(random)))
+            again = again.with_batch(planned, planned.draws(pool, seed=seed))
         return again
 
     def next_batch(self, pool: Pool, *, labels: LabelRows) -> PlannedBatch:
@@ -140,7 +156,10 @@ class AdaptiveRound(DrawnRound):
     def _planned(self, frame: AdaptiveFrame, model: LearnedGrades | None) -> PlannedBatch:
         standing, number = self._standing(frame), self.sample.batches + 1
         chances = plan_chances(frame, model, standing, number=number, spent=self._spent)
-        return PlannedBatch(AdaptiveStep(model, chances.constants), standing, chances)
+        step = AdaptiveStep(model, chances.constants)
+        apart = frame.topic_minimum > 1.0
+        topics = frame.topics_at(model, chances.by(0)) if apart else None
+        return PlannedBatch(number, step, standing, chances, topics)
 
     def with_batch(self, planned: PlannedBatch, drawn: IntArray) -> AdaptiveRound:
         """Return the round with one more batch, of these pairs."""

@@ -27,10 +27,20 @@ Shares
 A sample of b batches is estimated with shares of its own, which end with batch b; the chances are
 those of the whole round.
 
+Topics
+    Who reads a topic judges several of its documents with less work than one of each of many
+    topics. With a `topic_minimum` m a topic takes part in a batch that a model planned with chance
+    q = n / m, n being the number of its pairs that the batch is expected to have, and never below
+    the largest chance of one of them; where it does, its pairs enter with p / q, each on its own.
+    So they still enter with p, and estimates are what they are without. Only pairs of a topic are
+    drawn together, for which variances allow (`estimates`). What a model leaves of the grades of a
+    topic's pairs hangs together so little that errors hardly grow; without one they do, so that a
+    batch by the design alone takes all topics.
+
 Random numbers are permanent: pair i is judged after batch t if its number h_i is below the chance
 1 - prod_{s<=t} (1 - p_s) of not being passed over. Given that it was not judged before, h_i is
 uniform above the last such chance, whatever was judged; the same seed and the same judgments give
-the same round on every machine.
+the same round on every machine. With a `topic_minimum` every batch has numbers of its own.
 """
 
 from __future__ import annotations
@@ -41,7 +51,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray, IntArray, array_hash, frozen
+from ...arrays import BoolArray, FloatArray, IntArray, array_hash, column_sums, frozen
 from ...data.kept import kept
 from ...sampling.goals import effective_weights
 from ...sampling.probabilities import poisson_thresholds
@@ -89,6 +99,8 @@ class AdaptiveFrame:
     max_grade : int
     costs : ndarray of float64, shape (N,), or None
     predicted : ndarray of float64, shape (N, S), or None
+    topic_minimum : float
+        Pairs of a topic in a batch that has any of it, as expected; up to 1: as it comes.
     """
 
     pool: Pool
@@ -96,6 +108,7 @@ class AdaptiveFrame:
     max_grade: int
     costs: FloatArray | None = None
     predicted: FloatArray | None = None
+    topic_minimum: float = 0.0
 
     @cached_property
     def features(self) -> Features:
@@ -149,6 +162,19 @@ class AdaptiveFrame:
         if not total > 0.0:
             return design.size
         return np.asarray((1.0 - design.floor) * (size / total) + design.floor * even)
+
+    def topics_at(self, model: LearnedGrades | None, chance: FloatArray) -> FloatArray:
+        """Return the chance of each topic to take part in a batch with chances (N,), shape (T,).
+
+        It follows from these and so from the past alone, as they do.
+        """
+        topics = len(self.pool.topics)
+        if self.topic_minimum <= 1.0 or model is None:
+            return np.ones(topics)
+        number = column_sums(self.pool.topic, chance, number=topics)
+        largest = np.zeros(topics)
+        np.maximum.at(largest, self.pool.topic, chance)
+        return np.where(number > 0.0, np.clip(number / self.topic_minimum, largest, 1.0), 1.0)
 
 
 def utility_steps(measure: Measure, levels: IntArray, *, power: int = 1) -> FloatArray:

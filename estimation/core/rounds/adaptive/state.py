@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, Int32Array, IntArray, frozen
 from ...sampling.designs import DESIGN_ARRAYS, Design
+from ...sampling.methods import MOST_TOGETHER
 from ...tables import FactSheet
 from .grades import LearnedGrades
 from .sampling import AdaptiveFrame, AdaptiveStep, Openness, Passed, after, passed_batch
@@ -42,17 +43,23 @@ class AdaptivePlan(FactSheet):
         Of judging each pair, as the design has them.
     predicted : ndarray of float64, shape (N, S), or None
         Predicted grades, a column for each who predicted them, NaN where nothing is predicted.
+    topic_minimum : float
+        Pairs of a topic in a batch that has any of it, as expected; up to 1: as it comes. For sums
+        of gains alone: products of two pairs, of which ratios are made, need pairs of a topic that
+        are drawn independently.
 
     Raises
     ------
     AdaptiveError
-        If the design is of another method, or numbers are not one per pair.
+        If the design is of another method, numbers are not one per pair, or the minimum is not
+        from 0 to `MOST_TOGETHER`, or goes with a ratio.
     """
 
     design: Design
     max_grade: int
     costs: FloatArray | None = None
     predicted: FloatArray | None = None
+    topic_minimum: float = 0.0
     FACTS: ClassVar = ("goal", "measure", "budget", "batches", "max_grade")
 
     def __post_init__(self) -> None:
@@ -61,10 +68,20 @@ class AdaptivePlan(FactSheet):
         for measure in (self.measure, *self.design.reported):
             if measure.family not in FAMILIES:
                 raise AdaptiveError(f"Adaptive rounds do not estimate {measure}.")
+            if self.topic_minimum > 1.0 and measure.family == "ratio":
+                raise AdaptiveError(f"Adaptive rounds by topics do not estimate {measure}.")
+        if not 0.0 <= self.topic_minimum <= MOST_TOGETHER:
+            message = f"topic_minimum must be from 0 to {MOST_TOGETHER}"
+            raise AdaptiveError(f"{message}, not {self.topic_minimum!r}")
         pairs = len(self.design.size)
         for name, numbers in (("costs", self.costs), ("predicted", self.predicted)):
             if numbers is not None and len(numbers) != pairs:
                 raise AdaptiveError(f"{name} must be one per pair, {pairs}, not {len(numbers)}")
+
+    @property
+    def together(self) -> float | None:
+        """The minimum of pairs of a topic, None without one."""
+        return self.topic_minimum if self.topic_minimum > 1.0 else None
 
     @property
     def goal(self) -> Goal:
@@ -98,14 +115,18 @@ class AdaptivePlan(FactSheet):
 
     def frame(self, pool: Pool) -> AdaptiveFrame:
         """Return what stays the same in all batches."""
-        return AdaptiveFrame(pool, self.design, self.max_grade, self.costs, self.predicted)
+        given = self.costs, self.predicted, self.topic_minimum
+        return AdaptiveFrame(pool, self.design, self.max_grade, *given)
 
     def save(self, file: ArchiveFile) -> None:
         """Write the plan to a path or a binary file."""
         facts, arrays = self.design.stored()
         given = {"costs": self.costs, "predicted": self.predicted}
         arrays |= {name: each for name, each in given.items() if each is not None}
-        write_archive(file, PLAN_FORMAT, facts | {"max_grade": self.max_grade}, arrays)
+        facts |= {"max_grade": self.max_grade}
+        if self.topic_minimum:
+            facts |= {"topic_minimum": self.topic_minimum}
+        write_archive(file, PLAN_FORMAT, facts, arrays)
 
     @classmethod
     def load(cls, file: ArchiveFile) -> AdaptivePlan:
@@ -113,9 +134,9 @@ class AdaptivePlan(FactSheet):
         needed, optional = DESIGN_ARRAYS
         own = ("costs", "predicted")
         facts, arrays = read_archive(file, PLAN_FORMAT, needed, optional=(*optional, *own))
-        best = facts.pop("max_grade")
+        best, together = facts.pop("max_grade"), facts.pop("topic_minimum", 0.0)
         given = {name: frozen(arrays.pop(name)) for name in own if name in arrays}
-        return cls(Design.restored(facts, arrays), best, **given)
+        return cls(Design.restored(facts, arrays), best, **given, topic_minimum=together)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,215 @@
+"""Pairs of a topic together: unbiased as ever, with variances that know of it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from estimation.core.data.labels import PairLabels
+from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.scope import Scope
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
+from estimation.core.rounds.adaptive import estimates
+from estimation.core.rounds.adaptive import grades as model
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound, PlannedBatch
+from estimation.core.rounds.adaptive.state import AdaptiveError, AdaptivePlan, walk
+from estimation.core.rounds.evaluation import evaluate
+from estimation.core.rounds.rounds import load_round
+from estimation.core.sampling.random_numbers import batch_random_numbers, topic_random_numbers
+from estimation.research.simulation import true_values
+from tests.core.simulated_pools import simulated_pool
+from tests.core.test_core_adaptive import (
+    DCG,
+    GRADES,
+    NDCG,
+    begun,
+    labels_of,
+    plan_for,
+    plan_of,
+    played,
+)
+
+EXACT = {"rel": 1e-12, "abs": 1e-12}
+
+
+@pytest.fixture
+def pool(ranked: Callable) -> Pool:
+    """Five pairs of two topics, two runs."""
+    runs = {"a": ranked({"1": "uv", "2": "pq"}), "b": ranked({"1": "wu", "2": "qp"})}
+    return build_pool(["1", "2"], runs, depth=3)
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "LEAST_JUDGED", 1)
+    monkeypatch.setattr(model, "LEAST_FOUND", 0)
+
+
+def grades_of(pool: Pool) -> np.ndarray:
+    return np.resize(GRADES, len(pool))
+
+
+def together(pool: Pool, minimum: float, **options) -> AdaptivePlan:
+    return replace(plan_for(pool, **options), topic_minimum=minimum)
+
+
+def every_round(
+    pool: Pool, drawn: AdaptiveRound, *, batches: int
+) -> Iterator[tuple[float, AdaptiveRound]]:
+    """All rounds that can come to be, with their probabilities."""
+    if batches == 0:
+        yield 1.0, drawn
+        return
+    labels = labels_of(drawn.sample.pair, grades_of(pool))
+    planned = drawn.next_batch(pool, labels=labels)
+    for share, pairs in _outcomes(pool, planned):
+        longer = drawn.with_batch(planned, pairs)
+        for rest, whole in every_round(pool, longer, batches=batches - 1):
+            yield share * rest, whole
+
+
+def _outcomes(pool: Pool, planned: PlannedBatch) -> Iterator[tuple[float, np.ndarray]]:
+    """Every way in which topics take part, and then pairs."""
+    chance, topics = planned.chances.by(0), planned.topics
+    assert topics is not None
+    for number in range(len(topics) + 1):
+        for taking in combinations(range(len(topics)), number):
+            part = np.isin(np.arange(len(topics)), taking)
+            share = float(np.prod(np.where(part, topics, 1.0 - topics)))
+            if share > 0.0:
+                yield from _pairs_of(chance / topics[pool.topic] * part[pool.topic], share)
+
+
+def _pairs_of(chance: np.ndarray, share: float) -> Iterator[tuple[float, np.ndarray]]:
+    possible = np.flatnonzero(chance > 0.0)
+    for number in range(len(possible) + 1):
+        for pairs in combinations(possible.tolist(), number):
+            taken = np.isin(possible, pairs)
+            sure = np.where(taken, chance[possible], 1.0 - chance[possible])
+            if (each := share * float(np.prod(sure))) > 0.0:
+                yield each, np.array(pairs, dtype=np.int64)
+
+
+def values(pool: Pool, drawn: AdaptiveRound, measure=DCG):
+    """As `estimated_by`, with the grades of this pool."""
+    frame, pairs = drawn.design.frame(pool), drawn.sample.pair
+    weights = estimates.BatchWeights.of(frame, walk(frame, drawn.sample), [measure], drawn.planned)
+    number = np.ones(len(pairs), dtype=np.int64)
+    utility = measure.utilities(grades_of(pool)[pairs])
+    labels = PairLabels(utility, number, np.zeros(len(pairs)), False)
+    return estimates.estimate_totals(
+        Scope.of(pool, None), weights, 0, measure=measure, pairs=pairs, labels=labels
+    )
+
+
+def moments(pool: Pool, plan: AdaptivePlan, *, batches: int):
+    mean, square, told, total, thinned = 0.0, 0.0, 0.0, 0.0, 0.0
+    for chance, drawn in every_round(pool, begun(plan), batches=batches):
+        found = values(pool, drawn)
+        mean = mean + chance * found.value
+        square = square + chance * np.multiply.outer(found.value, found.value)
+        told = told + chance * found.covariance
+        total += chance
+        last = drawn.sample.steps[-1].model
+        thinned += chance * (last is not None)
+    return mean, square - np.multiply.outer(mean, mean), told, total, thinned
+
+
+@pytest.mark.parametrize(("minimum", "batches"), [(1.5, 2), (3.0, 2), (2.0, 3)])
+def test_values_and_variances_are_unbiased(
+    pool: Pool, eager: None, minimum: float, batches: int
+) -> None:
+    plan = together(pool, minimum, budget=3, batches=batches)
+    mean, covariance, told, total, learned = moments(pool, plan, batches=batches)
+    assert total == pytest.approx(1.0, **EXACT)
+    assert learned > 0.5
+    assert mean == pytest.approx(true_values(pool, grades=grades_of(pool), measure=DCG), **EXACT)
+    assert told == pytest.approx(covariance, rel=1e-10, abs=1e-12)
+
+
+def test_twin_that_takes_pairs_of_a_topic_for_independent_is_caught(
+    pool: Pool, eager: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = together(pool, 3.0, budget=3, batches=2)
+    _, covariance, *_ = moments(pool, plan, batches=2)
+    monkeypatch.setattr(estimates, "_by_topic", alone)
+    _, _, told, *_ = moments(pool, plan, batches=2)
+    assert np.abs(told / covariance - 1.0).max() > 0.01
+
+
+def alone(scope, weights, pairs, of_runs, moved):
+    """As if pairs of a topic were drawn independently of each other."""
+    spread = moved * np.sqrt(1.0 - weights.chance[pairs])
+    return sparse.csr_array(sparse.diags_array(spread) @ of_runs)
+
+
+@pytest.fixture(scope="module")
+def large() -> tuple[Pool, np.ndarray]:
+    return simulated_pool()
+
+
+def test_later_batches_have_fewer_topics_and_as_many_pairs(large: tuple) -> None:
+    pool, grades = large
+    plan = replace(plan_of(pool), topic_minimum=8.0)
+    topics, pairs = np.zeros(5), np.zeros(5)
+    for seed in range(20):
+        drawn, _ = played(pool, grades, plan, seed=str(seed))
+        found = [drawn.sample.of_batch(number) for number in range(1, 6)]
+        topics += [len(np.unique(pool.topic[each])) / 20 for each in found]
+        pairs += [len(each) / 20 for each in found]
+    assert topics[0] > 14  # nothing is learned, and all take part
+    assert topics[1:].max() < 7
+    assert pairs == pytest.approx(40, rel=0.25)
+    assert pairs.sum() == pytest.approx(200, rel=0.05)
+
+
+def test_it_is_drawn_again_from_seed_and_models_and_saved_with_its_minimum(
+    large: tuple, tmp_path
+) -> None:
+    pool, grades = large
+    drawn, labels = played(pool, grades, replace(plan_of(pool), topic_minimum=8.0))
+    again = drawn.redrawn(pool, seed="s")
+    assert again.sample.pair.tolist() == drawn.sample.pair.tolist()
+    assert drawn.redrawn(pool, seed="t").sample.pair.tolist() != drawn.sample.pair.tolist()
+    drawn.design.save(tmp_path / "design"), drawn.sample.save(tmp_path / "sample")
+    stored = load_round(tmp_path / "design", tmp_path / "sample")
+    assert stored.design.topic_minimum == 8.0
+    one, other = (
+        evaluate(pool, each, labels=labels, measures=[NDCG], max_grade=3).results[0].estimate
+        for each in (drawn, stored)
+    )
+    assert one.covariance.tolist() == other.covariance.tolist()
+
+
+def test_without_a_minimum_nothing_is_other_than_before(large: tuple) -> None:
+    pool, grades = large
+    plain, _ = played(pool, grades, plan_of(pool))
+    one, _ = played(pool, grades, replace(plan_of(pool), topic_minimum=1.0))
+    assert one.sample.pair.tolist() == plain.sample.pair.tolist()
+
+
+def test_ratios_and_senseless_minima_are_refused(large: tuple) -> None:
+    pool, grades = large
+    ap = plan_of(pool, measure=parse_measure("AP"))
+    with pytest.raises(AdaptiveError, match="by topics do not estimate AP"):
+        replace(ap, topic_minimum=2.0)
+    for wrong in (-1.0, 1001.0, float("nan"), float("inf")):
+        with pytest.raises(AdaptiveError, match="topic_minimum must be from 0"):
+            replace(plan_of(pool), topic_minimum=wrong)
+    drawn, labels = played(pool, grades, replace(plan_of(pool), topic_minimum=2.0))
+    with pytest.raises(MeasureError, match="AP is not estimated"):
+        evaluate(pool, drawn, labels=labels, measures=[ap.measure], max_grade=3)
+
+
+def test_numbers_of_batches_and_topics_are_their_own(large: tuple) -> None:
+    pool, _ = large
+    pairs = np.arange(len(pool))
+    one, other = (batch_random_numbers(pool, seed="s", batch=b, pairs=pairs) for b in (1, 2))
+    topics = [topic_random_numbers(pool, seed="s", batch=b) for b in (1, 2)]
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.1
+    assert len({*topics[0].tolist(), *topics[1].tolist()}) == 2 * len(pool.topics)
+    assert one.mean() == pytest.approx(0.5, abs=0.05)
