@@ -131,6 +131,8 @@ def goal_sentence(row: Round) -> str:
     return {
         Round.Goal.ABSOLUTE: "the values of all runs, each as precise as the budget allows",
         Round.Goal.RANKING: "the ranking of all runs, that is, all differences between them",
+        Round.Goal.WINNER: "the best run, that is, the differences between the run that leads and "
+        "those that are still in the race",
         Round.Goal.BASELINE: f"the differences of all runs to the baseline {baseline}",
         Round.Goal.PAIR: f"the difference of {run} and {baseline}",
         Round.Goal.SINGLE: f"the value of {run}",
@@ -155,6 +157,8 @@ def method_sentence(row: Round) -> str:
 def _learned(row: Round) -> str:
     """What the batches of an adaptive round after the first were planned from, and counted by."""
     helped = f" and from the predicted grades {row.predictions}" if row.predictions else ""
+    if row.goal == Round.Goal.WINNER:
+        helped += ", and the estimates from them said which runs were still in the race"
     return (
         f"before each later batch the model learned from all judgments so far{helped}. Every batch "
         "corrects what the model expected by what was judged, so that a wrong model makes no "
