@@ -193,7 +193,25 @@ def _of_goal(table: RankingTable, pairs: Pairwise) -> list[Finding]:
         return _against(table, pairs, row.baseline.tag)
     if row.goal == Round.Goal.SINGLE and row.run:
         return _measured(table, row.run.tag)
-    return []
+    return _in_the_race(table) if row.goal == Round.Goal.WINNER else []
+
+
+def _in_the_race(table: RankingTable) -> list[Finding]:
+    """Who may still be the best, under the measure that the round was made for.
+
+    Nobody is surely better than these; all others are surely worse than somebody.
+    """
+    if table.measure != table.round.measure or len(table.rows) == 1:
+        return []
+    tags = [row.tag for row in table.rows if row.rank_low == 1]
+    if len(tags) == 1:
+        return []
+    if len(tags) == len(table.rows):
+        return [Finding(OPEN, f"All {len(tags)} runs are still in the race for the best.")]
+    out = len(table.rows) - len(tags)
+    others = "the other one is" if out == 1 else f"the other {out} are"
+    text = f"{named(tags)} are still in the race for the best; {others} surely worse than another."
+    return [Finding(OPEN, text)]
 
 
 def _measured(table: RankingTable, tag: str) -> list[Finding]:
@@ -390,7 +408,7 @@ def _told_apart_by_the_sample(table: RankingTable, first: RankedRun, second: Ran
         return False
     if row.goal == Round.Goal.PAIR and row.run and row.baseline:
         return {first.tag, second.tag} == {row.run.tag, row.baseline.tag}
-    return row.goal in (Round.Goal.BASELINE, Round.Goal.RANKING)
+    return row.goal in (Round.Goal.BASELINE, Round.Goal.RANKING, Round.Goal.WINNER)
 
 
 def _strictness(table: RankingTable) -> float:

@@ -85,11 +85,15 @@ def _names(option: Option, campaign: Campaign) -> list[str]:
 
 
 def _by_method(option: Option) -> Iterator[tuple[str, str | list[tuple[str, str]]]]:
-    """The usual choice, and those that some methods have besides."""
+    """The choices that all methods have, and those that some have besides."""
     labels = dict(option.labels)
-    yield option.default, labels[option.default]
+    usual = [
+        each for each in labels if all(each in option.values(name) for name in SAMPLING_METHODS)
+    ]
+    for each in usual:
+        yield each, labels[each]
     for name, method in SAMPLING_METHODS.items():
-        if more := [each for each in option.values(name) if each != option.default]:
+        if more := [each for each in option.values(name) if each not in usual]:
             yield f"With {method.short}", [(each, labels[each]) for each in more]
 
 

@@ -128,6 +128,7 @@ class Round(models.Model):
     class Goal(models.TextChoices):
         ABSOLUTE = "absolute", "Absolute values of all runs"
         RANKING = "ranking", "Ranking of all runs"
+        WINNER = "winner", "Find the best run"
         BASELINE = "baseline", "All runs against a baseline"
         PAIR = "pair", "Difference of two runs"
         SINGLE = "single", "Value of one run"

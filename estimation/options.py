@@ -52,7 +52,8 @@ class Option:
     which the service finds them itself.
 
     ``needs``: what a method must have for it, in the words of the table of methods; ``refusal``:
-    what is said if it has not, with {method} and {methods}. Without, the choice has no effect.
+    what is said if it has not, or has not this choice, with {method} and {methods}. Without, a
+    choice that needs something has no effect.
 
     ``fact``: whether the facts of a design have a line of it, where it is not the default.
     """
@@ -101,14 +102,21 @@ class Option:
         """What is wrong with a value, whatever the other options say, the method apart."""
         none = [""] if self.empty else []
         if self.choices is not None and value not in [*none, *self.values(method)]:
-            return self._expected_choice(method)
+            able = tuple(name for name in SAMPLING_METHODS if value in self.values(name))
+            return self._refused(method, able) if able else self._expected_choice(method)
         if self.expected and value is not None and not self._in_bounds(value):
             return self.expected
         if self.refusal and value != self.default and self.needs:
             able = methods.with_option(self.needs)
             if method not in able:
-                return self.refusal.format(method=label_of(method), methods=labels_of(able))
+                return self._refused(method, able)
         return ""
+
+    def _refused(self, method: str, able: Iterable[str]) -> str:
+        """What is said of a value that other methods have."""
+        if not self.refusal:
+            return self._expected_choice(method)
+        return self.refusal.format(method=label_of(method), methods=labels_of(able))
 
     def values(self, method: str) -> Sequence[str]:
         """What can be chosen with a method."""

@@ -7,6 +7,7 @@ the choice.
 
 from dataclasses import dataclass, fields
 
+from estimation.core.sampling.goals import kinds_for
 from estimation.core.sampling.methods import MOST_TOGETHER
 from estimation.models import Prediction, Round
 from estimation.options import NamedRows, Option, declared, option
@@ -55,8 +56,12 @@ class RoundPlan:
     )  # fmt: skip
     goal: str = option(
         default=Round.Goal.ABSOLUTE,
-        help="What the sample shall be best at. Other numbers are estimated all the same.",
-        required=True, choices=Round.Goal,
+        help="What the sample shall be best at. Other numbers are estimated all the same. An "
+        "adaptive round can look for the best run: its batches go to whoever is still in the race.",
+        asked="What the sample shall be best at; winner: adaptive rounds alone.",
+        required=True, choices=Round.Goal, of_method=lambda method: kinds_for(method.name),
+        refusal="Only a round that learns from its batches can look for the best run: {methods}. "
+        "With {method}, choose the ranking of all runs.",
     )  # fmt: skip
     run: str = option(
         default="",

@@ -17,6 +17,7 @@ CHOICES = [(name, name) for name in NAMES.values()]
 ENOUGH_RELEVANT, ENOUGH_FOR_ACTIVE_RPREC = 30, 45
 """Relevant documents found per topic, from which on the intervals of ratio measures hold."""
 FURTHER = "Further batches, or a new round with a larger budget, would tell."
+OUT_OF_THE_RACE = "few judgments go to runs that are behind in the race for the best."
 LATER = "too few documents of runs that joined after the draw were judged. A new round would tell."
 
 
@@ -95,6 +96,8 @@ class Purpose:
             )
         if compared & set(self.late):
             return f"Not known: {LATER}"
+        if self.goal == Round.Goal.WINNER:
+            return f"Not known yet: {OUT_OF_THE_RACE} A round with the goal ranking would tell."
         few = "too few relevant documents tell the two apart so far"
         return f"Not known yet: {few}. {FURTHER}"
 

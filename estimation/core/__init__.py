@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from .sampling.goals import pair as pair
     from .sampling.goals import ranking as ranking
     from .sampling.goals import single as single
+    from .sampling.goals import winner as winner
     from .sampling.interval_kinds import INTERVAL_KINDS as INTERVAL_KINDS
     from .sampling.methods import SAMPLING_METHODS as SAMPLING_METHODS
     from .sampling.priors import Prior as Prior
@@ -108,7 +109,7 @@ _WHERE = {
     ".rounds.topics.designs": ("QueryDesign", "QueryError"),
     ".sampling.designs": ("Design", "DesignError"),
     ".sampling.goals": (
-        *("Goal", "GoalError", "absolute", "baseline", "pair", "ranking", "single"),
+        *("Goal", "GoalError", "absolute", "baseline", "pair", "ranking", "single", "winner"),
     ),
     ".sampling.interval_kinds": ("INTERVAL_KINDS",),
     ".sampling.methods": ("SAMPLING_METHODS",),

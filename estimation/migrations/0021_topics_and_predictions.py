@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Migration(migrations.Migration):
-    dependencies = [("estimation", "0019_top_up")]
+    dependencies = [("estimation", "0020_winner")]
 
     operations = [
         migrations.AddField(

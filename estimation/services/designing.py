@@ -60,8 +60,8 @@ def goal_of(row: Round, pool: Pool) -> Goal:
     if row.goal == Round.Goal.BASELINE:
         others = [tag for tag in pool.runs if tag != against]
         return goals.baseline(*others, against=against)
-    make = goals.ranking if row.goal == Round.Goal.RANKING else goals.absolute
-    return make(*pool.runs)
+    made = {Round.Goal.RANKING: goals.ranking, Round.Goal.WINNER: goals.winner}
+    return made.get(Round.Goal(row.goal), goals.absolute)(*pool.runs)
 
 
 def prior_of(row: Round, pool: Pool) -> Prior:

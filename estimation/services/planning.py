@@ -3,6 +3,8 @@
 import numpy as np
 from django.db import transaction
 
+from estimation.core.data.pool import Pool
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.rounds import PlannedRound
 from estimation.models import Round
 from estimation.selectors import complete_batches
@@ -26,7 +28,7 @@ def plan_batch(job: jobs.Running) -> None:
     pool, drawn = collections.columns_of(row)
     if not isinstance(drawn, PlannedRound) or complete_batches(row) < drawn.planned:
         return
-    longer = drawn.extended(pool, labels=estimates.gather(row).collection.labels)
+    longer = _extended(row, pool, drawn)
     if longer is drawn:
         Round.objects.filter(pk=row.pk, state=Round.State.JUDGING).update(
             state=Round.State.COMPLETE
@@ -51,3 +53,11 @@ def plan_batch(job: jobs.Running) -> None:
             )
     if not changed:  # the round was stopped meanwhile
         leftovers.discard(row)
+
+
+def _extended(row: Round, pool: Pool, drawn: PlannedRound) -> PlannedRound:
+    """The round with its next batch. Differences that do not matter were named before the draw."""
+    labels = estimates.gather(row).collection.labels
+    if isinstance(drawn, AdaptiveRound):
+        return drawn.extended(pool, labels=labels, negligible=row.negligible)
+    return drawn.extended(pool, labels=labels)

@@ -131,6 +131,8 @@ def goal_sentence(row: Round) -> str:
     return {
         Round.Goal.ABSOLUTE: "the values of all runs, each as precise as the budget allows",
         Round.Goal.RANKING: "the ranking of all runs, that is, all differences between them",
+        Round.Goal.WINNER: "the best run, that is, the differences between the run that leads and "
+        "those that are still in the race",
         Round.Goal.BASELINE: f"the differences of all runs to the baseline {baseline}",
         Round.Goal.PAIR: f"the difference of {run} and {baseline}",
         Round.Goal.SINGLE: f"the value of {run}",
@@ -156,6 +158,8 @@ def _learned(row: Round) -> str:
     """What the batches of an adaptive round after the first were planned from, and counted by."""
     given = row.predicted_by
     helped = f" and from the predicted grades {listed_names(given)}" if given else ""
+    if row.goal == Round.Goal.WINNER:
+        helped += ", and the estimates from them said which runs were still in the race"
     apart = (
         f"; topics took part in a batch by chance, so that it had {row.topic_minimum} pairs at "
         "least of each that did, on average, for which the intervals allow"

@@ -16,6 +16,7 @@ from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
+from estimation.core.sampling import goals
 from estimation.research.simulation import true_values
 from tests.core.collecting import publish
 from tests.core.ranked_collections import (
@@ -99,6 +100,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "census": lambda: Case(budget=len(pool_of(RUNS)), batches=2),
     "nothing learned": lambda: Case(grade=0),
     "one batch": lambda: Case(batches=1),
+    "race": lambda: Case(goal=goals.winner(*RUNS)),
+    "race of some": lambda: Case(goal=goals.winner("run0", "run2")),
     "no floor": lambda: Case(floor=0.0, reported=[]),
 }
 

@@ -64,6 +64,22 @@ def test_effective_weights_by_hand(tiny_pool: Pool, goal: Goal, expected) -> Non
     assert np.array_equal(found == 0.0, expected == 0.0)
 
 
+def test_weights_in_a_race_by_hand(tiny_pool: Pool) -> None:
+    goal = goals.winner(*RUNS)
+    for leader, priority in ((0, [0, 3, 1]), (2, [1, 5, 0])):
+        ahead = WEIGHTS[:, [leader]]
+        expected = np.sqrt((np.array(priority) * (WEIGHTS - ahead) ** 2).sum(axis=1))
+        race = goals.Race(leader, np.array(priority))
+        found = effective_weights(tiny_pool, goal, DCG, race=race)
+        assert found == pytest.approx(expected, abs=1e-15)
+        assert np.array_equal(found == 0.0, expected == 0.0)
+
+
+def test_nobody_is_ahead_before_the_race(tiny_pool: Pool) -> None:
+    found = effective_weights(tiny_pool, goals.winner(*RUNS), DCG)
+    assert found.tolist() == effective_weights(tiny_pool, goals.ranking(*RUNS), DCG).tolist()
+
+
 def test_pairs_on_which_all_runs_agree_have_no_weight_for_a_ranking(ranked) -> None:
     runs = {
         tag: ranked({"t": "ab", "u": row}) for tag, row in [("r", "cd"), ("s", "dc"), ("t", "cd")]
@@ -72,6 +88,9 @@ def test_pairs_on_which_all_runs_agree_have_no_weight_for_a_ranking(ranked) -> N
     for goal in (goals.ranking(*"rst"), goals.baseline("r", "s", against="t")):
         found = effective_weights(pool, goal, parse_measure("RBP(p=0.7)"))
         assert (found > 0).tolist() == [False, False, True, True]
+    race = goals.Race(0, np.array([0, 999_983, 17]))
+    found = effective_weights(pool, goals.winner(*"rst"), parse_measure("RBP(p=0.7)"), race=race)
+    assert (found > 0).tolist() == [False, False, True, True]
 
 
 def test_rank_prior_is_the_mean_over_the_goals_runs(tiny_pool: Pool) -> None:

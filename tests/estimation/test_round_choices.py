@@ -85,6 +85,8 @@ REFUSED = [
      "Student intervals only"),
     ({"estimator": "difference", "predictions": "judge", "measure": "AP"}, "estimator",
      "not for AP"),
+    ({"goal": "winner"}, "goal", "can look for the best run: “Adaptive"),
+    ({"goal": "winner", "method": "active"}, "goal", "With “Active: every batch"),
     ({"estimator": "difference"}, "predictions", "needs predicted grades"),
     ({"with_earlier": True, "estimator": "difference", "predictions": "judge"}, "estimator",
      "estimated together by the method's own"),

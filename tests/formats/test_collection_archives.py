@@ -14,6 +14,7 @@ from estimation.formats.collections import active, adaptive, archive, facts, pai
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS, TooLargeError
 from estimation.formats.collections.outlooks import OUTLOOK
 from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
+from estimation.formats.collections.races import RACES
 from estimation.formats.collections.ranked import LISTS
 from judging.formats.problems import MAX_ERRORS
 from tests.formats import (
@@ -22,6 +23,7 @@ from tests.formats import (
     test_collection_rounds,
     test_collections,
     test_preference_collections,
+    test_races,
     test_topic_collections,
 )
 from tests.formats.collection_files import (
@@ -88,6 +90,8 @@ ADAPTIVE_HEADERS = (
     "topic docno run rank", "topic docno size belief", "batch until constant",
     "batch level parameter coefficient", "topic docno batch chance", "topic docno grade",
 )  # fmt: skip
+RACE_MEMBERS = (*ADAPTIVE_MEMBERS[:5], RACES, *ADAPTIVE_MEMBERS[5:])
+RACE_HEADERS = (*ADAPTIVE_HEADERS[:4], "batch run priority", *ADAPTIVE_HEADERS[4:])
 KINDS = {
     "pairs": of_pairs(test_collections.GOOD, f"belief_1 {REACH}"),
     "draws": of_pairs(test_collections.GOOD_IID, f"belief_1 {REACH}"),
@@ -97,6 +101,7 @@ KINDS = {
     "census": Kind(test_topic_collections.CENSUS, TOPIC_MEMBERS, TOPIC_HEADERS),
     "active": Kind(test_active_collections.GOOD, ACTIVE_MEMBERS, ACTIVE_HEADERS),
     "adaptive": Kind(test_adaptive_collections.GOOD, ADAPTIVE_MEMBERS, ADAPTIVE_HEADERS),
+    "race": Kind(test_races.GOOD, RACE_MEMBERS, RACE_HEADERS),
 }
 GOOD = test_collections.GOOD
 EACH = (

@@ -124,7 +124,8 @@ def make_design(
     budget : float
         Pairs to judge, or draws (``iid``, ``per-query``); of ``query`` documents to judge.
     goal : Goal or str
-        ``ranking`` or ``absolute`` for all runs of the pool, or a `Goal`.
+        ``ranking``, ``absolute`` or, of ``adaptive`` rounds, ``winner`` for all runs of the pool,
+        or a `Goal`.
     method : str
         A way of sampling: ``adaptive``, ``poisson``, ``priority``, ``iid``, ``per-query``,
         ``query`` (whole topics) or ``active``.

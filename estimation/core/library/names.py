@@ -24,7 +24,7 @@ def named_goal(pool: Pool, goal: Goal | str) -> Goal:
     """Return the goal of all runs of a pool that a text names."""
     if not isinstance(goal, str):
         return goal
-    if goal in ("ranking", "absolute"):
+    if goal in ("ranking", "absolute", "winner"):
         return Goal(goal, pool.runs)
     if goal in GOALS:
         raise GoalError(f"the goal {goal!r} names runs: {goal}(...) instead of a text")

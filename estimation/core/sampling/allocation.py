@@ -29,7 +29,7 @@ from .designs import (
     Rule,
     cumulative,
 )
-from .goals import Goal, check_goal, effective_weights
+from .goals import Goal, check_goal, check_serves, effective_weights
 from .methods import draws_again, with_option
 from .priors import Prior
 from .probabilities import ROUNDING, poisson_thresholds
@@ -168,6 +168,7 @@ def _check_names(pool: Pool, goal: Goal, prior: Prior, method: str, rule: str) -
     if rule not in RULES:
         raise DesignError(f"The rule is one of {', '.join(RULES)}, not {rule!r}.")
     check_goal(goal, pool.runs)
+    check_serves(goal, method)
     if not isinstance(prior, Prior):
         raise DesignError(f"prior must be a Prior (see make_prior), not {prior!r}.")
     if len(prior.expected) != len(pool):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, check_whole, listed, nearest, no_run
+from ..arrays import FloatArray, IntArray, check_whole, listed, nearest, no_run
 from ..data.ranked_lists import PoolError
 from ..measures.kinds import MAX_GRADE, PREFERENCE_MAX_GRADE
 from ..measures.table import Measure, check_is_measure
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from ..data.pool import Pool
 
-KINDS = ("single", "absolute", "pair", "baseline", "ranking")
-LEAST_RUNS = {"pair": 2, "ranking": 2}  # 1 for the other kinds
+KINDS = ("single", "absolute", "pair", "baseline", "ranking", "winner")
+LEAST_RUNS = {"pair": 2, "ranking": 2, "winner": 2}  # 1 for the other kinds
 MOST_RUNS = {"single": 1, "pair": 2}  # any number for the other kinds
+ONLY_BY = {"winner": ("adaptive",)}  # methods that can have a goal; all that have any, otherwise
 # Weights below this share of a pair's total weight are rounding, not a difference between runs.
 NEGLIGIBLE = 1e-12
 
@@ -33,7 +34,7 @@ class GoalError(ValueError):
 class Goal:
     """What is to be estimated as exactly as possible.
 
-    Build one with `single`, `absolute`, `pair`, `baseline` or `ranking`.
+    Build one with `single`, `absolute`, `pair`, `baseline`, `ranking` or `winner`.
 
     Attributes
     ----------
@@ -131,8 +132,57 @@ def ranking(*runs: str) -> Goal:
     return Goal("ranking", runs)
 
 
+def winner(*runs: str) -> Goal:
+    """Find the best of k runs: of adaptive rounds alone, which learn who is still in the race.
+
+    >>> str(winner("a", "b", "c"))
+    'winner of a, b, c'
+    """
+    return Goal("winner", runs)
+
+
+def kinds_for(method: str) -> tuple[str, ...]:
+    """Return the kinds of goals that a way of sampling can have.
+
+    >>> [method for method in ("adaptive", "poisson") if "winner" in kinds_for(method)]
+    ['adaptive']
+    """
+    return tuple(kind for kind in KINDS if method in ONLY_BY.get(kind, (method,)))
+
+
+def check_serves(goal: Goal, method: str) -> None:
+    """Raise GoalError if a way of sampling cannot have a goal."""
+    if goal.kind not in kinds_for(method):
+        needed = f"the method {' or '.join(ONLY_BY[goal.kind])}"
+        why = "which learns who is still in the race"
+        raise GoalError(f"the goal {goal.kind!r} needs {needed}, {why}, not {method!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Race:
+    """Which differences matter for the goal "winner", as far as is known.
+
+    Attributes
+    ----------
+    leader : int
+        The run that the others are compared with, as a position among the pool's k runs.
+    priority : ndarray of int64, shape (k,)
+        How much the difference of each run from the leader matters, up to a factor: at least 1 for
+        all other runs of the goal, 0 for the leader and for runs that the goal does not name.
+        Whole numbers, so that sums of them are the same everywhere.
+    """
+
+    leader: int
+    priority: IntArray
+
+
 def effective_weights(
-    pool: Pool, goal: Goal, measure: Measure, *, max_grade: int | None = None
+    pool: Pool,
+    goal: Goal,
+    measure: Measure,
+    *,
+    max_grade: int | None = None,
+    race: Race | None = None,
 ) -> FloatArray:
     """Return the weight a_i of every pair for the goal.
 
@@ -146,7 +196,11 @@ def effective_weights(
     pair      abs(w_i1 - w_i2)
     baseline  sqrt(sum_j (w_ij - w_i0)^2)
     ranking   sqrt(sum_j (w_ij - mean_j w_ij)^2)
+    winner    sqrt(sum_j q_j (w_ij - w_il)^2)
     ========= ==========================================
+
+    with l the leader of the race and q_j the priorities of the others; as ``ranking`` before
+    anything is known of it.
 
     Where the utility depends on the run (predictions, preferences), the y_ij = w_ij u_ij of a
     grade take the place of w_ij, and a_i is the root of the mean of a_i^2 over the grades.
@@ -156,6 +210,8 @@ def effective_weights(
     pool, goal, measure : Pool, Goal, Measure
     max_grade : int, optional
         The best grade of the scale; needed where the utility depends on the run's score.
+    race : Race, optional
+        For the goal "winner" alone.
 
     Returns
     -------
@@ -173,7 +229,7 @@ def effective_weights(
     check_goal(goal, pool.runs)
     entries = pool.entry_weights(measure)
     if measure.family not in ("prediction", "preference"):
-        return _combined(pool, goal, entries)
+        return _combined(pool, goal, entries, race)
     best = PREFERENCE_MAX_GRADE if measure.family == "preference" else max_grade
     if best is None:
         raise GoalError(f"max_grade is needed for {measure}, whose utility depends on the run")
@@ -207,12 +263,15 @@ def indicator(pool: Pool, tags: tuple[str, ...]) -> FloatArray:
     return chosen
 
 
-def _combined(pool: Pool, goal: Goal, entries: FloatArray) -> FloatArray:
+def _combined(pool: Pool, goal: Goal, entries: FloatArray, race: Race | None = None) -> FloatArray:
     """The goal's weight of every pair, from what each entry may add to its run's value."""
     chosen = _Chosen.of(pool, goal.runs, entries)
     if goal.kind in ("single", "absolute"):
         return np.sqrt(chosen.raw_squares())
-    if goal.kind == "ranking":
+    if race is not None:
+        center = _Chosen.of(pool, (pool.runs[race.leader],), entries).total
+        chosen = _Chosen(pool, race.priority.astype(np.float64), entries)
+    elif goal.kind in ("ranking", "winner"):
         center = chosen.total / len(goal.runs)
     elif goal.kind == "pair":
         center = _Chosen.of(pool, goal.runs[1:], entries).total
@@ -229,7 +288,7 @@ class _Chosen:
     """Sums over the entries of some runs, pair by pair."""
 
     pool: Pool
-    chosen: FloatArray  # (k,) 1 for these runs, 0 for the others
+    chosen: FloatArray  # (k,) how often each run counts: 1 or 0, and its priority in a race
     entries: FloatArray  # (E,)
 
     @classmethod

@@ -14,6 +14,8 @@
 ``models.tsv.gz``
     batch, level, parameter, coefficient: what was learned before the batch, where anything was. The
     parameters are the intercept, the numbers of `grades.Features`, the topics, and the runs.
+``races.tsv.gz``
+    See `races`: who was in the race for the best run, if the round looks for it.
 ``draws.tsv.gz``
     topic, docno, batch, chance: the pairs of each batch, with the chance that they then had.
 ``judgments.tsv.gz``
@@ -40,7 +42,7 @@ from estimation.core.sampling.allocation import LEAST_COST, MOST_COST
 from estimation.core.sampling.designs import MAX_BATCHES, RULES, Design, cumulative
 from estimation.core.sampling.methods import MOST_TOGETHER
 from estimation.formats.collections import facts as common
-from estimation.formats.collections import ranked
+from estimation.formats.collections import races, ranked
 from estimation.formats.collections.archive import DRAWS, FACTS, TooLargeError
 from estimation.formats.collections.ranked import MAX_ENTRIES, RankedFacts, RankedReading
 from estimation.formats.collections.reading import Kind, Row, judgment_rows, judgments
@@ -156,6 +158,7 @@ def _forms(facts: RankedFacts) -> list[Form]:
         Form(PAIRS, PAIR, of_pairs),
         Form(STEPS, ROUND, [own, whole("until", 1, batches), _constant("constant")]),
         Form(MODELS, ROUND, learned, most=MAX_ENTRIES),
+        *([races.race_form(facts, batches=batches)] if races.has_races(told["goal"]) else []),
         Form(DRAWS, PAIR, [own, real("chance", LEAST_DRAWN, 1.0)]),
         judgments(facts),
     ]
@@ -211,6 +214,9 @@ def _rows(collection: RoundCollection) -> Iterator[Row]:
     yield PAIRS, np.arange(len(collection)), _pair_columns(plan)
     yield _step_rows(state)
     yield _model_rows(state)
+    if races.has_races(plan.goal):
+        runs = [collection.pool.run_index(tag) for tag in plan.goal.runs]
+        yield races.race_rows(state, np.array(runs, dtype=np.int64))
     order = np.lexsort((state.pair, state.batch))
     drawn: Numbers = {"batch": state.batch[order], "chance": state.chance[order]}
     yield DRAWS, state.pair[order], drawn
@@ -291,8 +297,11 @@ def _read_steps(reading: RankedReading, frame: AdaptiveFrame) -> tuple[AdaptiveS
         reading.error(FACTS, None, "seed", "null, because there are batches left")
     reading.go_on()
     models = _read_models(reading, frame, len(constants))
+    goal, planned = frame.design.goal, len(constants)
+    found = races.read_races(reading, goal, planned=planned, learned=models)
     return tuple(
-        AdaptiveStep(models.get(number), each) for number, each in enumerate(constants, start=1)
+        AdaptiveStep(models.get(number), each, found.get(number))
+        for number, each in enumerate(constants, start=1)
     )
 
 

@@ -14,6 +14,8 @@ PLANS: list[dict[str, Any]] = [
      "goal": "baseline", "baseline": "run1"},
     {"measure": "P@3", "budget": 8, "batch_size": 4, "method": "query"},
     {"measure": "DCG@3", "reported": ["P@2"], "budget": 8, "batch_size": 3, "method": "adaptive"},
+    {"measure": "P@3", "budget": 8, "batch_size": 2, "method": "adaptive", "goal": "winner",
+     "stop_when": "best"},
     {"measure": "P@3", "budget": 5, "batch_size": 2, "top_up": True},
     {"measure": "P@3", "budget": 5, "batch_size": 3, "top_up": True, "with_earlier": True},
 ]  # fmt: skip

@@ -140,7 +140,7 @@ class BatchWeights:
         self.opened[drawn] = topics[frame.pool.topic[drawn]]
         if batch.step.model is None:
             return
-        reached = batch.step.model.reach(frame.features)
+        reached = frame.reached(batch.step.model)
         if self.reach.size:
             self.reach[0] += share * reached
             self.reach[1][:, drawn] = reached[:, drawn]

@@ -10,6 +10,7 @@ import numpy as np
 from ...arrays import FloatArray, IntArray, check_seed, check_whole, frozen
 from ...data.kept import kept
 from ...data.labels import LabelRows, select_rows
+from ...data.scope import Scope
 from ...sampling.random_numbers import (
     batch_random_numbers,
     permanent_random_numbers,
@@ -19,6 +20,7 @@ from ...sampling.samples import Served
 from ..results import Asked, DrawnRound, Evaluation
 from .answers import answer_of_batches
 from .grades import LearnedGrades, fit_grades
+from .race import race_of
 from .sampling import (
     AdaptiveFrame,
     AdaptiveStep,
@@ -32,8 +34,8 @@ from .state import AdaptiveError, AdaptivePlan, AdaptiveState, walk
 
 if TYPE_CHECKING:
     from ...data.pool import Pool
-    from ...data.scope import Scope
     from ...measures.table import Measure
+    from ...sampling.goals import Race
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +122,11 @@ class AdaptiveRound(DrawnRound):
         check_whole(batches, name="batches", most=self.sample.batches)
         return replace(self, sample=self.sample.first(batches))
 
-    def extended(self, pool: Pool, *, labels: LabelRows) -> AdaptiveRound:
+    def extended(self, pool: Pool, *, labels: LabelRows, negligible: float = 0.0) -> AdaptiveRound:
         """Plan one more batch from the judgments of all pairs so far.
 
-        The same labels give the same batch. Returns the round itself when all are planned.
+        The same labels give the same batch. Returns the round itself when all are planned. For the
+        goal "winner", differences under its measure up to `negligible` do not matter.
 
         Raises
         ------
@@ -132,7 +135,7 @@ class AdaptiveRound(DrawnRound):
         """
         if self.sample.batches == self.batches:
             return self
-        planned = self.next_batch(pool, labels=labels)
+        planned = self.next_batch(pool, labels=labels, negligible=negligible)
         return self.with_batch(planned, planned.draws(pool, seed=self.sample.seed))
 
     def redrawn(self, pool: Pool, *, seed: str) -> AdaptiveRound:
@@ -144,19 +147,27 @@ class AdaptiveRound(DrawnRound):
         frame, nothing = self.design.frame(pool), self.sample.first(0)
         again = replace(self, sample=replace(nothing, seed=seed))
         for step in self.sample.steps:
-            planned = again._planned(frame, step.model if again.planned else None)
+            learned = (step.model, step.race) if again.planned else (None, None)
+            planned = again._planned(frame, *learned)
             again = again.with_batch(planned, planned.draws(pool, seed=seed))
         return again
 
-    def next_batch(self, pool: Pool, *, labels: LabelRows) -> PlannedBatch:
+    def next_batch(self, pool: Pool, *, labels: LabelRows, negligible: float = 0.0) -> PlannedBatch:
         """Plan the next batch without drawing it; as `extended`."""
         frame = self.design.frame(pool)
-        return self._planned(frame, self._learned(frame, labels))
+        model, race = self._learned(frame, labels), None
+        if model is not None and self.design.goal.kind == "winner":
+            asked = Asked(labels, (self.design.measure,), self.design.max_grade)
+            found = answer_of_batches(frame, self.sample, Scope.of(pool), asked).results[0]
+            race = race_of(found, self.design.goal, negligible=negligible)
+        return self._planned(frame, model, race)
 
-    def _planned(self, frame: AdaptiveFrame, model: LearnedGrades | None) -> PlannedBatch:
+    def _planned(
+        self, frame: AdaptiveFrame, model: LearnedGrades | None, race: Race | None
+    ) -> PlannedBatch:
         standing, number = self._standing(frame), self.sample.batches + 1
-        chances = plan_chances(frame, model, standing, number=number, spent=self._spent)
-        step = AdaptiveStep(model, chances.constants)
+        chances = plan_chances(frame, model, standing, number=number, spent=self._spent, race=race)
+        step = AdaptiveStep(model, chances.constants, race)
         apart = frame.topic_minimum > 1.0
         topics = frame.topics_at(model, chances.by(0)) if apart else None
         return PlannedBatch(number, step, standing, chances, topics)

@@ -62,12 +62,13 @@ if TYPE_CHECKING:
     from ...data.pool import Pool
     from ...measures.table import Measure
     from ...sampling.designs import Design
+    from ...sampling.goals import Race
 
 LATER = 0.5  # of the share of batch t, over t, is left to later ones, which know more
 LEAST_PART = 0.25  # of a batch's budget is spent whatever was spent before
 LEAST_VARIANCE = 0.1  # of a utility, as a share of its mean square
 LEAST_SIZE = 1e-30  # of the largest, as designs have it, so that powers of one over it are finite
-MOST_KEPT = 4
+MOST_KEPT, MOST_RACES = 4, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,8 @@ class AdaptiveStep:
     ----------
     model : LearnedGrades or None
         What was learned from the batches before; None: nothing, sizes are those of the design.
+    race : Race or None
+        For the goal "winner": which differences mattered, by the batches before. None: all alike.
     constants : ndarray of float64, shape (B - t + 1,)
         Of batch t of B: for each of t..B the constant that times the sizes gives the chance to be
         judged by the end of it. The first is that of the batch itself.
@@ -85,6 +88,7 @@ class AdaptiveStep:
 
     model: LearnedGrades | None
     constants: FloatArray
+    race: Race | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,20 +129,31 @@ class AdaptiveFrame:
     @cached_property
     def weights(self) -> FloatArray:
         """The weight of every pair for the goal, over the root of its cost, shape (N,)."""
+        return self._per_cost(self._weights_in(None))
+
+    def _weights_in(self, race: Race | None) -> FloatArray:
         design = self.design
-        weights = effective_weights(
-            self.pool, design.goal, design.measure, max_grade=self.max_grade
+        return effective_weights(
+            self.pool, design.goal, design.measure, max_grade=self.max_grade, race=race
         )
+
+    def _weights_of(self, race: Race) -> FloatArray:
+        """The weights in a race, which hang on nothing else, so that they may be kept."""
+        key = self.design.measure, race.leader, race.priority.tobytes()
+        work = lambda: frozen(self._weights_in(race))  # noqa: E731
+        return kept(self.pool.kept, "race", key, work, most=MOST_RACES)
+
+    def _per_cost(self, weights: FloatArray) -> FloatArray:
         return weights if self.costs is None else weights / np.sqrt(self.costs)
 
-    def _weights_at(self, reached: FloatArray) -> FloatArray:
+    def _weights_at(self, reached: FloatArray, race: Race | None) -> FloatArray:
         design = self.design
         if design.measure.family != "ratio":
-            return self.weights
+            return self.weights if race is None else self._per_cost(self._weights_of(race))
         weights = ratio_weights(
-            self.pool, design.goal, design.measure, levels=self.levels, reached=reached
+            self.pool, design.goal, design.measure, levels=self.levels, reached=reached, race=race
         )
-        return weights if self.costs is None else weights / np.sqrt(self.costs)
+        return self._per_cost(weights)
 
     def moments(self, measure: Measure, reached: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what is expected of the utility of every pair, and of its square, (N,) each."""
@@ -146,15 +161,35 @@ class AdaptiveFrame:
         squares = utility_steps(measure, self.levels, power=2)
         return np.asarray(steps @ reached), np.asarray(squares @ reached)
 
-    def sizes(self, model: LearnedGrades | None) -> FloatArray:
+    def sizes(self, model: LearnedGrades | None, race: Race | None = None) -> FloatArray:
         """Return sizes of all pairs that sum to 1: weight times standard deviation, floored."""
-        design = self.design
         if model is None:
-            return design.size
-        reached = model.reach(self.features)
+            return self.design.size
+        key = id(model), id(race)
+        if key not in self._known:  # with what they are of, so that no other has the same id
+            self._known[key] = model, race, self._sizes(model, race)
+        return self._known[key][-1]
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, int], tuple[LearnedGrades, Race | None, FloatArray]]:
+        return {}
+
+    def reached(self, model: LearnedGrades) -> FloatArray:
+        """Return `LearnedGrades.reach` of all pairs; that of the last model is at hand."""
+        if not self._last or self._last[0][0] is not model:
+            self._last[:] = [(model, model.reach(self.features))]
+        return self._last[0][1]
+
+    @cached_property
+    def _last(self) -> list[tuple[LearnedGrades, FloatArray]]:
+        return []
+
+    def _sizes(self, model: LearnedGrades, race: Race | None) -> FloatArray:
+        design = self.design
+        reached = self.reached(model)
         mean, square = self.moments(design.measure, reached)
         variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
-        size = self._weights_at(reached) * np.sqrt(variance)
+        size = self._weights_at(reached, race) * np.sqrt(variance)
         counted = (size > 0.0) & design.eligible
         size = np.where(counted, np.maximum(size, LEAST_SIZE * size.max()), 0.0)
         even = design.eligible / np.count_nonzero(design.size)
@@ -249,13 +284,13 @@ class Chances:
 
 def chances_of(frame: AdaptiveFrame, step: AdaptiveStep, standing: Openness) -> Chances:
     """Return the chances with which a planned batch was drawn."""
-    return Chances(_open_sizes(frame, step.model, standing), step.constants)
+    return Chances(_open_sizes(frame, step.model, step.race, standing), step.constants)
 
 
 def _open_sizes(
-    frame: AdaptiveFrame, model: LearnedGrades | None, standing: Openness
+    frame: AdaptiveFrame, model: LearnedGrades | None, race: Race | None, standing: Openness
 ) -> FloatArray:
-    return np.where(standing.open, frame.sizes(model) * standing.left, 0.0)
+    return np.where(standing.open, frame.sizes(model, race) * standing.left, 0.0)
 
 
 def plan_chances(
@@ -265,6 +300,7 @@ def plan_chances(
     *,
     number: int,
     spent: float,
+    race: Race | None = None,
 ) -> Chances:
     """Plan a batch: find the constants that spend what is left of the budget.
 
@@ -278,8 +314,10 @@ def plan_chances(
         Of the batch, from 1.
     spent : float
         What was spent before.
+    race : Race, optional
+        As of `AdaptiveStep`.
     """
-    size = _open_sizes(frame, model, standing)
+    size = _open_sizes(frame, model, race, standing)
     planned = frame.design.spending
     if not size.any():
         return Chances(size, frozen(np.zeros(len(planned) - number + 1)))

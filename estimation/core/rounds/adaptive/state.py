@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, Int32Array, IntArray, frozen
 from ...sampling.designs import DESIGN_ARRAYS, Design
+from ...sampling.goals import Race
 from ...sampling.methods import MOST_TOGETHER
 from ...tables import FactSheet
 from .grades import LearnedGrades
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from ...sampling.goals import Goal
 
 FAMILIES = "gain", "ratio"  # of measures that rounds are planned for and estimated
+LEARNED = "levels", "coefficients", "leader", "priority"  # of a step, where anything was
 PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
 
 
@@ -186,6 +190,9 @@ class AdaptiveState:
             if step.model is not None:
                 arrays[f"levels {number}"] = step.model.levels
                 arrays[f"coefficients {number}"] = step.model.coefficients
+            if step.race is not None:
+                arrays[f"leader {number}"] = np.array([step.race.leader])
+                arrays[f"priority {number}"] = step.race.priority
         facts = {"seed": self.seed, "batches": self.batches}
         write_archive(file, STATE_FORMAT, facts, arrays)
 
@@ -195,8 +202,8 @@ class AdaptiveState:
         facts, _ = read_archive(file, STATE_FORMAT, ())
         numbers = range(1, facts["batches"] + 1)
         needed = ["pair", "batch", "chance", *(f"constants {each}" for each in numbers)]
-        of_models = [f"{kind} {each}" for each in numbers for kind in ("levels", "coefficients")]
-        _, arrays = read_archive(file, STATE_FORMAT, needed, optional=of_models)
+        learned = [f"{kind} {each}" for each in numbers for kind in LEARNED]
+        _, arrays = read_archive(file, STATE_FORMAT, needed, optional=learned)
         arrays = {name: frozen(array) for name, array in arrays.items()}
         steps = (
             AdaptiveStep(
@@ -204,6 +211,9 @@ class AdaptiveState:
                 if f"levels {each}" in arrays
                 else None,
                 arrays[f"constants {each}"],
+                Race(int(arrays[f"leader {each}"][0]), arrays[f"priority {each}"])
+                if f"leader {each}" in arrays
+                else None,
             )
             for each in numbers
         )

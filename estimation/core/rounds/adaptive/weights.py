@@ -19,11 +19,17 @@ if TYPE_CHECKING:
     from ...arrays import FloatArray, IntArray
     from ...data.pool import Pool
     from ...measures.table import Measure
-    from ...sampling.goals import Goal
+    from ...sampling.goals import Goal, Race
 
 
 def ratio_weights(
-    pool: Pool, goal: Goal, measure: Measure, *, levels: IntArray, reached: FloatArray
+    pool: Pool,
+    goal: Goal,
+    measure: Measure,
+    *,
+    levels: IntArray,
+    reached: FloatArray,
+    race: Race | None = None,
 ) -> FloatArray:
     """Return the weight of every pair for a goal, as `goals.effective_weights`.
 
@@ -39,6 +45,8 @@ def ratio_weights(
         Grades, as those of `LearnedGrades`.
     reached : ndarray of float64, shape (L, N)
         The expected share of judgments with at least each.
+    race : Race, optional
+        As for `goals.effective_weights`.
 
     Returns
     -------
@@ -53,8 +61,13 @@ def ratio_weights(
     gains = Gains(gain, reached, np.arange(len(pool)), np.ones(len(pool)))
     slopes = _Slopes.of(Tangent.of(Frame.of(pool, measure, gains, None), measure), reached)
     runs = [pool.run_index(tag) for tag in goal.runs]
+    if race is not None:
+        total, squares = slopes.weighted(race.priority.astype(np.float64))
+        ahead, _ = slopes.sums([race.leader])
+        squares = squares - 2.0 * ahead * total + race.priority.sum() * ahead**2
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)), dtype=np.float64)
     total, squares = slopes.sums(runs)
-    if goal.kind == "ranking":
+    if goal.kind in ("ranking", "winner"):
         squares = squares - total**2 / len(runs)
     elif goal.kind == "pair":
         squares = 2.0 * squares - total**2
@@ -78,10 +91,14 @@ class _Slopes:
 
     def sums(self, runs: list[int]) -> tuple[FloatArray, FloatArray]:
         """Return the sums over some runs of z_ij, and of its squares, shape (N,) each."""
+        chosen = np.zeros(self.tangent.frame.runs)
+        chosen[runs] = 1.0
+        return self.weighted(chosen)
+
+    def weighted(self, chosen: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the same of all runs, each counted so often, shape (k,)."""
         frame, slope, by_topic = self.tangent.frame, self.tangent.slope, self.tangent.topic_slope
         pair, run, topic = frame.place, frame.cell % frame.runs, frame.topic
-        chosen = np.zeros(frame.runs)
-        chosen[runs] = 1.0
         below = by_topic[topic[pair], run] * self.falling[pair]
         linear = slope * chosen[run]
         squares = self._per_pair(linear * (slope - 2.0 * below))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...arrays import check_fraction, check_number, check_whole, frozen
 from ...measures.table import check_is_measure, check_measures
-from ...sampling.goals import check_goal
+from ...sampling.goals import check_goal, check_serves
 from .designs import (
     ESTIMATORS,
     ROUNDING,
@@ -99,6 +99,7 @@ def make_query_design(
     check_is_measure(measure)
     check_measures(measures, name="measures")
     check_goal(goal, pool.runs)
+    check_serves(goal, "query")
     ranks = _checked_depth(pool, (measure, *measures), depth)
     tags = {*goal.all_runs, *reported}
     runs = tuple(tag for tag in pool.runs if tag in tags)
