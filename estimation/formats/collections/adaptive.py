@@ -390,14 +390,18 @@ def _check_chances(
     """Chances are those that follow from the steps, none too small to divide by, and what was
     certain was drawn."""
     expected = np.zeros(len(table))
+    drawable = frame.design.eligible[state.pair]
+    for row in np.flatnonzero(~drawable).tolist():
+        reading.error(table, row, "chance", "0, as of a pair without a size", state.chance[row])
+    reading.go_on()
     for passed in walk(frame, state):
         chance, own = passed.chances.by(0), state.batch == passed.number
-        expected[own] = chance[state.pair[own]]
+        expected[own] = chance[frame.place(state.pair[own])]
         least = float(chance.min(where=chance > 0.0, initial=1.0))
         if least < LEAST_CHANCE:
             wanted = f"no chance below {LEAST_CHANCE:g} in batch {passed.number}"
             reading.error(STEPS, None, "constant", wanted, least)
-        for pair in np.flatnonzero((chance >= 1.0) & ~passed.drawn).tolist():
+        for pair in frame.at[(chance >= 1.0) & ~passed.drawn].tolist():
             wanted = f"{pair_name(pair, frame.pool)} in batch {passed.number}, where it was certain"
             reading.error(DRAWS, None, "docno", wanted, "nothing")
     for row in np.flatnonzero(~(np.abs(state.chance - expected) <= SAME * expected)).tolist():

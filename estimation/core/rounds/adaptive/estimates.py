@@ -30,8 +30,8 @@ disagreement adds s2_i / r_i times what the mean of all samples multiplies it by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from ...data.scope import Scope
     from ...measures.table import Measure
     from .sampling import AdaptiveFrame, Passed
+
+Array = TypeVar("Array", "FloatArray", "IntArray")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,7 @@ class BatchWeights:
         cls, frame: AdaptiveFrame, passed: Iterable[Passed], measures: Sequence[Measure], ends: int
     ) -> BatchWeights:
         """Add up the batches of a sample of which the last is number `ends`."""
-        pairs = len(frame.pool)
+        pairs = len(frame.at)
         left = np.ones(pairs)
         label, find, chance, spread, once, cubes = np.zeros((6, pairs))
         means = [np.zeros((4, pairs)) for _ in measures]
@@ -106,7 +108,23 @@ class BatchWeights:
             share = batch.chances.share(batch.number, left, ends - batch.number)
             left = left - share
             sums._add(frame, batch, share, left, measures)
-        return sums
+        return sums._of_all(frame)
+
+    def _of_all(self, frame: AdaptiveFrame) -> BatchWeights:
+        """The same of all N pairs: those that cannot be drawn count for nothing."""
+        if len(frame.at) == len(frame.pool):
+            return self
+
+        def spread(found: Array, other: float = 0) -> Array:
+            every = np.full((*found.shape[:-1], len(frame.pool)), other, dtype=found.dtype)
+            every[..., frame.at] = found
+            return every
+
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        means = [spread(each) for each in given.pop("by_mean")]
+        opened = spread(given.pop("opened"), 1)
+        others = {name: spread(found) for name, found in given.items()}
+        return BatchWeights(by_mean=means, opened=opened, **others)
 
     def on_noise(self, pairs: IntArray) -> FloatArray:
         """Return what the variance of a label counts for beyond its part in the squares, (n,).
@@ -137,7 +155,7 @@ class BatchWeights:
         self.chance[drawn] = chance[drawn]
         self.batch[drawn] = batch.number
         topics = frame.topics_at(batch.step.model, chance)
-        self.opened[drawn] = topics[frame.pool.topic[drawn]]
+        self.opened[drawn] = topics[frame.topic[drawn]]
         if batch.step.model is None:
             return
         reached = frame.reached(batch.step.model)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize, sparse, special
 
-from ...arrays import FloatArray, IntArray, SparseMatrix, frozen
+from ...arrays import FloatArray, Int32Array, IntArray, SparseMatrix, frozen
 from ...data.pool_ranks import best_rank, number_of_runs
 
 if TYPE_CHECKING:
@@ -47,17 +47,22 @@ def grade_levels(max_grade: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What is known of the N pairs of a pool before anything is judged.
+    """What is known of pairs of a pool before anything is judged: of all N, or of n of them.
 
     Attributes
     ----------
     pool : Pool
-    columns : ndarray of float64, shape (N, 1 + F)
-        1, and F numbers with mean 0 and variance 1.
+    columns : ndarray of float64, shape (n, 1 + F)
+        1, and F numbers with mean 0 and variance 1 over the pool.
+    topic : ndarray of int32, shape (n,)
+    runs : csr_array of int8, shape (n, k)
+        1 where a run returns a pair.
     """
 
     pool: Pool
     columns: FloatArray
+    topic: Int32Array
+    runs: SparseMatrix
 
     @classmethod
     def of(cls, pool: Pool, predicted: FloatArray | None = None) -> Features:
@@ -70,7 +75,15 @@ class Features:
         ]
         for grades in () if predicted is None else predicted.T:
             numbers += _of_predicted(grades)
-        return cls(pool, frozen(np.stack([one, *map(_standardized, numbers)], axis=1)))
+        columns = frozen(np.stack([one, *map(_standardized, numbers)], axis=1))
+        return cls(pool, columns, pool.topic, pool.by_pair(np.ones(len(pool.run), dtype=np.int8)))
+
+    def of_pairs(self, pairs: IntArray) -> Features:
+        """Return those of n pairs, ascending."""
+        if len(pairs) == len(self.topic):
+            return self
+        columns, topic = frozen(self.columns[pairs]), frozen(self.topic[pairs])
+        return Features(self.pool, columns, topic, self.runs[pairs])
 
     @property
     def parameters(self) -> int:
@@ -84,25 +97,24 @@ class Features:
         parts = [FREE], [RIDGE] * numbers, [TOPIC_RIDGE] * len(pool.topics)
         return np.concatenate([*parts, [RUN_RIDGE] * len(pool.runs)])
 
-    def rows(self, pairs: IntArray) -> SparseMatrix:
-        """Return all features of n pairs, csr_array of shape (n, parameters)."""
-        numbers, topics = sparse.csr_array(self.columns[pairs]), self.pool.topic[pairs]
-        place = topics, np.arange(len(pairs) + 1)
-        shape = len(pairs), len(self.pool.topics)
-        of_topics = sparse.csr_array((np.ones(len(pairs)), *place), shape=shape)
-        runs = self.pool.by_pair(self.pool.rank)[pairs].astype(np.float64)
-        runs.data[:] = 1.0
-        return sparse.csr_array(sparse.hstack([numbers, of_topics, runs]))
+    def matrix(self) -> SparseMatrix:
+        """Return all features, csr_array of shape (n, parameters)."""
+        number = len(self.topic)
+        place = self.topic, np.arange(number + 1)
+        shape = number, len(self.pool.topics)
+        of_topics = sparse.csr_array((np.ones(number), *place), shape=shape)
+        return sparse.csr_array(
+            sparse.hstack([sparse.csr_array(self.columns), of_topics, self.runs])
+        )
 
     def scores(self, coefficients: FloatArray) -> FloatArray:
-        """Return the linear predictor of every pair, shape (N,), sums taken in order."""
+        """Return the linear predictor of each pair, shape (n,), sums taken in order."""
         first, topics = self.columns.shape[1], len(self.pool.topics)
-        total = np.zeros(len(self.pool))
+        total = np.zeros(len(self.topic))
         for column, coefficient in zip(self.columns.T, coefficients[:first], strict=True):
             total += column * coefficient
-        total += coefficients[first : first + topics][self.pool.topic]
-        entries = np.ones(len(self.pool.run))
-        total += self.pool.by_pair(entries) @ coefficients[first + topics :]
+        total += coefficients[first : first + topics][self.topic]
+        total += self.runs @ coefficients[first + topics :]
         return total
 
 
@@ -144,11 +156,11 @@ class LearnedGrades:
     coefficients: FloatArray
 
     def reach(self, features: Features) -> FloatArray:
-        """Return the expected share of judgments of each pair with at least each level, (L, N).
+        """Return the expected share of judgments of each pair with at least each level, (L, n).
 
         Never rising from one level to the next.
         """
-        reached = np.empty((len(self.levels), len(features.pool)))
+        reached = np.empty((len(self.levels), len(features.topic)))
         for level, coefficients in enumerate(self.coefficients):
             reached[level] = special.expit(features.scores(coefficients))
         np.clip(reached, LEAST_CHANCE, 1.0 - LEAST_CHANCE, out=reached)
@@ -186,7 +198,7 @@ def fit_grades(
     if judged < LEAST_JUDGED or not LEAST_FOUND <= found <= judged - LEAST_FOUND:
         return None
     every = max(1, -(-judged // MOST_FITTED))
-    rows, ridge = features.rows(pairs[::every]), features.ridge
+    rows, ridge = features.of_pairs(pairs[::every]).matrix(), features.ridge
     begin = [None] * len(levels) if before is None else before.coefficients
     fitted = [
         _logistic(rows, column[::every], ridge, start)

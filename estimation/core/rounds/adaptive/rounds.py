@@ -45,25 +45,32 @@ class PlannedBatch:
     ``topics`` are the chances of topics to take part, (T,); None if all do for certain.
     """
 
+    frame: AdaptiveFrame
     number: int
     step: AdaptiveStep
     standing: Openness
     chances: Chances
     topics: FloatArray | None = None
 
-    def draws(self, pool: Pool, *, seed: str) -> IntArray:
+    def draws(self, *, seed: str) -> IntArray:
         """Return the pairs that it draws, ascending."""
         if self.topics is not None:
-            return self._by_topic(pool, self.topics, seed)
-        drawn = _random_numbers(pool, seed) < reached(self.standing, self.chances)
-        return np.flatnonzero(self.standing.open & drawn)
+            return self._by_topic(self.topics, seed)
+        frame = self.frame
+        number = _random_numbers(frame.pool, seed)[frame.at]
+        return frame.at[self.standing.open & (number < reached(self.standing, self.chances))]
 
-    def _by_topic(self, pool: Pool, topics: FloatArray, seed: str) -> IntArray:
-        taking_part = topic_random_numbers(pool, seed=seed, batch=self.number) < topics
-        chance = self.chances.by(0)
-        pairs = np.flatnonzero(self.standing.open & (chance > 0.0) & taking_part[pool.topic])
-        numbers = batch_random_numbers(pool, seed=seed, batch=self.number, pairs=pairs)
-        found: IntArray = pairs[numbers < chance[pairs] / topics[pool.topic[pairs]]]
+    def chance_of(self, pairs: IntArray) -> FloatArray:
+        """Return the chances with which it draws pairs that can be drawn."""
+        return self.chances.by(0)[self.frame.place(pairs)]
+
+    def _by_topic(self, topics: FloatArray, seed: str) -> IntArray:
+        frame, chance = self.frame, self.chances.by(0)
+        taking_part = topic_random_numbers(frame.pool, seed=seed, batch=self.number) < topics
+        some = np.flatnonzero(self.standing.open & (chance > 0.0) & taking_part[frame.topic])
+        pairs = frame.at[some]
+        numbers = batch_random_numbers(frame.pool, seed=seed, batch=self.number, pairs=pairs)
+        found: IntArray = pairs[numbers < chance[some] / topics[frame.topic[some]]]
         return found
 
 
@@ -136,7 +143,7 @@ class AdaptiveRound(DrawnRound):
         if self.sample.batches == self.batches:
             return self
         planned = self.next_batch(pool, labels=labels, negligible=negligible)
-        return self.with_batch(planned, planned.draws(pool, seed=self.sample.seed))
+        return self.with_batch(planned, planned.draws(seed=self.sample.seed))
 
     def redrawn(self, pool: Pool, *, seed: str) -> AdaptiveRound:
         """Draw the batches again from the design, a seed and what was learned before each of them.
@@ -149,7 +156,7 @@ class AdaptiveRound(DrawnRound):
         for step in self.sample.steps:
             learned = (step.model, step.race) if again.planned else (None, None)
             planned = again._planned(frame, *learned)
-            again = again.with_batch(planned, planned.draws(pool, seed=seed))
+            again = again.with_batch(planned, planned.draws(seed=seed))
         return again
 
     def next_batch(self, pool: Pool, *, labels: LabelRows, negligible: float = 0.0) -> PlannedBatch:
@@ -170,7 +177,7 @@ class AdaptiveRound(DrawnRound):
         step = AdaptiveStep(model, chances.constants, race)
         apart = frame.topic_minimum > 1.0
         topics = frame.topics_at(model, chances.by(0)) if apart else None
-        return PlannedBatch(number, step, standing, chances, topics)
+        return PlannedBatch(frame, number, step, standing, chances, topics)
 
     def with_batch(self, planned: PlannedBatch, drawn: IntArray) -> AdaptiveRound:
         """Return the round with one more batch, of these pairs."""
@@ -182,14 +189,14 @@ class AdaptiveRound(DrawnRound):
             for before, new in (
                 (state.pair, drawn),
                 (state.batch, number),
-                (state.chance, planned.chances.by(0)[drawn]),
+                (state.chance, planned.chance_of(drawn)),
             )
         )
         longer = AdaptiveState(state.seed, pair, batch, chance, (*state.steps, planned.step))
         return replace(self, sample=longer)
 
     def _standing(self, frame: AdaptiveFrame) -> Openness:
-        standing = Openness.of(frame.design)
+        standing = Openness.of(frame)
         for passed in walk(frame, self.sample):
             standing = after(passed)
         return standing

@@ -51,7 +51,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray, IntArray, array_hash, column_sums, frozen
+from ...arrays import (
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    IntArray,
+    array_hash,
+    column_sums,
+    frozen,
+)
 from ...data.kept import kept
 from ...sampling.goals import effective_weights
 from ...sampling.probabilities import poisson_thresholds
@@ -115,11 +123,35 @@ class AdaptiveFrame:
     topic_minimum: float = 0.0
 
     @cached_property
+    def at(self) -> IntArray:
+        """The n pairs that can be drawn, ascending: the others have neither chances nor shares."""
+        return np.flatnonzero(self.design.eligible)
+
+    def place(self, pairs: IntArray) -> IntArray:
+        """Return where pairs that can be drawn stand in `at`."""
+        return np.searchsorted(self.at, pairs)
+
+    @cached_property
+    def topic(self) -> Int32Array:
+        """Of the pairs that can be drawn, shape (n,)."""
+        return self.pool.topic[self.at]
+
+    @cached_property
     def features(self) -> Features:
-        """What the model learns from."""
-        key = None if self.predicted is None else array_hash(self.predicted)
+        """What the model learns from, of all pairs."""
         work = lambda: Features.of(self.pool, self.predicted)  # noqa: E731
-        return kept(self.pool.kept, "features", key, work, most=MOST_KEPT)
+        return kept(self.pool.kept, "features", self._learned_from, work, most=MOST_KEPT)
+
+    @cached_property
+    def _drawable(self) -> Features:
+        """The same of the pairs that can be drawn."""
+        key = self._learned_from, array_hash(self.at)
+        work = lambda: self.features.of_pairs(self.at)  # noqa: E731
+        return kept(self.pool.kept, "drawable", key, work, most=MOST_KEPT)
+
+    @cached_property
+    def _learned_from(self) -> int | None:
+        return None if self.predicted is None else array_hash(self.predicted)
 
     @cached_property
     def levels(self) -> IntArray:
@@ -128,14 +160,15 @@ class AdaptiveFrame:
 
     @cached_property
     def weights(self) -> FloatArray:
-        """The weight of every pair for the goal, over the root of its cost, shape (N,)."""
+        """The weight of every pair for the goal, over the root of its cost, shape (n,)."""
         return self._per_cost(self._weights_in(None))
 
     def _weights_in(self, race: Race | None) -> FloatArray:
         design = self.design
-        return effective_weights(
+        weights = effective_weights(
             self.pool, design.goal, design.measure, max_grade=self.max_grade, race=race
         )
+        return weights[self.at]
 
     def _weights_of(self, race: Race) -> FloatArray:
         """The weights in a race, which hang on nothing else, so that they may be kept."""
@@ -144,27 +177,29 @@ class AdaptiveFrame:
         return kept(self.pool.kept, "race", key, work, most=MOST_RACES)
 
     def _per_cost(self, weights: FloatArray) -> FloatArray:
-        return weights if self.costs is None else weights / np.sqrt(self.costs)
+        return weights if self.costs is None else weights / np.sqrt(self.costs[self.at])
 
     def _weights_at(self, reached: FloatArray, race: Race | None) -> FloatArray:
         design = self.design
         if design.measure.family != "ratio":
             return self.weights if race is None else self._per_cost(self._weights_of(race))
+        every = np.zeros((len(reached), len(self.pool)))
+        every[:, self.at] = reached
         weights = ratio_weights(
-            self.pool, design.goal, design.measure, levels=self.levels, reached=reached, race=race
+            self.pool, design.goal, design.measure, levels=self.levels, reached=every, race=race
         )
-        return self._per_cost(weights)
+        return self._per_cost(weights[self.at])
 
     def moments(self, measure: Measure, reached: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what is expected of the utility of every pair, and of its square, (N,) each."""
+        """Return what is expected of the utility of each pair, and of its square, (n,) each."""
         steps = utility_steps(measure, self.levels)
         squares = utility_steps(measure, self.levels, power=2)
         return np.asarray(steps @ reached), np.asarray(squares @ reached)
 
     def sizes(self, model: LearnedGrades | None, race: Race | None = None) -> FloatArray:
-        """Return sizes of all pairs that sum to 1: weight times standard deviation, floored."""
+        """Return sizes, (n,), that sum to 1: weight times standard deviation, floored."""
         if model is None:
-            return self.design.size
+            return self.design.size[self.at]
         key = id(model), id(race)
         if key not in self._known:  # with what they are of, so that no other has the same id
             self._known[key] = model, race, self._sizes(model, race)
@@ -175,9 +210,9 @@ class AdaptiveFrame:
         return {}
 
     def reached(self, model: LearnedGrades) -> FloatArray:
-        """Return `LearnedGrades.reach` of all pairs; that of the last model is at hand."""
+        """Return `LearnedGrades.reach`, (L, n); that of the last model is at hand."""
         if not self._last or self._last[0][0] is not model:
-            self._last[:] = [(model, model.reach(self.features))]
+            self._last[:] = [(model, model.reach(self._drawable))]
         return self._last[0][1]
 
     @cached_property
@@ -190,25 +225,24 @@ class AdaptiveFrame:
         mean, square = self.moments(design.measure, reached)
         variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
         size = self._weights_at(reached, race) * np.sqrt(variance)
-        counted = (size > 0.0) & design.eligible
-        size = np.where(counted, np.maximum(size, LEAST_SIZE * size.max()), 0.0)
-        even = design.eligible / np.count_nonzero(design.size)
+        size = np.where(size > 0.0, np.maximum(size, LEAST_SIZE * size.max(initial=0.0)), 0.0)
+        even = 1.0 / np.count_nonzero(design.size)
         total = float(size.sum())
         if not total > 0.0:
-            return design.size
+            return design.size[self.at]
         return np.asarray((1.0 - design.floor) * (size / total) + design.floor * even)
 
     def topics_at(self, model: LearnedGrades | None, chance: FloatArray) -> FloatArray:
-        """Return the chance of each topic to take part in a batch with chances (N,), shape (T,).
+        """Return the chance of each topic to take part in a batch with chances (n,), shape (T,).
 
         It follows from these and so from the past alone, as they do.
         """
         topics = len(self.pool.topics)
         if self.topic_minimum <= 1.0 or model is None:
             return np.ones(topics)
-        number = column_sums(self.pool.topic, chance, number=topics)
+        number = column_sums(self.topic, chance, number=topics)
         largest = np.zeros(topics)
-        np.maximum.at(largest, self.pool.topic, chance)
+        np.maximum.at(largest, self.topic, chance)
         return np.where(number > 0.0, np.clip(number / self.topic_minimum, largest, 1.0), 1.0)
 
 
@@ -223,15 +257,15 @@ def utility_steps(measure: Measure, levels: IntArray, *, power: int = 1) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class Openness:
-    """Where every pair stands before a batch.
+    """Where the n pairs of a frame (`AdaptiveFrame.at`) stand before a batch.
 
     Attributes
     ----------
-    open : ndarray of bool, shape (N,)
-        Whether it can still be drawn: it has a size, and was not judged.
-    left : ndarray of float64, shape (N,)
+    open : ndarray of bool, shape (n,)
+        Whether it can still be drawn, and was not judged.
+    left : ndarray of float64, shape (n,)
         What the shares of the batches before left of 1.
-    passed : ndarray of float64, shape (N,)
+    passed : ndarray of float64, shape (n,)
         The chance not to have been passed over by them.
     """
 
@@ -240,9 +274,10 @@ class Openness:
     passed: FloatArray
 
     @classmethod
-    def of(cls, design: Design) -> Openness:
+    def of(cls, frame: AdaptiveFrame) -> Openness:
         """Before the first batch."""
-        return cls(design.eligible, np.ones(len(design.size)), np.zeros(len(design.size)))
+        pairs = len(frame.at)
+        return cls(np.ones(pairs, dtype=np.bool_), np.ones(pairs), np.zeros(pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +286,7 @@ class Chances:
 
     Attributes
     ----------
-    size : ndarray of float64, shape (N,)
+    size : ndarray of float64, shape (n,)
         Sizes of pairs that can still be drawn, times what is left of them; 0 of the others.
     constants : ndarray of float64
         As those of `AdaptiveStep`.
@@ -323,7 +358,8 @@ def plan_chances(
         return Chances(size, frozen(np.zeros(len(planned) - number + 1)))
     ahead, before = planned[number - 1 :], planned[number - 2] if number > 1 else 0.0
     wanted = np.maximum(ahead - spent, LEAST_PART * (ahead - before))
-    return Chances(size, frozen(poisson_thresholds(size, targets=wanted, costs=frame.costs)))
+    costs = None if frame.costs is None else frame.costs[frame.at]
+    return Chances(size, frozen(poisson_thresholds(size, targets=wanted, costs=costs)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,7 +373,7 @@ class Passed:
     step : AdaptiveStep
     before : Openness
     chances : Chances
-    drawn : ndarray of bool, shape (N,)
+    drawn : ndarray of bool, shape (n,)
         The pairs of the batch.
     """
 
@@ -353,7 +389,7 @@ def passed_batch(
 ) -> Passed:
     """Return a batch that was drawn, given where pairs stood before it."""
     taken = np.zeros(len(standing.open), dtype=np.bool_)
-    taken[pairs] = True
+    taken[frame.place(pairs)] = True
     return Passed(number, step, standing, chances_of(frame, step, standing), taken)
 
 
@@ -367,5 +403,5 @@ def after(passed: Passed) -> Openness:
 
 
 def reached(before: Openness, chances: Chances) -> FloatArray:
-    """Return the number below which the random number of a pair that a batch draws lies, (N,)."""
+    """Return the number below which the random number of a pair that a batch draws lies, (n,)."""
     return before.passed + (1.0 - before.passed) * chances.by(0)

@@ -223,7 +223,7 @@ class AdaptiveState:
 
 def walk(frame: AdaptiveFrame, state: AdaptiveState) -> Iterator[Passed]:
     """Go through the batches of a round again."""
-    standing = Openness.of(frame.design)
+    standing = Openness.of(frame)
     for number, step in enumerate(state.steps, start=1):
         passed = passed_batch(frame, number, step, standing, state.of_batch(number))
         yield passed
