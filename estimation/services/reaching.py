@@ -46,14 +46,17 @@ def hours_each(row: Round) -> float:
 def reach(*, row: Round, by: User, target: Target, wanted: float) -> BudgetReply:
     """Takes the budget that reaches what is wanted; its preview is due then.
 
-    Batches stay as large as they are, where the budget has room for one. Raises UserError
+    Batches stay as large as they are, where the budget has room for one; of rounds that learn from
+    them there stay as many. Raises UserError
     ``out_of_reach`` (409) with the sentence, and as `answered` and `rounds.amend`.
     """
     found = answered(row, target, wanted)
     if found.budget is None:
         raise UserError("out_of_reach", found.text, status=409, field="wanted")
     least = -(-found.budget // MOST_BATCHES)
-    batch_size = max(least, min(row.batch_size, found.budget))
+    learns = row.sampling.draws == "batches"
+    size = math.ceil(found.budget * row.batch_size / row.budget) if learns else row.batch_size
+    batch_size = max(least, min(size, found.budget))
     rounds.amend(row=row, by=by, chosen={"budget": found.budget, "batch_size": batch_size})
     return found
 
