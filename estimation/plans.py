@@ -248,7 +248,7 @@ class RoundPlan:
         help="In units of the measure: two runs that differ by no more are as good as equal, and "
         "the ranking says which are. 0: every difference matters.",
         asked="Differences under the round's measure up to this one do not matter; 0: all do.",
-        attrs={"step": "any"}, wide=False, least=0, fact=True,
+        attrs={"step": "any"}, least=0, fact=True,
         expected="Expected 0, or a difference above 0 in the measure's unit.",
     )  # fmt: skip
     stop_when: str = option(

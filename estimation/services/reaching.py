@@ -146,6 +146,13 @@ def _said(
         return f"For {what} it takes {careful:,} {row.unit}, {takes}."
     return (
         f"For {what} it takes between {hoped:,} and {careful:,} {row.unit}: nobody knows yet how "
-        f"many documents are relevant, and how far the runs differ. {careful:,} take {takes}; stop "
-        "earlier when the forecast of the round says that it is enough."
+        f"many documents are relevant, and how far the runs differ. {careful:,} take {takes}; "
+        f"{_earlier(row)}."
     )
+
+
+def _earlier(row: Round) -> str:
+    """How one knows that less was enough: batches that are planned one by one have no forecast."""
+    if row.sampling.draws == "batches":
+        return "a rule to stop early ends the round when less is enough"
+    return "stop earlier when the forecast of the round says that it is enough"
