@@ -17,7 +17,14 @@ from tests.support.material import small_material
 from tests.support.site import Site
 
 DEFAULTS = ("8", "60")
-ROUND = {"measure": "DCG@10", "budget": 1000, "batch_size": 200, "labels": 3, "seed": "writers"}
+ROUND = {
+    "measure": "DCG@10",
+    "budget": 1000,
+    "batch_size": 200,
+    "labels": 3,
+    "seed": "writers",
+    "method": "poisson",
+}
 SETTINGS = {"without": "tests.support.unqueued", "with": "evalsite.settings"}
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from django import forms
@@ -13,7 +13,7 @@ from estimation.core.planning.reached import Target
 from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.models import Round
 from estimation.options import REQUIRED, Option
-from estimation.plans import OPTIONS, SECTIONS, RoundPlan, Section, plan_of
+from estimation.plans import OPTIONS, SECTIONS, USUAL, RoundPlan, Section, plan_of
 from judging.errors import UserError
 from judging.forms_shown import ShownForm
 from judging.models import Campaign
@@ -59,9 +59,10 @@ def _field(option: Option, campaign: Campaign) -> forms.Field:
         return forms.MultipleChoiceField(**given, choices=names, widget=boxes)
     if option.kind in ("choice", "named"):
         return forms.ChoiceField(**given | _choices(option, campaign))
-    if option.kind == "whole":  # how much is too much is said by the service
-        return forms.IntegerField(**given, min_value=option.least)
     attrs = dict(option.attrs)
+    if option.kind == "whole":  # how much is too much is said by the service
+        widget = forms.NumberInput(attrs)
+        return forms.IntegerField(**given, min_value=option.least, widget=widget)
     if option.kind == "number":
         given |= {"min_value": option.least, "max_value": option.most}
         return forms.FloatField(**given, widget=forms.NumberInput(attrs))
@@ -139,6 +140,13 @@ class RoundForm(ShownForm):
         return RoundPlan(
             **{name: value for name, value in chosen.items() if value not in (None, "")}
         )
+
+    def anew(self) -> RoundPlan:
+        """The plan of a new round: if the method is that with which forms begin, it is left open,
+        and the round has another one where that could not do what else is chosen."""
+        plan = self.plan()
+        is_open = plan.method == USUAL and "method" not in self.initial
+        return replace(plan, method="") if is_open else plan
 
     def chosen(self) -> dict[str, Any]:
         """What was chosen otherwise than it was shown; call when the form is valid."""

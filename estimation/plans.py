@@ -5,10 +5,12 @@ design and what is quoted of it follow from here. A column of the same name in `
 the choice.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.goals import kinds_for
-from estimation.core.sampling.methods import MOST_TOGETHER
+from estimation.core.sampling.methods import MOST_TOGETHER, SAMPLING_METHODS
 from estimation.models import Prediction, Round
 from estimation.options import NamedRows, Option, declared, option
 
@@ -29,13 +31,20 @@ EPS = (
 )
 
 
+USUAL, OTHERWISE = "adaptive", "poisson"
+"""The method of a round for which none is chosen, and that where the first one cannot do it."""
+BATCHES, LEAST_BATCH, FEWEST = 10, 10, 60
+"""Of those that are chosen: how many batches, how many pairs in one, and how large a budget is from
+which the usual method is never worse than the other (docs/decisions/0044)."""
+
+
 @dataclass(frozen=True)
 class RoundPlan:
     """The choices of a round.
 
     Runs are named by their tags, predicted grades and tables of costs by their name. Empty means:
-    a fresh seed, the method's own rule and estimator; no depth means that of the campaign. With
-    costs other than equal, budget and batch size are in their unit.
+    the usual method and batches, a fresh seed, the method's own rule and estimator; no depth means
+    that of the campaign. With costs other than equal, budget and batch size are in their unit.
     """
 
     measure: str = option(
@@ -50,9 +59,13 @@ class RoundPlan:
         answered="In the unit of the costs; batch_size as well.",
         required=True, initial=1000, wide=False, least=1, most=10_000_000,
     )  # fmt: skip
-    batch_size: int = option(
-        help="The estimates are computed anew after each batch.",
-        required=True, initial=100, wide=False, least=1,
+    batch_size: int | None = option(
+        default=None,
+        help="The estimates are computed anew after each batch, and adaptive rounds learn. Left "
+        "empty: a tenth of the budget.",
+        asked="Null or left out: a tenth of the budget, and ten pairs at least.",
+        answered="Never null.",
+        wide=False, least=1, attrs={"placeholder": "a tenth"},
     )  # fmt: skip
     goal: str = option(
         default=Round.Goal.ABSOLUTE,
@@ -89,11 +102,14 @@ class RoundPlan:
         required=True, choices=Round.Prior,
     )  # fmt: skip
     method: str = option(
-        default=Round.Method.POISSON,
+        default="",
         help="Adaptive learns from every batch and needs several, ten or so. Poisson is planned "
         "once and never draws a pair twice. Independent draws are simpler to describe. Whole "
         "topics serve ERR as well; active sampling serves AP, R-precision and P.",
-        required=True, choices=Round.Method,
+        asked="Empty or left out: adaptive for sums of gains, where it can do what else is chosen, "
+        "with two batches or more of a budget of 60 or more; otherwise poisson.",
+        answered="Never empty.",
+        required=True, initial=USUAL, choices=Round.Method,
     )  # fmt: skip
     predictions: str = option(
         "Predicted grades", default="",
@@ -237,7 +253,7 @@ class RoundPlan:
         help="In units of the measure: two runs that differ by no more are as good as equal, and "
         "the ranking says which are. 0: every difference matters.",
         asked="Differences under the round's measure up to this one do not matter; 0: all do.",
-        attrs={"step": "any"}, wide=False, least=0, fact=True,
+        attrs={"step": "any"}, least=0, fact=True,
         expected="Expected 0, or a difference above 0 in the measure's unit.",
     )  # fmt: skip
     stop_when: str = option(
@@ -330,3 +346,43 @@ def _said(row: Round, option: Option) -> str:
         return str(getattr(row, f"get_{option.name}_display")())
     value = getattr(row, option.name)
     return "yes" if value is True else str(value)
+
+
+def completed(plan: RoundPlan) -> RoundPlan:
+    """The plan with the batches and the method that it has where none were chosen.
+
+    Both follow from the other choices alone, before anything is drawn or judged.
+    """
+    size = plan.batch_size
+    if size is None:
+        size = min(plan.budget, max(LEAST_BATCH, -(-plan.budget // BATCHES)))
+    plan = replace(plan, batch_size=size)
+    if plan.method:
+        return plan
+    return replace(plan, method=OTHERWISE if why_not_usual(plan) else USUAL)
+
+
+def why_not_usual(plan: RoundPlan) -> str:
+    """Why a plan with batches has not the usual method, if none is chosen; empty if it has."""
+    for text in (plan.measure, *plan.reported):
+        if not _is_learned(text):
+            return f"{text} is no sum of gains, and Poisson is safer for it"
+    if plan.budget < FEWEST:
+        return f"there is little to learn from fewer than {FEWEST} pairs"
+    if plan.budget == plan.batch_size:
+        return "there is nothing to learn from in a single batch"
+    others = (each for name, each in OPTIONS.items() if name != "method")
+    able = SAMPLING_METHODS[USUAL].short
+    for other in others:
+        if other.fault(getattr(plan, other.name), method=USUAL):
+            return f"{able} rounds cannot do what “{other.label}” says"
+    return ""
+
+
+def _is_learned(text: str) -> bool:
+    """Whether the usual method is never worse for a measure; what is none is told elsewhere."""
+    try:
+        measure = parse_measure(text)
+    except MeasureError:
+        return True
+    return measure.family == "gain" and SAMPLING_METHODS[USUAL].estimates(measure.name)

@@ -9,9 +9,9 @@ from django.dispatch import receiver
 
 from estimation.machines import AGREEMENT
 from estimation.models import Draw, MachineJudge, Prediction, Round
-from judging.models import Batch, Pair
+from judging.models import Batch, Campaign, Pair
 from judging.services import jobs
-from judging.signals import batch_completed, judgment_corrected, labels_added
+from judging.signals import batch_completed, judgment_corrected, labels_added, work_to_come
 
 
 @receiver(batch_completed, sender=Batch, dispatch_uid="recompute-after-batch")
@@ -60,3 +60,13 @@ def keep_named_predictions(instance: Prediction, **_kwargs: Any) -> None:
     naming: set[Model] = {each for each in rounds if instance.name in each.more_predictions}
     if naming:
         raise ProtectedError("Rounds name these predicted grades.", naming)
+
+
+@receiver(work_to_come, sender=Campaign, dispatch_uid="next-batch-is-planned")
+def next_batch_is_planned(campaign: Campaign, **_kwargs: Any) -> bool:
+    """Asked where all batches are complete: is a round going on whose next one is planned then?
+
+    Whether any is left, the planning finds; until then assessors wait for a worker, not for people.
+    """
+    going = campaign.rounds.filter(state__in=[Round.State.DRAWN, Round.State.JUDGING])
+    return any(row.sampling.draws == "batches" and not row.stopping for row in going)

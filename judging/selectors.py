@@ -41,6 +41,7 @@ from judging.models import (
     Upload,
     User,
 )
+from judging.signals import work_to_come
 
 
 def keys_of(user: User) -> QuerySet[ApiToken]:
@@ -435,9 +436,10 @@ def _skipped_pairs() -> QuerySet[Pair]:
 
 
 def empty_queue(campaign: Campaign) -> str:
-    """Why there is nothing to judge: draft, closed, nothing (drawn yet), others or complete.
+    """Why there is nothing to judge: draft, closed, nothing (drawn yet), others, chosen, complete.
 
-    ``others``: pairs are left, but other assessors hold them or this one has answered them all.
+    ``others``: pairs are left, but other assessors hold them or this one has answered them all;
+    ``chosen``: none are left, and the next ones are being chosen.
     """
     if campaign.state != Campaign.State.OPEN:
         return campaign.state
@@ -449,7 +451,10 @@ def empty_queue(campaign: Campaign) -> str:
     )
     if not states:
         return "nothing"
-    return "complete" if states <= {Batch.State.COMPLETE, Batch.State.DROPPED} else "others"
+    if not states <= {Batch.State.COMPLETE, Batch.State.DROPPED}:
+        return "others"
+    answers = work_to_come.send(sender=Campaign, campaign=campaign)
+    return "chosen" if any(answer for _, answer in answers) else "complete"
 
 
 def demo_sign_ins() -> list[tuple[str, str, str]]:

@@ -9,6 +9,9 @@ batches that hold the pair: one that completes at the same moment is not visible
 ``labels_added``: ``sender`` is Pair; ``pairs`` are row ids of pairs that got a judgment more than
 one of their batches asks for, because another batch asks for more. Sent whatever the state of the
 batches, as above; not where the judgment completed a batch, which says more.
+
+One asks: ``work_to_come``, ``sender`` is Campaign, ``campaign`` the row. A receiver answers whether
+pairs are being chosen for which nobody has to wait for other people.
 """
 
 from django.dispatch import Signal
@@ -16,3 +19,4 @@ from django.dispatch import Signal
 batch_completed = Signal()
 judgment_corrected = Signal()
 labels_added = Signal()
+work_to_come = Signal()

@@ -25,7 +25,7 @@ GAINS = ("linear", "exp")
 RULES = ("first", "second")
 PRIORS = (*(name for name in NAMES if name != "scores"), "scores:FILE")
 ALL = "all"
-DEFAULT_METHODS = ("poisson", "iid", "uniform")
+DEFAULT_METHODS = ("adaptive", "poisson", "iid", "uniform")
 HELPED_METHOD = "difference"
 DEFAULT_DEPTH = 100
 

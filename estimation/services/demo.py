@@ -48,6 +48,7 @@ PLAN = RoundPlan(
     measure="DCG@10",
     reported=["P@10", "P@5"],
     goal=Round.Goal.ABSOLUTE,
+    method=Round.Method.POISSON,  # its batches are known, so that labels can be given ahead
     budget=1000,
     batch_size=50,
     labels=2,

@@ -46,14 +46,17 @@ def hours_each(row: Round) -> float:
 def reach(*, row: Round, by: User, target: Target, wanted: float) -> BudgetReply:
     """Takes the budget that reaches what is wanted; its preview is due then.
 
-    Batches stay as large as they are, where the budget has room for one. Raises UserError
+    Batches stay as large as they are, where the budget has room for one; of rounds that learn from
+    them there stay as many. Raises UserError
     ``out_of_reach`` (409) with the sentence, and as `answered` and `rounds.amend`.
     """
     found = answered(row, target, wanted)
     if found.budget is None:
         raise UserError("out_of_reach", found.text, status=409, field="wanted")
     least = -(-found.budget // MOST_BATCHES)
-    batch_size = max(least, min(row.batch_size, found.budget))
+    learns = row.sampling.draws == "batches"
+    size = math.ceil(found.budget * row.batch_size / row.budget) if learns else row.batch_size
+    batch_size = max(least, min(size, found.budget))
     rounds.amend(row=row, by=by, chosen={"budget": found.budget, "batch_size": batch_size})
     return found
 
@@ -143,6 +146,13 @@ def _said(
         return f"For {what} it takes {careful:,} {row.unit}, {takes}."
     return (
         f"For {what} it takes between {hoped:,} and {careful:,} {row.unit}: nobody knows yet how "
-        f"many documents are relevant, and how far the runs differ. {careful:,} take {takes}; stop "
-        "earlier when the forecast of the round says that it is enough."
+        f"many documents are relevant, and how far the runs differ. {careful:,} take {takes}; "
+        f"{_earlier(row)}."
     )
+
+
+def _earlier(row: Round) -> str:
+    """How one knows that less was enough: batches that are planned one by one have no forecast."""
+    if row.sampling.draws == "batches":
+        return "a rule to stop early ends the round when less is enough"
+    return "stop earlier when the forecast of the round says that it is enough"

@@ -25,6 +25,7 @@ from estimation.plans import (
     OPTIONS,
     TABLES,
     RoundPlan,
+    completed,
     plan_of,
 )
 from estimation.services import choices, leftovers, scores
@@ -44,6 +45,7 @@ def draft(*, campaign: Campaign, by: User, plan: RoundPlan) -> Round:
         campaign = campaigns.lock(campaign.pk)
         if campaign.state == Campaign.State.CLOSED:
             raise UserError("campaign_closed", "This campaign is closed.", status=409)
+        plan = completed(plan)
         values = _checked(campaign, plan)
         _check_seed(plan, campaign.rounds.all(), campaign.rounds.none())
         last = campaign.rounds.aggregate(last=Max("number"))["last"] or 0
@@ -68,7 +70,7 @@ def amend(*, row: Round, by: User, chosen: Mapping[str, Any]) -> None:
     """
     with transaction.atomic():
         campaign = campaigns.lock(row.campaign_id)
-        plan = replace(plan_of(_drafted(row)), **chosen)
+        plan = completed(replace(plan_of(_drafted(row)), **chosen))
         values = _checked(campaign, plan)
         others = campaign.rounds
         earlier, later = others.filter(number__lt=row.number), others.filter(number__gt=row.number)
@@ -151,13 +153,13 @@ def _frozen() -> UserError:
 
 def _checked(campaign: Campaign, plan: RoundPlan) -> dict[str, object]:
     """The columns of a round with these choices."""
+    plan = completed(_first_of_several(plan))
     _require(plan.method in Round.Method.values, "method", one_of(Round.Method.values))
-    plan = _first_of_several(plan)
     for name, option in OPTIONS.items():
         fault = option.fault(getattr(plan, name), method=plan.method)
         _require(not fault, name, fault)
     least = max(1, -(-plan.budget // MAX_BATCHES))
-    sizes = least <= plan.batch_size <= plan.budget
+    sizes = least <= (plan.batch_size or 0) <= plan.budget
     _require(sizes, "batch_size", f"Expected {least} to {plan.budget:,}, the budget.")
     _check_estimating(plan)
     _check_stopping(campaign, plan)

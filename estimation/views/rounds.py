@@ -9,6 +9,7 @@ from estimation import listings, selectors
 from estimation.figures import preview_figures, sentence_of
 from estimation.forms import ReachForm, RoundForm, values_of
 from estimation.models import Round
+from estimation.plans import plan_of, why_not_usual
 from estimation.services import choices, quoting, reaching, rounds
 from estimation.work import OF_NUMBERS, failed_for
 from judging import selectors as judging
@@ -53,13 +54,21 @@ def round_new(request: HttpRequest, slug: str) -> HttpResponse:
     form = RoundForm(campaign, request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
-            row = rounds.draft(campaign=campaign, by=user_of(request), plan=form.plan())
+            row = rounds.draft(campaign=campaign, by=user_of(request), plan=form.anew())
+            _tell_of_method(request, form, row)
             return redirect("round-detail", slug, row.number)
         except UserError as error:
             show_in(form, error)
     news = newcomers(campaign, before)
     context = {"campaign": campaign, "form": form, "ready": campaign.runs.exists(), "news": news}
     return render(request, "estimation/round_new.html", context)
+
+
+def _tell_of_method(request: HttpRequest, form: RoundForm, row: Round) -> None:
+    """Why a new round has not the method with which its form began."""
+    if form.cleaned_data["method"] != row.method:
+        told = f"The method is {row.sampling.short}: {why_not_usual(plan_of(row))}."
+        messages.info(request, f"{told} You can choose another.")
 
 
 def newcomers(campaign: Campaign, before: Round | None) -> dict[str, object] | None:

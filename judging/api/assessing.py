@@ -31,6 +31,7 @@ REASONS = {
     "closed": "campaign_not_open",
     "nothing": "nothing_drawn",
     "others": "waiting_for_others",
+    "chosen": "being_chosen",
     "complete": "batch_complete",
 }
 KEY_PARAMETER = OpenApiParameter(

@@ -198,7 +198,9 @@ class AssignmentRow(Row):
     progress = ProgressRow()
 
 
-REASONS = ("batch_complete", "waiting_for_others", "campaign_not_open", "nothing_drawn")
+REASONS = (
+    "batch_complete", "being_chosen", "waiting_for_others", "campaign_not_open", "nothing_drawn",
+)  # fmt: skip
 
 
 class NextRow(Row):

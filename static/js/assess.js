@@ -4,6 +4,7 @@
 
 const PAUSES = [2, 4, 8, 15, 30];
 const LOOK_AGAIN_SECONDS = 30;
+const SOON_SECONDS = 2;
 const SIGN_IN = "/sign-in/";
 
 /** The answer under way: form, the button that was pressed, failures so far, timer of the next try. */
@@ -228,9 +229,13 @@ document.addEventListener("htmx:afterSettle", (event) => {
 });
 
 /* An empty queue looks again by itself, but only where somebody sees it. */
-setInterval(() => {
-  if (!document.hidden) document.querySelector("[data-look-again]")?.click();
-}, LOOK_AGAIN_SECONDS * 1000);
+function looksAgain(which, seconds) {
+  setInterval(() => {
+    if (!document.hidden) document.querySelector(which)?.click();
+  }, seconds * 1000);
+}
+looksAgain("[data-look-again]", LOOK_AGAIN_SECONDS);
+looksAgain('[data-look-again="soon"]', SOON_SECONDS);
 
 document.addEventListener("DOMContentLoaded", () => {
   if (find("desk")) arrive();

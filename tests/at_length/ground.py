@@ -134,7 +134,13 @@ def prepare(site: Site, drill: str, *, people: int = 6, pause: float = 0.5) -> G
     organizer = Organizer(site, site.api(key), f"drill-{number}")
     organizer.create()
     organizer.bring(material)
-    plan = {"measure": "DCG@10", "reported": ["P@5"], "batch_size": 20, "labels": 2}
+    plan = {
+        "measure": "DCG@10",
+        "reported": ["P@5"],
+        "batch_size": 20,
+        "labels": 2,
+        "method": "poisson",
+    }
     organizer.draft(**plan, budget=6000, extra_share=0.2, seed=f"drill-{SEED}")
     organizer.draw()
     organizer.open()

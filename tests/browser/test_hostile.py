@@ -102,7 +102,9 @@ def hostile(make_site: MakeSite) -> Organizer:
     organizer.upload(dict(zip(FILES, map(run_of, TAGS), strict=True)), "run")
     bad = organizer.send({FILES[0]: f"{PAYLOADS[1]}\nt0 Q0 d0 1 <script> x\n".encode()}, "run")
     site.wait_until(lambda: rejected(organizer, bad[0]), what="the bad file is rejected")
-    organizer.draft(measure="P@5", budget=60, batch_size=12, seed=PAYLOADS[0][:90])
+    organizer.draft(
+        measure="P@5", budget=60, batch_size=12, seed=PAYLOADS[0][:90], method="poisson"
+    )
     organizer.draw()
     organizer.open()
     keys = organizer.enlist("ann", "bob")

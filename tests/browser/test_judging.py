@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 JUDGMENTS = 20
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-ROUND = {"measure": "DCG@10", "budget": 40, "batch_size": 8, "seed": "browser"}
+ROUND = {"measure": "DCG@10", "budget": 40, "batch_size": 8, "seed": "browser", "method": "poisson"}
 
 # Other tests look at the judging page of the demo too, and a pair in hand keeps its batch open.
 NOBODY_HOLDS_A_PAIR = """

@@ -18,7 +18,7 @@ def planned(demo: Site, request: pytest.FixtureRequest) -> Organizer:
     slug = got(api.post("/api/campaigns/", {"name": request.node.name}), 201)["slug"]
     organizer = Organizer(demo, api, slug)
     organizer.bring(small_material(topics=6, documents=24, runs=4, depth=12))
-    organizer.draft(measure="DCG@10", budget=60, batch_size=20)
+    organizer.draft(measure="DCG@10", budget=60, batch_size=20, method="poisson")
     return organizer
 
 

@@ -32,7 +32,9 @@ pytestmark = pytest.mark.django_db
 PLACE = re.compile(r"<\w+:(\w+)>")
 ROLES = ("anonymous", "assessor", "other", "organizer", "admin")
 Statuses = tuple[int, int, int, int, int]
-PLAN = rounds.RoundPlan(measure="DCG@5", reported=["P@5"], budget=12, batch_size=4, seed="walk")
+PLAN = rounds.RoundPlan(
+    measure="DCG@5", reported=["P@5"], budget=12, batch_size=4, seed="walk", method="poisson"
+)
 
 
 def everybody(status: int = 200) -> Statuses:

@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 ROUND = {
     "measure": "DCG@10", "reported": ["P@5"], "budget": 560, "batch_size": 40, "labels": 2,
+    "method": "poisson",
     "seed": "backup",
 }  # fmt: skip
 

@@ -25,7 +25,14 @@ from tests.support.site import Site
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 NAMES = ("ann", "bob", "cy")
-ROUND = {"measure": "DCG@10", "budget": 150, "batch_size": 10, "labels": 2, "seed": "broker"}
+ROUND = {
+    "measure": "DCG@10",
+    "budget": 150,
+    "batch_size": 10,
+    "labels": 2,
+    "seed": "broker",
+    "method": "poisson",
+}
 _numbers = itertools.count(1)
 
 

@@ -39,6 +39,7 @@ ROUND = {
     "reported": ["P@5"],
     "budget": 560,
     "batch_size": 40,
+    "method": "poisson",
     "labels": 2,
     "extra_share": 0.2,
     "seed": "kill",

@@ -24,7 +24,14 @@ JUDGMENTS = 25  # of each writer, before it ends
 # A request writes twice, and each of the others comes between at most once each time.
 FAIR = 3 * WRITERS
 DOCUMENTS = 20_000
-ROUND = {"measure": "DCG@10", "budget": 1000, "batch_size": 50, "labels": 3, "seed": "writers"}
+ROUND = {
+    "measure": "DCG@10",
+    "budget": 1000,
+    "batch_size": 50,
+    "labels": 3,
+    "seed": "writers",
+    "method": "poisson",
+}
 
 
 def many_documents() -> bytes:

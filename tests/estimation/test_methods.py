@@ -55,7 +55,8 @@ def _with_runs() -> Campaign:
 
 
 def drafted(campaign: Campaign, **values: object) -> Round:
-    plan = {"measure": "DCG@10", "budget": 24, "batch_size": 12, "seed": "s"} | values
+    plan = {"measure": "DCG@10", "budget": 24, "batch_size": 12, "seed": "s", "method": "poisson"}
+    plan |= values
     row = rounds.draft(campaign=campaign, by=campaign.created_by, plan=rounds.RoundPlan(**plan))
     factories.run_due_jobs()
     row.refresh_from_db()
@@ -358,7 +359,9 @@ def test_predicted_grades_serve_as_prior_and_as_grade_model(campaign: Campaign) 
     ],
 )  # fmt: skip
 def test_rounds_that_cannot_be_are_refused_with_the_field(campaign, values, field, message) -> None:
-    plan = rounds.RoundPlan(**{"measure": "DCG@10", "budget": 24, "batch_size": 12} | values)
+    plan = rounds.RoundPlan(
+        **{"measure": "DCG@10", "budget": 24, "batch_size": 12, "method": "poisson"} | values
+    )
     with pytest.raises(UserError, match=message) as caught:
         rounds.draft(campaign=campaign, by=campaign.created_by, plan=plan)
     assert caught.value.field == field

@@ -228,7 +228,7 @@ def test_a_new_round_is_not_estimated_with_the_earlier_ones_unless_it_says_so(
 def test_what_the_form_does_not_say_is_the_default(campaign: Campaign) -> None:
     form = RoundForm(campaign, FORM)
     assert form.is_valid(), form.errors
-    plain = rounds.RoundPlan("DCG@10", 60, 20, extra_share=0.5, seed="abc")
+    plain = rounds.RoundPlan("DCG@10", 60, 20, extra_share=0.5, seed="abc", method="poisson")
     assert form.plan() == plain
     assert (plain.floor, plain.costs, plain.interval) == (0.1, "equal", "student")
 

@@ -59,7 +59,8 @@ def _with_runs() -> Campaign:
 
 def plan(**values: object) -> rounds.RoundPlan:
     return rounds.RoundPlan(
-        **{"measure": "DCG@10", "budget": 18, "batch_size": 6, "seed": "s"} | values
+        **{"measure": "DCG@10", "budget": 18, "batch_size": 6, "seed": "s", "method": "poisson"}
+        | values
     )
 
 

@@ -115,7 +115,7 @@ def test_help_explains_every_number(capsys) -> None:
 
 def test_defaults_are_sensible(simulate: Simulate) -> None:
     found = rows(simulate)
-    assert [row["method"] for row in found] == ["poisson", "iid", "uniform"]
+    assert [row["method"] for row in found] == ["adaptive", "poisson", "iid", "uniform"]
     assert {row["goal"] for row in found} == {"absolute"}
     assert {row["budget"] for row in found} == {4}  # a tenth of 35 pairs
     assert [row["method"] for row in rows(simulate, "--measure", "ERR@4", "--budget", "24")] == [

@@ -86,6 +86,7 @@ def census(folder: Path) -> Round:
         reported=["DCG(dcg='ln')@100", "DCG@100", "RBP(p=0.8)"],
         budget=10_000_000,
         batch_size=10_000_000,
+        method="poisson",
     )
     row = rounds.draft(campaign=campaign, by=olga, plan=plan)
     rounds.request_draw(row=row, by=olga)

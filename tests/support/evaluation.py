@@ -28,7 +28,9 @@ def with_material(*, material: Material = SMALL, slug: str = "test") -> Campaign
 
 
 def plan(**values: object) -> rounds.RoundPlan:
+    """By default by Poisson sampling, whose batches are all there once it is drawn."""
     chosen = {"measure": "DCG@10", "budget": 60, "batch_size": 20, "seed": "s"}
+    chosen |= {"method": "poisson"}
     return rounds.RoundPlan(**chosen | {"reported": ["P@10"], "extra_share": 0.5} | values)
 
 

@@ -149,6 +149,7 @@ ROUND = {
     "batch_size": 20,
     "labels": 2,
     "seed": "seed",
+    "method": "poisson",
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.journal import Said
 
 PLANS: list[dict[str, Any]] = [
-    {"measure": "P@3", "budget": 4, "batch_size": 2},
+    {"measure": "P@3", "budget": 4, "batch_size": 2, "method": "poisson"},
     {"measure": "DCG@3", "reported": ["P@2"], "budget": 6, "batch_size": 3, "method": "iid"},
     {"measure": "AP", "budget": 6, "batch_size": 3, "method": "active"},
     {"measure": "P@3", "budget": 90, "batch_size": 90, "labels": 2, "with_earlier": True},

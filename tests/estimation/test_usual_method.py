@@ -1,0 +1,213 @@
+"""Which method and which batches a round has for which none were chosen: one place decides it."""
+
+from dataclasses import replace
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from estimation.core.sampling.methods import SAMPLING_METHODS
+from estimation.forms import RoundForm
+from estimation.models import Round
+from estimation.options import REQUIRED
+from estimation.plans import OPTIONS, RoundPlan, completed
+from estimation.services import reaching, rounds
+from judging.errors import UserError
+from judging.models import Campaign, User
+from judging.services import assignments, judgments
+from tests.support import evaluation, factories
+from tests.support.kept import Kept
+from tests.support.pages import address, text
+from tests.support.rest import client_of
+
+PLAIN = RoundPlan(measure="DCG@10", budget=200)
+
+
+@pytest.fixture
+def campaign(kept: Kept) -> Campaign:
+    return kept("plain", evaluation.with_material)
+
+
+@pytest.mark.parametrize(
+    ("choices", "method"),
+    [
+        ({}, "adaptive"),
+        ({"measure": "RBP(p=0.8)", "reported": ["P@10", "Mean"]}, "adaptive"),
+        ({"costs": "length"}, "adaptive"),
+        ({"goal": "pair", "floor": 0.3, "labels": 3}, "adaptive"),
+        ({"topic_minimum": 5}, "adaptive"),
+        ({"stop_when": "best"}, "adaptive"),
+        ({"batch_size": 100}, "adaptive"),
+        ({"batch_size": 200}, "poisson"),
+        ({"budget": 60}, "adaptive"),
+        ({"budget": 59}, "poisson"),
+        ({"measure": "#ofSwaps"}, "poisson"),
+        ({"measure": "AP"}, "poisson"),
+        ({"reported": ["nDCG@10"]}, "poisson"),
+        ({"reported": ["ERR@5"]}, "poisson"),
+        ({"measure": "MAE"}, "poisson"),
+        ({"interval": "bernstein"}, "poisson"),
+        ({"estimator": "difference", "predictions": "judge"}, "poisson"),
+        ({"with_earlier": True}, "poisson"),
+        ({"top_up": True}, "poisson"),
+        ({"method": "iid"}, "iid"),
+        ({"method": "poisson"}, "poisson"),
+        ({"measure": "no measure"}, "adaptive"),
+    ],
+)
+def test_adaptive_where_it_can_do_all_that_is_chosen(choices: dict, method: str) -> None:
+    assert completed(replace(PLAIN, **choices)).method == method
+
+
+@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.refusal])
+def test_what_adaptive_rounds_refuse_they_are_not_chosen_for(name: str) -> None:
+    """So that a further option that they have not is no new line here."""
+    option = OPTIONS[name]
+    value = True if option.kind == "flag" else "length" if name == "costs" else 2
+    value = option.labels[0][0] if option.choices and name != "costs" else value
+    plan = completed(replace(PLAIN, **{name: value}))
+    able = option.needs in SAMPLING_METHODS["adaptive"].options
+    assert plan.method == ("adaptive" if able else "poisson")
+
+
+@pytest.mark.parametrize(
+    ("budget", "size"), [(1000, 100), (1001, 101), (60, 10), (15, 10), (10, 10), (7, 7), (1, 1)]
+)
+def test_ten_batches_of_ten_pairs_at_least(budget: int, size: int) -> None:
+    assert completed(replace(PLAIN, budget=budget)).batch_size == size
+    assert completed(replace(PLAIN, budget=budget, batch_size=1)).batch_size == 1
+
+
+def test_what_is_completed_stays_so() -> None:
+    plan = completed(PLAIN)
+    assert completed(plan) == plan
+    missing = {option.name for option in OPTIONS.values() if option.default is REQUIRED}
+    assert missing == {"measure", "budget"}
+
+
+@pytest.mark.django_db
+def test_a_program_that_says_no_more_than_it_must_gets_an_adaptive_round(
+    campaign: Campaign,
+) -> None:
+    client = client_of(campaign.created_by)
+    start = f"/api/campaigns/{campaign.slug}/rounds/"
+    made = client.post(start, {"measure": "DCG@10", "budget": 60}, format="json")
+    assert made.status_code == 201, made.content
+    assert (made.json()["method"], made.json()["batch_size"]) == ("adaptive", 10)
+    other = {"measure": "DCG@10", "budget": 60, "method": "", "interval": "bernstein"}
+    second = client.post(start, other | {"batch_size": None}, format="json")
+    assert second.status_code == 201, second.content
+    assert (second.json()["method"], second.json()["batch_size"]) == ("poisson", 10)
+    kept = client.patch(f"{start}1/", {"budget": 80}, format="json").json()
+    assert (kept["method"], kept["batch_size"]) == ("adaptive", 10)
+    anew = client.patch(f"{start}1/", {"batch_size": None, "budget": 110}, format="json").json()
+    assert anew["batch_size"] == 11
+    refused = client.patch(f"{start}1/", {"interval": "bernstein"}, format="json")
+    assert refused.status_code == 400
+
+
+@pytest.mark.django_db
+def test_the_form_begins_with_it(campaign: Campaign, client: Client) -> None:
+    client.force_login(campaign.created_by)
+    page = client.get(address("round-new", campaign)).content.decode()
+    chosen = page.split('value="adaptive"')[1].split(">")[0]
+    assert "selected" in chosen
+    assert 'placeholder="a tenth"' in page
+    form = RoundForm(campaign)
+    values = {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
+    sent = {name: value for name, value in values.items() if value not in (None, False, "", [])}
+    sent |= {"budget": 60, "reported": "P@10"}
+    assert client.post(address("round-new", campaign), sent).status_code == 302
+    row = Round.objects.get()
+    assert (row.method, row.batch_size) == ("adaptive", 10)
+    factories.run_due_jobs()
+    said = text(client.get(address("round-detail", campaign, 1)))
+    assert "in 6 batches, for DCG@10" in said
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ({"measure": "AP"}, "AP is no sum of gains"),
+        ({"budget": 59}, "fewer than 60 pairs"),
+        ({"budget": 80, "batch_size": 80}, "in a single batch"),
+        ({"interval": "bernstein"}, "adaptive rounds cannot do what “Intervals” says"),
+    ],
+)
+def test_the_form_falls_back_and_says_why(
+    campaign: Campaign, client: Client, typed: dict, why: str
+) -> None:
+    client.force_login(campaign.created_by)
+    form = RoundForm(campaign)
+    values = {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
+    sent = {name: value for name, value in values.items() if value not in (None, False, "", [])}
+    answer = client.post(address("round-new", campaign), sent | {"budget": 80} | typed, follow=True)
+    assert Round.objects.get().method == "poisson"
+    assert "The method is Poisson:" in text(answer)
+    assert why in text(answer)
+
+
+@pytest.mark.django_db
+def test_a_larger_budget_keeps_the_number_of_batches_that_are_learned_from(
+    campaign: Campaign,
+) -> None:
+    row = evaluation.drafted(campaign, method="", batch_size=15, budget=60, extra_share=0.0)
+    assert row.method == "adaptive"
+    found = reaching.reach(row=row, by=campaign.created_by, target="hours", wanted=0.75)
+    row.refresh_from_db()
+    assert found.budget is not None
+    assert found.budget > 60
+    assert -(-found.budget // row.batch_size) == 4
+
+
+@pytest.mark.django_db
+def test_an_impossible_batch_is_still_refused(campaign: Campaign) -> None:
+    with pytest.raises(UserError) as refused:
+        rounds.draft(
+            campaign=campaign,
+            by=campaign.created_by,
+            plan=replace(PLAIN, batch_size=201),
+        )
+    assert refused.value.field == "batch_size"
+
+
+@pytest.mark.django_db
+def test_assessors_see_that_the_next_documents_are_being_chosen(
+    campaign: Campaign, client: Client
+) -> None:
+    """Between the last judgment of a batch and the plan of the next one."""
+    row = evaluation.drawn(campaign, method="", batch_size=None, extra_share=0.0)
+    assert row.method == "adaptive"
+    anna = User.objects.get(username="anna")
+    ben = User.objects.get(username="ben")
+    client.force_login(anna)
+    desk = reverse("judge", args=[campaign.slug])
+    held = assignments.claim_next(campaign=campaign, by=ben)
+    assert held is not None
+    while (mine := assignments.claim_next(campaign=campaign, by=anna)) is not None:
+        judgments.record(
+            assignment=mine, by=anna, saying=judgments.Saying(grade=1, key=f"a{mine.pk}")
+        )
+    assert "Other assessors are still at work" in text(client.get(desk))
+    judgments.record(assignment=held, by=ben, saying=judgments.Saying(grade=1, key="b"))
+    page = client.get(desk).content.decode()
+    assert "The next documents are being chosen" in page
+    assert 'data-look-again="soon"' in page
+    asked = client_of(anna).post(f"/api/campaigns/{campaign.slug}/assignments/next/").json()
+    assert (asked["assignment"], asked["reason"]) == (None, "being_chosen")
+    factories.run_due_jobs()
+    assert assignments.claim_next(campaign=campaign, by=anna) is not None
+
+
+@pytest.mark.django_db
+def test_a_round_that_is_judged_to_its_end_is_all_judged(
+    campaign: Campaign, client: Client
+) -> None:
+    row = evaluation.drawn(campaign, method="", batch_size=None, extra_share=0.0)
+    for _ in range(20):
+        evaluation.judge(campaign, 200)
+        row.refresh_from_db()
+    assert row.state == Round.State.COMPLETE
+    client.force_login(User.objects.get(username="anna"))
+    assert "All judged" in text(client.get(reverse("judge", args=[campaign.slug])))
