@@ -325,6 +325,7 @@ def missed_of(terms: Iterable[tuple[Rows, FloatArray]]) -> Missed:
 
     With each, what is expected of the utility of its pairs, its square and its cube, shape (3, m).
     """
+    terms = list(terms)
     parts = [
         (
             rows.gram(second),
@@ -334,4 +335,12 @@ def missed_of(terms: Iterable[tuple[Rows, FloatArray]]) -> Missed:
         for rows, (first, second, third) in terms
     ]
     squares, total, cubes = (sum(each[1:], start=each[0]) for each in zip(*parts, strict=True))
-    return Missed(squares, np.sqrt(share_of(cubes, of=total)))
+    return Missed(squares, np.sqrt(share_of(cubes, of=total)), _left(terms[0][0]))
+
+
+def _left(rows: Rows) -> FloatArray:
+    """`Missed.left` of rows whose factors say for how many pairs that are not in the sample."""
+    squares = rows.powers(2)
+    largest = squares.max(axis=0).toarray().ravel()
+    sampled = np.asarray(squares.T @ (rows.weight - rows.factor), dtype=np.float64)
+    return share_of(np.asarray(squares.T @ rows.factor), of=np.maximum(sampled, 0.0) + largest)

@@ -257,6 +257,7 @@ def _limits(
         spread.covariance[among],
         None if spread.expected is None else spread.expected[among],
         None if spread.finds is None else of_differences(spread.finds),
+        spread.freedom,
     )
     freedom = of_differences(spread.df)
     found = student_intervals(compared(goal, value[runs]), variance=variance, df=freedom)
