@@ -148,17 +148,43 @@ class AdaptiveFrame:
         squares = utility_steps(measure, self.levels, power=2)
         return np.asarray(steps @ reached), np.asarray(squares @ reached)
 
-    def sizes(self, model: LearnedGrades | None, race: Race | None = None) -> FloatArray:
+    def sizes(self, model: LearnedGrades | None) -> FloatArray:
         """Return sizes of all pairs that sum to 1: weight times standard deviation, floored."""
         if model is None:
             return self.design.size
+        size, even = self._parts(model, None)
+        return self._floored(size, even, size, even)
+
+    def race_sizes(self, model: LearnedGrades, race: Race, standing: Openness) -> FloatArray:
+        """Return sizes in a race. What sums to 1 is what is open of them, times the shares left.
+
+        So the few pairs that tell two runs apart do not lose to the floor when most are judged.
+        """
+        size, even = self._parts(model, race)
+        left = np.where(standing.open, standing.left, 0.0)
+        return self._floored(size, even, size * left, even * left)
+
+    def _floored(
+        self, size: FloatArray, even: FloatArray, counted: FloatArray, evenly: FloatArray
+    ) -> FloatArray:
+        total, floor = float(counted.sum()), self.design.floor
+        if not total > 0.0:
+            return self.design.size
+        alike = 1.0 if evenly is even else float(evenly.sum())
+        return np.asarray((1.0 - floor) * (size / total) + floor * (even / alike))
+
+    def _parts(self, model: LearnedGrades, race: Race | None) -> tuple[FloatArray, FloatArray]:
+        """Weight times standard deviation, and what is the same for all; worked out once."""
         key = id(model), id(race)
         if key not in self._known:  # with what they are of, so that no other has the same id
-            self._known[key] = model, race, self._sizes(model, race)
-        return self._known[key][-1]
+            even = self.design.eligible / np.count_nonzero(self.design.size)
+            self._known[key] = model, race, self._sizes(model, race), even
+        return self._known[key][2:]
 
     @cached_property
-    def _known(self) -> dict[tuple[int, int], tuple[LearnedGrades, Race | None, FloatArray]]:
+    def _known(
+        self,
+    ) -> dict[tuple[int, int], tuple[LearnedGrades, Race | None, FloatArray, FloatArray]]:
         return {}
 
     def reached(self, model: LearnedGrades) -> FloatArray:
@@ -178,12 +204,7 @@ class AdaptiveFrame:
         variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
         size = self._weights_at(reached, race) * np.sqrt(variance)
         counted = (size > 0.0) & design.eligible
-        size = np.where(counted, np.maximum(size, LEAST_SIZE * size.max()), 0.0)
-        even = design.eligible / np.count_nonzero(design.size)
-        total = float(size.sum())
-        if not total > 0.0:
-            return design.size
-        return np.asarray((1.0 - design.floor) * (size / total) + design.floor * even)
+        return np.where(counted, np.maximum(size, LEAST_SIZE * size.max()), 0.0)
 
 
 def utility_steps(measure: Measure, levels: IntArray, *, power: int = 1) -> FloatArray:
@@ -264,7 +285,9 @@ def chances_of(frame: AdaptiveFrame, step: AdaptiveStep, standing: Openness) -> 
 def _open_sizes(
     frame: AdaptiveFrame, model: LearnedGrades | None, race: Race | None, standing: Openness
 ) -> FloatArray:
-    return np.where(standing.open, frame.sizes(model, race) * standing.left, 0.0)
+    if model is None or race is None:
+        return np.where(standing.open, frame.sizes(model) * standing.left, 0.0)
+    return np.where(standing.open, frame.race_sizes(model, race, standing) * standing.left, 0.0)
 
 
 def plan_chances(
