@@ -223,7 +223,7 @@ def _adaptive(setting: Setting) -> Player:
         drawn = AdaptiveRound.begin(pool, plan, seed=seed)
         labels = setting.rows(seed, drawn.sample.pair)
         while drawn.planned < drawn.batches:
-            drawn = drawn.extended(pool, labels=labels)
+            drawn = drawn.extended(pool, labels=labels, negligible=setting.negligible)
             labels = setting.rows(seed, drawn.sample.pair)
         seen = partial(
             evaluate,

@@ -196,13 +196,32 @@ class AdaptiveFrame:
         squares = utility_steps(measure, self.levels, power=2)
         return np.asarray(steps @ reached), np.asarray(squares @ reached)
 
-    def sizes(self, model: LearnedGrades | None, race: Race | None = None) -> FloatArray:
+    def sizes(self, model: LearnedGrades | None) -> FloatArray:
         """Return sizes, (n,), that sum to 1: weight times standard deviation, floored."""
         if model is None:
             return self.design.size[self.at]
+        size = self._unfloored(model, None)
+        return self._floored(size, float(size.sum()), float(np.count_nonzero(self.design.size)))
+
+    def race_sizes(self, model: LearnedGrades, race: Race, standing: Openness) -> FloatArray:
+        """Return sizes in a race. What sums to 1 is what is open of them, times the shares left.
+
+        So the few pairs that tell two runs apart do not lose to the floor when most are judged.
+        """
+        size, left = self._unfloored(model, race), np.where(standing.open, standing.left, 0.0)
+        return self._floored(size, float((size * left).sum()), float(left.sum()))
+
+    def _floored(self, size: FloatArray, total: float, pairs: float) -> FloatArray:
+        if not total > 0.0:
+            return self.design.size[self.at]
+        floor = self.design.floor
+        return np.asarray((1.0 - floor) * (size / total) + floor / pairs)
+
+    def _unfloored(self, model: LearnedGrades, race: Race | None) -> FloatArray:
+        """Weight times standard deviation, worked out once."""
         key = id(model), id(race)
         if key not in self._known:  # with what they are of, so that no other has the same id
-            self._known[key] = model, race, self._sizes(model, race)
+            self._known[key] = model, race, self._weighted(model, race)
         return self._known[key][-1]
 
     @cached_property
@@ -219,18 +238,13 @@ class AdaptiveFrame:
     def _last(self) -> list[tuple[LearnedGrades, FloatArray]]:
         return []
 
-    def _sizes(self, model: LearnedGrades, race: Race | None) -> FloatArray:
+    def _weighted(self, model: LearnedGrades, race: Race | None) -> FloatArray:
         design = self.design
         reached = self.reached(model)
         mean, square = self.moments(design.measure, reached)
         variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
         size = self._weights_at(reached, race) * np.sqrt(variance)
-        size = np.where(size > 0.0, np.maximum(size, LEAST_SIZE * size.max(initial=0.0)), 0.0)
-        even = 1.0 / np.count_nonzero(design.size)
-        total = float(size.sum())
-        if not total > 0.0:
-            return design.size[self.at]
-        return np.asarray((1.0 - design.floor) * (size / total) + design.floor * even)
+        return np.where(size > 0.0, np.maximum(size, LEAST_SIZE * size.max(initial=0.0)), 0.0)
 
     def topics_at(self, model: LearnedGrades | None, chance: FloatArray) -> FloatArray:
         """Return the chance of each topic to take part in a batch with chances (n,), shape (T,).
@@ -325,7 +339,9 @@ def chances_of(frame: AdaptiveFrame, step: AdaptiveStep, standing: Openness) -> 
 def _open_sizes(
     frame: AdaptiveFrame, model: LearnedGrades | None, race: Race | None, standing: Openness
 ) -> FloatArray:
-    return np.where(standing.open, frame.sizes(model, race) * standing.left, 0.0)
+    if model is None or race is None:
+        return np.where(standing.open, frame.sizes(model) * standing.left, 0.0)
+    return np.where(standing.open, frame.race_sizes(model, race, standing) * standing.left, 0.0)
 
 
 def plan_chances(
