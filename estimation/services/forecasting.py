@@ -8,6 +8,7 @@ from estimation.core.data.pool import Pool
 from estimation.core.data.scope import Scope
 from estimation.core.planning.forecasts import forecast, supports
 from estimation.core.planning.foretold import Forecast
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.services import finite
@@ -20,16 +21,17 @@ def foretold(collection: RoundCollection, joined: Pool, result: MeasureResult) -
     estimated with the help of predictions, or has guaranteed intervals, which fall otherwise.
     """
     drawn = collection.drawn
-    if not isinstance(drawn, PairRound) or collection.predictions is not None:
+    if not isinstance(drawn, PairRound | AdaptiveRound) or collection.predictions is not None:
         return None
     if not supports(drawn, result.measure) or result.interval != "student":
         return None
     found = forecast(
         Scope.of(collection.pool, joined),
         drawn,
-        batches=drawn.used,
+        batches=drawn.used if isinstance(drawn, PairRound) else drawn.planned,
         result=result,
         max_grade=collection.max_grade,
+        labels=collection.labels,
     )
     finite.check_plain({"forecast": found.facts()})
     return found

@@ -11,6 +11,7 @@ from estimation.core.data.scope import Scope
 from estimation.core.inference.intervals import difference_variances
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning import forecasts
+from estimation.core.planning.ahead import After
 from estimation.core.planning.contenders import Contenders
 from estimation.core.planning.critical import adjusted_p_values, critical_value
 from estimation.core.planning.forecasts import forecast
@@ -90,14 +91,11 @@ def test_of_many_differences_critical_values_go_with_how_many_are_open(
     z = np.subtract.outer(value, value) / np.sqrt(difference_variances(covariance) + np.eye(runs))
     adjusted = np.ones((runs, runs))
     adjusted[above] = adjusted_p_values(z[above], covariance)
-    later = [forecasts._After(2, 400.0, covariance / 50.0)]
+    later = [After(2, 400.0, covariance / 50.0)]
     width = np.ones(runs)
     present = forecasts._Present(
-        pairs=float,
         judged=100.0,
-        fading=list,
-        expected=covariance,
-        noise=np.zeros_like(covariance),
+        covariance=covariance,
         value=value,
         variance=np.diag(covariance),
         half_width=width,

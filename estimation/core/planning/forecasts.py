@@ -24,18 +24,18 @@ intervals are then those of `Asked.confidence` at one look.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..data.kept import kept
-from ..estimates.drawn import Drawn
 from ..inference.intervals import difference_variances
-from ..inference.looked_at import looked_at
 from ..inference.out_of_reach import OutOfReach
 from ..inference.slack import slack
+from ..rounds.adaptive.rounds import AdaptiveRound
 from ..rounds.rounds import PairRound
+from .adaptive_ahead import ahead_of_batches
+from .ahead import ahead_of_pairs
 from .contenders import Contenders
 from .critical import (
     adjusted_p_values,
@@ -43,42 +43,39 @@ from .critical import (
     critical_value_of,
     independent_number,
 )
-from .fading import fading_covariances
 from .foretold import Forecast, Foretold, crossings
 from .nearness import Near, settled_now
 from .shrinkage import fit_spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from ..arrays import FloatArray
-    from ..data.pool import Pool
+    from ..arrays import BoolArray, FloatArray
+    from ..data.labels import LabelRows
     from ..data.scope import Scope
     from ..measures.table import Measure
     from ..rounds.results import MeasureResult
-    from ..sampling.designs import Design
+    from .ahead import After, Ahead
     from .shrinkage import Later, Observed, TrueSpread
 
-MOST_BATCHES = 4  # later batch ends that are looked at; what lies between is interpolated
 MOST_DIFFERENCES = 2000  # for whose later critical value all are looked at
-BEYOND = 6  # budgets beyond the chosen one, up to everything
 SURE = 40.0  # standard errors: as good as certain
-MOST_NUMBERS = 256  # expected numbers of pairs that are kept with a pool
 
 
 def supports(part: object, measure: Measure) -> bool:
     """Return whether there is a forecast for what was drawn and the measure: sums of gains."""
-    return isinstance(part, PairRound) and measure.family == "gain"
+    return isinstance(part, PairRound | AdaptiveRound) and measure.family == "gain"
 
 
 def forecast(
     scope: Scope,
-    part: PairRound,
+    part: PairRound | AdaptiveRound,
     *,
     batches: int,
     result: MeasureResult,
     max_grade: int,
     confidence: float = 0.95,
+    labels: LabelRows | None = None,
 ) -> Forecast:
     """Foretell half widths and verdicts after later batches, and beyond the budget.
 
@@ -86,7 +83,7 @@ def forecast(
     ----------
     scope : Scope
         The runs that `result` is about.
-    part : PairRound
+    part : PairRound or AdaptiveRound
         All of its batches, also those that are not judged.
     batches : int
         Those that `result` rests on.
@@ -96,6 +93,8 @@ def forecast(
         The best grade of the scale.
     confidence : float
         Of `result`.
+    labels : LabelRows, optional
+        Of the pairs of these batches, which adaptive rounds learn from; others do not need them.
 
     Returns
     -------
@@ -108,8 +107,8 @@ def forecast(
     """
     if not supports(part, result.measure):
         raise ValueError(f"there is no forecast for {result.measure} and {part.method!r}")
-    present = _Present.of(scope, part, batches, result, max_grade)
-    later = present.after(list(_steps(part.design, batches)))
+    ahead = _ahead(scope, part, batches, result, labels)
+    present, later = _Present.of(scope, ahead, result, max_grade), ahead.later
     critical = present.critical_values(later, result.ranking.adjusted_p, 1.0 - confidence)
     near, end = Near.of(result, present.slack, 1.0 - confidence), _end(later)
     told = [
@@ -122,44 +121,30 @@ def forecast(
     return Forecast(batches, number, steps, until)
 
 
-def _steps(design: Design, batches: int) -> Iterator[tuple[float, int | None]]:
-    """Constants or numbers of draws: of later batch ends, the last among them, and beyond these."""
-    number = min(MOST_BATCHES, design.batches - batches)
-    ends = np.unique(np.linspace(batches, design.batches, number + 1).astype(int))[1:].tolist()
-    for last in ends:
-        yield design.step(last), last
-    end = design.step()
-    if design.with_replacement:
-        yield from ((end * 2.0**power, None) for power in range(1, BEYOND + 1))
-    elif np.isfinite(end):
-        least = float(design.size.min(where=design.size > 0.0, initial=np.inf))
-        constants = np.geomspace(end, max(1.0 / least, end), BEYOND + 1)[1:-1].tolist()
-        yield from ((constant, None) for constant in [*constants, np.inf])
-
-
-@dataclass(frozen=True, eq=False)
-class _After:
-    """What is left after some batch or budget: judged pairs, the covariance."""
-
-    batches: int | None
-    pairs: float
-    covariance: FloatArray
+def _ahead(
+    scope: Scope,
+    part: PairRound | AdaptiveRound,
+    batches: int,
+    result: MeasureResult,
+    labels: LabelRows | None,
+) -> Ahead:
+    if isinstance(part, PairRound):
+        return ahead_of_pairs(scope, part, batches, result)
+    if labels is None:
+        raise ValueError("the forecast of an adaptive round needs its labels")
+    return ahead_of_batches(scope, part, batches, result, labels)
 
 
 @dataclass(frozen=True, eq=False)
 class _Present:
-    """What is known now, and what it falls with.
+    """What is known now.
 
     Attributes
     ----------
-    pairs : callable
-        How many pairs a constant or a number of draws is expected to take.
     judged : float
-        Pairs, as the design expects them.
-    fading : callable
-        From constants or numbers of draws to what is left of `expected`.
-    expected, noise : ndarray of float64, shape (k, k)
-        Covariance that is expected now, of pairs and by disagreement between assessors.
+        Pairs.
+    covariance : ndarray of float64, shape (k, k)
+        That is expected now.
     value, variance, half_width : ndarray of float64, shape (k,)
     z : ndarray of float64, shape (n,)
         Differences of every two runs in standard errors, by row of the upper triangle.
@@ -167,11 +152,8 @@ class _Present:
         As for `rank_runs`.
     """
 
-    pairs: Callable[[float], float]
     judged: float
-    fading: Callable[[FloatArray], Iterable[FloatArray]]
-    expected: FloatArray
-    noise: FloatArray
+    covariance: FloatArray
     value: FloatArray
     variance: FloatArray
     half_width: FloatArray
@@ -179,25 +161,11 @@ class _Present:
     slack: FloatArray
 
     @classmethod
-    def of(
-        cls,
-        scope: Scope,
-        part: PairRound,
-        batches: int,
-        result: MeasureResult,
-        max_grade: int,
-    ) -> _Present:
-        pool, found, step = scope.sampled or scope.pool, result.estimate, part.design.step(batches)
-        over = Drawn.of(part.design, part.sample, batches, topic=pool.topic).over(scope)
-        fading, expected = _fading(scope, part.design, over, result, step)
-        pairs = partial(_expected_pairs, pool, part.design, over.key)
-        out = _slack(scope, over, result, max_grade)
+    def of(cls, scope: Scope, ahead: Ahead, result: MeasureResult, max_grade: int) -> _Present:
+        found, out = result.estimate, _slack(scope, ahead.eligible, result, max_grade)
         return cls(
-            pairs=pairs,
-            judged=pairs(step),
-            fading=fading,
-            expected=expected,
-            noise=_expected(result) - expected,
+            judged=ahead.judged,
+            covariance=ahead.covariance,
             value=found.value,
             variance=found.se**2,
             half_width=(found.high - found.low) / 2.0,
@@ -210,16 +178,7 @@ class _Present:
         """How large differences really may be."""
         return fit_spread(self.z)
 
-    def after(self, steps: Sequence[tuple[float, int | None]]) -> list[_After]:
-        """Work out what is left of the variances with later constants or numbers of draws."""
-        judged = [self.pairs(step) for step, _ in steps]
-        covariances = self.fading(np.array([step for step, _ in steps]))
-        return [
-            _After(batches, pairs, then + self.noise * self.judged / pairs)
-            for (_, batches), pairs, then in zip(steps, judged, covariances, strict=True)
-        ]
-
-    def later(self, after: _After) -> Later:
+    def later(self, after: After) -> Later:
         """Say what differences may be then."""
         return self._observed.later(self._left(after))
 
@@ -227,17 +186,17 @@ class _Present:
     def _observed(self) -> Observed:
         return self.spread.of(self.z)
 
-    def _left(self, after: _After) -> FloatArray:
+    def _left(self, after: After) -> FloatArray:
         """What is left of the variances of differences then."""
         then = _above(difference_variances(after.covariance))
         return np.minimum(_share(then, of=self._differing), 1.0)
 
     @cached_property
     def _differing(self) -> FloatArray:
-        return _above(difference_variances(self.expected + self.noise))
+        return _above(difference_variances(self.covariance))
 
     def critical_values(
-        self, later: Sequence[_After], adjusted: FloatArray, error: float
+        self, later: Sequence[After], adjusted: FloatArray, error: float
     ) -> FloatArray:
         """The critical value after each step: between that of now and of the end of the budget.
 
@@ -260,11 +219,11 @@ class _Present:
         return np.interp(np.arange(number), [-1, end], [now, at_end])
 
     def told(
-        self, after: _After, critical: float, near: Near | None, short: float
+        self, after: After, critical: float, near: Near | None, short: float
     ) -> tuple[Foretold, FloatArray]:
         """Say what will be known then, with the critical value of then, and with what chance each
         difference will be settled."""
-        now, then = self.expected + self.noise, self._scaled(after.covariance)
+        now, then = self.covariance, self._scaled(after.covariance)
         left, later = _share(np.diag(after.covariance), of=np.diag(now)), self.later(after)
         verdicts = later.decided(critical)
         settled = near.settled(later, verdicts, critical, short) if near else verdicts
@@ -283,54 +242,12 @@ class _Present:
     @cached_property
     def contenders(self) -> Contenders:
         """The runs that may be the best."""
-        return Contenders.of(self.value, self._scaled(self.expected + self.noise))
+        return Contenders.of(self.value, self._scaled(self.covariance))
 
     def _scaled(self, covariance: FloatArray) -> FloatArray:
         """A covariance as it was expected, with the variances of the product's rule."""
-        scale = np.sqrt(_share(self.variance, of=np.diag(self.expected + self.noise)))
+        scale = np.sqrt(_share(self.variance, of=np.diag(self.covariance)))
         return np.asarray(covariance * np.multiply.outer(scale, scale))
-
-
-def _expected(result: MeasureResult) -> FloatArray:
-    """The covariance that is expected, of pairs and by disagreement between assessors."""
-    if (expected := result.estimate.expected) is None:
-        raise ValueError(f"there is no forecast for {result.measure} without what is expected")
-    return expected
-
-
-def _fading(
-    scope: Scope, design: Design, over: Drawn, result: MeasureResult, step: float
-) -> tuple[Callable[[FloatArray], Iterable[FloatArray]], FloatArray]:
-    """What falls with later steps, all of it with replacement, and what it is now."""
-    expected = _expected(result)
-    if design.with_replacement:
-        return lambda steps: (expected * step / each for each in steps.tolist()), expected
-    if result.outlook is None:
-        raise ValueError(f"there is no forecast for {result.measure} without an outlook")
-    rows = looked_at(scope.pool, over, result.measure).coupled()
-    second = result.outlook.moments(result.measure, rows.pair)[1]
-    size = scope.spread(design.size)[rows.pair]
-    now = rows.gram(second) if result.label_noise_measured else expected
-    return partial(fading_covariances, rows, second, size), now
-
-
-def _expected_pairs(pool: Pool, design: Design, key: int, step: float) -> float:
-    """How many distinct pairs a constant or a number of draws is expected to take."""
-    return kept(
-        pool.kept,
-        "expected pairs",
-        (key, design.method, step),
-        lambda: _number_expected(design, step),
-        most=MOST_NUMBERS,
-    )
-
-
-def _number_expected(design: Design, step: float) -> float:
-    if design.with_replacement:
-        return float(design.inclusion_after(step).sum())
-    if np.isinf(step):
-        return float(design.reachable_pairs)
-    return float(np.minimum(step * design.size, 1.0).sum())
 
 
 def _now(present: _Present, result: MeasureResult, batches: int) -> Foretold:
@@ -348,8 +265,8 @@ def _now(present: _Present, result: MeasureResult, batches: int) -> Foretold:
     )
 
 
-def _slack(scope: Scope, over: Drawn, result: MeasureResult, max_grade: int) -> FloatArray:
-    out, at = OutOfReach.of(scope.pool, over.eligible), scope.positions(result.runs)
+def _slack(scope: Scope, eligible: BoolArray, result: MeasureResult, max_grade: int) -> FloatArray:
+    out, at = OutOfReach.of(scope.pool, eligible), scope.positions(result.runs)
     return slack(out, result.measure, max_grade=max_grade, added=scope.added)[np.ix_(at, at)]
 
 
@@ -368,7 +285,7 @@ def _share(part: FloatArray, *, of: FloatArray) -> FloatArray:
     return np.asarray(share, dtype=np.float64)
 
 
-def _end(later: Sequence[_After]) -> int:
+def _end(later: Sequence[After]) -> int:
     """Which of the later steps is the end of the budget."""
     return max((at for at, each in enumerate(later) if each.batches is not None), default=0)
 

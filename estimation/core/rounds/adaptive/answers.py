@@ -102,7 +102,7 @@ class _Question:
         rows: LabelRows,
     ) -> _Question:
         weights = BatchWeights.of(frame, walk(frame, state), asked.measures, state.batches)
-        planned = _planned(frame, state)
+        planned = planned_alone(frame, state)
         counted = np.zeros(len(frame.pool))
         counted[state.pair] = 1.0 / np.maximum(weights.on_label[state.pair], 1.0)
         over = planned.over(scope)
@@ -172,7 +172,7 @@ class _Question:
         )
 
 
-def _planned(frame: AdaptiveFrame, state: AdaptiveState) -> Drawn:
+def planned_alone(frame: AdaptiveFrame, state: AdaptiveState) -> Drawn:
     """What the design alone would have drawn by now, of which no pair is certain."""
     design = frame.design
     inclusion = np.minimum(design.inclusion(state.batches), CERTAIN)

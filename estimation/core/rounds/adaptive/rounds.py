@@ -162,7 +162,7 @@ class AdaptiveRound(DrawnRound):
     def next_batch(self, pool: Pool, *, labels: LabelRows, negligible: float = 0.0) -> PlannedBatch:
         """Plan the next batch without drawing it; as `extended`."""
         frame = self.design.frame(pool)
-        model, race = self._learned(frame, labels), None
+        model, race = self.learned(frame, labels), None
         if model is not None and self.design.goal.kind == "winner":
             asked = Asked(labels, (self.design.measure,), self.design.max_grade)
             found = answer_of_batches(frame, self.sample, Scope.of(pool), asked).results[0]
@@ -173,7 +173,7 @@ class AdaptiveRound(DrawnRound):
         self, frame: AdaptiveFrame, model: LearnedGrades | None, race: Race | None
     ) -> PlannedBatch:
         standing, number = self._standing(frame), self.sample.batches + 1
-        chances = plan_chances(frame, model, standing, number=number, spent=self._spent, race=race)
+        chances = plan_chances(frame, model, standing, number=number, spent=self.spent, race=race)
         step = AdaptiveStep(model, chances.constants, race)
         apart = frame.topic_minimum > 1.0
         topics = frame.topics_at(model, chances.by(0)) if apart else None
@@ -202,12 +202,13 @@ class AdaptiveRound(DrawnRound):
         return standing
 
     @property
-    def _spent(self) -> float:
+    def spent(self) -> float:
+        """What the planned batches cost."""
         costs, pairs = self.design.costs, self.sample.pair
         return float(len(pairs)) if costs is None else float(costs[pairs].sum())
 
-    def _learned(self, frame: AdaptiveFrame, labels: LabelRows) -> LearnedGrades | None:
-        """What the judgments of all batches so far say of grades."""
+    def learned(self, frame: AdaptiveFrame, labels: LabelRows) -> LearnedGrades | None:
+        """What the judgments of all batches so far say of grades; None: too few for a model."""
         pairs = self.sample.pair
         rows = select_rows(
             labels,

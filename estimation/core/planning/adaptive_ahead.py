@@ -1,0 +1,243 @@
+"""What is left of the expected covariance of an adaptive round after later batches.
+
+Later batches are planned from judgments that are not there yet. They are foretold as if the model
+that all judgments so far give stayed as it is: it says with which chance q_i every pair that is
+open now is judged by the end of a later batch, `Chances.by`, and what is expected of its grade.
+
+Let P_i be the chance with which pair i was to be judged by now, and P'_i = P_i + (1 - P_i) q_i that
+with which it is by then. The shares of batches are, nearly, such that those up to now hold
+
+    rho_i = (P_i / (1 - P_i)) / (P'_i / (1 - P'_i)) = P_i (1 - q_i) / P'_i
+
+of the estimate then (`sampling`), and what is to come is weighted as one sample of chance q_i with
+the rest, q_i / P'_i. So where S_i is what is expected of the squares that batches up to now missed,
+sum_b A_bi^2 (1 - p_bi) / p_bi E[(u_i - m_bi)^2], it is then
+
+    rho_i^2 S_i + [i open] q_i (1 - q_i) / P'_i^2 Var(u_i):
+
+S_i for q_i = 0, and 0 for what is judged for certain. Of a pair that was judged S_i falls as well:
+the later its batch would have come, the less of its estimate rests on the prediction. Nothing is
+divided by a q_i, which may be next to 0.
+
+Within the budget q_i follows from the constants of the plan. Beyond it chances are in proportion to
+the sizes alone, with the constants that judge so many pairs, up to all.
+
+The model will know more later than it knows now, so that rounds come out better than is foretold.
+
+Why this biases nothing: no batch is planned by it, and what is planned later is planned again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..data.labels import LabelRows, select_rows
+from ..estimates.products import cross_products, first_rows
+from ..inference.fitting import fit_outlook
+from ..inference.looked_at import looked_at
+from ..rounds.adaptive.answers import planned_alone
+from ..rounds.adaptive.estimates import BatchWeights
+from ..rounds.adaptive.race import race_of
+from ..rounds.adaptive.sampling import after, plan_chances
+from ..rounds.adaptive.state import walk
+from ..sampling.probabilities import poisson_thresholds
+from .ahead import BEYOND, After, Ahead, expected_now, later_ends
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..arrays import BoolArray, FloatArray, IntArray
+    from ..data.scope import Scope
+    from ..inference.looked_at import Rows
+    from ..measures.table import Measure
+    from ..rounds.adaptive.grades import LearnedGrades
+    from ..rounds.adaptive.rounds import AdaptiveRound
+    from ..rounds.adaptive.sampling import AdaptiveFrame, Openness, Passed
+    from ..rounds.results import MeasureResult
+    from ..sampling.goals import Race
+
+
+def ahead_of_batches(
+    scope: Scope, part: AdaptiveRound, batches: int, result: MeasureResult, labels: LabelRows
+) -> Ahead:
+    """Work it out for an adaptive round, from its first batches and their judgments.
+
+    Parameters
+    ----------
+    scope : Scope
+    part : AdaptiveRound
+    batches : int
+        Whose judgments there are; what was planned after them is not looked at.
+    result : MeasureResult
+        From these batches.
+    labels : LabelRows
+        Of the sampled pool; those of pairs of later batches are not used.
+    """
+    pool = scope.sampled or scope.pool
+    part, measure = part.prefix(pool, batches), result.measure
+    known = np.isin(labels.pair, part.sample.pair)
+    labels = LabelRows(labels.pair[known], labels.grade[known])
+    frame = part.design.frame(pool)
+    weights, standing = _weights(frame, part, measure)
+    model, ends = part.learned(frame, labels), later_ends(batches, part.batches)
+    chances = _chances(frame, part, model, _race(scope, part, result), standing, ends)
+    missed = _Missed.of(weights, standing, _moments(frame, part, model, measure, labels), frame.at)
+    every = [missed.squares, *(missed.after(chance) for chance in chances)]
+    if noisy := result.label_noise_measured:
+        before = _moments(frame, part, part.sample.steps[-1].model, measure, labels)
+        every.append(_Missed.of(weights, standing, before, frame.at).squares)
+    over = planned_alone(frame, part.sample).over(scope)
+    now, *later = _grams(scope, looked_at(scope.pool, over, measure), frame, every)
+    noise = expected_now(result) - later.pop() if noisy else np.zeros_like(now)
+    judged = float(len(part.sample.pair))
+    pairs = [judged + float(chance.sum(where=standing.open)) for chance in chances]
+    steps = (
+        After(end, number, then + noise * judged / number)
+        for end, number, then in zip(chain(ends, repeat(None)), pairs, later, strict=False)
+    )
+    return Ahead(judged, now + noise, tuple(steps), over.eligible)
+
+
+def _moments(
+    frame: AdaptiveFrame,
+    part: AdaptiveRound,
+    model: LearnedGrades | None,
+    measure: Measure,
+    labels: LabelRows,
+) -> tuple[FloatArray, FloatArray]:
+    """What is expected of utilities and their squares, (n,) each: by judgments alone, if nothing
+    was learned."""
+    if model is not None:
+        return frame.moments(measure, frame.reached(model))
+    pairs, best = part.sample.pair, part.design.max_grade
+    rows = select_rows(labels, sampled=pairs, prefix=pairs, max_grade=best, pool=frame.pool)
+    outlook = fit_outlook(frame.pool, planned_alone(frame, part.sample), rows, max_grade=best)
+    first, second, _ = outlook.moments(measure, frame.at)
+    return first, second
+
+
+def _weights(
+    frame: AdaptiveFrame, part: AdaptiveRound, measure: Measure
+) -> tuple[BatchWeights, Openness]:
+    """What the batches count every pair for, and where pairs stand after the last one."""
+    last: list[Passed] = []
+
+    def passing() -> Iterator[Passed]:
+        for passed in walk(frame, part.sample):
+            last[:] = [passed]
+            yield passed
+
+    weights = BatchWeights.of(frame, passing(), [measure], part.planned)
+    return weights, after(last[0])
+
+
+def _race(scope: Scope, part: AdaptiveRound, result: MeasureResult) -> Race | None:
+    """Who is in the race, for the goal that asks for it; with later runs, who was."""
+    if part.design.goal.kind != "winner":
+        return None
+    if not scope.is_sampled or result.measure != part.design.measure:
+        return part.sample.steps[-1].race
+    negligible = result.equivalence.within if result.equivalence else 0.0
+    return race_of(result, part.design.goal, negligible=negligible)
+
+
+def _chances(
+    frame: AdaptiveFrame,
+    part: AdaptiveRound,
+    model: LearnedGrades | None,
+    race: Race | None,
+    standing: Openness,
+    ends: list[int],
+) -> list[FloatArray]:
+    """Return with which chance pairs are judged by later ends, and beyond the budget, (n,) each.
+
+    Of judged pairs, with which they would be if they were open.
+    """
+    race = race if model is not None else None
+    size, number = frame.sizes(model, race), part.planned + 1
+    found: list[FloatArray] = []
+    if ends:
+        plan = plan_chances(frame, model, standing, number=number, spent=part.spent, race=race)
+        constants = [plan.constants[end - number] for end in ends]
+        found = [_times(size * standing.left, each) for each in constants]
+    by_end = found[-1] if found else np.zeros_like(size)
+    open_ = standing.open & (size > 0.0)
+    now = float(len(part.sample.pair))
+    first, most = now + float(by_end.sum(where=open_)), now + float(np.count_nonzero(open_))
+    if most > first * (1.0 + 1e-9):
+        targets = np.geomspace(first, most, BEYOND + 1)[1:] - now
+        beyond = poisson_thresholds(size[open_], targets=targets)
+        found += [np.maximum(_times(size, each), by_end) for each in beyond.tolist()]
+    return found
+
+
+def _times(size: FloatArray, constant: float) -> FloatArray:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(size > 0.0, np.minimum(1.0, constant * size), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Missed:
+    """What is expected of the squares that estimates of n pairs miss, now and later.
+
+    Attributes
+    ----------
+    squares : ndarray of float64, shape (n,)
+        Up to now.
+    variance : ndarray of float64, shape (n,)
+        Of the utility, as it will be predicted.
+    passed : ndarray of float64, shape (n,)
+        The chance with which a pair was to be judged by now.
+    open : ndarray of bool, shape (n,)
+    """
+
+    squares: FloatArray
+    variance: FloatArray
+    passed: FloatArray
+    open: BoolArray
+
+    @classmethod
+    def of(
+        cls,
+        weights: BatchWeights,
+        standing: Openness,
+        moments: tuple[FloatArray, FloatArray],
+        at: IntArray,
+    ) -> _Missed:
+        """``moments`` are what is expected of utilities and of their squares, (n,) each."""
+        first, second = moments
+        spread, (_, _, summed, squared) = weights.spread[at], weights.by_mean[0][:, at]
+        squares = np.maximum(spread * second - 2.0 * summed * first + squared, 0.0)
+        variance = np.maximum(second - first**2, 0.0)
+        return cls(squares, variance, standing.passed, standing.open)
+
+    def after(self, chance: FloatArray) -> FloatArray:
+        """Return the same once pairs that were open had this chance to be judged, (n,)."""
+        left, judged = 1.0 - chance, self.passed + (1.0 - self.passed) * chance
+        before, since, since_left = (
+            np.divide(part, judged, out=np.full_like(judged, none), where=judged > 0.0)
+            for part, none in ((self.passed * left, 1.0), (chance, 0.0), (left, 0.0))
+        )
+        return before**2 * self.squares + np.where(self.open, since * since_left, 0.0) * (
+            self.variance
+        )
+
+
+def _grams(
+    scope: Scope, rows: Rows, frame: AdaptiveFrame, squares: list[FloatArray]
+) -> list[FloatArray]:
+    """Return sum_i weight_i squares_i y_ij y_il of each of some squares of n pairs, (k, k)."""
+    rows = rows.coupled()
+    if (couples := rows.couples) is None:
+        raise ValueError("rows must be coupled")
+    every = np.zeros((len(squares), len(frame.pool)))
+    every[:, frame.at] = squares
+    origin = scope.origin[rows.pair]
+    weights = every[:, origin] * (rows.weight * (origin >= 0))
+    first = couples.first
+    head = cross_products(first_rows(rows.matrix, first), weights[:, :first])
+    return list(head + couples.grams(np.ascontiguousarray(weights[:, first:].T)))
