@@ -45,10 +45,12 @@ from ...arrays import BoolArray, FloatArray, IntArray, array_hash, frozen
 from ...data.kept import kept
 from ...sampling.goals import effective_weights
 from ...sampling.probabilities import poisson_thresholds
-from .grades import Features, LearnedGrades, grade_levels
-from .weights import ratio_weights
+from .grades import Features, Found, LearnedGrades, grade_levels
+from .weights import Known, ratio_weights
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from ...data.pool import Pool
     from ...measures.table import Measure
     from ...sampling.designs import Design
@@ -56,8 +58,10 @@ if TYPE_CHECKING:
 LATER = 0.5  # of the share of batch t, over t, is left to later ones, which know more
 LEAST_PART = 0.25  # of a batch's budget is spent whatever was spent before
 LEAST_VARIANCE = 0.1  # of a utility, as a share of its mean square
+MORE_POWER, MANY_FOUND = 0.2, 10.0  # of a variance; documents of a topic, as `_spread` has it
 LEAST_SIZE = 1e-30  # of the largest, as designs have it, so that powers of one over it are finite
 MOST_KEPT = 4
+MOST_SIZES = 8_000_000  # numbers: ten batches of 800 000 pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,14 +122,30 @@ class AdaptiveFrame:
         )
         return weights if self.costs is None else weights / np.sqrt(self.costs)
 
-    def _weights_at(self, reached: FloatArray) -> FloatArray:
+    def _weights_at(
+        self, reached: FloatArray, found: Found | None, judged: BoolArray
+    ) -> FloatArray:
         design = self.design
         if design.measure.family != "ratio":
             return self.weights
+        known = None if found is None else Known(judged, found.pair, found.reach)
         weights = ratio_weights(
-            self.pool, design.goal, design.measure, levels=self.levels, reached=reached
+            self.pool, design.goal, design.measure, levels=self.levels, reached=reached, known=known
         )
         return weights if self.costs is None else weights / np.sqrt(self.costs)
+
+    def _spread(self, variance: FloatArray, found: Found | None) -> FloatArray:
+        """Standard deviations; of ratios less of small ones, the more was found by topic.
+
+        A pair of a topic with few relevant documents moves a ratio most, and of the pairs that are
+        surely useless the model expects most too much just there, where most were judged already.
+        """
+        largest = float(variance.max(initial=0.0))
+        if found is None or not largest > 0.0:
+            return np.asarray(np.sqrt(variance))
+        squared = (len(found.pair) / max(1, len(self.pool.topics))) ** 2
+        power = 0.5 + MORE_POWER * squared / (squared + MANY_FOUND**2)
+        return np.asarray((variance / largest) ** power)
 
     def moments(self, measure: Measure, reached: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what is expected of the utility of every pair, and of its square, (N,) each."""
@@ -133,16 +153,42 @@ class AdaptiveFrame:
         squares = utility_steps(measure, self.levels, power=2)
         return np.asarray(steps @ reached), np.asarray(squares @ reached)
 
-    def sizes(self, model: LearnedGrades | None) -> FloatArray:
-        """Return sizes of all pairs that sum to 1: weight times standard deviation, floored."""
-        design = self.design
+    def sizes(self, model: LearnedGrades | None, judged: BoolArray) -> FloatArray:
+        """Return sizes of all pairs that sum to 1: weight times standard deviation, floored.
+
+        `judged`, (N,), are the pairs of the batches before.
+
+        Those of the batches of a round are kept: a function of the design and of the coefficients
+        that are stored with each batch, which judgments that come later do not change.
+        """
         if model is None:
-            return design.size
+            return self.design.size
+        key = [self._key, model.coefficients.tobytes()]
+        if model.found is not None:
+            key += [judged.tobytes(), model.found.pair.tobytes(), model.found.reach.tobytes()]
+        digest = hash(tuple(key))
+        work = lambda: frozen(self._sizes(model, judged))  # noqa: E731
+        return kept(self.pool.kept, "sizes", digest, work, most=MOST_SIZES, size=len)
+
+    @cached_property
+    def _key(self) -> Hashable:
+        """What sizes hang on apart from the pool and the model."""
+        given = (self.design.size, self.costs, self.predicted)
+        return (
+            self.design.goal,
+            self.design.measure,
+            self.design.floor,
+            self.max_grade,
+            *(None if each is None else array_hash(each) for each in given),
+        )
+
+    def _sizes(self, model: LearnedGrades, judged: BoolArray) -> FloatArray:
+        design = self.design
         reached = model.reach(self.features)
         mean, square = self.moments(design.measure, reached)
         variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
-        size = self._weights_at(reached) * np.sqrt(variance)
-        counted = (size > 0.0) & design.eligible
+        size = self._weights_at(reached, model.found, judged) * self._spread(variance, model.found)
+        counted = ((size > 0.0) | (model.found is not None)) & design.eligible
         size = np.where(counted, np.maximum(size, LEAST_SIZE * size.max()), 0.0)
         even = design.eligible / np.count_nonzero(design.size)
         total = float(size.sum())
@@ -229,7 +275,8 @@ def chances_of(frame: AdaptiveFrame, step: AdaptiveStep, standing: Openness) -> 
 def _open_sizes(
     frame: AdaptiveFrame, model: LearnedGrades | None, standing: Openness
 ) -> FloatArray:
-    return np.where(standing.open, frame.sizes(model) * standing.left, 0.0)
+    judged = frame.design.eligible & ~standing.open
+    return np.where(standing.open, frame.sizes(model, judged) * standing.left, 0.0)
 
 
 def plan_chances(

@@ -9,7 +9,7 @@ from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, Int32Array, IntArray, frozen
 from ...sampling.designs import DESIGN_ARRAYS, Design
 from ...tables import FactSheet
-from .grades import LearnedGrades
+from .grades import Found, LearnedGrades
 from .sampling import AdaptiveFrame, AdaptiveStep, Openness, Passed, after, passed_batch
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FAMILIES = "gain", "ratio"  # of measures that rounds are planned for and estimated
 PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
+OF_MODELS = "levels", "coefficients", "found", "reach"  # arrays of what a batch was planned by
 
 
 class AdaptiveError(ValueError):
@@ -165,6 +166,9 @@ class AdaptiveState:
             if step.model is not None:
                 arrays[f"levels {number}"] = step.model.levels
                 arrays[f"coefficients {number}"] = step.model.coefficients
+                if step.model.found is not None:
+                    arrays[f"found {number}"] = step.model.found.pair
+                    arrays[f"reach {number}"] = step.model.found.reach
         facts = {"seed": self.seed, "batches": self.batches}
         write_archive(file, STATE_FORMAT, facts, arrays)
 
@@ -174,20 +178,22 @@ class AdaptiveState:
         facts, _ = read_archive(file, STATE_FORMAT, ())
         numbers = range(1, facts["batches"] + 1)
         needed = ["pair", "batch", "chance", *(f"constants {each}" for each in numbers)]
-        of_models = [f"{kind} {each}" for each in numbers for kind in ("levels", "coefficients")]
+        of_models = [f"{kind} {each}" for each in numbers for kind in OF_MODELS]
         _, arrays = read_archive(file, STATE_FORMAT, needed, optional=of_models)
         arrays = {name: frozen(array) for name, array in arrays.items()}
         steps = (
-            AdaptiveStep(
-                LearnedGrades(arrays[f"levels {each}"], arrays[f"coefficients {each}"])
-                if f"levels {each}" in arrays
-                else None,
-                arrays[f"constants {each}"],
-            )
-            for each in numbers
+            AdaptiveStep(_model(arrays, each), arrays[f"constants {each}"]) for each in numbers
         )
         pair, batch, chance = (arrays[name] for name in ("pair", "batch", "chance"))
         return cls(facts["seed"], pair, batch, chance, tuple(steps))
+
+
+def _model(arrays: dict[str, Any], number: int) -> LearnedGrades | None:
+    levels, coefficients, pair, reach = (arrays.get(f"{kind} {number}") for kind in OF_MODELS)
+    if levels is None or coefficients is None:
+        return None
+    found = None if pair is None or reach is None else Found(pair, reach)
+    return LearnedGrades(levels, coefficients, found)
 
 
 def walk(frame: AdaptiveFrame, state: AdaptiveState) -> Iterator[Passed]:
