@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums
+from ..arrays import FloatArray, Int32Array, IntArray, SparseMatrix, column_sums, frozen
+from ..data.kept import kept
 
 if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..measures.table import Measure
 
+MOST_KEPT = 2  # lists of all pairs, down to different ranks
 MAX_IDEAL = 1_000_000  # ranks of an ideal list; an estimated count beyond adds no more gain
 
 
@@ -83,26 +85,27 @@ class Frame:
     topic: IntArray  # (m,)
     sizes: IntArray  # (T,) pairs of the pool, judged or not
     runs: int
-    place: IntArray  # (e,) positions among the m pairs
-    cell: IntArray  # (e,) topic * k + run
+    place: Int32Array  # (e,) positions among the m pairs
+    cell: Int32Array  # (e,) topic * k + run
     rank: FloatArray  # (e,)
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: DrawChances | None) -> Frame:
-        entry, place = pool.entries_of(gains.pair)
-        topic = pool.topic[gains.pair].astype(np.int64)
-        cell, rank = topic[place] * len(pool.runs) + pool.run[entry], pool.rank[entry]
-        kept = np.flatnonzero(rank <= (measure.cutoff or pool.depth))
-        kept = kept[np.argsort(cell[kept] * (pool.depth + 1) + rank[kept])]  # no two are equal
+        last = min(measure.cutoff or pool.depth, pool.depth)
+        if len(gains.pair) < len(pool):
+            place, cell, rank = _lists(pool, gains.pair, last)
+        else:
+            work = lambda: _lists(pool, gains.pair, last)  # noqa: E731
+            place, cell, rank = kept(pool.kept, "lists", last, work, most=MOST_KEPT)
         return cls(
             gains=gains,
             draws=draws,
-            topic=topic,
+            topic=pool.topic[gains.pair].astype(np.int64),
             sizes=np.bincount(pool.topic, minlength=len(pool.topics)),
             runs=len(pool.runs),
-            place=place[kept],
-            cell=cell[kept],
-            rank=rank[kept].astype(np.float64),
+            place=place,
+            cell=cell,
+            rank=rank.astype(np.float64),
         )
 
     @property
@@ -124,6 +127,25 @@ class Frame:
         """Where the lists of a topic and run begin among the entries, and where the last ends."""
         new = np.flatnonzero(np.diff(self.cell, prepend=-1))
         return np.append(new, len(self.cell))
+
+
+def _lists(pool: Pool, pairs: IntArray, last: int) -> tuple[Int32Array, Int32Array, Int32Array]:
+    """Places, cells and ranks of the entries of pairs down to a rank, by topic, run and rank.
+
+    Those of all pairs are kept with the pool: no judgment changes them, and to sort them takes
+    longer than all the rest of a linearization.
+    """
+    entry, place = pool.entries_of(pairs)
+    within = np.flatnonzero(pool.rank[entry] <= last)
+    entry, place = entry[within], place[within]
+    cell, rank = pool.topic[pairs][place].astype(np.int64) * len(pool.runs), pool.rank[entry]
+    cell += pool.run[entry]
+    order = np.argsort(cell * (pool.depth + 1) + rank)  # no two are equal
+    return (
+        frozen(place[order].astype(np.int32)),
+        frozen(cell[order].astype(np.int32)),
+        frozen(rank[order].astype(np.int32)),
+    )
 
 
 # -------------------------------------------------------------------------------- numerators

@@ -42,7 +42,7 @@ from ..inference.looked_at import looked_at
 from ..rounds.adaptive.answers import planned_alone
 from ..rounds.adaptive.estimates import BatchWeights
 from ..rounds.adaptive.race import race_of
-from ..rounds.adaptive.sampling import after, plan_chances
+from ..rounds.adaptive.sampling import after, plan_chances, sizes_before
 from ..rounds.adaptive.state import walk
 from ..sampling.probabilities import poisson_thresholds
 from .ahead import BEYOND, After, Ahead, expected_now, later_ends
@@ -54,9 +54,10 @@ if TYPE_CHECKING:
     from ..data.scope import Scope
     from ..inference.looked_at import Rows
     from ..measures.table import Measure
+    from ..rounds.adaptive.frame import AdaptiveFrame
     from ..rounds.adaptive.grades import LearnedGrades
     from ..rounds.adaptive.rounds import AdaptiveRound
-    from ..rounds.adaptive.sampling import AdaptiveFrame, Openness, Passed
+    from ..rounds.adaptive.sampling import Openness, Passed
     from ..rounds.results import MeasureResult
     from ..sampling.goals import Race
 
@@ -157,8 +158,7 @@ def _chances(
 
     Of judged pairs, with which they would be if they were open.
     """
-    race = race if model is not None else None
-    size, number = frame.sizes(model, race), part.planned + 1
+    size, number = sizes_before(frame, model, race, standing), part.planned + 1
     found: list[FloatArray] = []
     if ends:
         plan = plan_chances(frame, model, standing, number=number, spent=part.spent, race=race)

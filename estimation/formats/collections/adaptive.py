@@ -34,9 +34,10 @@ from estimation.core.arrays import FloatArray, frozen
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import pair_name
 from estimation.core.data.pool import Pool
+from estimation.core.rounds.adaptive.frame import AdaptiveFrame
 from estimation.core.rounds.adaptive.grades import LearnedGrades, grade_levels
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
-from estimation.core.rounds.adaptive.sampling import AdaptiveFrame, AdaptiveStep
+from estimation.core.rounds.adaptive.sampling import AdaptiveStep
 from estimation.core.rounds.adaptive.state import FAMILIES, AdaptivePlan, AdaptiveState, walk
 from estimation.core.sampling.allocation import LEAST_COST, MOST_COST
 from estimation.core.sampling.designs import MAX_BATCHES, RULES, Design, cumulative

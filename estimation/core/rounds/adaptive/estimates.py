@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from ...data.labels import PairLabels
     from ...data.scope import Scope
     from ...measures.table import Measure
-    from .sampling import AdaptiveFrame, Passed
+    from .frame import AdaptiveFrame
+    from .sampling import Passed
 
 Array = TypeVar("Array", "FloatArray", "IntArray")
 
