@@ -11,6 +11,8 @@ from estimation.scales import (
     levels,
 )
 
+LEAST_ROOM = 10  # bars of batches, so that few of them are no slabs
+
 
 @dataclass(frozen=True)
 class Bar:
@@ -39,16 +41,18 @@ def topic_bars(values: Sequence[tuple[str, float]]) -> BarChart:
     return _upright("Pairs per topic", description, values)
 
 
-def race_bars(values: Sequence[tuple[str, float]]) -> BarChart:
-    """How many runs are still in the race after each batch, as upright bars."""
+def race_bars(values: Sequence[tuple[str, float]], *, planned: int) -> BarChart:
+    """How many runs are still in the race after each batch, with room for the planned ones."""
     description = f"Number of runs that may be the best, after each of {len(values)} batches."
-    return _upright("Still in the race", description, values)
+    return _upright("Still in the race", description, values, room_for=max(planned, LEAST_ROOM))
 
 
-def _upright(title: str, description: str, values: Sequence[tuple[str, float]]) -> BarChart:
+def _upright(
+    title: str, description: str, values: Sequence[tuple[str, float]], *, room_for: int = 1
+) -> BarChart:
     upright = from_zero(value for _, value in values)
     height = PLOT_HEIGHT / 2
-    room = 100 / max(1, len(values))
+    room = 100 / max(room_for, len(values))
     bars = tuple(
         Bar(
             label=name,

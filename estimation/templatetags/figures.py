@@ -61,7 +61,8 @@ def race_figure(table: RankingTable) -> dict[str, Any]:
         return {"moments": []}
     moments = listings.race(row)
     counted = [(f"Batch {each.batches}", float(len(each.runs))) for each in moments]
-    return {"moments": moments, "chart": bars.race_bars(counted), "measure": row.measure}
+    chart = bars.race_bars(counted, planned=table.estimate_set.looks)
+    return {"moments": moments, "chart": chart, "measure": row.measure}
 
 
 @register.inclusion_tag("charts/shares.svg")

@@ -199,8 +199,8 @@ def _adaptive() -> Campaign:
 def _race() -> Campaign:
     """A round that looks for the best run, most of it judged, and a draft of another one."""
     made = _with_material("race")
-    asked = {"method": "adaptive", "goal": "winner", "stop_when": "best", "extra_share": 0.0}
-    row = evaluation.drawn(made, **asked, budget=150, batch_size=25)
+    asked = {"method": "adaptive", "goal": "winner", "extra_share": 0.0}
+    row = evaluation.drawn(made, **asked, budget=120, batch_size=15)
     for _ in range(4):
         evaluation.judge(made, row.draws.count())
     evaluation.drafted(made, **asked)
