@@ -100,6 +100,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "nothing learned": lambda: Case(grade=0),
     "one batch": lambda: Case(batches=1),
     "no floor": lambda: Case(floor=0.0, reported=[]),
+    "ratio": lambda: Case(measure=parse_measure("nDCG@5"), reported=[*MEASURES[:4]]),
 }
 
 
