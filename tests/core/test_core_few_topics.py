@@ -12,13 +12,13 @@ from estimation.core.inference.uncertainty import (
     variances_of_differences,
 )
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.topics.alike import Alike, Gains, distances, least_spread
+from estimation.core.rounds.topics.alike import Alike, JudgedGains, distances, least_spread
 from tests.core.simulated_pools import simulated_pool
 
 POOL, GRADES = simulated_pool()
 EVERY = np.arange(len(POOL.runs))
 FACTOR = np.random.default_rng(3).random(len(POOL.topics))
-GAINS = Gains(0.2, 0.1)
+GAINS = JudgedGains(0.2, 0.1)
 
 
 def apart(text: str, columns: np.ndarray = EVERY, judged: np.ndarray | None = None) -> np.ndarray:
@@ -116,9 +116,9 @@ def test_gains_are_those_of_judgments_of_some_pairs_in_any_order() -> None:
     some = POOL.topic < 3
     pairs = np.flatnonzero(some)
     labels = LabelRows(np.arange(len(POOL)), GRADES)
-    found = Gains.of(labels, some, parse_measure("P@10"), 3)
+    found = JudgedGains.of(labels, some, parse_measure("P@10"), 3)
     relevant = GRADES[pairs] > 0
     assert found.mean == pytest.approx(relevant.mean())
     assert found.variance == pytest.approx(relevant.var())
     turned = LabelRows(labels.pair[::-1], labels.grade[::-1])
-    assert Gains.of(turned, some, parse_measure("P@10"), 3) == found
+    assert JudgedGains.of(turned, some, parse_measure("P@10"), 3) == found

@@ -24,7 +24,7 @@ from ..data.entries import Entries, entries_down_to, last_rank, shares_of_square
 from ..data.kept import kept
 from ..estimates.estimators import topic_contributions
 from ..estimates.products import Couples, cross_product, few_runs, first_rows
-from .uncertainty import Missed
+from .uncertainty import MOSTLY, Missed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -38,8 +38,7 @@ MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
 # Where they are fewer, those that some batch can draw are kept for all batches, if they have not
 # many times as many; and how many bytes are kept with a pool.
 HELD, MOST_KEPT = 4, 72_000_000
-# A chance of uncertain pairs, in the median, above which what is missed can matter.
-LIKELY = 0.3
+LIKELY = MOSTLY
 MOST_NUMBERS = 64  # rounds and ranks of which it is kept how many these are
 EVENLY = 0.2  # share of them that are chosen whatever they may add
 ROUNDS = 4  # in which pairs that are sure to be looked at are set apart

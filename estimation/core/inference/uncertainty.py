@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 LEAST_FINDS = 4.0
 WORTH = 10.0  # degrees of freedom that what is expected of pooled runs counts for
 FINDS_BELIEVED = 5.0  # so many that squares below what is expected count half of what they can
+MOSTLY = 0.3  # a chance of uncertain pairs, in the median, above which what is missed can matter
 MOST_MISSED = 20  # pairs; where more are, intervals are longer than any one of them counts
 MOST_DOUBT = 0.5  # a standard error, as a share of a value
 AS_NORMAL = 1000.0  # degrees of freedom: Student's quantiles are within 1 % of normal ones

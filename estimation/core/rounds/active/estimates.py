@@ -56,7 +56,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ...inference.looked_at import LIKELY
+from ...inference.uncertainty import MOSTLY
 from ...measures.table import Measure, parse_measure
 from .expected import (
     Left,
@@ -67,7 +67,7 @@ from .expected import (
     left_of,
     missed_of_topics,
 )
-from .judged import Judged
+from .judged import JudgedPairs
 from .lists import ActiveError, ActiveFrame, TopicLists
 from .steps import History, Steps
 from .values import (
@@ -184,7 +184,7 @@ def estimate(
         raise ActiveError("the state belongs to another pool")
     _check_form(state, form)
     parsed = [_supported(name) for name in measures]
-    judged = Judged.of(frame, state, labels, parsed)
+    judged = JudgedPairs.of(frame, state, labels, parsed)
     over = frame if over is None else over
     place = np.arange(len(frame.pool)) if place is None else place
     topics = _topics(frame, state, judged, form, over, place)
@@ -290,7 +290,7 @@ def _mean_of(design: FloatArray, expected: FloatArray, steps: Steps) -> FloatArr
 def _topics(
     frame: ActiveFrame,
     state: ActiveState,
-    judged: Judged,
+    judged: JudgedPairs,
     form: Form,
     over: ActiveFrame,
     place: IntArray,
@@ -315,7 +315,9 @@ def _topics(
     return found
 
 
-def _moments(topics: dict[int, _Topic], judged: Judged, column: int) -> dict[int, LikelyUtility]:
+def _moments(
+    topics: dict[int, _Topic], judged: JudgedPairs, column: int
+) -> dict[int, LikelyUtility]:
     """What the labels of a measure lead to expect in every topic, for sequential weights."""
     steps = {number: each.steps for number, each in topics.items() if each.steps is not None}
     utility = {}
@@ -344,7 +346,7 @@ class _Counts:
     noise_measured: bool
 
 
-def _counted(topics: dict[int, _Topic], judged: Judged, number: int) -> _Counts:
+def _counted(topics: dict[int, _Topic], judged: JudgedPairs, number: int) -> _Counts:
     relevant, variance = np.zeros((2, number))
     sampled, found = np.zeros((2, number), dtype=np.int64)
     for at, topic in topics.items():
@@ -361,7 +363,7 @@ def _counted(topics: dict[int, _Topic], judged: Judged, number: int) -> _Counts:
 def _estimate(
     measure: Measure,
     topics: dict[int, _Topic],
-    judged: Judged,
+    judged: JudgedPairs,
     column: int,
     form: Form,
     counts: _Counts,
@@ -373,7 +375,7 @@ def _estimate(
     value, variance = np.zeros((2, number, runs))
     (covariance, likely), bias = np.zeros((2, runs, runs)), np.zeros(runs)
     documents = sum(len(topic.sample.places) for topic in topics.values())
-    nearly_all, left = len(judged.pairs) >= LIKELY * documents, []
+    nearly_all, left = len(judged.pairs) >= MOSTLY * documents, []
     for at, topic in topics.items():
         utility, noise = judged.of_column(column, topic.rows)
         result = topic_result(topic.sample, measure, utility, form)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedPairs:
     """The n sampled pairs, ascending, and their labels: relevance, then each measure."""
 
     pairs: IntArray
@@ -35,7 +35,7 @@ class Judged:
         state: ActiveState,
         labels: LabelRows,
         measures: Sequence[Measure],
-    ) -> Judged:
+    ) -> JudgedPairs:
         pool, pairs = frame.pool, np.sort(state.pair)
         rows = select_rows(labels, sampled=pairs, prefix=pairs, max_grade=MAX_GRADE, pool=pool)
         wanted = [parse_measure(f"P(rel={state.relevant_from})@1"), *measures]

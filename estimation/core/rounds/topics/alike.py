@@ -42,14 +42,16 @@ LEAST_SPREAD = 0.5  # times the variance of a gain: what documents that go toget
 
 
 @dataclass(frozen=True)
-class Gains:
+class JudgedGains:
     """Mean and variance of the gains of what was judged in the drawn topics."""
 
     mean: float
     variance: float
 
     @classmethod
-    def of(cls, labels: LabelRows, some: BoolArray, measure: Measure, max_grade: int) -> Gains:
+    def of(
+        cls, labels: LabelRows, some: BoolArray, measure: Measure, max_grade: int
+    ) -> JudgedGains:
         """Those of the judgments of some pairs, (N,); their order does not matter."""
         gains = document_gains(measure, max_grade=max_grade)
         number = np.bincount(labels.grade[some[labels.pair]], minlength=len(gains))
@@ -65,7 +67,7 @@ def distances(
     measure: Measure,
     judged: BoolArray,
     factor: FloatArray,
-    gains: Gains,
+    gains: JudgedGains,
 ) -> FloatArray:
     """Return M of some runs, (k, k); the numbers of two runs do not depend on the others.
 
@@ -81,7 +83,7 @@ def distances(
     return (found + found.T) / 2.0
 
 
-def _added(pool: Pool, measure: Measure, gains: Gains) -> FloatArray:
+def _added(pool: Pool, measure: Measure, gains: JudgedGains) -> FloatArray:
     """What a unit of gain adds to the value of a topic, by entry.
 
     For ERR as if every other document had the mean gain; for ratios, whose denominators are alike
@@ -143,6 +145,6 @@ def _differing(matrix: FloatArray) -> float:
     return total if total > 1e-12 * runs * float(np.trace(matrix)) else 0.0
 
 
-def least_spread(measure: Measure, gains: Gains) -> float:
+def least_spread(measure: Measure, gains: JudgedGains) -> float:
     """Return the least spread; 0 for ratios, of which M is known up to a factor."""
     return 0.0 if measure.family == "ratio" else LEAST_SPREAD * gains.variance

@@ -21,7 +21,7 @@ from ...inference.uncertainty import variances
 from ...inference.unknown import all_known
 from ..comparison import Comparison
 from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
-from .alike import Alike, Gains, distances, least_spread
+from .alike import Alike, JudgedGains, distances, least_spread
 from .designs import (
     ESTIMATORS,
     QueryDesign,
@@ -148,7 +148,7 @@ def _pooled(
         runs=design.runs,
     )
     some = within & np.isin(sampled.topic, drawn.topic)
-    gains = Gains.of(asked.labels, some, measure, asked.max_grade)
+    gains = JudgedGains.of(asked.labels, some, measure, asked.max_grade)
     factor = drawn.factors(design.probability)
 
     def apart(pool: Pool, tags: Sequence[str], judged: BoolArray) -> FloatArray:
