@@ -14,7 +14,7 @@ from ...sampling.random_numbers import permanent_random_numbers
 from ...sampling.samples import Served
 from ..results import Asked, DrawnRound, Evaluation
 from .answers import answer_of_batches
-from .grades import Found, LearnedGrades, fit_grades
+from .grades import Finds, LearnedGrades, fit_grades
 from .sampling import (
     AdaptiveFrame,
     AdaptiveStep,
@@ -191,7 +191,7 @@ class AdaptiveRound(DrawnRound):
         if model is None or not ratio:
             return model
         useful = shares[:, 0] > 0.0
-        return replace(model, found=Found(frozen(pairs[useful]), frozen(shares[useful].T.copy())))
+        return replace(model, found=Finds(frozen(pairs[useful]), frozen(shares[useful].T.copy())))
 
     def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope from the planned batches; see `evaluation.evaluate`.

@@ -45,7 +45,7 @@ from ...arrays import BoolArray, FloatArray, IntArray, array_hash, frozen
 from ...data.kept import kept
 from ...sampling.goals import effective_weights
 from ...sampling.probabilities import poisson_thresholds
-from .grades import Features, Found, LearnedGrades, grade_levels
+from .grades import Features, Finds, LearnedGrades, grade_levels
 from .weights import Known, ratio_weights
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class AdaptiveFrame:
         return weights if self.costs is None else weights / np.sqrt(self.costs)
 
     def _weights_at(
-        self, reached: FloatArray, found: Found | None, judged: BoolArray
+        self, reached: FloatArray, found: Finds | None, judged: BoolArray
     ) -> FloatArray:
         design = self.design
         if design.measure.family != "ratio":
@@ -134,7 +134,7 @@ class AdaptiveFrame:
         )
         return weights if self.costs is None else weights / np.sqrt(self.costs)
 
-    def _spread(self, variance: FloatArray, found: Found | None) -> FloatArray:
+    def _spread(self, variance: FloatArray, found: Finds | None) -> FloatArray:
         """Standard deviations; of ratios less of small ones, the more was found by topic.
 
         A pair of a topic with few relevant documents moves a ratio most, and of the pairs that are

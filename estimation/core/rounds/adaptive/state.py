@@ -9,7 +9,7 @@ from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, Int32Array, IntArray, frozen
 from ...sampling.designs import DESIGN_ARRAYS, Design
 from ...tables import FactSheet
-from .grades import Found, LearnedGrades
+from .grades import Finds, LearnedGrades
 from .sampling import AdaptiveFrame, AdaptiveStep, Openness, Passed, after, passed_batch
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _model(arrays: dict[str, Any], number: int) -> LearnedGrades | None:
     levels, coefficients, pair, reach = (arrays.get(f"{kind} {number}") for kind in OF_MODELS)
     if levels is None or coefficients is None:
         return None
-    found = None if pair is None or reach is None else Found(pair, reach)
+    found = None if pair is None or reach is None else Finds(pair, reach)
     return LearnedGrades(levels, coefficients, found)
 
 
