@@ -63,7 +63,7 @@ FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
 DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
 MOST_BIAS, MOST_BIAS_OF_DIFFERENCE = 2.0, 1.0  # standard errors
 MOST_ERROR = 0.5  # a standard error, as a share of the value
-FINDS_BELIEVED = 20.0  # so many that squares count half
+FINDS_BELIEVED = 60.0  # so many that squares count half
 ALMOST_CERTAIN = 1.0 - 1e-9
 INEXACT = 0.001  # a standard error that is always possible, as a share of the value
 

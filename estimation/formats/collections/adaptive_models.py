@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.data.labels import pair_name
 from estimation.core.rounds.adaptive.frame import AdaptiveFrame
-from estimation.core.rounds.adaptive.grades import Found, LearnedGrades, grade_levels
+from estimation.core.rounds.adaptive.grades import Finds, LearnedGrades, grade_levels
 from estimation.core.rounds.adaptive.state import AdaptiveState
 from estimation.formats.collections.ranked import RankedReading
 from estimation.formats.collections.reading import Row
@@ -37,7 +37,7 @@ def model_rows(state: AdaptiveState) -> Row:
     return MODELS, columns["batch"], columns
 
 
-def _find_rows(number: int, model: LearnedGrades, found: Found) -> tuple[NDArray[Any], ...]:
+def _find_rows(number: int, model: LearnedGrades, found: Finds) -> tuple[NDArray[Any], ...]:
     """What was found by a batch: pairs after the parameters of its model."""
     level, at = np.nonzero(found.reach)
     parameter = model.coefficients.shape[1] + 1 + found.pair[at]
@@ -89,13 +89,13 @@ def read_models(
     return models
 
 
-def _finds(levels: int, level: IntArray, pair: IntArray, share: FloatArray) -> Found | None:
+def _finds(levels: int, level: IntArray, pair: IntArray, share: FloatArray) -> Finds | None:
     if not len(pair):
         return None
     pairs, at = np.unique(pair, return_inverse=True)
     reach = np.zeros((levels, len(pairs)))
     reach[level, at] = share
-    return Found(frozen(pairs), frozen(reach))
+    return Finds(frozen(pairs), frozen(reach))
 
 
 def check_finds(reading: RankedReading, frame: AdaptiveFrame, state: AdaptiveState) -> None:

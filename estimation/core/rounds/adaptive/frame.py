@@ -19,7 +19,7 @@ from ...arrays import (
 )
 from ...data.kept import kept
 from ...sampling.goals import effective_weights
-from .grades import Features, Found, LearnedGrades, grade_levels
+from .grades import Features, Finds, LearnedGrades, grade_levels
 from .weights import Known, ratio_weights
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class AdaptiveFrame:
         return weights if self.costs is None else weights / np.sqrt(self.costs[self.at])
 
     def _weights_at(
-        self, reached: FloatArray, judged: BoolArray, found: Found | None, race: Race | None
+        self, reached: FloatArray, judged: BoolArray, found: Finds | None, race: Race | None
     ) -> FloatArray:
         design = self.design
         if design.measure.family != "ratio":
@@ -136,12 +136,12 @@ class AdaptiveFrame:
         )
         return self._per_cost(weights[self.at])
 
-    def _known(self, judged: BoolArray, found: Found) -> Known:
+    def _known(self, judged: BoolArray, found: Finds) -> Known:
         every = np.zeros(len(self.pool), dtype=np.bool_)
         every[self.at] = judged
         return Known(every, found.pair, found.reach)
 
-    def _spread(self, variance: FloatArray, found: Found | None) -> FloatArray:
+    def _spread(self, variance: FloatArray, found: Finds | None) -> FloatArray:
         """Standard deviations; of ratios less of small ones, the more was found by topic.
 
         A pair of a topic with few relevant documents moves a ratio most, and of the pairs that are

@@ -149,7 +149,7 @@ def _standardized(numbers: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Finds:
     """Judged pairs that reach a level, ascending, and the shares of their judgments, (L, f)."""
 
     pair: IntArray
@@ -165,7 +165,7 @@ class LearnedGrades:
 
     levels: IntArray
     coefficients: FloatArray
-    found: Found | None = None
+    found: Finds | None = None
 
     def reach(self, features: Features) -> FloatArray:
         """Return the expected share of judgments of each pair with at least each level, (L, n).

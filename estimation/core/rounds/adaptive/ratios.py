@@ -24,8 +24,8 @@ Bias
 
 Variance
     Squares are passed through slopes where judged pairs have their labels and others what is
-    expected of them (`Line`). Slopes at the estimates are those where a count came out next to 0,
-    by chance, anything: TREC-8, AP, 1 % of the pool, standard errors of 4.8 for errors of .03.
+    expected of them (`SteadySlopes`). Slopes at the estimates are anything where a count came out
+    next to 0 by chance: TREC-8, AP, 1 % of the pool, standard errors of 4.8 for errors of .03.
 
 Weights
     How much a pair moves a ratio depends on how many relevant documents its topic has, which is
@@ -62,7 +62,7 @@ def estimate_ratio(
     scope: Scope,
     weights: BatchWeights,
     measure: Measure,
-    line: Line,
+    line: SteadySlopes,
     *,
     pairs: IntArray,
     rows: LabelRows,
@@ -74,7 +74,7 @@ def estimate_ratio(
     frame, scope, weights : AdaptiveFrame, Scope, BatchWeights
     measure : Measure
         Of the family ratio.
-    line : Line
+    line : SteadySlopes
         The measure where judged pairs have their labels, and others what is expected of them.
     pairs : ndarray of int64, shape (n,)
         The judged pairs of the sampled pool, ascending.
@@ -163,7 +163,7 @@ def _bias(
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class SteadySlopes:
     """A ratio linearized where judged pairs have their labels, and others what is expected of them.
 
     What batches found is passed through slopes that are steady: where next to nothing was judged of
@@ -204,7 +204,7 @@ def at_outlook(
     *,
     pairs: IntArray,
     rows: LabelRows,
-) -> Line:
+) -> SteadySlopes:
     """Linearize a ratio where judged pairs have their labels, and others what is expected of them.
 
     What the batches may have missed of a pair is the difference from the mean of what they
@@ -235,7 +235,7 @@ def at_outlook(
         squares += share * utility**2
         crossed += share * utility * fall
         falling += share * fall**2
-    return Line(AtOutlook(tangent, spread, squares, crossed, falling), labels, missed)
+    return SteadySlopes(AtOutlook(tangent, spread, squares, crossed, falling), labels, missed)
 
 
 def _by_levels(rows: LabelRows, pairs: int, gain: FloatArray, grades: IntArray) -> ReachedLevels:

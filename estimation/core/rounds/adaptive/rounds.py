@@ -19,7 +19,7 @@ from ...sampling.random_numbers import (
 from ...sampling.samples import Served
 from ..results import Asked, DrawnRound, Evaluation
 from .answers import answer_of_batches
-from .grades import Found, LearnedGrades, fit_grades
+from .grades import Finds, LearnedGrades, fit_grades
 from .race import race_of
 from .sampling import (
     AdaptiveStep,
@@ -229,7 +229,7 @@ class AdaptiveRound(DrawnRound):
         if model is None or not ratio:
             return model
         useful = shares[:, 0] > 0.0
-        return replace(model, found=Found(frozen(pairs[useful]), frozen(shares[useful].T.copy())))
+        return replace(model, found=Finds(frozen(pairs[useful]), frozen(shares[useful].T.copy())))
 
     def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope from the planned batches; see `evaluation.evaluate`.

@@ -14,7 +14,7 @@ from ...sampling.goals import Race
 from ...sampling.methods import MOST_TOGETHER
 from ...tables import FactSheet
 from .frame import AdaptiveFrame
-from .grades import Found, LearnedGrades
+from .grades import Finds, LearnedGrades
 from .sampling import AdaptiveStep, Openness, Passed, after, passed_batch
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _model(arrays: dict[str, Any], number: int) -> LearnedGrades | None:
     levels, coefficients, pair, reach = (arrays.get(f"{kind} {number}") for kind in OF_MODELS)
     if levels is None or coefficients is None:
         return None
-    found = None if pair is None or reach is None else Found(pair, reach)
+    found = None if pair is None or reach is None else Finds(pair, reach)
     return LearnedGrades(levels, coefficients, found)
 
 
