@@ -40,7 +40,8 @@ PLAN_OF_BEST = RoundPlan(
     prior=Round.Prior.SCORES,
     budget=1200,
     batch_size=100,
-    negligible=0.5,
+    extra_share=0.3,
+    negligible=0.75,
     stop_when=Round.Stop.BEST,
     seed="demo-best",
 )
@@ -156,7 +157,8 @@ def _judge_until_it_stops(crowd: Crowd, row: Round) -> None:
     while not row.has_ended:
         (pairs,) = _open(row.campaign, 1)
         for pair in pairs:
-            crowd.judge(pair, turn=0)
+            for turn in range(pair.wanted):
+                crowd.judge(pair, turn=turn)
         for kind in ("recompute", "stop-round", "plan-batch"):
             for job in Job.objects.filter(kind=kind, target=row.pk):
                 importing.finish(job)
