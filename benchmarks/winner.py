@@ -48,11 +48,11 @@ from estimation.research.trials.honesty import Truth
 from estimation.research.trials.processes import in_processes
 
 RACES = (
-    *("trec8:0", "trec8:30:1", "trec8:20:1", "trec8:10:1", "trec8:5:1"),
+    *("trec8:0", "trec8:30:1", "trec8:30:2", "trec8:10:1", "trec8:10:2", "trec8:5:1"),
     *("trec8-deep:30:1", "trec8-deep:10:1"),
-    *("dl2019:30:1", "dl2019:20:1", "dl2019:10:1", "dl2019:5:1"),
+    *("dl2019:30:1", "dl2019:20:1", "dl2019:10:1", "dl2019:10:2", "dl2019:5:1"),
     *("cranfield:20:1", "cranfield:10:1", "cranfield:5:1"),
-    *("llm-judges:0", "llm-judges:20:1", "llm-judges:10:1", "llm-judges:5:1"),
+    *("llm-judges:0", "llm-judges:20:1", "llm-judges:10:1", "llm-judges:10:2", "llm-judges:5:1"),
     *("ltr-rank:20:1", "ltr-rank:10:1", "ltr-rank:5:1"),
     *("trec8-tied:10:1", "dl2019-tied:10:1", "llm-judges-tied:10:1", "llm-judges-near:10:1"),
 )

@@ -193,16 +193,17 @@ def _of_goal(table: RankingTable, pairs: Pairwise) -> list[Finding]:
         return _against(table, pairs, row.baseline.tag)
     if row.goal == Round.Goal.SINGLE and row.run:
         return _measured(table, row.run.tag)
-    return _in_the_race(table) if row.goal == Round.Goal.WINNER else []
+    return _in_the_race(table) if _is_race(table) else []
+
+
+def _is_race(table: RankingTable) -> bool:
+    """Whether the round looks for the best run, under this measure."""
+    row = table.round
+    return row.goal == Round.Goal.WINNER and table.measure == row.measure and len(table.rows) > 1
 
 
 def _in_the_race(table: RankingTable) -> list[Finding]:
-    """Who may still be the best, under the measure that the round was made for.
-
-    Nobody is surely better than these; all others are surely worse than somebody.
-    """
-    if table.measure != table.round.measure or len(table.rows) == 1:
-        return []
+    """Who may still be the best: nobody is surely better; all others are worse than somebody."""
     tags = [row.tag for row in table.rows if row.rank_low == 1]
     if len(tags) == 1:
         return []
@@ -270,7 +271,7 @@ def _of_lead(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     leader, rivals = table.known[0], [row for row in table.known[1:] if row.as_good_as_leader]
     if not rivals:
         return _alone(table, leader)
-    found = _contest(leader, rivals, pairs)
+    found = _contest(leader, rivals, pairs, told=_is_race(table))
     further = None if pairs.forecast else further_judgments(table, pairs)
     if further:
         found.append(Finding(OPEN, further))
@@ -312,12 +313,19 @@ def _unknown(table: RankingTable) -> list[Finding]:
     return [Finding(LIMIT, f"{are} not known; why is said under the ranking.")]
 
 
-def _contest(leader: RankedRun, rivals: Sequence[RankedRun], pairs: Pairwise) -> list[Finding]:
-    """Runs compared with the leader in vain, and those of which the sample says too little."""
+def _contest(
+    leader: RankedRun, rivals: Sequence[RankedRun], pairs: Pairwise, *, told: bool
+) -> list[Finding]:
+    """Runs compared with the leader in vain, and those of which the sample says too little.
+
+    ``told``: that they are in the race was said already.
+    """
     reasons = {row.tag: pairs.reason(row.tag, leader.tag) for row in rivals}
     close = [tag for tag, reason in reasons.items() if reason == Reason.KNOWN]
     unknown = [tag for tag in reasons if tag not in close]
     found = []
+    if told:
+        close = []
     if 0 < len(close) < NAMED:
         together = listed([leader.tag, *close])
         found.append(f"{together} cannot be told apart yet for the lead.")

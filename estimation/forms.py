@@ -123,10 +123,12 @@ class RoundForm(ShownForm):
         ]
 
     def _asks(self, name: str) -> bool:
-        """Further rows are a question only where there are two."""
+        """Further rows are a question only where there are two, or something is wrong with them."""
         field = self.fields[name]
         several = isinstance(field, forms.MultipleChoiceField)
-        return not several or len(list(field.choices)) > 1  # type: ignore[attr-defined]
+        if not several or (self.is_bound and name in self.errors):
+            return True
+        return len(list(field.choices)) > 1  # type: ignore[attr-defined]
 
     @property
     def is_unfolded(self) -> bool:

@@ -94,3 +94,28 @@ def history(row: Round, measure: str | None = None) -> dict[str, list[HistoryPoi
         point = HistoryPoint(batches, pairs, None if unknown else value, low, high)
         points.setdefault(tag, []).append(point)
     return points
+
+
+@dataclass(frozen=True)
+class RaceMoment:
+    """Who may have been the best after a number of batches: nobody was surely better."""
+
+    batches: int
+    pairs: int
+    runs: list[str]
+
+
+def race(row: Round) -> list[RaceMoment]:
+    """Who was still in the race, batch by batch, under the measure of the round."""
+    sets = dict(row.estimate_sets.order_by("number").values_list("batches", "pk"))
+    found = (
+        Estimate.objects.filter(
+            estimate_set__in=sets.values(), measure=row.measure, primary=True, rank_low=1
+        )
+        .order_by("estimate_set__batches", "rank", "run__tag")
+        .values_list("estimate_set__batches", "estimate_set__pair_count", "run__tag")
+    )
+    moments: dict[int, RaceMoment] = {}
+    for batches, pairs, tag in found:
+        moments.setdefault(batches, RaceMoment(batches, pairs, [])).runs.append(tag)
+    return list(moments.values())

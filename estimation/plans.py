@@ -359,7 +359,8 @@ def completed(plan: RoundPlan) -> RoundPlan:
     plan = replace(plan, batch_size=size)
     if plan.method:
         return plan
-    return replace(plan, method=OTHERWISE if why_not_usual(plan) else USUAL)
+    other = plan.goal in kinds_for(OTHERWISE) and why_not_usual(plan)
+    return replace(plan, method=OTHERWISE if other else USUAL)
 
 
 def why_not_usual(plan: RoundPlan) -> str:

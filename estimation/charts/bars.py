@@ -1,4 +1,4 @@
-"""Bars: upright ones of topics, lying ones of grades."""
+"""Bars: upright ones of topics and batches, lying ones of grades."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from estimation.scales import (
     from_zero,
     levels,
 )
+
+LEAST_ROOM = 10  # bars of batches, so that few of them are no slabs
 
 
 @dataclass(frozen=True)
@@ -35,22 +37,34 @@ class BarChart:
 
 def topic_bars(values: Sequence[tuple[str, float]]) -> BarChart:
     """Expected pairs of each topic, as upright bars in the order of the topics."""
+    description = f"Expected number of pairs to judge for each of {len(values)} topics."
+    return _upright("Pairs per topic", description, values)
+
+
+def race_bars(values: Sequence[tuple[str, float]], *, planned: int) -> BarChart:
+    """How many runs are still in the race after each batch, with room for the planned ones."""
+    description = f"Number of runs that may be the best, after each of {len(values)} batches."
+    return _upright("Still in the race", description, values, room_for=max(planned, LEAST_ROOM))
+
+
+def _upright(
+    title: str, description: str, values: Sequence[tuple[str, float]], *, room_for: int = 1
+) -> BarChart:
     upright = from_zero(value for _, value in values)
     height = PLOT_HEIGHT / 2
-    room = 100 / max(1, len(values))
+    room = 100 / max(room_for, len(values))
     bars = tuple(
         Bar(
-            label=topic,
+            label=name,
             value=value,
             x=round(room * (index + 0.1), 3),
             width=round(room * 0.8, 3),
             y=down(upright, height, value),
             height=round(height - down(upright, height, value), 2),
         )
-        for index, (topic, value) in enumerate(values)
+        for index, (name, value) in enumerate(values)
     )
-    description = f"Expected number of pairs to judge for each of {len(values)} topics."
-    return BarChart("Pairs per topic", description, height, bars, levels(upright, height, 2))
+    return BarChart(title, description, height, bars, levels(upright, height, 2))
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,9 @@ def read_plan(options: Mapping[str, Any]) -> SimulationPlan:
         runs=options["only_runs"] and _split("--runs", options["only_runs"]),
         systems=options["systems"] and _split("--systems", options["systems"]),
         baseline=options["baseline"],
-        methods=_methods(options["method"], measure, interval, able, looks),
+        methods=_methods(
+            options["method"], measure, interval, _serving(able, options, kinds), looks
+        ),
         takes_what_works=options["method"] == ALL,
         prior=prior,
         predicted=predicted,
@@ -252,6 +254,15 @@ def _methods(
         if name not in able:
             raise CommandError(_unable(name, measure, interval, able))
     return methods
+
+
+def _serving(
+    able: tuple[str, ...], options: Mapping[str, Any], kinds: Sequence[str]
+) -> tuple[str, ...]:
+    """Those that can have the goals, where no method is named; who names one is told why not."""
+    if options["method"] is not None:
+        return able
+    return tuple(name for name in able if {*kinds} <= {*goals.kinds_for(name)})
 
 
 def _unable(name: str, measure: Measure, interval: IntervalKind, able: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ HONESTY_HEADER = (
 LEGEND = """\
 rmse, sd: over all trials and systems. bias: root mean square over systems of the mean error, of
 which sd / sqrt(trials) is chance. Errors are those of the values (single, absolute), the
-difference (pair), the differences from the baseline, or value less mean over systems (ranking).
+difference (pair), the differences from the baseline, or value less mean over systems (others).
 The second table is about what is told of all runs of the pool, whatever the goal. worst run,
 covered: the run whose interval held the truth least often, and how often; all runs: how often on
 average; withheld: share of values that were not shown; half width: median. any false, reversed:

@@ -35,12 +35,12 @@ ENDPOINT = "demo"
 MACHINE = judges.MachinePlan(name="Demo judge", endpoint=ENDPOINT, model=MODEL, max_calls=800)
 PLAN_OF_BEST = RoundPlan(
     measure="DCG@10",
-    goal=Round.Goal.RANKING,
+    goal=Round.Goal.WINNER,
     method=Round.Method.ADAPTIVE,
     prior=Round.Prior.SCORES,
     budget=1200,
     batch_size=100,
-    negligible=1.0,
+    negligible=0.5,
     stop_when=Round.Stop.BEST,
     seed="demo-best",
 )

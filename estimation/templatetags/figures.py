@@ -7,7 +7,7 @@ from django import template
 from django.contrib.staticfiles import finders
 from django.utils.safestring import SafeString, mark_safe
 
-from estimation import endings, figures, forecasts
+from estimation import endings, figures, forecasts, listings
 from estimation.charts import bars, confusions
 from estimation.findings import Finding, findings
 from estimation.findings import listed as listed_names
@@ -51,6 +51,18 @@ def pairwise_figure(table: RankingTable, pairs: Pairwise, linked: bool = True) -
 def forecast_figure(table: RankingTable) -> dict[str, Any]:
     """What more judgments will bring, beside what was foretold and what came."""
     return {"figure": forecasts.forecast_figure(table)}
+
+
+@register.inclusion_tag("estimation/_race.html")
+def race_figure(table: RankingTable) -> dict[str, Any]:
+    """Who was still in the race after each batch, where the round looks for the best run."""
+    row = table.round
+    if row.goal != Round.Goal.WINNER or table.measure != row.measure:
+        return {"moments": []}
+    moments = listings.race(row)
+    counted = [(f"Batch {each.batches}", float(len(each.runs))) for each in moments]
+    chart = bars.race_bars(counted, planned=table.estimate_set.looks)
+    return {"moments": moments, "chart": chart, "measure": row.measure}
 
 
 @register.inclusion_tag("charts/shares.svg")

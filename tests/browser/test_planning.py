@@ -75,10 +75,10 @@ def test_the_form_shows_what_goes_with_the_method(
     page.get_by_text("More choices").click()
     always = {
         "goal", "measure", "reported", "budget", "batch_size", "labels", "extra_share", "prior",
-        "seconds", "method", "depth", "seed", "negligible", "stop_when",
+        "seconds", "topic_seconds", "method", "depth", "seed", "negligible", "stop_when",
     }  # fmt: skip
     more = {
-        "adaptive": {"rule", "floor", "costs", "predictions"},
+        "adaptive": {"topic_minimum", "rule", "floor", "costs", "predictions"},
         "poisson": {"rule", "floor", "costs", "estimator", "interval", "with_earlier", "top_up"},
         "priority": {"rule", "floor"},
         "iid": {"rule", "eps", "costs", "interval", "with_earlier"},

@@ -103,6 +103,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "race": lambda: Case(goal=goals.winner(*RUNS)),
     "race of some": lambda: Case(goal=goals.winner("run0", "run2")),
     "no floor": lambda: Case(floor=0.0, reported=[]),
+    "ratio": lambda: Case(measure=parse_measure("nDCG@5"), reported=[*MEASURES[:4]]),
 }
 
 

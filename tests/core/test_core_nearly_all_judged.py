@@ -30,3 +30,25 @@ def test_a_document_that_may_have_been_missed_keeps_runs_from_being_equivalent()
     least = np.array([[0.0, 0.1], [0.1, 0.0]])
     assert equivalence(ranking, **given).pairs(ranking.unknown)[0, 1]
     assert not equivalence(ranking, **given, least=least).pairs(ranking.unknown)[0, 1]
+
+
+def test_values_reach_up_to_what_may_have_been_missed() -> None:
+    """A run of which a tenth of a document is expected to be missed, and one with none at all."""
+    missed = Missed(np.diag([0.1 * 0.01, 0.0]), np.array([0.1, 0.1]))
+    reach = missed.least_reach(confidence=0.95)
+    # Geometric with the mean .1: two or more are missed in (.1/1.1)^2 = .008 of the trials.
+    assert reach == pytest.approx([(1.0 + 0.5 - 0.1) * 0.1, 0.0])
+    few = Missed(np.diag([0.02 * 0.01, 0.03 * 0.01]), np.array([0.1, 0.1]))
+    assert (few.least_reach(confidence=0.95) > 0.0).tolist() == [False, True]
+
+
+def test_a_run_of_which_nothing_was_found_reaches_as_far_as_its_pairs_that_are_left() -> None:
+    """Ten pairs left and sixty judged: the model has next to nothing, one find more has .16."""
+    missed = Missed(np.diag([1e-9]), np.array([0.1]), left=np.array([10.0 / 61.0]))
+    assert missed.least_reach(confidence=0.95) == pytest.approx([(1.5 - 10.0 / 61.0) * 0.1])
+    assert Missed(np.diag([1e-9]), np.array([0.1])).least_reach(confidence=0.95) == [0.0]
+
+
+def test_where_many_are_missed_intervals_are_long_enough() -> None:
+    missed = Missed(np.diag([40.0 * 0.01]), np.array([0.1]))
+    assert missed.least_reach(confidence=0.95) == [0.0]

@@ -96,7 +96,7 @@ def as_sent(organizer: Client, campaign: Campaign) -> dict[str, str]:
     """What a browser sends of the round's form as it is, with what it says that it showed."""
     form = organizer.get(address("round-detail", campaign, 1)).context["form"]
     values = {name: form[name].value() for name in form.fields}
-    typed = {n: str(v) for n, v in values.items() if v is not None and v is not False}
+    typed = {n: str(v) for n, v in values.items() if v is not None and v is not False and v != []}
     return typed | {"shown": form.shown}
 
 

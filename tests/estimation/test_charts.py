@@ -206,6 +206,9 @@ def test_budget_curve_without_any_width_and_with_one_point() -> None:
 
 
 def test_bars_stand_beside_each_other_on_the_ground() -> None:
+    assert bars.race_bars([("Batch 1", 4.0), ("Batch 2", 1.0)], planned=3).bars[1].height == (
+        bars.race_bars([("Batch 1", 4.0)], planned=12).bars[0].height / 4
+    )
     drawn = bars.topic_bars([(f"t{n}", n / 10) for n in range(225)])
     assert all(left.x + left.width <= right.x for left, right in pairwise(drawn.bars))
     assert all(bar.y + bar.height == pytest.approx(drawn.height, abs=0.02) for bar in drawn.bars)

@@ -37,6 +37,8 @@ def campaign(kept: Kept) -> Campaign:
         ({"goal": "pair", "floor": 0.3, "labels": 3}, "adaptive"),
         ({"topic_minimum": 5}, "adaptive"),
         ({"stop_when": "best"}, "adaptive"),
+        ({"goal": "winner"}, "adaptive"),
+        ({"goal": "winner", "budget": 59}, "adaptive"),
         ({"batch_size": 100}, "adaptive"),
         ({"batch_size": 200}, "poisson"),
         ({"budget": 60}, "adaptive"),
@@ -59,7 +61,9 @@ def test_adaptive_where_it_can_do_all_that_is_chosen(choices: dict, method: str)
     assert completed(replace(PLAIN, **choices)).method == method
 
 
-@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.refusal])
+@pytest.mark.parametrize(
+    "name", [name for name, option in OPTIONS.items() if option.needs and option.refusal]
+)
 def test_what_adaptive_rounds_refuse_they_are_not_chosen_for(name: str) -> None:
     """So that a further option that they have not is no new line here."""
     option = OPTIONS[name]

@@ -91,6 +91,11 @@ def test_page_and_report_say_who_is_still_in_the_race(campaign: Campaign) -> Non
     client.force_login(campaign.created_by)
     shown = client.get(address("live", campaign, row.number))
     assert "still in the race for the best" in text(shown)
+    assert "Still in the race for the best." not in text(shown)
+    evaluation.judge(campaign, row.draws.count())
+    again = client.get(address("live", campaign, row.number))
+    assert "Still in the race for the best. Runs to which no other one was surely" in text(again)
+    assert again.content.decode().count("<title>Batch ") == latest(row).batches
     design = client.get(address("round-detail", campaign, row.number))
     assert "Find the best run" in text(design)
     evaluation.made_reports(row)

@@ -141,6 +141,7 @@ def _of_rounds() -> list[Shot]:
         (_unjudged(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
         (_active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
         (_adaptive(), ("rounds/1/", "rounds/1/ranking/", f"{RANKING}batches/", "rounds/2/")),
+        (_race(), ("rounds/1/", "rounds/1/ranking/", "rounds/2/")),
         (_topped_up(), ("rounds/2/", "rounds/2/ranking/", "rounds/3/", "rounds/4/")),
         (_joined(), ("rounds/new/", "rounds/new/?top_up=together")),
         (_finished(), ("", "rounds/1/", *TABS)),
@@ -192,6 +193,17 @@ def _adaptive() -> Campaign:
     for name in ("judge a", "judge b", "judge c"):
         choices.grades(made, f"{name}.tsv")
     evaluation.drafted(made, **asked, predictions="judge a", more_predictions=["judge b"])
+    return made
+
+
+def _race() -> Campaign:
+    """A round that looks for the best run, most of it judged, and a draft of another one."""
+    made = _with_material("race")
+    asked = {"method": "adaptive", "goal": "winner", "extra_share": 0.0}
+    row = evaluation.drawn(made, **asked, budget=120, batch_size=15)
+    for _ in range(4):
+        evaluation.judge(made, row.draws.count())
+    evaluation.drafted(made, **asked)
     return made
 
 

@@ -37,6 +37,9 @@ class RatioEstimate:
         interval can be relied on.
     noise_measured : bool
         Whether any pair has two judgments or more.
+    bias_left : ndarray of float64, shape (k,), or None
+        By how much two estimates of the bias are apart, of which the mean was taken off; None where
+        there is but one.
     """
 
     estimate: Totals
@@ -44,6 +47,7 @@ class RatioEstimate:
     bias: FloatArray
     found: IntArray
     noise_measured: bool
+    bias_left: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

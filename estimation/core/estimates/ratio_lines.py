@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, IntArray, SparseMatrix, column_sums
+from ..arrays import FloatArray, Int32Array, IntArray, SparseMatrix, column_sums, frozen
+from ..data.kept import kept
 
 if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..measures.table import Measure
 
+MOST_KEPT = 2  # lists of all pairs, down to different ranks
 MAX_IDEAL = 1_000_000  # ranks of an ideal list; an estimated count beyond adds no more gain
 
 
@@ -83,26 +85,29 @@ class Frame:
     topic: IntArray  # (m,)
     sizes: IntArray  # (T,) pairs of the pool, judged or not
     runs: int
-    place: IntArray  # (e,) positions among the m pairs
-    cell: IntArray  # (e,) topic * k + run
+    place: Int32Array  # (e,) positions among the m pairs
+    cell: Int32Array  # (e,) topic * k + run
     rank: FloatArray  # (e,)
+    list_bounds: IntArray  # where lists of a topic and run begin among entries, and the last ends
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: DrawChances | None) -> Frame:
-        entry, place = pool.entries_of(gains.pair)
-        topic = pool.topic[gains.pair].astype(np.int64)
-        cell, rank = topic[place] * len(pool.runs) + pool.run[entry], pool.rank[entry]
-        kept = np.flatnonzero(rank <= (measure.cutoff or pool.depth))
-        kept = kept[np.argsort(cell[kept] * (pool.depth + 1) + rank[kept])]  # no two are equal
+        last = min(measure.cutoff or pool.depth, pool.depth)
+        if len(gains.pair) < len(pool):
+            place, cell, rank, bounds = _lists(pool, gains.pair, last)
+        else:
+            work = lambda: _lists(pool, gains.pair, last)  # noqa: E731
+            place, cell, rank, bounds = kept(pool.kept, "lists", last, work, most=MOST_KEPT)
         return cls(
             gains=gains,
             draws=draws,
-            topic=topic,
+            topic=pool.topic[gains.pair].astype(np.int64),
             sizes=np.bincount(pool.topic, minlength=len(pool.topics)),
             runs=len(pool.runs),
-            place=place[kept],
-            cell=cell[kept],
-            rank=rank[kept].astype(np.float64),
+            place=place,
+            cell=cell,
+            rank=rank.astype(np.float64),
+            list_bounds=bounds,
         )
 
     @property
@@ -119,11 +124,29 @@ class Frame:
         sums = column_sums(self.cell, values, number=len(self.sizes) * self.runs)
         return sums.reshape(-1, self.runs)
 
-    @property
-    def list_bounds(self) -> IntArray:
-        """Where the lists of a topic and run begin among the entries, and where the last ends."""
-        new = np.flatnonzero(np.diff(self.cell, prepend=-1))
-        return np.append(new, len(self.cell))
+
+def _lists(
+    pool: Pool, pairs: IntArray, last: int
+) -> tuple[Int32Array, Int32Array, Int32Array, IntArray]:
+    """Places, cells and ranks of entries of pairs down to a rank, by topic, run, rank; and bounds.
+
+    Those of all pairs are kept with the pool: no judgment changes them, and to sort them takes
+    longer than all the rest of a linearization.
+    """
+    entry, place = pool.entries_of(pairs)
+    within = np.flatnonzero(pool.rank[entry] <= last)
+    entry, place = entry[within], place[within]
+    cell, rank = pool.topic[pairs][place].astype(np.int64) * len(pool.runs), pool.rank[entry]
+    cell += pool.run[entry]
+    order = np.argsort(cell * (pool.depth + 1) + rank)  # no two are equal
+    cell = cell[order]
+    new = np.flatnonzero(np.diff(cell, prepend=-1))
+    return (
+        frozen(place[order].astype(np.int32)),
+        frozen(cell.astype(np.int32)),
+        frozen(rank[order].astype(np.int32)),
+        frozen(np.append(new, len(cell))),
+    )
 
 
 # -------------------------------------------------------------------------------- numerators
@@ -176,6 +199,8 @@ def _neighbors(frame: Frame) -> FloatArray:
     if frame.draws is not None:
         return _joint_neighbors(frame, frame.draws, bounds)
     lengths = np.diff(bounds)
+    if len(lengths) and np.all(lengths == lengths[0]):
+        return _full_neighbors(frame, int(lengths[0]))
     row = np.repeat(np.arange(len(lengths)), lengths)
     column = np.arange(len(row)) - bounds[row]
     value = np.zeros((len(lengths), int(lengths.max(initial=0)) + 1))
@@ -185,6 +210,17 @@ def _neighbors(frame: Frame) -> FloatArray:
     above = np.cumsum(value, axis=1)[row, column]
     tails = np.cumsum(below[:, ::-1], axis=1)[:, ::-1]
     return np.asarray(above / frame.rank + tails[row, column + 1], dtype=np.float64)
+
+
+def _full_neighbors(frame: Frame, length: int) -> FloatArray:
+    """The same of lists that are all of one length, which need no padding."""
+    value = frame.expanded[frame.place].reshape(-1, length)
+    rank = frame.rank.reshape(-1, length)
+    below, sums = value / rank, np.zeros_like(value)
+    np.cumsum(value[:, :-1], axis=1, out=sums[:, 1:])
+    sums /= rank
+    sums[:, :-1] += np.cumsum(below[:, :0:-1], axis=1)[:, ::-1]
+    return np.asarray(sums.ravel(), dtype=np.float64)
 
 
 def _joint_neighbors(frame: Frame, draws: DrawChances, bounds: IntArray) -> FloatArray:

@@ -24,7 +24,7 @@ from ..data.entries import Entries, entries_down_to, last_rank, shares_of_square
 from ..data.kept import kept
 from ..estimates.estimators import topic_contributions
 from ..estimates.products import Couples, cross_product, few_runs, first_rows
-from .uncertainty import Missed
+from .uncertainty import MOSTLY, Missed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -38,8 +38,7 @@ MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
 # Where they are fewer, those that some batch can draw are kept for all batches, if they have not
 # many times as many; and how many bytes are kept with a pool.
 HELD, MOST_KEPT = 4, 72_000_000
-# A chance of uncertain pairs, in the median, above which what is missed can matter.
-LIKELY = 0.3
+LIKELY = MOSTLY
 MOST_NUMBERS = 64  # rounds and ranks of which it is kept how many these are
 EVENLY = 0.2  # share of them that are chosen whatever they may add
 ROUNDS = 4  # in which pairs that are sure to be looked at are set apart
@@ -325,6 +324,7 @@ def missed_of(terms: Iterable[tuple[Rows, FloatArray]]) -> Missed:
 
     With each, what is expected of the utility of its pairs, its square and its cube, shape (3, m).
     """
+    terms = list(terms)
     parts = [
         (
             rows.gram(second),
@@ -334,4 +334,12 @@ def missed_of(terms: Iterable[tuple[Rows, FloatArray]]) -> Missed:
         for rows, (first, second, third) in terms
     ]
     squares, total, cubes = (sum(each[1:], start=each[0]) for each in zip(*parts, strict=True))
-    return Missed(squares, np.sqrt(share_of(cubes, of=total)))
+    return Missed(squares, np.sqrt(share_of(cubes, of=total)), _left(terms[0][0]))
+
+
+def _left(rows: Rows) -> FloatArray:
+    """`Missed.left` of rows whose factors say for how many pairs that are not in the sample."""
+    squares = rows.powers(2)
+    largest = squares.max(axis=0).toarray().ravel()
+    sampled = np.asarray(squares.T @ (rows.weight - rows.factor), dtype=np.float64)
+    return share_of(np.asarray(squares.T @ rows.factor), of=np.maximum(sampled, 0.0) + largest)

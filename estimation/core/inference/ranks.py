@@ -72,6 +72,7 @@ def rank_runs(
     confidence: float = 0.95,
     expected: FloatArray | None = None,
     finds: FloatArray | None = None,
+    freedom: float | None = None,
     least: FloatArray | None = None,
     unknown: Reasons | None = None,
     slack: FloatArray | None = None,
@@ -99,6 +100,8 @@ def rank_runs(
     expected, finds : ndarray of float64, shape (k, k), optional
         The covariance that is expected of the values, and from how many finds they come; see
         `uncertainty.variances`.
+    freedom : float, optional
+        Of whole topics; see there.
     least : ndarray of float64, shape (k, k), optional
         Standard errors that those of differences are not taken to be below for verdicts.
     unknown : ndarray of int8, shape (k, k), optional
@@ -120,7 +123,7 @@ def rank_runs(
     order = np.array(sorted(range(len(tags)), key=lambda j: (-value[j], tags[j])), dtype=np.int64)
     difference = np.subtract.outer(value, value)
     unknown = all_known(len(tags), len(tags)) if unknown is None else unknown
-    se = np.sqrt(variances_of_differences(covariance, expected, finds))
+    se = np.sqrt(variances_of_differences(covariance, expected, finds, freedom))
     certain = _without_rounding(difference if slack is None else _beyond(difference, slack), value)
     certain[unknown != Reason.KNOWN] = 0.0
     if bound is None:

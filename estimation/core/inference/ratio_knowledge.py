@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
+    from ..estimates.estimators import Totals
     from ..estimates.ratio_labels import RatioEstimate
     from ..measures.table import Measure
     from .outlook import Outlook
@@ -62,6 +63,7 @@ FREEDOM_OF_FINDS = 8.0  # Satterthwaite 1946, of (squares + expected) / 2
 DAMPING = 2.0  # of the expected bias, per relative variance of the denominator
 MOST_BIAS, MOST_BIAS_OF_DIFFERENCE = 2.0, 1.0  # standard errors
 MOST_ERROR = 0.5  # a standard error, as a share of the value
+FINDS_BELIEVED = 60.0  # so many that squares count half
 ALMOST_CERTAIN = 1.0 - 1e-9
 INEXACT = 0.001  # a standard error that is always possible, as a share of the value
 
@@ -105,8 +107,12 @@ def ratio_knowledge(
 
 def knowledge_at(at: AtOutlook, measure: Measure, found: RatioEstimate) -> RatioKnowledge:
     """Work out the same from a linearization at an outlook."""
-    spread, left = at.covariance(measure), at.bias() - found.bias
-    left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
+    spread, left = at.covariance(measure), found.bias_left
+    if left is None:
+        left = at.bias() - found.bias
+        left = left - found.estimate.value * at.overlooked / (1.0 - at.overlooked)
+    else:
+        spread = _believed(spread, found.estimate)
     if at.factor.any():
         spread = spread + np.diag((INEXACT * found.estimate.value) ** 2)
     expected = spread + np.multiply.outer(left, left)
@@ -121,6 +127,16 @@ def knowledge_at(at: AtOutlook, measure: Measure, found: RatioEstimate) -> Ratio
         difference_unknown=_reasons(unclear),
         finds=np.maximum(found.estimate.contributions, 1.0),
     )
+
+
+def _believed(expected: FloatArray, estimate: Totals) -> FloatArray:
+    """What is expected, and of it the less, the more finds say what there is; run by run."""
+    finds = np.diag(estimate.contributions)
+    share = np.sqrt(finds / (finds + FINDS_BELIEVED))
+    rest = np.sqrt(1.0 - share**2)
+    squares = estimate.covariance - estimate.noise
+    shown = np.multiply.outer(share, share) * squares
+    return np.asarray(shown + np.multiply.outer(rest, rest) * expected, dtype=np.float64)
 
 
 def _reasons(withheld: BoolArray) -> Reasons:
@@ -194,10 +210,20 @@ class AtOutlook:
         variance = self.tangent.frame.per_topic(self.factor * self.falling)
         return np.asarray(variance * self.tangent.reciprocal**2, dtype=np.float64)
 
+    def more(self, measure: Measure) -> FloatArray:
+        """(1 + v)^p of every topic, shape (T,)."""
+        power = 2.0 if measure.name == "AP" else 1.0
+        return np.asarray((1.0 + self.relative_variance) ** power, dtype=np.float64)
+
     def covariance(self, measure: Measure) -> FloatArray:
         """E, shape (k, k)."""
-        power = 2.0 if measure.name == "AP" else 1.0
-        more = ((1.0 + self.relative_variance) ** power)[self.tangent.frame.topic] * self.factor
+        return self._covariance(self.more(measure)[self.tangent.frame.topic] * self.factor)
+
+    def tangent_covariance(self) -> FloatArray:
+        """E where v is 0: of the tangent alone."""
+        return self._covariance(self.factor)
+
+    def _covariance(self, more: FloatArray) -> FloatArray:
         own = cross_product(self.tangent.slopes, more * self.squares)
         below = self.tangent.topic_slope
         mixed = _cross_sums(self._by_topic(more * self.crossed), below)
@@ -206,12 +232,16 @@ class AtOutlook:
 
     def bias(self) -> FloatArray:
         """The expected bias of every run before correction, damped, shape (k,)."""
+        return np.asarray(self.bias_by_topic().sum(axis=0), dtype=np.float64)
+
+    def bias_by_topic(self) -> FloatArray:
+        """The same of every topic, shape (T, k)."""
         tangent = self.tangent
         variance = tangent.frame.per_topic(self.factor * self.falling)
         together = self._by_topic(self.factor * self.crossed)
         together = together - tangent.topic_slope * variance[:, None]
         scale = tangent.reciprocal / (1.0 + DAMPING * self.relative_variance)
-        return np.asarray(-(together * scale[:, None]).sum(axis=0), dtype=np.float64)
+        return np.asarray(-(together * scale[:, None]), dtype=np.float64)
 
     def _by_topic(self, factors: FloatArray) -> FloatArray:
         """sum_i factor_i a_ij over the pairs of each topic, shape (T, k)."""

@@ -21,6 +21,15 @@ or of a gamma distribution for values (`intervals.gamma_limits`). Without an exp
 of freedom are those of the squares: their number of finds less one, counted as Kish does, (sum c)^2
 / sum c^2 over the squared contributions c of the found pairs.
 
+Of whole topics there are no pairs to be missed, but few topics: what is expected comes from all
+runs and their lists (`Pooled`), and the more topics were drawn, the less it counts beside the
+squares, as where variances of many things that were measured a few times each are moderated (Smyth
+2004, *Linear models and empirical Bayes methods*). A variance is then
+
+    (WORTH expected + f squares) / (WORTH + f)
+
+with f degrees of freedom of the squares.
+
 What the sample says next to nothing about is *unknown* (`Reason`): a value whose standard error, as
 the prior has it, is a large share of what is usual (`Unseen.doubt`); a difference whose expected
 standard error is a large share of the mean of the two values, or that fewer than `LEAST_FINDS`
@@ -44,7 +53,10 @@ if TYPE_CHECKING:
     from ..estimates.estimators import Totals
 
 LEAST_FINDS = 4.0
+WORTH = 10.0  # degrees of freedom that what is expected of pooled runs counts for
 FINDS_BELIEVED = 5.0  # so many that squares below what is expected count half of what they can
+MOSTLY = 0.3  # a chance of uncertain pairs, in the median, above which what is missed can matter
+MOST_MISSED = 20  # pairs; where more are, intervals are longer than any one of them counts
 MOST_DOUBT = 0.5  # a standard error, as a share of a value
 AS_NORMAL = 1000.0  # degrees of freedom: Student's quantiles are within 1 % of normal ones
 
@@ -76,10 +88,14 @@ class Missed:
     step : ndarray of float64, shape (k,)
         What one of them would add to each value: the root mean square, each counted as much as it
         adds.
+    left : ndarray of float64, shape (k,), or None
+        Each run's uncertain pairs that are not in the sample, for every one that is and one more;
+        pairs count by the squares of their weights.
     """
 
     squares: FloatArray
     step: FloatArray
+    left: FloatArray | None = None
 
     def least_errors(self, *, confidence: float) -> FloatArray:
         """Return standard errors below which no difference is told, shape (k, k).
@@ -102,6 +118,31 @@ class Missed:
         least = beyond * step / normal_quantile(confidence=1.0 - error)
         np.fill_diagonal(least, 0.0)
         return np.asarray(least, dtype=np.float64)
+
+    def least_reach(self, *, confidence: float) -> FloatArray:
+        """Return how far at least values may lie above their estimates, shape (k,).
+
+        One missed pair counts in full, where few pairs are uncertain and an interval has next to no
+        length. So values reach up by as many pairs as are missed at most in all but half of
+        `1 - confidence` of the trials, and by half of one more for what was found in their place.
+        The model learns of a run by what was found; where the one relevant pair that could tell of
+        it was missed, next to nothing is expected of it. So it is expected as if one more of its
+        sampled pairs had been relevant, as `left` has it, and is known to within itself at best, up
+        to one: the number is Poisson's with an expectation that varies so (negative binomial).
+        Where many are missed, and where fewer trials miss any, it is 0.
+        """
+        error, of_one = (1.0 - confidence) / 2.0, self.step**2
+        expected = np.maximum(np.diag(self.squares), 0.0)
+        number = np.divide(expected, of_one, out=np.zeros_like(of_one), where=of_one > 0.0)
+        if self.left is not None:
+            number = number + self.left
+        shape = np.maximum(number, 1.0) ** 2
+        most, found = np.zeros_like(number), np.zeros(len(number), dtype=bool)
+        for missed in range(MOST_MISSED):
+            within = special.betainc(shape, missed + 1.0, shape / (shape + number)) >= 1.0 - error
+            most[within & ~found] = missed
+            found |= within
+        return np.where(most > 0.0, (most + 0.5 - number) * self.step, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +174,47 @@ class Unseen:
     missed: Missed | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """What is expected of values that come from whole topics, by all runs of a round.
+
+    Attributes
+    ----------
+    covariance : ndarray of float64, shape (k, k)
+        Of the estimated values.
+    freedom : float
+        Degrees of freedom of the squares: topics, as the design counts them, less one; >= 1.
+    ways : float
+        In how many ways the runs of the round differ from one another, >= 1.
+    """
+
+    covariance: FloatArray
+    freedom: float
+    ways: float
+
+    def freedom_of_values(self, finds: FloatArray) -> FloatArray:
+        """Return degrees of freedom of values, (k,), from those of their squares.
+
+        What all runs have in common, easy topics and hard ones, no other run tells more of: the
+        topics are as few for all. So the others are worth one degree of freedom at most.
+        """
+        own = self.freedom * (WORTH + finds) / (WORTH + self.freedom)
+        return np.asarray(own + (1.0 - 1.0 / self.ways), dtype=np.float64)
+
+    def freedom_of_differences(self, finds: FloatArray) -> FloatArray:
+        """Return degrees of freedom of differences, (k, k), from those of their squares.
+
+        What is expected is worth `WORTH`, so far as other differences tell it.
+        """
+        others = (self.ways - 1.0) * self.freedom
+        return finds + WORTH * others / (WORTH + others)
+
+
 def variances(
-    covariance: FloatArray, expected: FloatArray | None, finds: FloatArray | None = None
+    covariance: FloatArray,
+    expected: FloatArray | None,
+    finds: FloatArray | None = None,
+    freedom: float | None = None,
 ) -> FloatArray:
     """Return the variances of k values, shape (k,).
 
@@ -147,21 +227,27 @@ def variances(
     finds : ndarray of float64, shape (k, k), or None
         From how many finds each square comes, as Kish counts them: of values on the diagonal, of
         differences beside it. None if that is not known: then no variance is below the expected.
+    freedom : float or None
+        Of whole topics: `Pooled.freedom`.
     """
     squares = np.maximum(np.diag(covariance), 0.0)
     if expected is None:
         return squares
-    return _together(squares, np.diag(expected), None if finds is None else np.diag(finds))
+    number = None if finds is None else np.diag(finds)
+    return _variance(squares, np.diag(expected), number, freedom)
 
 
 def variances_of_differences(
-    covariance: FloatArray, expected: FloatArray | None, finds: FloatArray | None = None
+    covariance: FloatArray,
+    expected: FloatArray | None,
+    finds: FloatArray | None = None,
+    freedom: float | None = None,
 ) -> FloatArray:
     """Return the variances of the differences between k values, shape (k, k); 0 on the diagonal."""
     squares = difference_variances(covariance)
     if expected is None:
         return squares
-    return _together(squares, difference_variances(expected), finds)
+    return _variance(squares, difference_variances(expected), finds, freedom)
 
 
 def variances_of_contrasts(
@@ -169,6 +255,7 @@ def variances_of_contrasts(
     covariance: FloatArray,
     expected: FloatArray | None,
     finds: FloatArray | None = None,
+    freedom: float | None = None,
 ) -> FloatArray:
     """Return the variances of c sums of values, (c,), from the factors of the k values, (c, k).
 
@@ -180,7 +267,7 @@ def variances_of_contrasts(
         return np.asarray(sums, dtype=np.float64)
 
     squares = np.maximum(of(covariance), 0.0)
-    return squares if expected is None else _together(squares, of(expected), finds)
+    return squares if expected is None else _variance(squares, of(expected), finds, freedom)
 
 
 def value_limits(
@@ -210,16 +297,18 @@ def value_limits(
     of_pairs = np.maximum(variance - noise, 0.0)
     more = normal_quantile(confidence=confidence) ** 2 * noise
     gains, losses = estimate.gains_and_losses()
+    least = 0.0 if unseen.missed is None else unseen.missed.least_reach(confidence=confidence)
     if unseen.losses is None:
         below, above = _reach_of(gains, of_pairs, unseen.find, confidence)
-        return estimate.value - np.sqrt(below + more), estimate.value + np.sqrt(above + more)
+        high = np.maximum(np.sqrt(above + more), least)
+        return estimate.value - np.sqrt(below + more), estimate.value + high
     lost = unseen.losses.share
     kept = 1.0 - lost
     more_found, more_lost = np.sqrt(kept) * unseen.find, np.sqrt(lost) * unseen.losses.find
     below, above = _reach_of(gains, kept * of_pairs, more_found, confidence)
     rise, fall = _reach_of(losses, lost * of_pairs, more_lost, confidence)
     low, high = np.sqrt(below + fall + more), np.sqrt(above + rise + more)
-    return estimate.value - low, estimate.value + high
+    return estimate.value - low, estimate.value + np.maximum(high, least)
 
 
 def _reach_of(
@@ -254,6 +343,14 @@ def unknown_differences(
     unknown = (spread | (finds < LEAST_FINDS)) & ~certain
     np.fill_diagonal(unknown, False)
     return np.where(unknown, np.int8(Reason.TOO_LITTLE), all_known(*unknown.shape))
+
+
+def _variance(
+    squares: FloatArray, expected: FloatArray, finds: FloatArray | None, freedom: float | None
+) -> FloatArray:
+    if freedom is None:
+        return _together(squares, expected, finds)
+    return np.asarray((WORTH * expected + freedom * squares) / (WORTH + freedom), dtype=np.float64)
 
 
 def _together(squares: FloatArray, expected: FloatArray, finds: FloatArray | None) -> FloatArray:

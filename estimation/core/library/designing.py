@@ -128,7 +128,8 @@ def make_design(
         or a `Goal`.
     method : str
         A way of sampling: ``adaptive``, ``poisson``, ``priority``, ``iid``, ``per-query``,
-        ``query`` (whole topics) or ``active``.
+        ``query`` (whole topics) or ``active``. By default ``poisson``, of which all batches can be
+        drawn at once; ``adaptive`` is more exact, and needs the judgments of each before the next.
     prior : Prior or str
         What is believed of relevance before anything is judged: ``rank``, ``fusion``, ``constant``,
         or a `Prior`. ``query`` and ``active`` have none. Measures of predictions and preferences

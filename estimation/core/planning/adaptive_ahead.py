@@ -41,7 +41,7 @@ from ..inference.fitting import fit_outlook
 from ..inference.looked_at import looked_at
 from ..rounds.adaptive.answers import planned_alone, weighed_before
 from ..rounds.adaptive.race import race_of
-from ..rounds.adaptive.sampling import plan_chances
+from ..rounds.adaptive.sampling import plan_chances, sizes_before
 from ..sampling.probabilities import poisson_thresholds
 from .ahead import BEYOND, After, Ahead, expected_now, later_ends
 
@@ -51,9 +51,10 @@ if TYPE_CHECKING:
     from ..inference.looked_at import Rows
     from ..measures.table import Measure
     from ..rounds.adaptive.estimates import Weighed
+    from ..rounds.adaptive.frame import AdaptiveFrame
     from ..rounds.adaptive.grades import LearnedGrades
     from ..rounds.adaptive.rounds import AdaptiveRound
-    from ..rounds.adaptive.sampling import AdaptiveFrame, Openness
+    from ..rounds.adaptive.sampling import Openness
     from ..rounds.results import MeasureResult
     from ..sampling.goals import Race
 
@@ -147,8 +148,7 @@ def _chances(
 
     Of judged pairs, with which they would be if they were open.
     """
-    race = race if model is not None else None
-    size, number = frame.sizes(model, race), part.planned + 1
+    size, number = sizes_before(frame, model, race, standing), part.planned + 1
     found: list[FloatArray] = []
     if ends:
         plan = plan_chances(frame, model, standing, number=number, spent=part.spent, race=race)

@@ -80,6 +80,7 @@ class Comparison:
             covariance=shown.covariance,
             expected=shown.expected,
             finds=shown.finds,
+            freedom=shown.freedom,
             least=shown.difference_least,
             df=shown.difference_df,
             unknown=shown.difference_unknown,

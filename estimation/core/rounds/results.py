@@ -97,10 +97,13 @@ class EstimatorResult:
     difference_unknown : ndarray of int8, shape (k, k)
         The same of the differences.
     expected : ndarray of float64, shape (k, k), or None
-        Covariance that is expected of what the sample may have missed; see `uncertainty`. None
-        where there is no such model: variances are then by the sample alone.
+        Covariance that is expected of what the sample may have missed, or of topics as all runs
+        have them; see `uncertainty`. None where there is no such model: variances are then by the
+        sample alone.
     finds : ndarray of float64, shape (k, k), or None
         From how many finds values and differences come; see `uncertainty.variances`.
+    freedom : float or None
+        Of whole topics: degrees of freedom of the covariance; see `uncertainty.Pooled`.
     difference_least : ndarray of float64, shape (k, k), or None
         Standard errors that those of differences are at least (`uncertainty.Missed`).
     difference_bound : Bound or None
@@ -118,6 +121,7 @@ class EstimatorResult:
     difference_unknown: Reasons
     expected: FloatArray | None = None
     finds: FloatArray | None = None
+    freedom: float | None = None
     difference_least: FloatArray | None = None
     difference_bound: Bound | None = None
 

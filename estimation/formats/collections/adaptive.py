@@ -13,7 +13,10 @@
     gives the chance to be judged by the end of that batch; the first is that of the batch itself.
 ``models.tsv.gz``
     batch, level, parameter, coefficient: what was learned before the batch, where anything was. The
-    parameters are the intercept, the numbers of `grades.Features`, the topics, and the runs.
+    parameters are the intercept, the numbers of `grades.Features`, the topics, and the runs. Where
+    the goal's measure is a ratio, chances hang on what was found too: parameters after these are
+    the pairs, in the order of topics and docnos as bytes, and the number of one is the share of its
+    judgments that reached the level by then, above 0.
 ``races.tsv.gz``
     See `races`: who was in the race for the best run, if the round looks for it.
 ``draws.tsv.gz``
@@ -34,15 +37,21 @@ from estimation.core.arrays import FloatArray, frozen
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import pair_name
 from estimation.core.data.pool import Pool
-from estimation.core.rounds.adaptive.grades import LearnedGrades, grade_levels
+from estimation.core.rounds.adaptive.frame import AdaptiveFrame
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
-from estimation.core.rounds.adaptive.sampling import AdaptiveFrame, AdaptiveStep
+from estimation.core.rounds.adaptive.sampling import AdaptiveStep
 from estimation.core.rounds.adaptive.state import FAMILIES, AdaptivePlan, AdaptiveState, walk
 from estimation.core.sampling.allocation import LEAST_COST, MOST_COST
 from estimation.core.sampling.designs import MAX_BATCHES, RULES, Design, cumulative
 from estimation.core.sampling.methods import MOST_TOGETHER
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import races, ranked
+from estimation.formats.collections.adaptive_models import (
+    MODELS,
+    check_finds,
+    model_rows,
+    read_models,
+)
 from estimation.formats.collections.archive import DRAWS, FACTS, TooLargeError
 from estimation.formats.collections.ranked import MAX_ENTRIES, RankedFacts, RankedReading
 from estimation.formats.collections.reading import Kind, Row, judgment_rows, judgments
@@ -59,7 +68,7 @@ from estimation.formats.collections.tables import (
 from judging.formats.problems import Problems, show
 
 FORMAT = "evalsite-adaptive-collection-1"
-PAIRS, STEPS, MODELS = "pairs.tsv.gz", "steps.tsv.gz", "models.tsv.gz"
+PAIRS, STEPS = "pairs.tsv.gz", "steps.tsv.gz"
 MAX_PREDICTED = 20
 MAX_WALKED = 2 * 10**9
 """Pairs and entries of lists, for every batch that is gone through again."""
@@ -143,6 +152,7 @@ def _check_batches(told: Mapping[str, Any], problems: Problems) -> None:
 def _forms(facts: RankedFacts) -> list[Form]:
     told, batches = facts.drawn, len(facts.drawn["steps"])
     most = 1 + MOST_FEATURES * (1 + told["predicted"]) + len(facts.topics) + len(facts.runs)
+    most += MAX_ENTRIES if told["measure"].family == "ratio" else 0  # the pairs
     of_pairs = [real("size", 0.0, 1.0), real("belief", 0.0, 1.0 + SAME)]
     of_pairs += [real("cost", LEAST_COST, MOST_COST)] * told["costs"]
     of_pairs += [_prediction(name) for name in _predicted(told["predicted"])]
@@ -213,7 +223,7 @@ def _rows(collection: RoundCollection) -> Iterator[Row]:
     yield ranked.list_rows(collection)
     yield PAIRS, np.arange(len(collection)), _pair_columns(plan)
     yield _step_rows(state)
-    yield _model_rows(state)
+    yield model_rows(state)
     if races.has_races(plan.goal):
         runs = [collection.pool.run_index(tag) for tag in plan.goal.runs]
         yield races.race_rows(state, np.array(runs, dtype=np.int64))
@@ -240,21 +250,6 @@ def _step_rows(state: AdaptiveState) -> Row:
     until = np.concatenate([number + np.arange(len(each)) for number, each in numbered])
     constant = np.concatenate([each for _, each in numbered])
     return STEPS, batch, {"batch": batch, "until": until, "constant": constant}
-
-
-def _model_rows(state: AdaptiveState) -> Row:
-    """By batch, level and parameter."""
-    empty = np.array([], dtype=np.int64)
-    parts = [(empty, empty, empty, empty.astype(np.float64))]
-    for number, step in enumerate(state.steps, start=1):
-        if step.model is not None:
-            found = step.model.coefficients
-            level, parameter = np.indices(found.shape).reshape(2, -1)
-            batch = np.full(found.size, number)
-            parts.append((batch, step.model.levels[level], parameter + 1, found.ravel()))
-    names = ("batch", "level", "parameter", "coefficient")
-    columns = dict(zip(names, map(np.concatenate, zip(*parts, strict=True)), strict=True))
-    return MODELS, columns["batch"], columns
 
 
 # --------------------------------------------------------------------------------- reading
@@ -296,7 +291,7 @@ def _read_steps(reading: RankedReading, frame: AdaptiveFrame) -> tuple[AdaptiveS
     if reading.facts.seeds[0] is not None and len(constants) < frame.design.batches:
         reading.error(FACTS, None, "seed", "null, because there are batches left")
     reading.go_on()
-    models = _read_models(reading, frame, len(constants))
+    models = read_models(reading, frame, planned=len(constants))
     goal, planned = frame.design.goal, len(constants)
     found = races.read_races(reading, goal, planned=planned, learned=models)
     return tuple(
@@ -330,35 +325,6 @@ def _read_constants(reading: RankedReading) -> list[FloatArray]:
     return [frozen(each) for each in np.split(constant, np.cumsum(needed)[:-1])]
 
 
-def _read_models(
-    reading: RankedReading, frame: AdaptiveFrame, planned: int
-) -> dict[int, LearnedGrades]:
-    """What was learned, by batch: a coefficient for every level and parameter."""
-    table = reading.table(MODELS)
-    levels, parameters = grade_levels(frame.max_grade), frame.features.parameters
-    batch, level, parameter = (table.whole(name) for name in ("batch", "level", "parameter"))
-
-    def named(row: int) -> str:
-        return f"parameter {parameter[row]} of level {level[row]} in batch {batch[row]}"
-
-    reading.refuse_repeats(table, (parameter, level, batch), named, "parameter")
-    listed = ", ".join(map(str, levels.tolist()))
-    reading.refuse(table, batch > planned, "batch", f"a batch of {STEPS}", named)
-    reading.refuse(table, ~np.isin(level, levels), "level", f"one of {listed}", named)
-    wanted = f"one of the {parameters} parameters that the lists and predictions make"
-    reading.refuse(table, parameter > parameters, "parameter", wanted, named)
-    reading.go_on()
-    learned, found = np.unique(batch, return_counts=True)
-    for at in np.flatnonzero(found != len(levels) * parameters).tolist():
-        wanted = f"{parameters} coefficients in batch {learned[at]} for each of the levels {listed}"
-        reading.error(MODELS, None, "coefficient", wanted, f"{found[at]} in all")
-    reading.go_on()
-    ordered = table.ordered(parameter, level, batch).numbers["coefficient"]
-    grids = ordered.reshape(len(learned), len(levels), parameters)
-    models = (LearnedGrades(levels, frozen(each)) for each in grids)
-    return dict(zip(learned.tolist(), models, strict=True))
-
-
 def _read_draws(
     reading: RankedReading, frame: AdaptiveFrame, steps: tuple[AdaptiveStep, ...]
 ) -> AdaptiveState:
@@ -380,6 +346,7 @@ def _read_draws(
         chance=frozen(table.numbers["chance"]),
         steps=steps,
     )
+    check_finds(reading, frame, state)
     _check_chances(reading, frame, state, table)
     return state
 

@@ -56,8 +56,8 @@ class Spread:
     """Estimated errors of k values: covariance and df of differences (k, k), intervals (k,).
 
     ``differences``: with a guaranteed kind of intervals, the guarantee for the differences.
-    ``expected``, ``finds``: the covariance that is expected, where there is a model of it, and from
-    how many finds values and differences come.
+    ``expected``, ``finds``, ``freedom``: the covariance that is expected, where there is a model of
+    it, from how many finds values and differences come, or how free the covariance is.
     """
 
     covariance: FloatArray
@@ -67,6 +67,7 @@ class Spread:
     differences: Bound | None = None
     expected: FloatArray | None = None
     finds: FloatArray | None = None
+    freedom: float | None = None
 
     @classmethod
     def of(cls, value: FloatArray, covariance: FloatArray, *, df: float) -> "Spread | None":
@@ -107,6 +108,7 @@ class Outcome:
             differences=found.difference_bound,
             expected=found.expected,
             finds=found.finds,
+            freedom=found.freedom,
         )
         told = tuple(map(Claims.of, results))
         always = tuple(Claims.of(each.results[0]) for each in anytime)
@@ -221,7 +223,7 @@ def _adaptive(setting: Setting) -> Player:
         drawn = AdaptiveRound.begin(pool, plan, seed=seed)
         labels = setting.rows(seed, drawn.sample.pair)
         while drawn.planned < drawn.batches:
-            drawn = drawn.extended(pool, labels=labels)
+            drawn = drawn.extended(pool, labels=labels, negligible=setting.negligible)
             labels = setting.rows(seed, drawn.sample.pair)
         seen = partial(
             evaluate,

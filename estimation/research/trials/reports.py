@@ -25,6 +25,7 @@ from estimation.research.trials.settings import Setting, TrialError
 from estimation.research.trials.stops import Ends, Stops, checked, stops
 
 CONFIDENCE = 0.95
+AMONG_ALL = ("ranking", "winner")  # goals that ask for the differences between all of their runs
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ def compared(goal: Goal, values: FloatArray) -> FloatArray:
     """Return what a goal asks for from values of `Goal.all_runs`, along the last axis."""
     if goal.kind in ("single", "absolute"):
         return values
-    if goal.kind == "ranking":
+    if goal.kind in AMONG_ALL:
         return np.asarray(values - values.mean(axis=-1, keepdims=True))
     return np.asarray(values[..., :-1] - values[..., -1:])
 
@@ -247,7 +248,7 @@ def _limits(
 
     def of_differences(numbers: FloatArray) -> FloatArray:
         """Numbers of all differences, for those that the goal asks for."""
-        if goal.kind != "ranking":
+        if goal.kind not in AMONG_ALL:
             return numbers[among][:-1, -1]
         others = numbers[among][~np.eye(len(runs), dtype=bool)].reshape(len(runs), -1)
         return np.asarray(np.median(others, axis=1), dtype=np.float64)
@@ -257,6 +258,7 @@ def _limits(
         spread.covariance[among],
         None if spread.expected is None else spread.expected[among],
         None if spread.finds is None else of_differences(spread.finds),
+        spread.freedom,
     )
     freedom = of_differences(spread.df)
     found = student_intervals(compared(goal, value[runs]), variance=variance, df=freedom)
@@ -271,7 +273,7 @@ def _guaranteed_limits(
     The difference from the mean of k runs is off by at most the sum of what its k - 1 differences
     are off by, over k, each at 1 / (k - 1) of the error.
     """
-    if goal.kind != "ranking":
+    if goal.kind not in AMONG_ALL:
         below, above = (
             each(CONFIDENCE)[runs[:-1], runs[-1]] for each in (bound.below, bound.above)
         )

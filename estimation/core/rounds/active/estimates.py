@@ -56,17 +56,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ...data.labels import LabelRows, PairLabels, pair_labels, select_rows
-from ...measures.kinds import MAX_GRADE
+from ...inference.uncertainty import MOSTLY
 from ...measures.table import Measure, parse_measure
 from .expected import (
+    Left,
     LikelyUtility,
     Linearized,
     expected_covariance,
     expected_moments,
+    left_of,
+    missed_of_topics,
 )
+from .judged import JudgedPairs
 from .lists import ActiveError, ActiveFrame, TopicLists
-from .steps import History, Steps, grouped
+from .steps import History, Steps
 from .values import (
     FORMS,
     Form,
@@ -83,6 +86,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...arrays import FloatArray, IntArray
+    from ...data.labels import LabelRows
+    from ...inference.uncertainty import Missed
     from .sampling import ActiveState
 
 RATIOS = ("AP", "Rprec")
@@ -109,6 +114,10 @@ class ActiveEstimate:
         Sampled documents, and how many of them an assessor found relevant.
     noise_measured : bool
         Whether any pair has two judgments or more, so that disagreement is in the variances.
+    likely : ndarray of float64, shape (k, k)
+        Sequential: the covariance that was to be expected, without disagreement; else 0.
+    missed : Missed or None
+        What is expected of the documents that nobody has judged, where they are few.
     """
 
     measure: str
@@ -121,6 +130,8 @@ class ActiveEstimate:
     judged: IntArray
     found: IntArray
     noise_measured: bool
+    likely: FloatArray
+    missed: Missed | None = None
 
     @property
     def se(self) -> FloatArray:
@@ -173,7 +184,7 @@ def estimate(
         raise ActiveError("the state belongs to another pool")
     _check_form(state, form)
     parsed = [_supported(name) for name in measures]
-    judged = _Judged.of(frame, state, labels, parsed)
+    judged = JudgedPairs.of(frame, state, labels, parsed)
     over = frame if over is None else over
     place = np.arange(len(frame.pool)) if place is None else place
     topics = _topics(frame, state, judged, form, over, place)
@@ -202,39 +213,6 @@ def _check_form(state: ActiveState, form: str) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
-    """The n sampled pairs, ascending, and their labels: relevance, then each measure."""
-
-    pairs: IntArray
-    spans: list[slice]  # of each topic
-    labels: list[PairLabels]
-
-    @classmethod
-    def of(
-        cls,
-        frame: ActiveFrame,
-        state: ActiveState,
-        labels: LabelRows,
-        measures: Sequence[Measure],
-    ) -> _Judged:
-        pool, pairs = frame.pool, np.sort(state.pair)
-        rows = select_rows(labels, sampled=pairs, prefix=pairs, max_grade=MAX_GRADE, pool=pool)
-        wanted = [parse_measure(f"P(rel={state.relevant_from})@1"), *measures]
-        found = [pair_labels(rows, pairs=len(pairs), measure=each) for each in wanted]
-        return cls(pairs, grouped(pool.topic[pairs], len(pool.topics))[1], found)
-
-    def of_column(self, column: int, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The mean utility of some pairs, and its variance by disagreement."""
-        labels = self.labels[column]
-        return labels.mean[rows], labels.noise[rows]
-
-    def useful(self, span: slice) -> IntArray:
-        """The pairs of a span with any utility."""
-        positive = [each.mean[span] > 0.0 for each in self.labels]
-        return np.asarray(span.start + np.flatnonzero(np.any(positive, axis=0)))
-
-
-@dataclass(frozen=True, eq=False)
 class _Topic:
     """One topic: ``rows`` are the places of its useful pairs among the sampled ones."""
 
@@ -256,12 +234,13 @@ class _Topic:
         utility: FloatArray,
         noise: FloatArray,
         moments: LikelyUtility | None,
-    ) -> FloatArray:
-        """The covariance of the values; that of a ratio of nothing is 0."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """The covariance of the values, and what was expected of it; of a ratio of nothing 0."""
         weights = self.sample.weights
         covariance = result.design_covariance(weights)
+        expected = np.zeros_like(covariance)
         if result.scale == 0.0 or (moments is None and not noise.any()):
-            return covariance
+            return covariance, expected
         line = topic_line(self.sample, measure, utility, result)
         if self.steps is not None and moments is not None:
             limit = np.inf if measure.is_linear else result.scale
@@ -274,7 +253,19 @@ class _Topic:
                 away = np.sqrt(2.0 / np.pi * max(relevant, 0.0))  # E|R^ - R|, if it is normal
                 covariance = covariance + result.density * away / result.scale**2
         rows = line.rows(self.sample.documents)
-        return covariance + added_products(rows, _missing(weights) * noise)
+        return covariance + added_products(rows, _missing(weights) * noise), expected
+
+    def left(
+        self,
+        measure: Measure,
+        result: TopicResult,
+        utility: FloatArray,
+        moments: LikelyUtility | None,
+    ) -> Left | None:
+        """What is expected of documents that were not judged; None of a ratio of nothing."""
+        if self.steps is None or moments is None or result.scale == 0.0:
+            return None
+        return left_of(self.steps, topic_line(self.sample, measure, utility, result), moments)
 
 
 def _relevant_variance(
@@ -299,7 +290,7 @@ def _mean_of(design: FloatArray, expected: FloatArray, steps: Steps) -> FloatArr
 def _topics(
     frame: ActiveFrame,
     state: ActiveState,
-    judged: _Judged,
+    judged: JudgedPairs,
     form: Form,
     over: ActiveFrame,
     place: IntArray,
@@ -324,7 +315,9 @@ def _topics(
     return found
 
 
-def _moments(topics: dict[int, _Topic], judged: _Judged, column: int) -> dict[int, LikelyUtility]:
+def _moments(
+    topics: dict[int, _Topic], judged: JudgedPairs, column: int
+) -> dict[int, LikelyUtility]:
     """What the labels of a measure lead to expect in every topic, for sequential weights."""
     steps = {number: each.steps for number, each in topics.items() if each.steps is not None}
     utility = {}
@@ -353,7 +346,7 @@ class _Counts:
     noise_measured: bool
 
 
-def _counted(topics: dict[int, _Topic], judged: _Judged, number: int) -> _Counts:
+def _counted(topics: dict[int, _Topic], judged: JudgedPairs, number: int) -> _Counts:
     relevant, variance = np.zeros((2, number))
     sampled, found = np.zeros((2, number), dtype=np.int64)
     for at, topic in topics.items():
@@ -370,7 +363,7 @@ def _counted(topics: dict[int, _Topic], judged: _Judged, number: int) -> _Counts
 def _estimate(
     measure: Measure,
     topics: dict[int, _Topic],
-    judged: _Judged,
+    judged: JudgedPairs,
     column: int,
     form: Form,
     counts: _Counts,
@@ -380,20 +373,27 @@ def _estimate(
     """Topic by topic; biases of topics add up, and so does what is uncertain of them."""
     number, moments = len(counts.judged), _moments(topics, judged, column)
     value, variance = np.zeros((2, number, runs))
-    covariance, bias = np.zeros((runs, runs)), np.zeros(runs)
+    (covariance, likely), bias = np.zeros((2, runs, runs)), np.zeros(runs)
+    documents = sum(len(topic.sample.places) for topic in topics.values())
+    nearly_all, left = len(judged.pairs) >= MOSTLY * documents, []
     for at, topic in topics.items():
         utility, noise = judged.of_column(column, topic.rows)
         result = topic_result(topic.sample, measure, utility, form)
-        of_topic = topic.covariance(measure, result, utility, noise, moments.get(at))
+        of_topic, expected = topic.covariance(measure, result, utility, noise, moments.get(at))
         value[at], variance[at] = result.value, np.diag(of_topic)
         covariance += of_topic
+        likely += expected
         if topic.steps is not None:
             bias += result.bias
+        if nearly_all:
+            left.append(topic.left(measure, result, utility, moments.get(at)))
     return ActiveEstimate(
         measure=str(measure),
         value=value.sum(axis=0) / number,
         covariance=(covariance + np.multiply.outer(bias, bias)) / number**2,
         topic_value=value,
         topic_variance=variance,
+        likely=likely / number**2,
+        missed=missed_of_topics([each for each in left if each is not None], topics=number),
         **vars(counts),
     )

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from ...inference.uncertainty import Missed
 from .weights import tails
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ...arrays import BoolArray, FloatArray, IntArray, SparseMatrix
     from .steps import Steps
@@ -178,6 +179,64 @@ def expected_covariance(
     total -= squares.sum() * np.multiply.outer(whole, whole) - _crossed(whole, before)
     total -= sparse.csr_array(known.T) @ (both @ known)
     return np.asarray((total + total.T) / (2.0 * line.scale**2))
+
+
+@dataclass(frozen=True, eq=False)
+class Left:
+    """What is expected of documents of a topic that nobody has judged, to each of k values.
+
+    ``squares``: sum_i E[y_i^2] z_ij z_il, (k, k); ``total``, ``cubes``: of |z_ij| E[y_i] and of
+    |z_ij|^3 E[y_i^3], (k,); ``open``, ``judged``, ``largest``: of z_ij^2
+    over these documents and over others, and the largest.
+    """
+
+    squares: FloatArray
+    total: FloatArray
+    cubes: FloatArray
+    open: FloatArray
+    judged: FloatArray
+    largest: FloatArray
+
+
+def left_of(steps: Steps, line: Linearized, moments: LikelyUtility) -> Left:
+    """Return what may be missed of a topic with the `line` of k runs."""
+    every = line.rows(np.arange(len(steps.lists))) ** 2
+    documents = np.setdiff1d(np.arange(len(steps.lists)), steps.document)
+    documents = documents[moments.mean[documents] > 0.0]
+    mean, square = moments.mean[documents], moments.square[documents]
+    rows = line.rows(documents)
+    weighted = sparse.csr_array(rows.T) @ (rows * square[:, None])
+    size = np.abs(rows)
+    return Left(
+        squares=np.asarray((weighted + weighted.T) / 2.0),
+        total=np.einsum("i,ij->j", mean, size),
+        cubes=np.einsum("i,ij->j", square**2 / mean, size**3),
+        open=every[documents].sum(axis=0),
+        judged=every[steps.document].sum(axis=0),
+        largest=every.max(axis=0),
+    )
+
+
+def missed_of_topics(left: Iterable[Left], *, topics: int) -> Missed | None:
+    """Return what may be missed of means over so many topics; None if nothing was looked at."""
+    every = list(left)
+    if not every:
+        return None
+
+    def added(part: Callable[[Left], FloatArray]) -> FloatArray:
+        return np.asarray(np.sum([part(each) for each in every], axis=0))
+
+    total, cubes = added(lambda each: each.total), added(lambda each: each.cubes)
+    largest = np.max([each.largest for each in every], axis=0)
+    return Missed(
+        squares=added(lambda each: each.squares) / topics**2,
+        step=np.sqrt(_share(cubes, total)) / topics,
+        left=_share(added(lambda each: each.open), added(lambda each: each.judged) + largest),
+    )
+
+
+def _share(part: FloatArray, of: FloatArray) -> FloatArray:
+    return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)
 
 
 def _crossed(first: FloatArray, second: FloatArray) -> FloatArray:

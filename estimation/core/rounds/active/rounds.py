@@ -15,7 +15,7 @@ from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, IntArray, check_whole, column_sums, frozen, in_proportion
 from ...data.labels import LabelRows
 from ...estimates.estimators import effective_sample_size
-from ...inference.intervals import student_intervals
+from ...inference.intervals import difference_variances, student_intervals
 from ...inference.unknown import all_known
 from ...measures.table import Measure, check_measures, parse_measure
 from ...sampling.samples import Served
@@ -315,7 +315,8 @@ def _with_intervals(
 ) -> EstimatorResult:
     """Student intervals; what is known of the variance comes from the relevant documents.
 
-    They end at the largest value, unless the estimate itself lies above.
+    They end at the largest value, unless the estimate itself lies above. Where most documents are
+    judged they reach up by those that may have been missed (`uncertainty.Missed`).
     """
     runs = len(found.value)
     degrees = max(1.0, float(found.found.sum()) - 1.0)
@@ -323,6 +324,9 @@ def _with_intervals(
     student = student_intervals(
         found.value, variance=variance, df=np.full(runs, degrees), confidence=confidence
     )
+    high = student.high
+    if found.missed is not None:
+        high = np.maximum(high, found.value + found.missed.least_reach(confidence=confidence))
     unseen = ((found.value <= 0.0) | (student.se == 0.0)) & (not is_census)
     highest = np.maximum(largest, found.value)
     return EstimatorResult(
@@ -330,12 +334,25 @@ def _with_intervals(
         se=student.se,
         df=student.df,
         low=np.maximum(np.where(unseen, 0.0, student.low), 0.0),
-        high=np.where(unseen, highest, np.minimum(student.high, highest)),
+        high=np.where(unseen, highest, np.minimum(high, highest)),
         covariance=found.covariance,
         difference_df=np.full((runs, runs), degrees),
         unknown=all_known(runs),
         difference_unknown=all_known(runs, runs),
+        difference_least=_least_errors(found, confidence),
     )
+
+
+def _least_errors(found: ActiveEstimate, confidence: float) -> FloatArray:
+    """Standard errors below which no difference is told, (k, k).
+
+    Half of the expected variance, which is left where the other half comes out below 0; and where
+    most documents are judged what one more relevant one would change (`uncertainty.Missed`).
+    """
+    least = np.sqrt(difference_variances(found.likely) / 2.0)
+    if found.missed is None:
+        return np.asarray(least, dtype=np.float64)
+    return np.maximum(least, found.missed.least_errors(confidence=confidence))
 
 
 def _largest_values(pool: Pool, measure: Measure, max_grade: int) -> FloatArray:

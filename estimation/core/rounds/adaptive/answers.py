@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from ...data.scope import Scope
     from ...inference.outlook import Outlook
     from ...measures.table import Measure
-    from .sampling import AdaptiveFrame, Passed
+    from .frame import AdaptiveFrame
+    from .sampling import Passed
 
 ESTIMATOR = "ad"
 CERTAIN = 0.999  # no pair is looked at as if it had been certain from the beginning
@@ -139,13 +140,10 @@ class _Question:
         return self._result(measure, shown, found.by_topic, labels.noise_measured)
 
     def _ratio(self, measure: Measure) -> MeasureResult:
-        found = estimate_ratio(
-            self.frame, self.scope, self.weights, measure, pairs=self.pairs, rows=self.rows
-        )
-        at = at_outlook(
-            self.scope, self.weights, measure, self.outlook, pairs=self.pairs, rows=self.rows
-        )
-        known = knowledge_at(at, measure, found)
+        scope, weights, pairs, rows = self.scope, self.weights, self.pairs, self.rows
+        line = at_outlook(scope, weights, measure, self.outlook, pairs=pairs, rows=rows)
+        found = estimate_ratio(self.frame, scope, weights, measure, line, pairs=pairs, rows=rows)
+        known = knowledge_at(line.at, measure, found)
         highest, confidence = self._highest(measure), self.asked.at_this_look
         shown = with_intervals(found.estimate, None, confidence, highest, ratios=known)
         more = {"ratio_bias": found.bias, "relevant_found": found.found}

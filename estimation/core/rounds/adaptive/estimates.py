@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from ...data.labels import PairLabels
     from ...data.scope import Scope
     from ...measures.table import Measure
-    from .sampling import AdaptiveFrame, Openness, Passed
+    from .frame import AdaptiveFrame
+    from .sampling import Openness, Passed
 
 Array = TypeVar("Array", "FloatArray", "IntArray")
 

@@ -149,11 +149,23 @@ def _standardized(numbers: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
+class Finds:
+    """Judged pairs that reach a level, ascending, and the shares of their judgments, (L, f)."""
+
+    pair: IntArray
+    reach: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class LearnedGrades:
-    """Chances of every level: coefficients, shape (L, parameters)."""
+    """Chances of every level: coefficients, shape (L, parameters); and what they were learned from.
+
+    `found` is kept where sizes of pairs hang on it, which is where measures are ratios.
+    """
 
     levels: IntArray
     coefficients: FloatArray
+    found: Finds | None = None
 
     def reach(self, features: Features) -> FloatArray:
         """Return the expected share of judgments of each pair with at least each level, (L, n).

@@ -19,10 +19,9 @@ from ...sampling.random_numbers import (
 from ...sampling.samples import Served
 from ..results import Asked, DrawnRound, Evaluation
 from .answers import answer_of_batches
-from .grades import LearnedGrades, fit_grades
+from .grades import Finds, LearnedGrades, fit_grades
 from .race import race_of
 from .sampling import (
-    AdaptiveFrame,
     AdaptiveStep,
     Chances,
     Openness,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from ...data.pool import Pool
     from ...measures.table import Measure
     from ...sampling.goals import Race
+    from .frame import AdaptiveFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +224,12 @@ class AdaptiveRound(DrawnRound):
         )
         shares = np.stack(list(columns), axis=1)
         before = self.sample.steps[-1].model if self.sample.steps else None
-        return fit_grades(frame.features, pairs, shares, levels=frame.levels, before=before)
+        ratio = frame.design.measure.family == "ratio"
+        model = fit_grades(frame.features, pairs, shares, levels=frame.levels, before=before)
+        if model is None or not ratio:
+            return model
+        useful = shares[:, 0] > 0.0
+        return replace(model, found=Finds(frozen(pairs[useful]), frozen(shares[useful].T.copy())))
 
     def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope from the planned batches; see `evaluation.evaluate`.

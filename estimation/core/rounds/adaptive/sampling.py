@@ -46,37 +46,20 @@ the same round on every machine. With a `topic_minimum` every batch has numbers 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...arrays import (
-    BoolArray,
-    FloatArray,
-    Int32Array,
-    IntArray,
-    array_hash,
-    column_sums,
-    frozen,
-)
-from ...data.kept import kept
-from ...sampling.goals import effective_weights
+from ...arrays import BoolArray, FloatArray, IntArray, frozen
 from ...sampling.probabilities import poisson_thresholds
-from .grades import Features, LearnedGrades, grade_levels
-from .weights import ratio_weights
 
 if TYPE_CHECKING:
-    from ...data.pool import Pool
-    from ...measures.table import Measure
-    from ...sampling.designs import Design
     from ...sampling.goals import Race
+    from .frame import AdaptiveFrame
+    from .grades import LearnedGrades
 
 LATER = 0.5  # of the share of batch t, over t, is left to later ones, which know more
 LEAST_PART = 0.25  # of a batch's budget is spent whatever was spent before
-LEAST_VARIANCE = 0.1  # of a utility, as a share of its mean square
-LEAST_SIZE = 1e-30  # of the largest, as designs have it, so that powers of one over it are finite
-MOST_KEPT, MOST_RACES = 4, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,162 +80,6 @@ class AdaptiveStep:
     model: LearnedGrades | None
     constants: FloatArray
     race: Race | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class AdaptiveFrame:
-    """What stays the same in all batches of a round.
-
-    Attributes
-    ----------
-    pool : Pool
-    design : Design
-        The sizes of the first batch, and those of the others while nothing is learned.
-    max_grade : int
-    costs : ndarray of float64, shape (N,), or None
-    predicted : ndarray of float64, shape (N, S), or None
-    topic_minimum : float
-        Pairs of a topic in a batch that has any of it, as expected; up to 1: as it comes.
-    """
-
-    pool: Pool
-    design: Design
-    max_grade: int
-    costs: FloatArray | None = None
-    predicted: FloatArray | None = None
-    topic_minimum: float = 0.0
-
-    @cached_property
-    def at(self) -> IntArray:
-        """The n pairs that can be drawn, ascending: the others have neither chances nor shares."""
-        return np.flatnonzero(self.design.eligible)
-
-    def place(self, pairs: IntArray) -> IntArray:
-        """Return where pairs that can be drawn stand in `at`."""
-        return np.searchsorted(self.at, pairs)
-
-    @cached_property
-    def topic(self) -> Int32Array:
-        """Of the pairs that can be drawn, shape (n,)."""
-        return self.pool.topic[self.at]
-
-    @cached_property
-    def features(self) -> Features:
-        """What the model learns from, of all pairs."""
-        work = lambda: Features.of(self.pool, self.predicted)  # noqa: E731
-        return kept(self.pool.kept, "features", self._learned_from, work, most=MOST_KEPT)
-
-    @cached_property
-    def _drawable(self) -> Features:
-        """The same of the pairs that can be drawn."""
-        key = self._learned_from, array_hash(self.at)
-        work = lambda: self.features.of_pairs(self.at)  # noqa: E731
-        return kept(self.pool.kept, "drawable", key, work, most=MOST_KEPT)
-
-    @cached_property
-    def _learned_from(self) -> int | None:
-        return None if self.predicted is None else array_hash(self.predicted)
-
-    @cached_property
-    def levels(self) -> IntArray:
-        """The grades whose reach is modeled."""
-        return grade_levels(self.max_grade)
-
-    @cached_property
-    def weights(self) -> FloatArray:
-        """The weight of every pair for the goal, over the root of its cost, shape (n,)."""
-        return self._per_cost(self._weights_in(None))
-
-    def _weights_in(self, race: Race | None) -> FloatArray:
-        design = self.design
-        weights = effective_weights(
-            self.pool, design.goal, design.measure, max_grade=self.max_grade, race=race
-        )
-        return weights[self.at]
-
-    def _weights_of(self, race: Race) -> FloatArray:
-        """The weights in a race, which hang on nothing else, so that they may be kept."""
-        key = self.design.measure, race.leader, race.priority.tobytes()
-        work = lambda: frozen(self._weights_in(race))  # noqa: E731
-        return kept(self.pool.kept, "race", key, work, most=MOST_RACES)
-
-    def _per_cost(self, weights: FloatArray) -> FloatArray:
-        return weights if self.costs is None else weights / np.sqrt(self.costs[self.at])
-
-    def _weights_at(self, reached: FloatArray, race: Race | None) -> FloatArray:
-        design = self.design
-        if design.measure.family != "ratio":
-            return self.weights if race is None else self._per_cost(self._weights_of(race))
-        every = np.zeros((len(reached), len(self.pool)))
-        every[:, self.at] = reached
-        weights = ratio_weights(
-            self.pool, design.goal, design.measure, levels=self.levels, reached=every, race=race
-        )
-        return self._per_cost(weights[self.at])
-
-    def moments(self, measure: Measure, reached: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what is expected of the utility of each pair, and of its square, (n,) each."""
-        steps = utility_steps(measure, self.levels)
-        squares = utility_steps(measure, self.levels, power=2)
-        return np.asarray(steps @ reached), np.asarray(squares @ reached)
-
-    def sizes(self, model: LearnedGrades | None, race: Race | None = None) -> FloatArray:
-        """Return sizes, (n,), that sum to 1: weight times standard deviation, floored."""
-        if model is None:
-            return self.design.size[self.at]
-        key = id(model), id(race)
-        if key not in self._known:  # with what they are of, so that no other has the same id
-            self._known[key] = model, race, self._sizes(model, race)
-        return self._known[key][-1]
-
-    @cached_property
-    def _known(self) -> dict[tuple[int, int], tuple[LearnedGrades, Race | None, FloatArray]]:
-        return {}
-
-    def reached(self, model: LearnedGrades) -> FloatArray:
-        """Return `LearnedGrades.reach`, (L, n); that of the last model is at hand."""
-        if not self._last or self._last[0][0] is not model:
-            self._last[:] = [(model, model.reach(self._drawable))]
-        return self._last[0][1]
-
-    @cached_property
-    def _last(self) -> list[tuple[LearnedGrades, FloatArray]]:
-        return []
-
-    def _sizes(self, model: LearnedGrades, race: Race | None) -> FloatArray:
-        design = self.design
-        reached = self.reached(model)
-        mean, square = self.moments(design.measure, reached)
-        variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
-        size = self._weights_at(reached, race) * np.sqrt(variance)
-        size = np.where(size > 0.0, np.maximum(size, LEAST_SIZE * size.max(initial=0.0)), 0.0)
-        even = 1.0 / np.count_nonzero(design.size)
-        total = float(size.sum())
-        if not total > 0.0:
-            return design.size[self.at]
-        return np.asarray((1.0 - design.floor) * (size / total) + design.floor * even)
-
-    def topics_at(self, model: LearnedGrades | None, chance: FloatArray) -> FloatArray:
-        """Return the chance of each topic to take part in a batch with chances (n,), shape (T,).
-
-        It follows from these and so from the past alone, as they do.
-        """
-        topics = len(self.pool.topics)
-        if self.topic_minimum <= 1.0 or model is None:
-            return np.ones(topics)
-        number = column_sums(self.topic, chance, number=topics)
-        largest = np.zeros(topics)
-        np.maximum.at(largest, self.topic, chance)
-        return np.where(number > 0.0, np.clip(number / self.topic_minimum, largest, 1.0), 1.0)
-
-
-def utility_steps(measure: Measure, levels: IntArray, *, power: int = 1) -> FloatArray:
-    """Return by how much a power of the utility rises at each level, shape (L,), from 0.
-
-    Where levels stand for several grades, each for those up to the next one.
-    """
-    utility = measure.utilities(np.append(0, levels)) ** power
-    return np.diff(utility)
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,10 +149,21 @@ def chances_of(frame: AdaptiveFrame, step: AdaptiveStep, standing: Openness) -> 
     return Chances(_open_sizes(frame, step.model, step.race, standing), step.constants)
 
 
+def sizes_before(
+    frame: AdaptiveFrame, model: LearnedGrades | None, race: Race | None, standing: Openness
+) -> FloatArray:
+    """Return the sizes of a batch, (n,), also of judged pairs, as if these were open."""
+    if model is None or race is None:
+        return frame.sizes(model, ~standing.open)
+    left = np.where(standing.open, standing.left, 0.0)
+    return frame.race_sizes(model, ~standing.open, race, left)
+
+
 def _open_sizes(
     frame: AdaptiveFrame, model: LearnedGrades | None, race: Race | None, standing: Openness
 ) -> FloatArray:
-    return np.where(standing.open, frame.sizes(model, race) * standing.left, 0.0)
+    sizes = sizes_before(frame, model, race, standing)
+    return np.where(standing.open, sizes * standing.left, 0.0)
 
 
 def plan_chances(

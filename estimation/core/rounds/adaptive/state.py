@@ -14,8 +14,9 @@ from ...sampling.designs import DESIGN_ARRAYS, Design
 from ...sampling.goals import Race
 from ...sampling.methods import MOST_TOGETHER
 from ...tables import FactSheet
-from .grades import LearnedGrades
-from .sampling import AdaptiveFrame, AdaptiveStep, Openness, Passed, after, passed_batch
+from .frame import AdaptiveFrame
+from .grades import Finds, LearnedGrades
+from .sampling import AdaptiveStep, Openness, Passed, after, passed_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from .estimates import Weighed
 
 FAMILIES = "gain", "ratio"  # of measures that rounds are planned for and estimated
-LEARNED = "levels", "coefficients", "leader", "priority"  # of a step, where anything was
 PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
+OF_MODELS = "levels", "coefficients", "found", "reach"  # arrays of what a batch was planned by
+OF_RACES = "leader", "priority"
 
 
 class AdaptiveError(ValueError):
@@ -197,6 +199,9 @@ class AdaptiveState:
             if step.model is not None:
                 arrays[f"levels {number}"] = step.model.levels
                 arrays[f"coefficients {number}"] = step.model.coefficients
+                if step.model.found is not None:
+                    arrays[f"found {number}"] = step.model.found.pair
+                    arrays[f"reach {number}"] = step.model.found.reach
             if step.race is not None:
                 arrays[f"leader {number}"] = np.array([step.race.leader])
                 arrays[f"priority {number}"] = step.race.priority
@@ -209,23 +214,28 @@ class AdaptiveState:
         facts, _ = read_archive(file, STATE_FORMAT, ())
         numbers = range(1, facts["batches"] + 1)
         needed = ["pair", "batch", "chance", *(f"constants {each}" for each in numbers)]
-        learned = [f"{kind} {each}" for each in numbers for kind in LEARNED]
+        learned = [f"{kind} {each}" for each in numbers for kind in (*OF_MODELS, *OF_RACES)]
         _, arrays = read_archive(file, STATE_FORMAT, needed, optional=learned)
         arrays = {name: frozen(array) for name, array in arrays.items()}
         steps = (
-            AdaptiveStep(
-                LearnedGrades(arrays[f"levels {each}"], arrays[f"coefficients {each}"])
-                if f"levels {each}" in arrays
-                else None,
-                arrays[f"constants {each}"],
-                Race(int(arrays[f"leader {each}"][0]), arrays[f"priority {each}"])
-                if f"leader {each}" in arrays
-                else None,
-            )
+            AdaptiveStep(_model(arrays, each), arrays[f"constants {each}"], _race(arrays, each))
             for each in numbers
         )
         pair, batch, chance = (arrays[name] for name in ("pair", "batch", "chance"))
         return cls(facts["seed"], pair, batch, chance, tuple(steps))
+
+
+def _model(arrays: dict[str, Any], number: int) -> LearnedGrades | None:
+    levels, coefficients, pair, reach = (arrays.get(f"{kind} {number}") for kind in OF_MODELS)
+    if levels is None or coefficients is None:
+        return None
+    found = None if pair is None or reach is None else Finds(pair, reach)
+    return LearnedGrades(levels, coefficients, found)
+
+
+def _race(arrays: dict[str, Any], number: int) -> Race | None:
+    leader, priority = (arrays.get(f"{kind} {number}") for kind in OF_RACES)
+    return None if leader is None or priority is None else Race(int(leader[0]), priority)
 
 
 def walk(frame: AdaptiveFrame, state: AdaptiveState) -> Iterator[Passed]:

@@ -1,13 +1,15 @@
 """How much pairs matter for a goal whose measure is a ratio, as a model of grades has it.
 
 How much a pair moves the AP, nDCG or Rprec of a run depends on how many relevant documents its
-topic has, and for AP on what else is relevant in the list. Of both the model knows more after every
-batch.
+topic has, and for AP on what else is relevant in the list. Of both more is known after every batch:
+what was judged is taken as it is, what was not as a model of grades has it. The weights of a batch
+hang on judgments of the batches before it alone, so that they bias nothing (`sampling`); what they
+rested on is stored with the batch, and no correction of a label changes them afterwards.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +18,31 @@ from ...arrays import column_sums
 from ...estimates.ratio_lines import Frame, Gains, Tangent, added, divided
 
 if TYPE_CHECKING:
-    from ...arrays import FloatArray, IntArray
+    from ...arrays import BoolArray, FloatArray, IntArray
     from ...data.pool import Pool
     from ...measures.table import Measure
     from ...sampling.goals import Goal, Race
+
+OVERDISPERSION = 1.0  # relative variance of what is expected of a topic beyond what was found
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The judged pairs, (N,), the finds among them, (f,), and the shares of these, (L, f).
+
+    What is judged weighs as it is, and pulls at the weights of what is open: of a topic in which
+    enough was found for an ideal list of ten no more is needed.
+    """
+
+    judged: BoolArray
+    pair: IntArray
+    reach: FloatArray
+
+    def put_in(self, reached: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return shares of all pairs, judged ones as they are, and those of the finds, (L, N)."""
+        found = np.zeros_like(reached)
+        found[:, self.pair] = self.reach
+        return np.where(self.judged, found, reached), found
 
 
 def ratio_weights(
@@ -29,6 +52,7 @@ def ratio_weights(
     *,
     levels: IntArray,
     reached: FloatArray,
+    known: Known | None = None,
     race: Race | None = None,
 ) -> FloatArray:
     """Return the weight of every pair for a goal, as `goals.effective_weights`.
@@ -45,6 +69,11 @@ def ratio_weights(
         Grades, as those of `LearnedGrades`.
     reached : ndarray of float64, shape (L, N)
         The expected share of judgments with at least each.
+    known : Known, optional
+        What was found so far. What is expected of open pairs of a topic may then be nothing or
+        twice as much, and slopes of an ideal list are those over that range: slopes at the
+        expected count say of a topic of which ten are expected and five are found that nothing
+        more need be known of it.
     race : Race, optional
         As for `goals.effective_weights`.
 
@@ -55,11 +84,15 @@ def ratio_weights(
         for.
     """
     gain = np.diff(measure.utilities(np.append(0, levels)))
-    gain, reached = gain[gain > 0.0], reached[gain > 0.0]
-    if not len(gain):
+    counted = gain > 0.0
+    if not counted.any():
         return np.zeros(len(pool))
-    gains = Gains(gain, reached, np.arange(len(pool)), np.ones(len(pool)))
-    slopes = _Slopes.of(Tangent.of(Frame.of(pool, measure, gains, None), measure), reached)
+    gain, expected, every = gain[counted], reached[counted], np.arange(len(pool))
+    gains = Gains(gain, expected, every, np.ones(len(pool)))
+    if known is not None:
+        expected, found = (each[counted] for each in known.put_in(reached))
+        gains = _uncertain(pool, gains, expected, found)
+    slopes = _Slopes.of(Tangent.of(Frame.of(pool, measure, gains, None), measure), reached[counted])
     runs = [pool.run_index(tag) for tag in goal.runs]
     if race is not None:
         total, squares = slopes.weighted(race.priority.astype(np.float64))
@@ -75,6 +108,16 @@ def ratio_weights(
         other, _ = slopes.sums([pool.run_index(goal.all_runs[-1])])
         squares = squares - 2.0 * other * total + len(runs) * other**2
     return np.asarray(np.sqrt(np.maximum(squares, 0.0)), dtype=np.float64)
+
+
+def _uncertain(pool: Pool, gains: Gains, expected: FloatArray, found: FloatArray) -> Gains:
+    """What is expected of pairs, and how uncertain counts are: by as much as is still expected."""
+    number = len(pool.topics)
+    least = np.stack([column_sums(pool.topic, each, number=number) for each in found])
+    left = expected - found
+    more = np.stack([column_sums(pool.topic, each, number=number) for each in left])
+    variances = left * (1.0 - left + OVERDISPERSION * more[:, pool.topic])
+    return replace(gains, reach=expected, variances=variances, least=least)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,11 @@ from ...inference.intervals import (
     student_intervals,
     zero_limit,
 )
+from ...inference.uncertainty import variances
 from ...inference.unknown import all_known
 from ..comparison import Comparison
 from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
+from .alike import Alike, JudgedGains, distances, least_spread
 from .designs import (
     ESTIMATORS,
     QueryDesign,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from ...arrays import BoolArray, FloatArray, IntArray
     from ...data.pool import Pool
     from ...data.scope import Scope
+    from ...inference.uncertainty import Pooled
     from ...measures.table import Measure
     from .designs import Estimator
     from .draws import QuerySample
@@ -61,8 +64,9 @@ def estimates_of_topics(
     draw. The others count as useless: the value of a run that returns them is a lower bound for
     sums of gains and for ERR.
 
-    `low` is cut at 0. For a run that has the value 0 on every drawn topic `se` says nothing, and
-    `high` is `zero_limit`.
+    How far they may be off: by their own squares, and by what all runs of the design and their
+    lists let one expect (`topics.alike`), which is the same whichever runs are in the scope. `low`
+    is cut at 0; for a run that has the value 0 on every drawn topic `high` is `zero_limit`.
 
     Parameters
     ----------
@@ -106,7 +110,10 @@ def estimates_of_topics(
             shared=scope.marked(_needed(sampled, design, measure)),
         )
         largest = measure.largest_value(max_grade=asked.max_grade, depth=design.depth or pool.depth)
-        results.append(_result(comparison, measure, runs, design.estimator, values, drawn, largest))
+        pooled = _pooled(scope, design, drawn, asked, measure, runs, within)
+        results.append(
+            _result(comparison, measure, runs, design.estimator, values, drawn, largest, pooled)
+        )
     counted = np.flatnonzero(within & np.isin(sampled.topic, drawn.topic))
     return Evaluation(
         batches=design.batches,
@@ -117,6 +124,42 @@ def estimates_of_topics(
         results=tuple(results),
         look=asked.look,
     )
+
+
+def _pooled(
+    scope: Scope,
+    design: QueryDesign,
+    drawn: _Drawn,
+    asked: Asked,
+    measure: Measure,
+    runs: tuple[str, ...],
+    within: BoolArray,
+) -> Pooled | None:
+    """What is expected of runs of a scope by all runs of the design; None in a census."""
+    sampled = scope.sampled
+    if drawn.draws is None or sampled is None:
+        return None
+    values = judged_topics(
+        sampled,
+        labels=asked.labels,
+        measure=measure,
+        max_grade=asked.max_grade,
+        topics=drawn.topic,
+        runs=design.runs,
+    )
+    some = within & np.isin(sampled.topic, drawn.topic)
+    gains = JudgedGains.of(asked.labels, some, measure, asked.max_grade)
+    factor = drawn.factors(design.probability)
+
+    def apart(pool: Pool, tags: Sequence[str], judged: BoolArray) -> FloatArray:
+        columns = np.array([pool.run_index(tag) for tag in tags], dtype=np.int64)
+        of_runs = {"measure": measure, "judged": judged, "factor": factor, "gains": gains}
+        return distances(pool, columns, **of_runs)  # type: ignore[arg-type]
+
+    covariance = drawn.estimate(values, design.estimator).covariance
+    of_round = apart(sampled, design.runs, within)
+    alike = Alike.of(covariance, of_round, least_spread(measure, gains))
+    return alike.pooled(apart(scope.pool, runs, scope.marked(within)), drawn.freedom)
 
 
 def _needed(pool: Pool, design: QueryDesign, measure: Measure) -> BoolArray:
@@ -156,6 +199,18 @@ class _Drawn:
         total = np.sum(self.counts * self.weight)
         return float(total**2 / np.sum(self.counts * self.weight**2))
 
+    @property
+    def freedom(self) -> float:
+        """Topics, each counted as much as it weighs (Kish), less one; at least 1."""
+        weighted = self.counts * self.weight
+        return max(float(weighted.sum() ** 2 / np.sum(weighted**2)) - 1.0, 1.0)
+
+    def factors(self, probability: FloatArray) -> FloatArray:
+        """What the squares of each topic add to the variance of a mean of the draws, (T,)."""
+        chance = self.eligible**2 * probability * (self.draws or 1)
+        factor = np.divide(1.0, chance, out=np.zeros_like(chance), where=chance > 0.0)
+        return np.asarray(self.share**2 * factor, dtype=np.float64)
+
     def shares(self, method: Estimator) -> FloatArray:
         """What the estimator multiplies the values of each drawn topic by, before it adds them."""
         weighted = self.counts * self.weight
@@ -191,17 +246,19 @@ def _result(
     judged: JudgedTopics,
     drawn: _Drawn,
     largest: float,
+    pooled: Pooled | None,
 ) -> MeasureResult:
     estimate, confidence = drawn.estimate(judged, method), comparison.asked.at_this_look
     limit = drawn.limit(largest, confidence)
     difference_df = degrees_of_freedom(estimate.contributions, draws=drawn.draws)
-    variance = np.diag(estimate.covariance)
-    student = student_intervals(
-        estimate.value,
-        variance=variance,
-        df=np.diag(difference_df).copy(),
-        confidence=confidence,
-    )
+    df = np.diag(difference_df).copy()
+    expected, freedom = None, None
+    if pooled is not None:
+        expected, freedom = pooled.covariance, pooled.freedom
+        df = pooled.freedom_of_values(df)
+        difference_df = pooled.freedom_of_differences(difference_df)
+    variance = variances(estimate.covariance, expected, freedom=freedom)
+    student = student_intervals(estimate.value, variance=variance, df=df, confidence=confidence)
     high = np.where(estimate.value > 0.0, student.high, limit)
     by_topic = np.zeros((drawn.topics, len(runs)))
     by_topic[drawn.topic] = drawn.shares(method)[:, None] * judged.value
@@ -216,6 +273,8 @@ def _result(
         difference_df=difference_df,
         unknown=all_known(len(runs)),
         difference_unknown=all_known(len(runs), len(runs)),
+        expected=expected,
+        freedom=freedom,
     )
     return comparison.result(
         measure,

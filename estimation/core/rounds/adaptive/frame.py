@@ -1,0 +1,253 @@
+"""What stays the same in all batches of an adaptive round, and what a model makes of it: sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...arrays import (
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    IntArray,
+    array_hash,
+    column_sums,
+    frozen,
+)
+from ...data.kept import kept
+from ...sampling.goals import effective_weights
+from .grades import Features, Finds, LearnedGrades, grade_levels
+from .weights import Known, ratio_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from ...data.pool import Pool
+    from ...measures.table import Measure
+    from ...sampling.designs import Design
+    from ...sampling.goals import Race
+
+LEAST_VARIANCE = 0.1  # of a utility, as a share of its mean square
+MORE_POWER, MANY_FOUND = 0.2, 10.0  # of a variance; documents of a topic, as `_spread` has it
+LEAST_SIZE = 1e-30  # of the largest, as designs have it, so that powers of one over it are finite
+MOST_KEPT, MOST_RACES = 4, 32
+MOST_SIZES = 8_000_000  # numbers: ten batches of 800 000 pairs
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveFrame:
+    """What stays the same in all batches of a round.
+
+    Attributes
+    ----------
+    pool : Pool
+    design : Design
+        The sizes of the first batch, and those of the others while nothing is learned.
+    max_grade : int
+    costs : ndarray of float64, shape (N,), or None
+    predicted : ndarray of float64, shape (N, S), or None
+    topic_minimum : float
+        Pairs of a topic in a batch that has any of it, as expected; up to 1: as it comes.
+    """
+
+    pool: Pool
+    design: Design
+    max_grade: int
+    costs: FloatArray | None = None
+    predicted: FloatArray | None = None
+    topic_minimum: float = 0.0
+
+    @cached_property
+    def at(self) -> IntArray:
+        """The n pairs that can be drawn, ascending: the others have neither chances nor shares."""
+        return np.flatnonzero(self.design.eligible)
+
+    def place(self, pairs: IntArray) -> IntArray:
+        """Return where pairs that can be drawn stand in `at`."""
+        return np.searchsorted(self.at, pairs)
+
+    @cached_property
+    def topic(self) -> Int32Array:
+        """Of the pairs that can be drawn, shape (n,)."""
+        return self.pool.topic[self.at]
+
+    @cached_property
+    def features(self) -> Features:
+        """What the model learns from, of all pairs."""
+        work = lambda: Features.of(self.pool, self.predicted)  # noqa: E731
+        return kept(self.pool.kept, "features", self._learned_from, work, most=MOST_KEPT)
+
+    @cached_property
+    def _drawable(self) -> Features:
+        """The same of the pairs that can be drawn."""
+        key = self._learned_from, array_hash(self.at)
+        work = lambda: self.features.of_pairs(self.at)  # noqa: E731
+        return kept(self.pool.kept, "drawable", key, work, most=MOST_KEPT)
+
+    @cached_property
+    def _learned_from(self) -> int | None:
+        return None if self.predicted is None else array_hash(self.predicted)
+
+    @cached_property
+    def levels(self) -> IntArray:
+        """The grades whose reach is modeled."""
+        return grade_levels(self.max_grade)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """The weight of every pair for the goal, over the root of its cost, shape (n,)."""
+        return self._per_cost(self._weights_in(None))
+
+    def _weights_in(self, race: Race | None) -> FloatArray:
+        design = self.design
+        weights = effective_weights(
+            self.pool, design.goal, design.measure, max_grade=self.max_grade, race=race
+        )
+        return weights[self.at]
+
+    def _weights_of(self, race: Race) -> FloatArray:
+        """The weights in a race, which hang on nothing else, so that they may be kept."""
+        key = self.design.measure, race.leader, race.priority.tobytes()
+        work = lambda: frozen(self._weights_in(race))  # noqa: E731
+        return kept(self.pool.kept, "race", key, work, most=MOST_RACES)
+
+    def _per_cost(self, weights: FloatArray) -> FloatArray:
+        return weights if self.costs is None else weights / np.sqrt(self.costs[self.at])
+
+    def _weights_at(
+        self, reached: FloatArray, judged: BoolArray, found: Finds | None, race: Race | None
+    ) -> FloatArray:
+        design = self.design
+        if design.measure.family != "ratio":
+            return self.weights if race is None else self._per_cost(self._weights_of(race))
+        every = np.zeros((len(reached), len(self.pool)))
+        every[:, self.at] = reached
+        weights = ratio_weights(
+            self.pool,
+            design.goal,
+            design.measure,
+            levels=self.levels,
+            reached=every,
+            known=None if found is None else self._known(judged, found),
+            race=race,
+        )
+        return self._per_cost(weights[self.at])
+
+    def _known(self, judged: BoolArray, found: Finds) -> Known:
+        every = np.zeros(len(self.pool), dtype=np.bool_)
+        every[self.at] = judged
+        return Known(every, found.pair, found.reach)
+
+    def _spread(self, variance: FloatArray, found: Finds | None) -> FloatArray:
+        """Standard deviations; of ratios less of small ones, the more was found by topic.
+
+        A pair of a topic with few relevant documents moves a ratio most, and of the pairs that are
+        surely useless the model expects most too much just there, where most were judged already.
+        """
+        largest = float(variance.max(initial=0.0))
+        if found is None or not largest > 0.0:
+            return np.asarray(np.sqrt(variance))
+        squared = (len(found.pair) / max(1, len(self.pool.topics))) ** 2
+        power = 0.5 + MORE_POWER * squared / (squared + MANY_FOUND**2)
+        return np.asarray((variance / largest) ** power)
+
+    def moments(self, measure: Measure, reached: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what is expected of the utility of each pair, and of its square, (n,) each."""
+        steps = utility_steps(measure, self.levels)
+        squares = utility_steps(measure, self.levels, power=2)
+        return np.asarray(steps @ reached), np.asarray(squares @ reached)
+
+    def sizes(self, model: LearnedGrades | None, judged: BoolArray) -> FloatArray:
+        """Return sizes, (n,), that sum to 1: weight times standard deviation, floored.
+
+        `judged`, (n,), are the pairs of the batches before.
+        """
+        if model is None:
+            return self.design.size[self.at]
+        size = self._unfloored(model, judged, None)
+        return self._floored(size, float(size.sum()), float(np.count_nonzero(self.design.size)))
+
+    def race_sizes(
+        self, model: LearnedGrades, judged: BoolArray, race: Race, left: FloatArray
+    ) -> FloatArray:
+        """Return sizes in a race. What sums to 1 is what is open of them, times the shares left.
+
+        So the few pairs that tell two runs apart do not lose to the floor when most are judged.
+        `left`, (n,), are these shares, 0 of judged pairs.
+        """
+        size = self._unfloored(model, judged, race)
+        return self._floored(size, float((size * left).sum()), float(left.sum()))
+
+    def _floored(self, size: FloatArray, total: float, pairs: float) -> FloatArray:
+        if not total > 0.0:
+            return self.design.size[self.at]
+        floor = self.design.floor
+        return np.asarray((1.0 - floor) * (size / total) + floor / pairs)
+
+    def _unfloored(self, model: LearnedGrades, judged: BoolArray, race: Race | None) -> FloatArray:
+        """Weight times standard deviation, of the batches of a round worked out once.
+
+        It follows from the design and from what is stored with the batch, which judgments that come
+        later do not change.
+        """
+        parts: list[Hashable] = [self._key, model.coefficients.tobytes()]
+        if model.found is not None:
+            parts += [judged.tobytes(), model.found.pair.tobytes(), model.found.reach.tobytes()]
+        if race is not None:
+            parts += [race.leader, race.priority.tobytes()]
+        work = lambda: frozen(self._weighted(model, judged, race))  # noqa: E731
+        return kept(self.pool.kept, "sizes", hash(tuple(parts)), work, most=MOST_SIZES, size=len)
+
+    @cached_property
+    def _key(self) -> Hashable:
+        """What sizes hang on apart from the pool and what was learned."""
+        given = (self.design.size, self.costs, self.predicted)
+        return (
+            self.design.goal,
+            self.design.measure,
+            self.max_grade,
+            *(None if each is None else array_hash(each) for each in given),
+        )
+
+    def reached(self, model: LearnedGrades) -> FloatArray:
+        """Return `LearnedGrades.reach`, (L, n); that of the last model is at hand."""
+        if not self._last or self._last[0][0] is not model:
+            self._last[:] = [(model, model.reach(self._drawable))]
+        return self._last[0][1]
+
+    @cached_property
+    def _last(self) -> list[tuple[LearnedGrades, FloatArray]]:
+        return []
+
+    def _weighted(self, model: LearnedGrades, judged: BoolArray, race: Race | None) -> FloatArray:
+        reached, found = self.reached(model), model.found
+        mean, square = self.moments(self.design.measure, reached)
+        variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
+        size = self._weights_at(reached, judged, found, race) * self._spread(variance, found)
+        least = LEAST_SIZE * size.max(initial=0.0)
+        return np.where((size > 0.0) | (found is not None), np.maximum(size, least), 0.0)
+
+    def topics_at(self, model: LearnedGrades | None, chance: FloatArray) -> FloatArray:
+        """Return the chance of each topic to take part in a batch with chances (n,), shape (T,).
+
+        It follows from these and so from the past alone, as they do.
+        """
+        topics = len(self.pool.topics)
+        if self.topic_minimum <= 1.0 or model is None:
+            return np.ones(topics)
+        number = column_sums(self.topic, chance, number=topics)
+        largest = np.zeros(topics)
+        np.maximum.at(largest, self.topic, chance)
+        return np.where(number > 0.0, np.clip(number / self.topic_minimum, largest, 1.0), 1.0)
+
+
+def utility_steps(measure: Measure, levels: IntArray, *, power: int = 1) -> FloatArray:
+    """Return by how much a power of the utility rises at each level, shape (L,), from 0.
+
+    Where levels stand for several grades, each for those up to the next one.
+    """
+    utility = measure.utilities(np.append(0, levels)) ** power
+    return np.diff(utility)

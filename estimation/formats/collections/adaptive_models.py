@@ -1,0 +1,112 @@
+"""What batches of an adaptive round were planned by, as its judged collection has it.
+
+See `adaptive` for the columns. Of ratios, chances hang on what was found before a batch as well,
+which is told as it was then: a label that was corrected since changes no chance.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimation.core.arrays import FloatArray, IntArray, frozen
+from estimation.core.data.labels import pair_name
+from estimation.core.rounds.adaptive.frame import AdaptiveFrame
+from estimation.core.rounds.adaptive.grades import Finds, LearnedGrades, grade_levels
+from estimation.core.rounds.adaptive.state import AdaptiveState
+from estimation.formats.collections.ranked import RankedReading
+from estimation.formats.collections.reading import Row
+
+MODELS = "models.tsv.gz"
+
+
+def model_rows(state: AdaptiveState) -> Row:
+    """By batch, level and parameter."""
+    empty = np.array([], dtype=np.int64)
+    parts: list[tuple[NDArray[Any], ...]] = [(empty, empty, empty, empty.astype(np.float64))]
+    for number, step in enumerate(state.steps, start=1):
+        if step.model is not None:
+            found = step.model.coefficients
+            level, parameter = np.indices(found.shape).reshape(2, -1)
+            batch = np.full(found.size, number)
+            parts.append((batch, step.model.levels[level], parameter + 1, found.ravel()))
+            if step.model.found is not None:
+                parts.append(_find_rows(number, step.model, step.model.found))
+    names = ("batch", "level", "parameter", "coefficient")
+    columns = dict(zip(names, map(np.concatenate, zip(*parts, strict=True)), strict=True))
+    return MODELS, columns["batch"], columns
+
+
+def _find_rows(number: int, model: LearnedGrades, found: Finds) -> tuple[NDArray[Any], ...]:
+    """What was found by a batch: pairs after the parameters of its model."""
+    level, at = np.nonzero(found.reach)
+    parameter = model.coefficients.shape[1] + 1 + found.pair[at]
+    return np.full(len(at), number), model.levels[level], parameter, found.reach[level, at]
+
+
+def read_models(
+    reading: RankedReading, frame: AdaptiveFrame, *, planned: int
+) -> dict[int, LearnedGrades]:
+    """What was learned, by batch: a coefficient for every level and parameter."""
+    table = reading.table(MODELS)
+    levels, parameters = grade_levels(frame.max_grade), frame.features.parameters
+    batch, level, parameter = (table.whole(name) for name in ("batch", "level", "parameter"))
+
+    def named(row: int) -> str:
+        return f"parameter {parameter[row]} of level {level[row]} in batch {batch[row]}"
+
+    reading.refuse_repeats(table, (parameter, level, batch), named, "parameter")
+    listed = ", ".join(map(str, levels.tolist()))
+    reading.refuse(table, batch > planned, "batch", "a batch of steps.tsv.gz", named)
+    reading.refuse(table, ~np.isin(level, levels), "level", f"one of {listed}", named)
+    wanted = f"one of the {parameters} parameters that the lists and predictions make"
+    pairs = len(frame.pool) if frame.design.measure.family == "ratio" else 0
+    reading.refuse(table, parameter > parameters + pairs, "parameter", wanted, named)
+    share, of_pairs = table.numbers["coefficient"], parameter > parameters
+    wrong = of_pairs & ~((share > 0.0) & (share <= 1.0))
+    reading.refuse(
+        table, wrong, "coefficient", "a share of judgments, above 0 and at most 1", named
+    )
+    reading.go_on()
+    learned, found = np.unique(batch[~of_pairs], return_counts=True)
+    for at in np.flatnonzero(found != len(levels) * parameters).tolist():
+        wanted = f"{parameters} coefficients in batch {learned[at]} for each of the levels {listed}"
+        reading.error(MODELS, None, "coefficient", wanted, f"{found[at]} in all")
+    reading.go_on()
+    homeless = of_pairs & ~np.isin(batch, learned)
+    reading.refuse(table, homeless, "batch", "a batch with coefficients", named)
+    reading.go_on()
+    order = np.lexsort((parameter, level, batch))
+    ordered = share[order][~of_pairs[order]]
+    grids = ordered.reshape(len(learned), len(levels), parameters)
+    models = {}
+    for number, grid in zip(learned.tolist(), grids, strict=True):
+        own = np.flatnonzero(of_pairs & (batch == number))
+        place = np.searchsorted(levels, level[own]), parameter[own] - parameters - 1
+        models[number] = LearnedGrades(
+            levels, frozen(grid), _finds(len(levels), *place, share[own])
+        )
+    return models
+
+
+def _finds(levels: int, level: IntArray, pair: IntArray, share: FloatArray) -> Finds | None:
+    if not len(pair):
+        return None
+    pairs, at = np.unique(pair, return_inverse=True)
+    reach = np.zeros((levels, len(pairs)))
+    reach[level, at] = share
+    return Finds(frozen(pairs), frozen(reach))
+
+
+def check_finds(reading: RankedReading, frame: AdaptiveFrame, state: AdaptiveState) -> None:
+    """What was found before a batch was drawn before it, and no level more often than a lower."""
+    drawn = np.full(len(frame.pool), len(state.steps) + 1)
+    drawn[state.pair] = state.batch
+    for number, step in enumerate(state.steps, start=1):
+        if step.model is None or (found := step.model.found) is None:
+            continue
+        rises = (np.diff(found.reach, axis=0) > 0.0).any(axis=0)
+        for pair in found.pair[(drawn[found.pair] >= number) | rises].tolist():
+            wanted = f"finds of batches before {number}, shares that never rise with the level"
+            reading.error(MODELS, None, "parameter", wanted, pair_name(pair, frame.pool))
+    reading.go_on()
