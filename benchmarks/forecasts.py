@@ -2,6 +2,7 @@
 
     python -m benchmarks.forecasts                     every cell, from EVALSITE_TEST_DATA
     python -m benchmarks.forecasts --trials 20 --cell cranfield
+    python -m benchmarks.forecasts --method adaptive   the same of adaptive rounds
 
 A trial draws a sample of a fully judged collection, looks at it after a quarter of the budget, and
 foretells how many pairs will be judged when the middle run's half width is half of what it is then,
@@ -18,32 +19,42 @@ its runs too, chosen at random in each. What is only known when everything is ju
 decided within the pool: "open" counts it, and the best is not measured by it. "said" is the share
 of these trials in which what was foretold is at least two thirds of the pool, or never.
 
+"end" is the half width that is foretold for the end of the budget over the one that came. With
+`--method adaptive` a round of `ADAPTIVE` batches foretells after a quarter, and what it took
+is told by its later batches, and of the best run by a round that goes on to the end of the pool, to
+the middle of the batch in which it came.
+
 The twin foretells by observed differences as they are, and must be caught: it promises too early.
 """
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, frozen
+from estimation.core.arrays import FloatArray, IntArray, frozen
 from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool
 from estimation.core.data.scope import Scope
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning import contenders
 from estimation.core.planning.forecasts import forecast
-from estimation.core.planning.foretold import SELDOM
+from estimation.core.planning.foretold import SELDOM, Forecast, crossing
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.allocation import make_design
+from estimation.core.sampling.designs import Design
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.goals import Goal
 from estimation.core.sampling.priors import make_prior
@@ -52,6 +63,11 @@ from estimation.management.judged_collections import JudgedCollection, grades_of
 from estimation.research.trials.processes import in_processes
 
 DEPTH, FEW, STEP, FACTOR = 10, 10, 1.05, 1.5
+ADAPTIVE, EARLY, LONG = (
+    8,
+    2,
+    24,
+)  # batches: of a round, before it foretells, of what goes on
 OPEN = 0.98  # of the pool: what is decided later cannot be decided within it
 CELLS = (
     ("cranfield", "DCG@10", 2000),
@@ -69,6 +85,7 @@ class Trial:
     best: tuple[float | None, float | None]
     range: tuple[float | None, float | None]
     verdicts: float
+    end: float
     pool: float
 
 
@@ -81,6 +98,8 @@ class Cell:
     goal: str
     budget: int
     runs: int | None
+    method: str = "poisson"
+    on: bool = True
 
     def play(self, turn: int) -> Trial:
         rng = np.random.default_rng(turn)
@@ -93,6 +112,11 @@ class Cell:
         best, budget = self.collection.max_grade, min(self.budget, len(pool) // 2)
         goal = Goal(self.goal, tuple(pool.runs))  # type: ignore[arg-type]
         prior = make_prior(pool, name="rank", goal=goal, measure=measure, max_grade=best)
+        if self.method == "adaptive":
+            design = partial(make_design, pool, goal=goal, measure=measure, prior=prior)
+            return adaptive(
+                pool, partial(design, method="adaptive"), grades, best, budget, turn, self.on
+            )
         planned = make_design(
             pool, goal=goal, measure=measure, prior=prior, budget=budget, batch_size=budget // 4
         )
@@ -110,15 +134,82 @@ class Cell:
         judged = LabelRows(drawn.pair, grades[drawn.pair])
         look = partial(evaluate, pool, PairRound(whole, drawn), labels=judged, **known)
         width, surely = taken(look, whole.batches, wanted)
-        end = evaluate(pool, part, labels=labels, **known).results[0].ranking.verdicts
-        foretold = next(each.decided for each in told.steps if each.batches == planned.batches)
-        return Trial(
-            (told.until_half_width(wanted), width),
-            (told.until_best(), surely),
-            (told.until_best(SELDOM), told.until_best(1.0 - SELDOM)),
-            foretold / max(int(np.count_nonzero(end == 1)), 1),
-            float(len(pool)),
-        )
+        end = evaluate(pool, part, labels=labels, **known).results[0]
+        return trial(told, wanted, width, surely, end, planned.batches, len(pool))
+
+
+def adaptive(
+    pool: Pool,
+    design: Callable[..., Design],
+    grades: IntArray,
+    best: int,
+    budget: int,
+    turn: int,
+    on: bool,
+) -> Trial:
+    def rounds(
+        spent: int, batches: int
+    ) -> Iterator[tuple[AdaptiveRound, LabelRows, MeasureResult]]:
+        planned = design(budget=spent, batch_size=-(-spent // batches))
+        drawn = AdaptiveRound.begin(pool, AdaptivePlan(planned, best), seed=str(turn))
+        for _ in range(planned.batches):
+            labels = LabelRows(drawn.sample.pair, grades[drawn.sample.pair])
+            asked: dict[str, Any] = {"measures": [planned.measure], "max_grade": best}
+            yield drawn, labels, evaluate(pool, drawn, labels=labels, **asked).results[0]
+            drawn = drawn.extended(pool, labels=labels)
+
+    every = rounds(budget, ADAPTIVE)
+    drawn, labels, early = next(islice(every, EARLY - 1, None))
+    told = forecast(
+        Scope.of(pool), drawn, batches=EARLY, result=early, max_grade=best, labels=labels
+    )
+    wanted, now = half_width(early) / 2.0, float(len(drawn.sample.pair))
+    points = [(now, half_width(early))]
+    surely = now if np.any(early.ranking.rank_high == 1) else None
+    for later, _, end in every:
+        pairs = float(len(later.sample.pair))
+        if surely is None and np.any(end.ranking.rank_high == 1):
+            surely = middle(points[-1][0], pairs)
+        points.append((pairs, half_width(end)))
+    if surely is None and on:
+        surely = beyond(rounds(len(pool), LONG), len(pool))
+    width = crossing([(pairs, -each) for pairs, each in points], -wanted)
+    return trial(told, wanted, width, surely, end, drawn.batches, len(pool))
+
+
+def beyond(every: Iterator[Any], most: int) -> float | None:
+    """Judged pairs when the best run is known, in a round that goes on to the end of the pool."""
+    before = 1.0
+    for later, _, result in every:
+        pairs = float(len(later.sample.pair))
+        if np.any(result.ranking.rank_high == 1):
+            return middle(before, pairs) if pairs < OPEN * most else pairs
+        before = pairs
+    return None
+
+
+def middle(before: float, after: float) -> float:
+    return float(np.sqrt(before * after))
+
+
+def trial(
+    told: Forecast,
+    wanted: float,
+    width: float | None,
+    surely: float | None,
+    end: MeasureResult,
+    batches: int,
+    pool: int,
+) -> Trial:
+    foretold = next(each for each in told.steps if each.batches == batches)
+    return Trial(
+        (told.until_half_width(wanted), width),
+        (told.until_best(), surely),
+        (told.until_best(SELDOM), told.until_best(1.0 - SELDOM)),
+        foretold.decided / max(int(np.count_nonzero(end.ranking.verdicts == 1)), 1),
+        foretold.half_width / half_width(end),
+        float(pool),
+    )
 
 
 def growing(first: float, last: float) -> FloatArray:
@@ -154,11 +245,13 @@ def line(trials: list[Trial]) -> str:
     ratios = np.array([ratio(*each.width) for each in trials if each.width[1] is not None])
     decided = [each for each in trials if (each.best[1] or each.pool) < OPEN * each.pool]
     ahead = np.array([ratio(*each.best) for each in decided])
-    verdicts = np.array([each.verdicts for each in trials])
+    verdicts, end = (
+        np.array(each) for each in zip(*((t.verdicts, t.end) for t in trials), strict=True)
+    )
     undecided = [each for each in trials if each not in decided]
     said = [(each.best[0] or each.pool) >= each.pool / FACTOR for each in undecided]
     return (
-        f"{within(ratios)}  {quantiles(ratios)}   {quantiles(verdicts)}   "
+        f"{within(ratios)}  {quantiles(ratios)}   {quantiles(end)}   {quantiles(verdicts)}   "
         f"{len(decided):4d} {within(ahead)}  {quantiles(ahead)} {in_range(decided)}   "
         f"{len(undecided):4d} {np.mean(said) if said else np.nan:6.2f}"
     )
@@ -189,16 +282,18 @@ def quantiles(ratios: FloatArray) -> str:
     return " ".join(f"{each:4.2f}" for each in np.quantile(ratios, [0.1, 0.5, 0.9], method="lower"))
 
 
-def cells(folder: Path, wanted: str) -> Iterator[tuple[str, Cell]]:
+def cells(
+    folder: Path, wanted: str, goals: Sequence[str], **how: Any
+) -> Iterator[tuple[str, Cell]]:
     for name, measure, budget in CELLS:
         if wanted not in name:
             continue
         place = folder / name
         collection = read_collection(place / "runs", place / "qrels.txt", after_each=lambda _: None)
-        for goal in GOALS:
+        for goal in goals:
             for runs in (None, FEW):
                 told = f"{name:10} {measure:7} {goal:9} {runs or 'all':>4}"
-                yield told, Cell(collection, measure, goal, budget, runs)
+                yield told, Cell(collection, measure, goal, budget, runs, **how)
 
 
 def main() -> None:
@@ -207,14 +302,19 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--cell", default="", help="part of a collection's name")
     parser.add_argument("--twin", action="store_true", help="the broken twin")
+    parser.add_argument("--method", default="poisson", choices=["poisson", "adaptive"])
+    parser.add_argument("--goals", nargs="+", default=GOALS, choices=GOALS)
+    parser.add_argument("--within", action="store_true", help="adaptive: not beyond the budget")
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     print(
-        f"{'':34} half width:  ratio       verdicts          "
+        f"{'':34} half width:  ratio       end              verdicts         "
         "best:         ratio          range   open: said"
     )
     folder = Path(os.environ.get("EVALSITE_TEST_DATA", default))
-    for told, cell in cells(folder, given.cell):
+    for told, cell in cells(
+        folder, given.cell, given.goals, method=given.method, on=not given.within
+    ):
         with told_as_observed() if given.twin else nullcontext():
             trials = list(in_processes(cell.play, given.trials, jobs=given.jobs))
         print(f"{told}  {line(trials)}", flush=True)

@@ -18,10 +18,13 @@ def foretold(collection: RoundCollection, joined: Pool, result: MeasureResult) -
     """Of the measure that the round was made for; None where there is none.
 
     Several rounds together, whole topics and active sampling have none; nor has a round that is
-    estimated with the help of predictions, or has guaranteed intervals, which fall otherwise.
+    estimated with the help of predictions, or has guaranteed intervals, which fall otherwise. Nor
+    has an adaptive round whose batches up to now are empty: nothing says what to expect.
     """
     drawn = collection.drawn
     if not isinstance(drawn, PairRound | AdaptiveRound) or collection.predictions is not None:
+        return None
+    if isinstance(drawn, AdaptiveRound) and not len(drawn.sample.pair):
         return None
     if not supports(drawn, result.measure) or result.interval != "student":
         return None

@@ -8,6 +8,7 @@ alone: no judgment has a part in it, so that it biases nothing.
 import math
 from dataclasses import dataclass
 
+from estimation.core.measures.table import parse_measure
 from estimation.core.planning.reached import Reached, ReachedByBudget, Target
 from estimation.models import Round
 from estimation.plans import OPTIONS
@@ -152,7 +153,8 @@ def _said(
 
 
 def _earlier(row: Round) -> str:
-    """How one knows that less was enough: batches that are planned one by one have no forecast."""
-    if row.sampling.draws == "batches":
-        return "a rule to stop early ends the round when less is enough"
-    return "stop earlier when the forecast of the round says that it is enough"
+    """How one knows that less was enough: by a forecast, which sums of gains have."""
+    known = row.sampling.draws == "pairs" or row.method == "adaptive"
+    if known and parse_measure(row.measure).family == "gain":
+        return "stop earlier when the forecast of the round says that it is enough"
+    return "a rule to stop early ends the round when less is enough"

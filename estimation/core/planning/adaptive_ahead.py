@@ -39,25 +39,22 @@ from ..data.labels import LabelRows, select_rows
 from ..estimates.products import cross_products, first_rows
 from ..inference.fitting import fit_outlook
 from ..inference.looked_at import looked_at
-from ..rounds.adaptive.answers import planned_alone
-from ..rounds.adaptive.estimates import BatchWeights
+from ..rounds.adaptive.answers import planned_alone, weighed_before
 from ..rounds.adaptive.race import race_of
-from ..rounds.adaptive.sampling import after, plan_chances, sizes_before
-from ..rounds.adaptive.state import walk
+from ..rounds.adaptive.sampling import plan_chances, sizes_before
 from ..sampling.probabilities import poisson_thresholds
 from .ahead import BEYOND, After, Ahead, expected_now, later_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.scope import Scope
     from ..inference.looked_at import Rows
     from ..measures.table import Measure
+    from ..rounds.adaptive.estimates import Weighed
     from ..rounds.adaptive.frame import AdaptiveFrame
     from ..rounds.adaptive.grades import LearnedGrades
     from ..rounds.adaptive.rounds import AdaptiveRound
-    from ..rounds.adaptive.sampling import Openness, Passed
+    from ..rounds.adaptive.sampling import Openness
     from ..rounds.results import MeasureResult
     from ..sampling.goals import Race
 
@@ -77,25 +74,33 @@ def ahead_of_batches(
         From these batches.
     labels : LabelRows
         Of the sampled pool; those of pairs of later batches are not used.
+
+    Raises
+    ------
+    ValueError
+        If these batches are empty, so that nothing is known to foretell from.
     """
     pool = scope.sampled or scope.pool
-    part, measure = part.prefix(pool, batches), result.measure
+    part = part if batches == part.planned else part.prefix(pool, batches)
+    measure = result.measure
+    if not len(part.sample.pair):
+        raise ValueError("there is no forecast of an adaptive round without a judged pair")
     known = np.isin(labels.pair, part.sample.pair)
     labels = LabelRows(labels.pair[known], labels.grade[known])
     frame = part.design.frame(pool)
-    weights, standing = _weights(frame, part, measure)
+    before = weighed_before(frame, part.sample, measure)
     model, ends = part.learned(frame, labels), later_ends(batches, part.batches)
-    chances = _chances(frame, part, model, _race(scope, part, result), standing, ends)
-    missed = _Missed.of(weights, standing, _moments(frame, part, model, measure, labels), frame.at)
+    chances = _chances(frame, part, model, _race(scope, part, result), before.standing, ends)
+    missed = _Missed.of(before, measure, _moments(frame, part, model, measure, labels), frame.at)
     every = [missed.squares, *(missed.after(chance) for chance in chances)]
     if noisy := result.label_noise_measured:
-        before = _moments(frame, part, part.sample.steps[-1].model, measure, labels)
-        every.append(_Missed.of(weights, standing, before, frame.at).squares)
+        last = _moments(frame, part, part.sample.steps[-1].model, measure, labels)
+        every.append(_Missed.of(before, measure, last, frame.at).squares)
     over = planned_alone(frame, part.sample).over(scope)
     now, *later = _grams(scope, looked_at(scope.pool, over, measure), frame, every)
     noise = expected_now(result) - later.pop() if noisy else np.zeros_like(now)
     judged = float(len(part.sample.pair))
-    pairs = [judged + float(chance.sum(where=standing.open)) for chance in chances]
+    pairs = [judged + float(chance.sum(where=before.standing.open)) for chance in chances]
     steps = (
         After(end, number, then + noise * judged / number)
         for end, number, then in zip(chain(ends, repeat(None)), pairs, later, strict=False)
@@ -119,21 +124,6 @@ def _moments(
     outlook = fit_outlook(frame.pool, planned_alone(frame, part.sample), rows, max_grade=best)
     first, second, _ = outlook.moments(measure, frame.at)
     return first, second
-
-
-def _weights(
-    frame: AdaptiveFrame, part: AdaptiveRound, measure: Measure
-) -> tuple[BatchWeights, Openness]:
-    """What the batches count every pair for, and where pairs stand after the last one."""
-    last: list[Passed] = []
-
-    def passing() -> Iterator[Passed]:
-        for passed in walk(frame, part.sample):
-            last[:] = [passed]
-            yield passed
-
-    weights = BatchWeights.of(frame, passing(), [measure], part.planned)
-    return weights, after(last[0])
 
 
 def _race(scope: Scope, part: AdaptiveRound, result: MeasureResult) -> Race | None:
@@ -203,17 +193,18 @@ class _Missed:
     @classmethod
     def of(
         cls,
-        weights: BatchWeights,
-        standing: Openness,
+        before: Weighed,
+        measure: Measure,
         moments: tuple[FloatArray, FloatArray],
         at: IntArray,
     ) -> _Missed:
         """``moments`` are what is expected of utilities and of their squares, (n,) each."""
         first, second = moments
-        spread, (_, _, summed, squared) = weights.spread[at], weights.by_mean[0][:, at]
+        spread = before.weights.spread[at]
+        _, _, summed, squared = before.weights.by_mean[before.measures.index(measure)][:, at]
         squares = np.maximum(spread * second - 2.0 * summed * first + squared, 0.0)
         variance = np.maximum(second - first**2, 0.0)
-        return cls(squares, variance, standing.passed, standing.open)
+        return cls(squares, variance, before.standing.passed, before.standing.open)
 
     def after(self, chance: FloatArray) -> FloatArray:
         """Return the same once pairs that were open had this chance to be judged, (n,)."""

@@ -20,16 +20,20 @@ from ...measures.kinds import MeasureError
 from ..comparison import Comparison
 from ..limits import with_intervals
 from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
-from .estimates import BatchWeights, estimate_totals
+from .estimates import BatchWeights, Weighed, estimate_totals
 from .ratios import at_outlook, estimate_ratio
+from .sampling import after
 from .state import FAMILIES, AdaptiveState, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ...arrays import FloatArray, IntArray
     from ...data.scope import Scope
     from ...inference.outlook import Outlook
     from ...measures.table import Measure
     from .frame import AdaptiveFrame
+    from .sampling import Passed
 
 ESTIMATOR = "ad"
 CERTAIN = 0.999  # no pair is looked at as if it had been certain from the beginning
@@ -101,7 +105,7 @@ class _Question:
         asked: Asked,
         rows: LabelRows,
     ) -> _Question:
-        weights = BatchWeights.of(frame, walk(frame, state), asked.measures, state.batches)
+        weights = weighed(frame, state, asked.measures).weights
         planned = planned_alone(frame, state)
         counted = np.zeros(len(frame.pool))
         counted[state.pair] = 1.0 / np.maximum(weights.on_label[state.pair], 1.0)
@@ -167,6 +171,32 @@ class _Question:
             by_topic=by_topic,
             **more,
         )
+
+
+def weighed(frame: AdaptiveFrame, state: AdaptiveState, measures: tuple[Measure, ...]) -> Weighed:
+    """Go through the batches of a state; what is found stays with it, for its forecast."""
+    last: list[Passed] = []
+
+    def passing() -> Iterator[Passed]:
+        for passed in walk(frame, state):
+            last[:] = [passed]
+            yield passed
+
+    weights = BatchWeights.of(frame, passing(), measures, state.batches)
+    found = Weighed(measures, weights, after(last[0]))
+    state.weighed[:] = [(frame.pool, frame.design, found)]
+    return found
+
+
+def weighed_before(frame: AdaptiveFrame, state: AdaptiveState, measure: Measure) -> Weighed:
+    """Return the same for a measure, as it was found for the estimates if it was.
+
+    It hangs on the batches alone and on no label, so that it is the same whenever it is found.
+    """
+    for pool, design, found in state.weighed:
+        if pool is frame.pool and design is frame.design and measure in found.measures:
+            return found
+    return weighed(frame, state, (measure,))
 
 
 def planned_alone(frame: AdaptiveFrame, state: AdaptiveState) -> Drawn:

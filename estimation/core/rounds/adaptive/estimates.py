@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ...data.scope import Scope
     from ...measures.table import Measure
     from .frame import AdaptiveFrame
-    from .sampling import Passed
+    from .sampling import Openness, Passed
 
 Array = TypeVar("Array", "FloatArray", "IntArray")
 
@@ -170,6 +170,15 @@ class BatchWeights:
             sums[1][drawn] = mean[drawn]
             sums[2] += spread * mean
             sums[3] += spread * mean**2
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """The weights of batches for some measures, and where pairs stand after the last of them."""
+
+    measures: tuple[Measure, ...]
+    weights: BatchWeights
+    standing: Openness
 
 
 def estimate_totals(

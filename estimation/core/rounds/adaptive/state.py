@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ...data.pool import Pool
     from ...measures.table import Measure
     from ...sampling.goals import Goal
+    from .estimates import Weighed
 
 FAMILIES = "gain", "ratio"  # of measures that rounds are planned for and estimated
 PLAN_FORMAT, STATE_FORMAT = "evalsite-adaptive-plan-1", "evalsite-adaptive-1"
@@ -167,6 +169,11 @@ class AdaptiveState:
     batch: Int32Array
     chance: FloatArray
     steps: tuple[AdaptiveStep, ...]
+
+    @cached_property
+    def weighed(self) -> list[tuple[Pool, Design, Weighed]]:
+        """What the batches count every pair for, once it was worked out (`answers.weighed`)."""
+        return []
 
     @property
     def batches(self) -> int:
