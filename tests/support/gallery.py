@@ -241,10 +241,8 @@ def _commented(made: Campaign) -> None:
 def _stopped() -> Campaign:
     """A round whose rule came true, with runs that are as good as equal."""
     made = _with_material("stopped")
-    evaluation.drawn(
-        made, budget=90, batch_size=15, extra_share=0.0, negligible=8.0, stop_when="width",
-        stop_width=12.0,
-    )  # fmt: skip
+    ends: dict[str, Any] = {"negligible": 8.0, "stop_when": "width", "stop_width": 12.0}
+    evaluation.drawn(made, budget=90, batch_size=15, extra_share=0.0, **ends)
     while evaluation.judge(made, 5):
         pass
     return made
