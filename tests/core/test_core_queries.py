@@ -407,13 +407,13 @@ def test_estimates_are_shares_of_all_topics(pool: Pool, model: GradeModel) -> No
     residual = weight * (values - value)
     variance = n / (n - 1) * np.sum(residual**2, axis=0) / np.sum(weight) ** 2
     assert found.value == pytest.approx(0.75 * value, **EXACT)
-    assert found.se == pytest.approx(0.75 * np.sqrt(variance), **EXACT)
+    assert np.diag(found.covariance) == pytest.approx(0.75**2 * variance, **EXACT)
     terms = weight * values
     unbiased = replace(design, estimator="unbiased")
     plain = evaluate(pool, TopicRound(unbiased, sample), **options)
     assert plain.results[0].estimate.value == pytest.approx(0.75 * terms.mean(axis=0), **EXACT)
-    se = 0.75 * terms.std(axis=0, ddof=1) / math.sqrt(n)
-    assert plain.results[0].estimate.se == pytest.approx(se, **EXACT)
+    squares = 0.75**2 * terms.var(axis=0, ddof=1) / n
+    assert np.diag(plain.results[0].estimate.covariance) == pytest.approx(squares, **EXACT)
     assert plain.results[0].effective_sample_size == pytest.approx(
         weight.sum() ** 2 / np.sum(weight**2)
     )

@@ -170,7 +170,7 @@ def _numbers(pool: Pool, seed: str) -> FloatArray:
 def _helped(setting: Setting) -> Player:
     """The samples of ``poisson``, but estimated with the help of predicted grades."""
     if setting.predicted is None or setting.predicted.ndim != 1:
-        message = "predicted must hold the predicted grades of one for the method difference"
+        message = "predicted must hold predicted grades for the method difference, of one alone"
         raise TrialError(message)
     return _designed("poisson", setting, predictions=setting.predicted)
 
