@@ -141,7 +141,7 @@ def test_messages_taken_from_the_queue_folder(
     campaign = begin(sqlite_site)
     with thief(sqlite_site) as stolen, campaign.judge() as shift:
         pass
-    assert len(stolen) > 3
+    assert stolen
     assert none_was_sent_twice(shift)
     campaign.finish()
 
@@ -170,7 +170,7 @@ def test_without_a_steward_they_would_stay_lost(
     campaign = begin(site)
     with thief(site) as stolen, campaign.judge():
         pass
-    assert len(stolen) > 3
+    assert stolen
     with pytest.raises(AssertionError, match="not yet: 15 batches final"):
         campaign.organizer.final_estimates(15, seconds=4)
 
