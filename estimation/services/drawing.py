@@ -22,9 +22,7 @@ from estimation.plans import NAMED
 from estimation.services import choices, designing, files, finite, leftovers, quoting, topping
 from judging.errors import UserError
 from judging.models import Batch, Campaign, Upload
-from judging.services import audit, batches, jobs
-
-CHUNK = 2000
+from judging.services import audit, batches, bulk, jobs
 
 
 def draw_round(job: jobs.Running) -> None:
@@ -123,22 +121,13 @@ def _named(pool: Pool, pairs: np.ndarray) -> Iterator[tuple[str, str, str]]:
 def _create_draws(
     row: Round, number: int, pair_ids: Sequence[int], served: Served, entering: np.ndarray
 ) -> None:
-    columns = (served.pair, served.draws, served.probability)
-    draws = [
-        Draw(
-            round=row,
-            pair_id=pair_id,
-            position=position,
-            batch_number=number,
-            count=count,
-            probability=probability,
-        )
-        for pair_id, position, count, probability in zip(
-            pair_ids, *(column[entering].tolist() for column in columns), strict=True
-        )
-    ]
-    for start in range(0, len(draws), CHUNK):
-        Draw.objects.bulk_create(draws[start : start + CHUNK])
+    drawn = {
+        "position": served.pair[entering].tolist(),
+        "count": served.draws[entering].tolist(),
+        "probability": served.probability[entering].tolist(),
+    }
+    fixed = {"round": row.pk, "batch_number": number}
+    bulk.insert(Draw, fixed | drawn | {"pair": list(pair_ids)})
 
 
 def _freeze(

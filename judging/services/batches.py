@@ -8,16 +8,17 @@ back whole batches, of a round that has ended before them.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, Greatest, Now
 
 from judging.models import Assignment, Batch, BatchPair, Campaign, Pair
-from judging.services import audit
+from judging.services import audit, bulk
 from judging.signals import batch_completed, labels_added
 
-CHUNK = 2000
+CHUNK = 5000
 
 
 @dataclass(frozen=True)
@@ -53,47 +54,43 @@ def prepare(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
     for start in range(0, len(wanted), CHUNK):
         with transaction.atomic():
             ids += _prepare_chunk(batch, wanted[start : start + CHUNK])
+    _raise_wanted(batch)
     Batch.objects.filter(pk=batch.pk).update(pair_count=F("pair_count") + len(ids))
     return ids
 
 
 def _prepare_chunk(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
-    """Pairs are inserted in the order of their key: two draws that bring the same ones wait for
-    each other's rows, and must not do so in a circle."""
-    fresh = [
-        Pair(
-            campaign_id=batch.campaign_id,
-            topic_id=w.topic,
-            docno=w.docno,
-            other=w.other,
-            wanted=w.labels,
-        )
-        for w in sorted(wanted, key=lambda w: (w.topic, w.docno, w.other))
-    ]
-    Pair.objects.bulk_create(fresh, ignore_conflicts=True)
-    stored = Pair.objects.filter(
-        campaign_id=batch.campaign_id,
-        topic_id__in={w.topic for w in wanted},
-        docno__in={w.docno for w in wanted},
-        other__in={w.other for w in wanted},
-    )
-    named = stored.values_list("pk", "topic_id", "docno", "other")
-    ids = {(topic, docno, other): pk for pk, topic, docno, other in named}
-    rows = [
-        BatchPair(batch=batch, pair_id=ids[w.topic, w.docno, w.other], labels=w.labels)
-        for w in wanted
-    ]
-    BatchPair.objects.bulk_create(rows)
-    _raise_wanted(row.pair_id for row in rows)
-    return [row.pair_id for row in rows]
+    """Pairs are inserted in the order of their key, their places in the batch in that of the pairs'
+    row ids: two draws wait for each other's rows, and must not do so in a circle, nor with whoever
+    locks pairs."""
+    fresh = sorted(wanted, key=lambda w: (w.topic, w.docno, w.other))
+    bulk.insert(Pair, _key(batch, fresh) | {"wanted": [w.labels for w in fresh]}, keep=True)
+    ids = bulk.find(Pair, _key(batch, wanted))
+    placed = sorted(zip(ids, (w.labels for w in wanted), strict=True))
+    columns = {"pair": [pk for pk, _ in placed], "labels": [labels for _, labels in placed]}
+    bulk.insert(BatchPair, columns | {"batch": batch.pk})
+    return ids
 
 
-def _raise_wanted(pair_ids: Iterable[int]) -> None:
+def _key(batch: Batch, wanted: Sequence[WantedPair]) -> dict[str, Any]:
+    return {
+        "campaign": batch.campaign_id,
+        "topic": [w.topic for w in wanted],
+        "docno": [w.docno for w in wanted],
+        "other": [w.other for w in wanted],
+    }
+
+
+def _raise_wanted(batch: Batch) -> None:
     """Pairs of an earlier batch may now want more labels than they did."""
+    short = BatchPair.objects.filter(batch=batch, pair__wanted__lt=F("labels"))
+    ids = list(short.order_by("pair").values_list("pair_id", flat=True))
     most = BatchPair.objects.filter(pair=OuterRef("pk")).order_by("-labels").values("labels")[:1]
-    pairs = Pair.objects.filter(pk__in=list(pair_ids))
-    lock_pairs(pairs)
-    pairs.update(wanted=Greatest(F("wanted"), Coalesce(Subquery(most), F("wanted"))))
+    for start in range(0, len(ids), CHUNK):
+        with transaction.atomic():
+            pairs = Pair.objects.filter(pk__in=ids[start : start + CHUNK])
+            lock_pairs(pairs)
+            pairs.update(wanted=Greatest(F("wanted"), Coalesce(Subquery(most), F("wanted"))))
 
 
 def discard(batches: Iterable[Batch]) -> None:

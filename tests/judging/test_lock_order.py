@@ -5,13 +5,14 @@ SQLite has one writer at a time; what these tests are there to find, PostgreSQL 
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Model, QuerySet
 
-from judging.models import Assignment, Campaign, Judgment, Pair, User
-from judging.services import assignments, batches, judgments
+from judging.models import Assignment, Batch, BatchPair, Campaign, Judgment, Pair, User
+from judging.services import assignments, batches, bulk, judgments
 from tests.support import factories
 from tests.support.races import Other, at_once
 
@@ -74,8 +75,8 @@ def test_a_claim_in_the_other_order_is_caught(monkeypatch: pytest.MonkeyPatch) -
     assert waits_in_a_circle(claim_during_a_late_save) == (connection.vendor == "postgresql")
 
 
-def raise_during_a_bulk_decision() -> Other:
-    """A draw wants more labels of two pairs while somebody locks both, in the order of their ids.
+def while_pairs_are_locked(draw: Callable[[Batch, list[Pair]], Callable[[], object]]) -> Other:
+    """A draw comes to two pairs while somebody locks both, in the order of their ids.
 
     The first was written to last, so that a scan of the table comes to it last.
     """
@@ -83,18 +84,49 @@ def raise_during_a_bulk_decision() -> Other:
     factories.released_batch(campaign, ["a", "b"])
     Pair.objects.filter(docno="a").update(decided=True)
     Pair.objects.filter(docno="a").update(decided=False)
-    first, second = Pair.objects.order_by("pk")
-    topic, batch = campaign.topics.get(), batches.new_batch(campaign)
-    wanted = [batches.WantedPair(topic.pk, docno, 2) for docno in "ba"]
+    pairs = list(Pair.objects.order_by("pk"))
+    drawing = draw(batches.new_batch(campaign), pairs)
     with transaction.atomic():
-        batches.lock_pairs(Pair.objects.filter(pk=first.pk))
-        drawing = Other(lambda: batches.prepare(batch, wanted)).until_it_waits()
-        batches.lock_pairs(Pair.objects.filter(pk=second.pk))
-    return drawing
+        batches.lock_pairs(Pair.objects.filter(pk=pairs[0].pk))
+        other = Other(drawing).until_it_waits()
+        batches.lock_pairs(Pair.objects.filter(pk=pairs[1].pk))
+    return other
+
+
+def prepares(batch: Batch, pairs: list[Pair]) -> Callable[[], object]:
+    """Wants more labels of both, the second one first."""
+    wanted = [batches.WantedPair(pair.topic_id, pair.docno, 2) for pair in reversed(pairs)]
+    return lambda: batches.prepare(batch, wanted)
+
+
+def raises_what_is_wanted(batch: Batch, pairs: list[Pair]) -> Callable[[], object]:
+    """As the end of a draw does."""
+    BatchPair.objects.bulk_create(BatchPair(batch=batch, pair=pair, labels=2) for pair in pairs)
+    return lambda: batches._raise_wanted(batch)
+
+
+def test_a_draw_comes_to_pairs_in_the_order_of_their_ids() -> None:
+    assert len(while_pairs_are_locked(prepares).outcome()) == 2
+    assert set(Pair.objects.values_list("wanted", flat=True)) == {2}
+
+
+def test_a_draw_in_its_own_order_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    insert = bulk.insert
+
+    def turned_round(model: type[Model], columns: dict[str, Any], *, keep: bool = False) -> None:
+        if model is BatchPair:
+            columns = {n: c[::-1] if isinstance(c, list) else c for n, c in columns.items()}
+        insert(model, columns, keep=keep)
+
+    monkeypatch.setattr(bulk, "insert", turned_round)
+    circles = waits_in_a_circle(lambda: while_pairs_are_locked(prepares))
+
+    assert circles == (connection.vendor == "postgresql")
 
 
 def test_raising_what_is_wanted_locks_pairs_in_the_order_of_their_ids() -> None:
-    assert len(raise_during_a_bulk_decision().outcome()) == 2
+    while_pairs_are_locked(raises_what_is_wanted).outcome()
+
     assert set(Pair.objects.values_list("wanted", flat=True)) == {2}
 
 
@@ -106,8 +138,9 @@ def test_raising_in_any_other_order_is_caught(monkeypatch: pytest.MonkeyPatch) -
             lock_pairs(pairs)
 
     monkeypatch.setattr(batches, "lock_pairs", unlocked_by_the_draw)
+    circles = waits_in_a_circle(lambda: while_pairs_are_locked(raises_what_is_wanted))
 
-    assert waits_in_a_circle(raise_during_a_bulk_decision) == (connection.vendor == "postgresql")
+    assert circles == (connection.vendor == "postgresql")
 
 
 @pytest.mark.slow

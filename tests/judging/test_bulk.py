@@ -1,0 +1,71 @@
+"""Rows written and found by columns are those that the ORM would have written and found."""
+
+import pytest
+from django.db import DataError, IntegrityError, connection
+
+from judging.models import Batch, BatchPair, Pair
+from judging.services import bulk
+from tests.support import factories
+
+pytestmark = pytest.mark.django_db
+DOCNOS = ["b", "a", 'quoted "\\,{} %s', "ü\N{MUSICAL SYMBOL G CLEF}", "NULL", "0x10", "1e3"]
+
+
+def test_a_row_holds_what_was_given_and_defaults() -> None:
+    campaign = factories.campaign(topics=1)
+    topic = campaign.topics.get()
+
+    bulk.insert(
+        Pair,
+        {"campaign": campaign.pk, "topic": topic.pk, "docno": DOCNOS, "wanted": [*range(1, 8)]},
+    )
+
+    stored = Pair.objects.order_by("pk").values_list("docno", "wanted", "held", "decided", "other")
+    assert list(stored) == [(d, n, 0, False, "") for n, d in enumerate(DOCNOS, start=1)]
+
+
+def test_rows_are_found_in_the_order_asked_for_and_more_than_once() -> None:
+    campaign = factories.campaign(topics=1)
+    topic = campaign.topics.get()
+    key = {"campaign": campaign.pk, "topic": topic.pk, "other": ""}
+    bulk.insert(Pair, key | {"docno": DOCNOS, "wanted": 1} | {"held": [0] * len(DOCNOS)})
+    asked = [*reversed(DOCNOS), "a"]
+
+    found = bulk.find(Pair, key | {"docno": asked})
+
+    named = dict(Pair.objects.values_list("docno", "pk"))
+    assert found == [named[docno] for docno in asked]
+    with pytest.raises(LookupError, match="2 rows of Pair asked for, 1 found"):
+        bulk.find(Pair, key | {"docno": ["a", "c"]})
+
+
+def test_a_row_that_is_there_is_kept_or_refused() -> None:
+    campaign = factories.campaign(topics=1)
+    key = {"campaign": campaign.pk, "topic": campaign.topics.get().pk, "docno": ["a", "b"]}
+    bulk.insert(Pair, key | {"wanted": [3, 3]})
+
+    bulk.insert(Pair, key | {"wanted": [5, 5]}, keep=True)
+
+    assert set(Pair.objects.values_list("wanted", flat=True)) == {3}
+    with pytest.raises(IntegrityError):
+        bulk.insert(Pair, key | {"wanted": [5, 5]})
+
+
+def test_no_rows_are_no_error() -> None:
+    batch = Batch.objects.create(campaign=factories.campaign(topics=1), number=1)
+
+    bulk.insert(BatchPair, {"batch": batch.pk, "pair": [], "labels": []})
+
+    assert bulk.find(Pair, {"campaign": batch.campaign_id, "docno": []}) == []
+
+
+def test_text_is_never_cut() -> None:
+    campaign = factories.campaign(topics=1)
+    rows = {"campaign": campaign.pk, "topic": campaign.topics.get().pk, "docno": ["d" * 256]}
+
+    if connection.vendor == "postgresql":
+        with pytest.raises(DataError):
+            bulk.insert(Pair, rows | {"wanted": 1})
+    else:  # SQLite knows no limits of text
+        bulk.insert(Pair, rows | {"wanted": 1})
+        assert len(Pair.objects.get().docno) == 256
