@@ -97,7 +97,7 @@ class Drawn:
             expected=number * chance,
             probability=chance[prefix],
             counts=np.bincount(draws, minlength=len(topic))[prefix],
-            stratum=topic[prefix].astype(np.int64) if design.method == "per-query" else None,
+            stratum=topic[prefix].astype(np.int64) if design.by_topic else None,
             belief=design.belief,
             rate=design.size,
         )

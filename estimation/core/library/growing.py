@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arrays import index_array
 from ..rounds.combining import CombiningError, part_over, union_of
+from ..sampling.methods import with_option
 from ..sampling.top_up import top_up as fill_up
 
 if TYPE_CHECKING:
@@ -109,7 +110,8 @@ def top_up(
     for number, each in enumerate(rounds):
         if each.design.pool_digest != design.pool_digest:
             raise CombiningError(f"rounds[{number}] belongs to another pool; see carry_over")
-        if each.method != "poisson":
-            raise CombiningError(f"rounds[{number}] is by {each.method}, and not by poisson")
+        if each.method not in (able := with_option("top_up")):
+            listed = ", ".join(able)
+            raise CombiningError(f"rounds[{number}] is by {each.method}, and not by {listed}")
     of_each = (each.design.inclusion(each.used) for each in rounds)
     return fill_up(design, union_of(zip(seeds, of_each, strict=True))).own(alone=False)

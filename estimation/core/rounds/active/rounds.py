@@ -15,7 +15,7 @@ from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, IntArray, check_whole, column_sums, frozen, in_proportion
 from ...data.labels import LabelRows
 from ...estimates.estimators import effective_sample_size
-from ...inference.intervals import difference_variances, student_intervals
+from ...inference.intervals import degrees_of_freedom, difference_variances, student_intervals
 from ...inference.unknown import all_known
 from ...measures.table import Measure, check_measures, parse_measure
 from ...sampling.samples import Served
@@ -319,10 +319,10 @@ def _with_intervals(
     judged they reach up by those that may have been missed (`uncertainty.Missed`).
     """
     runs = len(found.value)
-    degrees = max(1.0, float(found.found.sum()) - 1.0)
+    degrees = degrees_of_freedom(np.full((runs, runs), float(found.found.sum())))
     variance = np.diag(found.covariance)
     student = student_intervals(
-        found.value, variance=variance, df=np.full(runs, degrees), confidence=confidence
+        found.value, variance=variance, df=np.diag(degrees), confidence=confidence
     )
     high = student.high
     if found.missed is not None:
@@ -336,7 +336,7 @@ def _with_intervals(
         low=np.maximum(np.where(unseen, 0.0, student.low), 0.0),
         high=np.where(unseen, highest, np.minimum(high, highest)),
         covariance=found.covariance,
-        difference_df=np.full((runs, runs), degrees),
+        difference_df=degrees,
         unknown=all_known(runs),
         difference_unknown=all_known(runs, runs),
         difference_least=_least_errors(found, confidence),
