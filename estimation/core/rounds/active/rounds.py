@@ -196,6 +196,16 @@ class ActiveRound(DrawnRound):
         ------
         LabelError
             If a sampled pair has no label.
+
+        Examples
+        --------
+        >>> pool = pool_runs(read_runs("demo/collection/runs"), depth=10)
+        >>> design = make_design(pool, measure="AP", budget=400, method="active", batch_size=200)
+        >>> drawn = draw_round(pool, design, seed="a seed")
+        >>> truth = read_qrels("demo/collection/qrels.txt.gz")
+        >>> labels = truth.labels(pool, drawn.pairs(pool), unlisted=0)
+        >>> drawn.extended(pool, labels=labels).planned
+        2
         """
         state = plan_batch(make_frame(pool), self.sample, labels=labels, limits=self.design.limits)
         return self if state is self.sample else replace(self, sample=state)
