@@ -85,7 +85,7 @@ def _limits(table: RankingTable) -> list[Finding]:
 def _few_relevant(table: RankingTable) -> list[Finding]:
     """The bias of a ratio falls with the relevant documents found."""
     found, measure = table.estimate_set.relevant_found, parse_measure(table.measure)
-    enough = enough_relevant(measure, active=table.round.method == Round.Method.ACTIVE)
+    enough = enough_relevant(measure, method=table.round.method)
     if measure.family != "ratio" or found is None or found >= enough or not table.known:
         return []
     text = (
@@ -115,7 +115,7 @@ def _later_runs(table: RankingTable) -> list[Finding]:
 
 def _joined(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
     reached = "could be drawn"
-    if table.round.method == Round.Method.QUERY:
+    if table.round.sampling.draws == "topics":
         reached = "is judged where its topic is drawn"
     text = (
         f"{named([row.tag for row in rows])} joined after the sample was drawn; all that "

@@ -14,7 +14,7 @@ from estimation.models import EstimateSet, Round
 NAMES = {int(reason): reason.name.lower() for reason in Reason if reason != Reason.KNOWN}
 """What a reason is called in answers and files."""
 CHOICES = [(name, name) for name in NAMES.values()]
-ENOUGH_RELEVANT, ENOUGH_FOR_ACTIVE_RPREC = 30, 45
+ENOUGH_RELEVANT, MORE_FOR = 30, {("active", "Rprec"): 45}
 """Relevant documents found per topic, from which on the intervals of ratio measures hold."""
 FURTHER = "Further batches, or a new round with a larger budget, would tell."
 OUT_OF_THE_RACE = "few judgments go to runs that are behind in the race for the best."
@@ -31,8 +31,8 @@ def continued(why: str) -> str:
     return why[:1].lower() + why[1:]
 
 
-def enough_relevant(measure: Measure, *, active: bool) -> int:
-    return ENOUGH_FOR_ACTIVE_RPREC if active and measure.name == "Rprec" else ENOUGH_RELEVANT
+def enough_relevant(measure: Measure, *, method: str) -> int:
+    return MORE_FOR.get((method, measure.name), ENOUGH_RELEVANT)
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,13 @@ class Purpose:
 def purpose_of(row: Round, shown: EstimateSet, measure: str, late: Iterable[str]) -> Purpose:
     """What the sample of a round was made for; ``late`` are the runs that came after the draw."""
     parsed = parse_measure(measure)
-    active = row.method == Round.Method.ACTIVE
+    aims = row.sampling.for_goal
     return Purpose(
-        goal=Round.Goal.ABSOLUTE if active else row.goal,
+        goal=row.goal if aims else Round.Goal.ABSOLUTE,
         measure=parsed,
-        run="" if active or row.run is None else row.run.tag,
-        baseline="" if active or row.baseline is None else row.baseline.tag,
+        run=row.run.tag if aims and row.run else "",
+        baseline=row.baseline.tag if aims and row.baseline else "",
         late=frozenset(late),
         relevant_found=shown.relevant_found,
-        enough=enough_relevant(parsed, active=active),
+        enough=enough_relevant(parsed, method=row.method),
     )

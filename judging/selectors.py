@@ -383,10 +383,6 @@ class CampaignCard:
     skipped_pairs: int
 
     @property
-    def waiting_for_judgments(self) -> bool:
-        return self.campaign.state == Campaign.State.OPEN and self.finished < self.pairs
-
-    @property
     def nags(self) -> bool:
         """Whether something of a campaign that is not over may need its organizer."""
         over = self.campaign.state == Campaign.State.CLOSED

@@ -1,12 +1,15 @@
 """The rules of the house that import-linter and ruff do not see."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
+from estimation.core.sampling.methods import SAMPLING_METHODS
 
 REPO = Path(__file__).resolve().parent.parent
 PACKAGES = ("evalsite", "judging", "estimation", "demo")
@@ -85,6 +88,58 @@ def _fits(node: FunctionNode) -> bool:
     by_position = [argument.arg for argument in node.args.posonlyargs + node.args.args]
     has_actor = "by" in by_position or "by" in {a.arg for a in node.args.kwonlyargs}
     return not has_actor or ("by" not in by_position and len(by_position) <= 1)
+
+
+def asked_by_name(source: str) -> list[int]:
+    """Lines that compare a method with the name of one, or list several, past the table of them."""
+    tree, found = ast.parse(source), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            told = any("method" in ast.unparse(side) for side in sides)
+            if any(_is_choice(each) or (told and _names(each)) for each in sides):
+                found.add(node.lineno)
+        if isinstance(node, ast.Tuple | ast.List | ast.Set) and _names(node) > 1:
+            found.add(node.lineno)
+    return sorted(found)
+
+
+def _is_choice(node: ast.AST) -> bool:
+    """Whether it is one of the choices of rounds: ``Round.Method.QUERY``."""
+    named = isinstance(node, ast.Attribute) and node.attr.isupper()
+    return named and ast.unparse(node).rpartition(".")[0].endswith("Round.Method")
+
+
+def _names(node: ast.AST) -> int:
+    constants = [node, *getattr(node, "elts", [])]
+    return len([x for x in constants if isinstance(x, ast.Constant) and x.value in OF_METHODS])
+
+
+OF_METHODS = {*SAMPLING_METHODS}
+WORKED_OUT = {  # where methods differ in what is done, not in what can be asked of them
+    "estimation/core/library/designing.py": "design",
+    "estimation/core/rounds/adaptive/state.py": "its own name",
+    "estimation/core/sampling/designs.py": "type",
+    "estimation/core/sampling/draws.py": "draw",
+    "estimation/formats/collections/pairs.py": "thresholds of priority",
+    "estimation/management/simulation_options.py": "default of simulate",
+    "estimation/models.py": "constraints, held against the table by test_round_options",
+    "estimation/plans.py": "what new rounds begin with",
+    "estimation/services/designing.py": "design",
+}
+
+
+def test_what_a_method_can_do_is_asked_of_the_table() -> None:
+    found = {
+        str(path.relative_to(REPO)): lines
+        for path in sources("estimation", "judging", "evalsite")
+        if "research" not in path.parts and (lines := asked_by_name(path.read_text()))
+    }
+    assert {path: lines for path, lines in found.items() if path not in WORKED_OUT} == {}
+    assert set(found) == set(WORKED_OUT)
+    named = re.compile(rf"method [!=]= \"({'|'.join(OF_METHODS)})\"")
+    pages = sources("templates", suffixes=(".html", ".svg"))
+    assert [path.name for path in pages if named.search(path.read_text())] == []
 
 
 def longer(paths: Iterable[Path], limit: int) -> dict[str, int]:
@@ -197,6 +252,10 @@ def test_the_actor_is_passed_by_keyword() -> None:
     [
         (direct_writes, "campaign.save()", "services.save_draft(campaign)"),
         (direct_writes, "Job.objects.create(kind=1)", "campaigns.create(by=user)"),
+        (asked_by_name, 'row.method == "adaptive"', 'row.sampling.draws == "batches"'),
+        (asked_by_name, 'told["method"] in ("iid",)', 'draws_again(told["method"])'),
+        (asked_by_name, "row.method != Round.Method.QUERY", 'measure.family == "query"'),
+        (asked_by_name, 'METHODS = ("poisson", "iid")', 'default = "poisson"'),
         (actors_by_position, "def close(round, by): ...", "def close(round, *, by): ..."),
         (actors_by_position, "def add(a, b, *, by): ...", "def add(*, a, b, by): ..."),
     ],

@@ -24,7 +24,6 @@ SparseMatrix: TypeAlias = Any  # scipy.sparse.csr_array; SciPy ships no type inf
 
 # How like a name must be to be meant, and how like if it begins with another letter.
 ALIKE, VERY_ALIKE = 0.7, 0.8
-HASHED = 1 << 13  # numbers that are hashed at once
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -191,10 +190,11 @@ def portable_bytes(array: NDArray[Any]) -> bytes:
     return f"{little.dtype.str}{little.shape}".encode() + little.tobytes()
 
 
-def array_hash(array: NDArray[Any]) -> int:
-    """Return a hash of a vector's numbers, the same in one process; copies stay small."""
-    pieces = range(0, len(array), HASHED)
-    return hash(tuple(hash(array[start : start + HASHED].tobytes()) for start in pieces))
+def array_digest(array: NDArray[Any]) -> bytes:
+    """Return the SHA-256 of an array as this machine has it, which is not copied for that."""
+    state = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    state.update(np.ascontiguousarray(array).data)
+    return state.digest()
 
 
 def mixed_bits(numbers: IntArray) -> NDArray[np.uint64]:

@@ -15,7 +15,6 @@ def purpose_of(collection: RoundCollection, result: MeasureResult) -> Purpose:
     goal, found = _goal(collection), result.relevant_found
     named = goal.kind in ("single", "pair")
     baseline = goal.runs[1] if goal.kind == "pair" else goal.against
-    active = collection.drawn.method == "active"
     return Purpose(
         goal=goal.kind,
         measure=result.measure,
@@ -23,7 +22,7 @@ def purpose_of(collection: RoundCollection, result: MeasureResult) -> Purpose:
         baseline=baseline or "",
         late=() if named else frozenset(result.runs) - set(goal.all_runs),
         relevant_found=None if found is None else float(np.median(found)),
-        enough=enough_relevant(result.measure, active=active),
+        enough=enough_relevant(result.measure, method=collection.drawn.method),
     )
 
 

@@ -67,8 +67,8 @@ def load() -> Campaign | None:
         rejected = [upload.name for upload in uploaded if upload.state != upload.State.ACCEPTED]
         raise RuntimeError(f"the demo collection is damaged: {', '.join(rejected)}")
     _invite(campaign, organizer)
-    crowd, machine = Crowd(), _ask_machine(campaign, organizer)
-    best = _drawn(campaign, organizer, _with_grades(PLAN_OF_BEST, machine))
+    crowd, (machine, grades) = Crowd(), _ask_machine(campaign, organizer)
+    best = _drawn(campaign, organizer, replace(PLAN_OF_BEST, predictions=grades))
     campaigns.open_for_judging(campaign=campaign, by=organizer)
     _judge_until_it_stops(crowd, best)
     _judge_first_batches(crowd, _drawn(campaign, organizer, PLAN))
@@ -118,8 +118,9 @@ def _endpoint() -> Iterator[None]:
             del settings.MACHINE_ENDPOINTS[ENDPOINT]
 
 
-def _ask_machine(campaign: Campaign, organizer: User) -> MachineJudge:
-    """Has the machine judge predict grades, which the worker would do on a site that goes on."""
+def _ask_machine(campaign: Campaign, organizer: User) -> tuple[MachineJudge, str]:
+    """Has the machine judge predict grades, which the worker would do on a site that goes on; with
+    the name that these have."""
     with _endpoint():
         judge = judges.create(campaign=campaign, by=organizer, plan=MACHINE)
         judges.start(judge=judge, by=organizer)
@@ -128,13 +129,7 @@ def _ask_machine(campaign: Campaign, organizer: User) -> MachineJudge:
     if judge.upload is None:
         raise RuntimeError(f"the demo's machine judge said nothing: {judge.ended}")
     importing.finish(Job.objects.get(kind="upload", target=judge.upload.pk))
-    return judge
-
-
-def _with_grades(plan: RoundPlan, judge: MachineJudge) -> RoundPlan:
-    if judge.upload is None:
-        raise RuntimeError("the machine judge has handed in no grades")
-    return replace(plan, predictions=judge.campaign.predictions.get(upload=judge.upload).name)
+    return judge, campaign.predictions.get(upload=judge.upload).name
 
 
 class Crowd:

@@ -154,7 +154,6 @@ def _said(
 
 def _earlier(row: Round) -> str:
     """How one knows that less was enough: by a forecast, which sums of gains have."""
-    known = row.sampling.draws == "pairs" or row.method == "adaptive"
-    if known and parse_measure(row.measure).family == "gain":
+    if row.sampling.foretold and parse_measure(row.measure).family == "gain":
         return "stop earlier when the forecast of the round says that it is enough"
     return "a rule to stop early ends the round when less is enough"

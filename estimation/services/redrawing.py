@@ -40,10 +40,11 @@ def _of_sample(row: Round, pool: Pool, drawn: Drawn) -> list[str]:
         again = drawn.redrawn(pool, seed=seed).served(pool)
     else:
         again = draw_round(pool, drawn.design, seed=seed).served(pool)
+    learned = isinstance(drawn, AdaptiveRound)
     same = all(
         np.array_equal(getattr(again, name), getattr(stored, name))
         for name in ("pair", "batch", "draws")
-    ) and _as_likely(again.probability, stored.probability, exactly=drawn.method != "adaptive")
+    ) and _as_likely(again.probability, stored.probability, exactly=not learned)
     return [] if same else [f"the seed {row.seed!r} gives another sample than the stored one"]
 
 

@@ -293,9 +293,9 @@ def _predictions(campaign: Campaign, plan: RoundPlan) -> Prediction | None:
         return None
     found = GRADES.rows(campaign).filter(name=plan.predictions).first()
     _require(found is not None, "predictions", "The campaign has no predicted grades of this name.")
-    used = plan.prior == Round.Prior.SCORES or plan.method == Round.Method.QUERY
-    used = used or "predictions" in SAMPLING_METHODS[plan.method].options
-    return found if used or plan.estimator else None
+    method = SAMPLING_METHODS[plan.method]
+    used = method.draws == "topics" or "predictions" in method.options
+    return found if used or plan.prior == Round.Prior.SCORES or plan.estimator else None
 
 
 def _first_of_several(plan: RoundPlan) -> RoundPlan:

@@ -18,6 +18,7 @@ from estimation.core.data.preferences import BETWEEN, part_names
 from estimation.core.data.scope import Scope, find_pairs
 from estimation.core.rounds.combining import union_of
 from estimation.core.sampling.designs import Design
+from estimation.core.sampling.methods import with_option
 from estimation.core.sampling.top_up import beside, top_up
 from estimation.models import Round
 from estimation.selectors import draws_of
@@ -58,7 +59,7 @@ def plan_of(row: Round, pool: Pool, design: Design, costs: FloatArray | None) ->
 
 def _beside(row: Round, pool: Pool, design: Design) -> Design:
     """With one seed for several rounds the union is another, and is not foretold."""
-    if not row.with_earlier or design.method != "poisson":
+    if not row.with_earlier or design.method not in with_option("top_up"):
         return design
     batches = added_to(row, pool)
     shared = row.campaign.rounds.filter(number__in=batches, seed=row.seed).exists()

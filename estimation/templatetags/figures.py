@@ -156,12 +156,12 @@ def method_sentence(row: Round) -> str:
     """How the sample was drawn, and from what its probabilities were made."""
     smoothed = row.eps and "eps" in row.sampling.options
     drawn = row.sampling.sentence + (f" smoothed by {row.eps:g}" if smoothed else "")
-    if row.method == Round.Method.ACTIVE:
+    if not row.sampling.for_goal:
         return f"{drawn}."
     fixed = "they were fixed before the first judgment"
     sentence = f"{drawn}. The probabilities were made for {goal_sentence(row)}, by {row.measure}"
     costs = "" if row.costs == Round.Costs.EQUAL else ", and lowered by the root of a pair's cost"
-    if row.method == Round.Method.ADAPTIVE:
+    if row.sampling.draws == "batches":
         fixed = f"those of the first batch were fixed before it; {_learned(row)}"
     return f"{sentence}, from {_belief(row)}{costs}; {fixed}."
 
@@ -186,7 +186,7 @@ def _learned(row: Round) -> str:
 
 
 def _belief(row: Round) -> str:
-    if row.method == Round.Method.QUERY:
+    if row.sampling.draws == "topics":
         alike = "a model that takes all grades for equally likely"
         return f"the predicted grades {row.predictions}" if row.predictions else alike
     return {

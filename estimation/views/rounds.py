@@ -6,6 +6,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from estimation import listings, selectors
+from estimation.core.sampling.methods import with_option
 from estimation.figures import preview_figures, sentence_of
 from estimation.forms import ReachForm, RoundForm, values_of
 from estimation.models import Round
@@ -27,7 +28,7 @@ CHANGED_SINCE = (
     "it says now, and draw that."
 )
 
-ADDING = {"method": Round.Method.POISSON, "top_up": True}
+ADDING = {"method": with_option("top_up")[0], "top_up": True}
 TOP_UPS = {"together": ADDING | {"with_earlier": True}, "alone": ADDING}
 """What the links of the page for a new round choose beforehand."""
 
@@ -77,7 +78,8 @@ def newcomers(campaign: Campaign, before: Round | None) -> dict[str, object] | N
     if before is None or before.pool is None or not choices.complete(campaign):
         return None
     joined = campaign.runs.count() - before.pool.run_count
-    apart = before.method != Round.Method.POISSON or (before.top_up and not before.with_earlier)
+    alone = before.top_up and not before.with_earlier
+    apart = alone or "top_up" not in before.sampling.options
     return {"joined": joined, "since": before.number, "apart": apart} if joined > 0 else None
 
 

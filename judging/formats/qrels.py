@@ -4,7 +4,6 @@ import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO
 
 from judging.formats.fields import not_empty
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits, filled, read_lines
@@ -139,12 +138,3 @@ def qrels_lines(rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
         if fault is not None:
             raise ValueError(fault)
         yield f"{topic} 0 {docno} {int(grade)}\n"
-
-
-def write_qrels(file: IO[bytes], rows: Iterable[tuple[str, str, int]]) -> int:
-    """Write judgments as UTF-8 and return their number."""
-    count = 0
-    for line in qrels_lines(rows):
-        file.write(line.encode())
-        count += 1
-    return count

@@ -19,10 +19,9 @@ from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.sampling import goals
-from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.goals import Goal
-from estimation.core.sampling.priors import make_prior
 from tests.core.simulated_pools import helpful_predictions, simulated_pool
+from tests.core.test_core_adaptive import plan_for
 
 POOL, GRADES = simulated_pool()
 MEASURE, BEST = parse_measure("DCG@30"), 3
@@ -39,21 +38,15 @@ def plan(
     max_grade: int = BEST,
     **given: object,
 ) -> AdaptivePlan:
-    goal = goal or goals.ranking(*pool.runs)
-    about = {"goal": goal, "measure": measure, "max_grade": max_grade}
-    own = {name: given.pop(name) for name in ("predicted", "topic_minimum") if name in given}
-    costs = given.get("costs")
-    design = make_design(
+    return plan_for(
         pool,
-        goal=goal,
-        measure=measure,
-        prior=make_prior(pool, name="rank", **about),
         budget=budget,
-        batch_size=-(-budget // batches),
-        method="adaptive",
-        **given,
+        batches=batches,
+        goal=goal or goals.ranking(*pool.runs),
+        measure=measure,
+        max_grade=max_grade,
+        **{"reported": (), **given},
     )
-    return AdaptivePlan(design, max_grade, costs=costs, **own)
 
 
 def labels_of(drawn: AdaptiveRound, grades: np.ndarray = GRADES) -> LabelRows:

@@ -25,19 +25,12 @@ from estimation.core.sampling.allocation import make_design
 from estimation.core.sampling.priors import make_prior
 from estimation.research.simulation import true_values
 from tests.core.simulated_pools import simulated_pool
-from tests.core.test_core_adaptive import GRADES, begun, eager, every_round, plan_for, played
+from tests.core.test_core_adaptive import GRADES, begun, eager, every_round, plan_for, played, pool
 
-__all__ = ["eager"]  # the fixture
+__all__ = ["eager", "pool"]  # the fixtures
 
 AP, NDCG, RPREC = map(parse_measure, ("AP", "nDCG@3", "Rprec"))
 EXACT = {"rel": 1e-12, "abs": 1e-12}
-
-
-@pytest.fixture
-def pool(ranked: Callable) -> Pool:
-    """Five pairs, two runs."""
-    runs = {"a": ranked({"1": "uv", "2": "pq"}), "b": ranked({"1": "wu", "2": "qp"})}
-    return build_pool(["1", "2"], runs, depth=3)
 
 
 def parts(pool: Pool, measure: Measure, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

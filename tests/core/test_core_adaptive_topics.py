@@ -1,6 +1,6 @@
 """Pairs of a topic together: unbiased as ever, with variances that know of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
@@ -9,12 +9,11 @@ import pytest
 from scipy import sparse
 
 from estimation.core.data.labels import PairLabels
-from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.pool import Pool
 from estimation.core.data.scope import Scope
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.adaptive import estimates
-from estimation.core.rounds.adaptive import grades as model
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound, PlannedBatch
 from estimation.core.rounds.adaptive.state import AdaptiveError, AdaptivePlan, walk
 from estimation.core.rounds.evaluation import evaluate
@@ -27,26 +26,17 @@ from tests.core.test_core_adaptive import (
     GRADES,
     NDCG,
     begun,
+    eager,
     labels_of,
     plan_for,
     plan_of,
     played,
+    pool,
 )
 
+__all__ = ["eager", "pool"]  # the fixtures
+
 EXACT = {"rel": 1e-12, "abs": 1e-12}
-
-
-@pytest.fixture
-def pool(ranked: Callable) -> Pool:
-    """Five pairs of two topics, two runs."""
-    runs = {"a": ranked({"1": "uv", "2": "pq"}), "b": ranked({"1": "wu", "2": "qp"})}
-    return build_pool(["1", "2"], runs, depth=3)
-
-
-@pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "LEAST_JUDGED", 1)
-    monkeypatch.setattr(model, "LEAST_FOUND", 0)
 
 
 def grades_of(pool: Pool) -> np.ndarray:

@@ -124,6 +124,60 @@ def test_what_is_promised_is_that_of_the_core(pool: Pool, grade: int) -> None:
     np.testing.assert_allclose(curve.half_width[0], theirs.half_width, rtol=1e-9)
 
 
+@pytest.fixture
+def adaptive(pool: Pool) -> core.AdaptivePlan:
+    return core.make_design(pool, measure="DCG@5", budget=80, method="adaptive", max_grade=2)
+
+
+def test_an_adaptive_round_promises_what_it_buys_if_nothing_is_learned(
+    pool: Pool, adaptive: core.AdaptivePlan
+) -> None:
+    poisson = core.make_design(pool, measure="DCG@5", budget=80)
+    ours, theirs = (
+        core.expected_precision(pool, each, max_grade=2) for each in (adaptive, poisson)
+    )
+    np.testing.assert_allclose(ours.half_width, theirs.half_width, rtol=1e-12)
+    ours, theirs = (
+        core.precision_by_budget(pool, each, budgets=[40, 80]) for each in (adaptive, poisson)
+    )
+    np.testing.assert_allclose(ours.half_width, theirs.half_width, rtol=1e-12)
+    active = core.make_design(pool, measure="AP", budget=80, method="active")
+    with pytest.raises(core.DesignError, match=r"designs of pairs, not by an ActivePlan"):
+        core.expected_precision(pool, active)
+
+
+def test_what_batches_that_learn_do_not_have_is_told(
+    pool: Pool, judged: core.Qrels, adaptive: core.AdaptivePlan, tmp_path: Path
+) -> None:
+    drawn = core.draw_round(pool, adaptive, seed="s")
+    plain = core.make_design(pool, measure="DCG@5", budget=80)
+    labels = judged.labels(pool, drawn.pairs(pool))
+    with pytest.raises(core.DesignError, match="by adaptive do not fit into prels"):
+        core.write_prels(tmp_path / "p", pool, drawn, labels=labels)
+    assert not (tmp_path / "p").exists()
+    with pytest.raises(core.DesignError, match="by poisson top up, not an AdaptivePlan"):
+        core.top_up(adaptive, judged=drawn.pairs(pool))
+    message = r"rounds\[0\] is by adaptive, and not by poisson"
+    with pytest.raises(core.CombiningError, match=message):
+        core.top_up(plain, rounds=[drawn], seeds=["s"])
+    with pytest.raises(core.CombiningError, match=message):
+        core.together([drawn], seeds=["s"])
+    with pytest.raises(core.CombiningError, match=message):
+        core.carry_over(drawn, pool, larger=pool, like=plain)
+
+
+def test_an_adaptive_round_goes_on_from_its_files(
+    pool: Pool, judged: core.Qrels, adaptive: core.AdaptivePlan, tmp_path: Path
+) -> None:
+    drawn = again = core.draw_round(pool, adaptive, seed="s")
+    for _ in range(2):
+        labels = judged.labels(pool, drawn.pairs(pool))
+        again.design.save(tmp_path / "design"), again.sample.save(tmp_path / "sample")
+        again = core.load_round(tmp_path / "design", tmp_path / "sample")
+        drawn, again = (each.extended(pool, labels=labels) for each in (drawn, again))
+    assert drawn.served(pool).columns() == again.served(pool).columns()
+
+
 def test_texts_that_name_nothing_are_refused(pool: Pool) -> None:
     asked = {"measure": "P@5", "budget": 50}
     with pytest.raises(core.GoalError, match=r"'pair' names runs: pair\(\.\.\.\)"):
@@ -136,8 +190,14 @@ def test_texts_that_name_nothing_are_refused(pool: Pool) -> None:
         core.make_design(pool, **asked, prior="ranks")
     with pytest.raises(core.DesignError, match="max_grade is needed"):
         core.make_design(pool, **asked, method="query")
-    with pytest.raises(TypeError, match="flor"):
+    with pytest.raises(core.DesignError, match=r"no option 'flor' .did you mean 'floor'"):
         core.make_design(pool, **asked, flor=0.2)
+    with pytest.raises(core.DesignError, match=r"'poisson' has no option 'topic_minimum'"):
+        core.make_design(pool, **asked, topic_minimum=3.0)
+    with pytest.raises(core.DesignError, match=r"'active' has no option 'floor'; .*: none"):
+        core.make_design(pool, measure="AP", budget=50, method="active", floor=0.2)
+    with pytest.raises(core.DesignError, match=r"no option 'deph' .did you mean 'depth'"):
+        core.make_design(pool, **asked, method="query", max_grade=2, deph=3)
 
 
 def test_a_pool_of_judgments_has_their_documents_and_topics() -> None:

@@ -1,15 +1,17 @@
 """Every option of a round is declared once, and stands wherever it belongs."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db.models import TextChoices
+from django.db.models import Q, TextChoices
 
 from estimation.api.options import RoundBody, RoundChange
 from estimation.api.serializers import RoundRow
-from estimation.core.sampling.methods import SAMPLING_METHODS
+from estimation.core.sampling.methods import SAMPLING_METHODS, with_option
 from estimation.forms import RoundForm
 from estimation.models import Round
 from estimation.options import REQUIRED, Option
@@ -45,6 +47,32 @@ def test_the_column_has_the_default_and_the_choices_that_are_declared(name: str)
         default = REQUIRED if not column.has_default() and not column.null else column.get_default()
         assert default == option.default
     assert list(column.choices or []) == option.labels
+
+
+@pytest.mark.parametrize(
+    ("constraint", "option"),
+    [
+        ("round_difference_has_predictions", "difference"),
+        ("round_with_earlier_can_be", "with_earlier"),
+        ("round_by_topics_can_be", "topic_minimum"),
+        ("round_top_up_can_be", "top_up"),
+    ],
+)
+def test_the_database_lets_through_the_methods_that_have_an_option(
+    constraint: str, option: Any
+) -> None:
+    found = {each.name: each for each in Round._meta.constraints}[constraint]
+    assert set(methods_in(found.condition)) == set(with_option(option))  # type: ignore[attr-defined]
+
+
+def methods_in(condition: Q) -> Iterator[str]:
+    for each in condition.children:
+        if isinstance(each, Q):
+            yield from methods_in(each)
+        elif each[0] == "method":
+            yield each[1]
+        elif each[0] == "method__in":
+            yield from each[1]
 
 
 @pytest.mark.django_db

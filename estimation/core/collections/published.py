@@ -279,7 +279,7 @@ def _check_names(collection: RoundCollection) -> None:
 
 def _check_sizes(collection: RoundCollection, design: Design) -> None:
     _check_total("all pairs", float(design.size.sum()))
-    if design.method == "per-query":
+    if design.by_topic:
         shares = np.bincount(collection.topic, weights=design.size, minlength=1)
         for topic in np.flatnonzero(shares).tolist():
             _check_total(f"topic {collection.topics[topic]!r}", shares[topic] * design.strata)

@@ -19,7 +19,7 @@ from ..arrays import (
     Int32Array,
     IntArray,
     SparseMatrix,
-    array_hash,
+    array_digest,
     spread_rows,
 )
 from .kept import kept
@@ -92,7 +92,7 @@ def returned_by(pool: Pool, pairs: IntArray, *, keep: bool) -> Returned:
     return kept(
         pool.kept,
         "returned",
-        array_hash(pairs),
+        array_digest(pairs),
         lambda: Returned.of(pool, pairs),
         most=MOST_KEPT,
         size=lambda each: each.nbytes,

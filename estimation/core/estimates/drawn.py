@@ -14,7 +14,7 @@ from ..arrays import (
     Int32Array,
     IntArray,
     SparseMatrix,
-    array_hash,
+    array_digest,
     column_sums,
     index_array,
     shown,
@@ -29,6 +29,8 @@ from .estimators import (
 from .products import cross_product
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from ..data.pool import Pool
     from ..data.scope import Scope
     from ..sampling.designs import Design
@@ -97,7 +99,7 @@ class Drawn:
             expected=number * chance,
             probability=chance[prefix],
             counts=np.bincount(draws, minlength=len(topic))[prefix],
-            stratum=topic[prefix].astype(np.int64) if design.method == "per-query" else None,
+            stratum=topic[prefix].astype(np.int64) if design.by_topic else None,
             belief=design.belief,
             rate=design.size,
         )
@@ -116,10 +118,10 @@ class Drawn:
         )
 
     @cached_property
-    def key(self) -> int:
+    def key(self) -> Hashable:
         """What tells apart any two rounds, but not the batches of one, in one process."""
-        belief = None if self.belief is None else array_hash(self.belief)
-        return hash((array_hash(self._rate), belief))
+        belief = None if self.belief is None else array_digest(self.belief)
+        return array_digest(self._rate), belief
 
     @property
     def _rate(self) -> FloatArray:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, array_hash, frozen
+from ..arrays import FloatArray, IntArray, array_digest, frozen
 from ..data.labels import LabelRows, select_rows
 from ..sampling.calibration import order_bins
 from .outlook import KnownOutlook, Outlook
@@ -45,7 +45,7 @@ class FittedOutlook(Outlook):
 
     def reach(self, pairs: IntArray) -> FloatArray:
         """Return what the model says of some pairs, worked out when they are asked for first."""
-        name = array_hash(pairs)
+        name = array_digest(pairs)
         if name not in self._reached:
             self._reached[name] = frozen(self._reach(pairs))
         return self._reached[name]
@@ -66,7 +66,7 @@ class FittedOutlook(Outlook):
         return KnownOutlook(self.levels, self.reach(np.arange(len(self.classes.pool))))
 
     @cached_property
-    def _reached(self) -> dict[int, FloatArray]:
+    def _reached(self) -> dict[bytes, FloatArray]:
         return {}
 
 

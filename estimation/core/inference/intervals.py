@@ -137,7 +137,9 @@ def degrees_of_freedom(contributions: FloatArray, *, draws: int | None = None) -
     A variance estimate that rests on few, unequal contributions (`Totals.contributions`) is
     itself uncertain, and its error goes with that of the value. A Poisson sample is treated as
     having max(1, contributions - 1) degrees of freedom: for equal contributions of a fixed number
-    of pairs this is the textbook's n - 1. With draws there are at most draws - 1.
+    of pairs this is the textbook's n - 1. With draws there are at most draws - 1. This is the rule
+    of all rounds; of active ones the relevant documents found are what contributes. More is known
+    where something is expected of variances: `uncertainty.freedom`, `uncertainty.Pooled`.
     """
     df = np.maximum(1.0, contributions - 1.0)
     return df if draws is None else np.minimum(df, max(1.0, draws - 1.0))

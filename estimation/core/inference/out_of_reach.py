@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix, column_sums, frozen
+from ..arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    SparseMatrix,
+    array_digest,
+    column_sums,
+    frozen,
+)
 from ..data.kept import kept
 from ..data.pool_ranks import number_by_rank, rank_sums, total_weights, weights_by_rank
 
@@ -47,7 +54,7 @@ class OutOfReach:
         return kept(
             pool.kept,
             "out of reach",
-            digest_of(eligible),
+            array_digest(eligible),
             lambda: cls(pool, frozen(eligible.astype(np.bool_))),
             most=MOST_KEPT,
         )
@@ -171,8 +178,3 @@ class OutOfReach:
     @cached_property
     def _whole(self) -> dict[bytes, SparseMatrix]:
         return {}
-
-
-def digest_of(mask: BoolArray) -> bytes:
-    """Return what tells apart any two sets of pairs of one pool."""
-    return blake2b(np.packbits(mask).tobytes(), digest_size=16).digest()

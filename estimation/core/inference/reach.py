@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, array_hash, frozen
+from ..arrays import FloatArray, IntArray, array_digest, frozen
 from ..data.kept import kept
 from ..data.pool_ranks import rank_sums, total_weights, weights_by_rank
 from ..estimates.estimators import effective_sample_size, kish
 from .out_of_reach import OutOfReach
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from ..data.pool import Pool
     from ..measures.table import Measure
 
@@ -62,9 +64,9 @@ class Reach:
         )
 
     @cached_property
-    def _key(self) -> int:
+    def _key(self) -> Hashable:
         """What tells apart any two samples with their probabilities, in one process."""
-        return hash((array_hash(self.pair), array_hash(self.inclusion[self.pair])))
+        return array_digest(self.pair), array_digest(self.inclusion[self.pair])
 
     def _effective_sample_size(self, measure: Measure) -> FloatArray:
         weights = weights_by_rank(self.pool, measure)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix, column_sums
+from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix, array_digest, column_sums
 from ..data.pool_ranks import total_weights
 from .in_common import in_common, of_shared_pairs
 from .intervals import ROUNDING
-from .out_of_reach import OutOfReach, digest_of
 
 if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..measures.table import Measure
+    from .out_of_reach import OutOfReach
 
 LITTLE = 1e-6  # share of every run's weight that is allowed for in full, without a closer look
 # Where more is out of reach than can be compared: the share of a list's weight, at its end, that is
@@ -64,7 +64,7 @@ def slack(
         Of the difference by which the row's run is better than the column's, as `rank_runs` takes
         it; >= 0, and 0 on the diagonal.
     """
-    key = "slack", measure, max_grade, None if added is None else digest_of(added)
+    key = "slack", measure, max_grade, None if added is None else array_digest(added)
     return out.remembered(key, lambda: _slack(out, measure, max_grade, added))
 
 

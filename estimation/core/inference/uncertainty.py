@@ -45,7 +45,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from .intervals import ROUNDING, difference_variances, gamma_limits, normal_quantile
+from .intervals import (
+    ROUNDING,
+    degrees_of_freedom,
+    difference_variances,
+    gamma_limits,
+    normal_quantile,
+)
 from .unknown import Reason, Reasons, all_known
 
 if TYPE_CHECKING:
@@ -323,7 +329,7 @@ def freedom(finds: FloatArray, expected: FloatArray | None) -> FloatArray:
     """Return degrees of freedom, >= 1, from the numbers of finds; see the module's text."""
     if expected is not None:
         return np.full_like(finds, AS_NORMAL)
-    return np.maximum(1.0, finds - 1.0)
+    return degrees_of_freedom(finds)
 
 
 def unknown_values(doubt: FloatArray) -> Reasons:

@@ -12,6 +12,7 @@ out here. Each is one step:
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from ..arrays import nearest
@@ -27,7 +28,7 @@ from ..sampling.methods import SAMPLING_METHODS
 from .names import named_goal, named_measure, named_prior
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..data.qrels import Qrels
     from ..measures.table import Measure
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
 
 BATCHES = 10  # that a budget is cut into unless somebody says how large they shall be
 LEARNED = "predicted", "topic_minimum"  # options of adaptive rounds alone
+SAID = {
+    *("pool", "goal", "measure", "prior", "model", "budget", "batch_size", "method", "reported"),
+    "max_grade",
+}
+"""What is no option of a method's own function, because `make_design` says it."""
 
 
 def rank_scores(scores: Mapping[str, Mapping[str, float]]) -> RankedLists:
@@ -169,15 +175,19 @@ def make_design(
     size = max(2, -(-budget // BATCHES)) if batch_size is None else batch_size
     draws = SAMPLING_METHODS[method].draws
     if method == "active":
+        _check_options(options, (), method)
         return make_plan(pool, measures=(main, *others), budget=int(budget), batch_size=int(size))
     aim = named_goal(pool, goal)
     if draws == "topics":
+        _check_options(options, _parameters(make_query_design), method)
         model = uniform_grades(pool, max_grade=_needed(max_grade, method))
         options = {"batch_budget": batch_size, "measures": others, **options}
         return make_query_design(
             pool, goal=aim, measure=main, model=model, budget=budget, **options
         )
-    own = {name: options.pop(name) for name in LEARNED if method == "adaptive" and name in options}
+    learned = LEARNED if method == "adaptive" else ()
+    _check_options(options, (*_parameters(make_pair_design), *learned), method)
+    own = {name: options.pop(name) for name in learned if name in options}
     design = make_pair_design(
         pool,
         goal=aim,
@@ -193,6 +203,18 @@ def make_design(
     if method != "adaptive":
         return design
     return AdaptivePlan(design, _needed(max_grade, method), options.get("costs"), **own)
+
+
+def _parameters(makes: Callable[..., object]) -> list[str]:
+    return [name for name in signature(makes).parameters if name not in SAID]
+
+
+def _check_options(options: Iterable[str], known: Sequence[str], method: str) -> None:
+    for name in options:
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            told = f"The method {method!r} has no option {name!r}{nearest(name, known)}"
+            raise DesignError(f"{told}; its options: {listed}.")
 
 
 def _needed(max_grade: int | None, method: str) -> int:

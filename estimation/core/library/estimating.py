@@ -14,7 +14,7 @@ from ..measures.table import Measure
 from ..rounds import evaluation
 from ..rounds.combining import RoundsTogether
 from ..rounds.given import GivenRound
-from .names import named_measure
+from .names import check_of_pairs, named_measure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,6 +127,7 @@ def together(rounds: Sequence[PairRound], *, seeds: Sequence[str]) -> RoundsToge
     >>> together(rounds, seeds=seeds).method
     'poisson'
     """
+    check_of_pairs(rounds, having="with_earlier")
     named = zip(rounds, seeds, strict=True)
     return RoundsTogether(tuple(replace(each, numbers=seed) for each, seed in named))
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..data.labels import LabelError, LabelRows, pair_name
+from ..sampling.designs import DesignError
+from ..sampling.methods import SAMPLING_METHODS
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
@@ -19,10 +21,14 @@ def write_prels(place: Place, pool: Pool, drawn: Round, *, labels: LabelRows) ->
     """Write the judged pairs of a round as prels, with their probabilities; return how many.
 
     The columns are topic, docno, grade, method (1: sampled) and the probability to be among all
-    batches, which `read_prels` and programs for prels read.
+    batches, which `read_prels` and programs for prels read. Rounds whose batches are planned from
+    judgments have no such file: one over the probability with which a pair came, given that it had
+    not come before, would make every value wrong.
 
     Raises
     ------
+    DesignError
+        If batches were planned from the judgments of those before.
     LabelError
         If a drawn pair has no judgment, or more than one, for which prels have no place.
 
@@ -37,6 +43,9 @@ def write_prels(place: Place, pool: Pool, drawn: Round, *, labels: LabelRows) ->
     >>> read_prels("our.prels").grade
     array([1, 0])
     """
+    if SAMPLING_METHODS[drawn.method].draws == "batches":
+        told = "nobody knows with which probability a pair comes into any of their batches"
+        raise DesignError(f"Rounds by {drawn.method} do not fit into prels: {told}.")
     served = drawn.served(pool)
     grades = _grades(pool, labels)[served.pair]
     rows = zip(

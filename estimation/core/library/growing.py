@@ -8,7 +8,10 @@ import numpy as np
 
 from ..arrays import index_array
 from ..rounds.combining import CombiningError, part_over, union_of
+from ..sampling.designs import Design, DesignError
+from ..sampling.methods import with_option
 from ..sampling.top_up import top_up as fill_up
+from .names import check_of_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 
     from ..data.pool import Pool
     from ..rounds.rounds import PairRound
-    from ..sampling.designs import Design
 
 
 def carry_over(drawn: PairRound, pool: Pool, *, larger: Pool, like: Design) -> PairRound:
@@ -51,6 +53,7 @@ def carry_over(drawn: PairRound, pool: Pool, *, larger: Pool, like: Design) -> P
     >>> int(before.design.eligible.sum()) == int(drawn.design.eligible.sum())
     True
     """
+    check_of_pairs([drawn], having="with_earlier")
     return part_over(drawn, pool=pool, joined=larger, like=like)
 
 
@@ -100,6 +103,10 @@ def top_up(
     >>> bool((alone.inclusion()[before.served(pool).pair] == 1.0).all())
     True
     """
+    if not isinstance(design, Design):
+        listed = ", ".join(with_option("top_up"))
+        raise DesignError(f"Only designs by {listed} top up, not an {type(design).__name__}.")
+    check_of_pairs(rounds, having="top_up")
     if bool(len(rounds)) == (judged is not None):
         raise CombiningError("give either rounds and their seeds, or judged pairs")
     if judged is not None:
@@ -109,7 +116,5 @@ def top_up(
     for number, each in enumerate(rounds):
         if each.design.pool_digest != design.pool_digest:
             raise CombiningError(f"rounds[{number}] belongs to another pool; see carry_over")
-        if each.method != "poisson":
-            raise CombiningError(f"rounds[{number}] is by {each.method}, and not by poisson")
     of_each = (each.design.inclusion(each.used) for each in rounds)
     return fill_up(design, union_of(zip(seeds, of_each, strict=True))).own(alone=False)

@@ -1,4 +1,4 @@
-"""What texts stand for: measures, goals and priors."""
+"""What texts stand for: measures, goals and priors; and which rounds go together."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING
 from ..arrays import nearest
 from ..measures.kinds import MAX_GRADE
 from ..measures.table import Measure, parse_measure
+from ..rounds.combining import CombiningError
+from ..rounds.rounds import PairRound
 from ..sampling.goals import KINDS as GOALS
 from ..sampling.goals import Goal, GoalError
+from ..sampling.methods import with_option
 from ..sampling.priors import Prior, make_prior
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..data.pool import Pool
+    from ..rounds.results import DrawnRound
+    from ..sampling.methods import Option
 
 
 def named_measure(measure: Measure | str) -> Measure:
@@ -41,6 +48,14 @@ def named_prior(
     name = "constant" if of_runs and prior == "rank" else prior
     best = _counting_grade(measure) if max_grade is None else max_grade
     return make_prior(pool, name=name, goal=goal, measure=measure, max_grade=best)
+
+
+def check_of_pairs(rounds: Sequence[DrawnRound], *, having: Option) -> None:
+    """Raise CombiningError unless all are rounds of pairs, by methods that have an option."""
+    for number, each in enumerate(rounds):
+        if not isinstance(each, PairRound) or each.method not in with_option(having):
+            listed = " or ".join(with_option(having))
+            raise CombiningError(f"rounds[{number}] is by {each.method}, and not by {listed}")
 
 
 def _counting_grade(measure: Measure) -> int:

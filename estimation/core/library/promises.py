@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..planning.planning import ExpectedPrecision, expected_half_widths, half_width_curve
+from ..rounds.adaptive.state import AdaptivePlan
 from ..sampling.designs import Design, DesignError
 from ..sampling.priors import Prior
 from ..tables import Columns, Tabled
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from ..arrays import FloatArray
     from ..data.pool import Pool
     from ..measures.table import Measure
+    from ..rounds.rounds import AnyDesign
 
 
 def expected_precision(
     pool: Pool,
-    design: Design,
+    design: AnyDesign,
     *,
     measure: Measure | str | None = None,
     max_grade: int = 1,
@@ -31,11 +33,13 @@ def expected_precision(
 ) -> ExpectedPrecision:
     """Say what a design of pairs promises: the half width of every run's interval to expect.
 
-    It rests on what the design's prior believes, before anything is judged.
+    It rests on what the design's prior believes, before anything is judged. Of adaptive rounds it
+    is what the budget buys if nothing is learned from the judgments.
 
     Parameters
     ----------
     pool, design
+        A design of pairs, or an `AdaptivePlan`.
     measure : Measure or str, optional
         By default the design's own.
     max_grade : int
@@ -50,12 +54,13 @@ def expected_precision(
     >>> expected.runs == pool.runs, bool((expected.half_width < 0.2).all())
     (True, True)
     """
-    wanted = design.measure if measure is None else named_measure(measure)
+    pairs = _of_pairs(design)
+    wanted = pairs.measure if measure is None else named_measure(measure)
     return expected_half_widths(
         pool,
-        design,
+        pairs,
         measure=wanted,
-        prior=_prior_of(design, wanted, max_grade),
+        prior=_prior_of(pairs, wanted, max_grade),
         max_grade=max_grade,
         confidence=confidence,
     )
@@ -89,7 +94,7 @@ class PrecisionByBudget(Tabled):
 
 def precision_by_budget(
     pool: Pool,
-    design: Design,
+    design: AnyDesign,
     *,
     budgets: Sequence[float],
     measure: Measure | str | None = None,
@@ -106,17 +111,28 @@ def precision_by_budget(
     >>> bool((planned.half_width[1] < planned.half_width[0]).all())
     True
     """
-    wanted = design.measure if measure is None else named_measure(measure)
+    pairs = _of_pairs(design)
+    wanted = pairs.measure if measure is None else named_measure(measure)
     curve = half_width_curve(
         pool,
-        design,
+        pairs,
         measure=wanted,
-        prior=_prior_of(design, wanted, max_grade),
+        prior=_prior_of(pairs, wanted, max_grade),
         budgets=budgets,
         max_grade=max_grade,
         confidence=confidence,
     )
     return PrecisionByBudget(pool.runs, tuple(budgets), curve)
+
+
+def _of_pairs(design: AnyDesign) -> Design:
+    """The design itself, or that by which an adaptive round begins."""
+    if isinstance(design, AdaptivePlan):
+        return design.design
+    if not isinstance(design, Design):
+        told = f"not by an {type(design).__name__}"
+        raise DesignError(f"Half widths are promised by designs of pairs, {told}.")
+    return design
 
 
 def _prior_of(design: Design, measure: Measure, max_grade: int) -> Prior:

@@ -17,7 +17,7 @@ from ..inference.looked_at import looked_at
 from .fading import fading_covariances
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from ..arrays import BoolArray, FloatArray
     from ..data.pool import Pool
@@ -124,7 +124,7 @@ def _fading(
     return partial(fading_covariances, rows, second, size), now
 
 
-def _expected_pairs(pool: Pool, design: Design, key: int, step: float) -> float:
+def _expected_pairs(pool: Pool, design: Design, key: Hashable, step: float) -> float:
     """How many distinct pairs a constant or a number of draws is expected to take."""
     return kept(
         pool.kept,

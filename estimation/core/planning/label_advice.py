@@ -22,6 +22,7 @@ from ..estimates.drawn import Drawn, check_sample
 from ..estimates.estimators import importance_sampling
 from ..estimates.terms import linear_terms
 from ..sampling.designs import Design
+from ..sampling.methods import SAMPLING_METHODS
 from ..sampling.probabilities import drawn_probabilities
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
     from ..sampling.samples import Sample
 
-METHODS = ("poisson", "priority", "iid")
 NUMBERS = (1, 2, 3)
 """Labels per pair that are compared."""
 BISECTIONS = 100
@@ -81,7 +81,9 @@ class LabelComparison:
 
 def supports(design: object, measure: Measure) -> bool:
     """Return whether labels can be compared for the design and the measure."""
-    return isinstance(design, Design) and design.method in METHODS and measure.family == "gain"
+    if not isinstance(design, Design) or measure.family != "gain":
+        return False
+    return SAMPLING_METHODS[design.method].draws == "pairs" and not design.by_topic
 
 
 def compare_labels(

@@ -350,7 +350,7 @@ def _totals(moves: _Moves, design: Design, prior: Prior, step: float) -> FloatAr
         drawn = step * design.strata * design.size * (1.0 - expected)
         believed *= np.divide(drawn, expected, out=np.zeros_like(drawn), where=expected > 0.0)
     totals = moves.totals(believed)
-    return totals if design.method == "per-query" else totals.sum(axis=0, keepdims=True)
+    return totals if design.by_topic else totals.sum(axis=0, keepdims=True)
 
 
 def _differ_out_of_reach(moves: _Moves, design: Design) -> BoolArray:

@@ -30,7 +30,7 @@ from .designs import (
     cumulative,
 )
 from .goals import Goal, check_goal, check_serves, effective_weights
-from .methods import draws_again, with_option
+from .methods import SAMPLING_METHODS, draws_again, with_option
 from .priors import Prior
 from .probabilities import ROUNDING, poisson_thresholds
 
@@ -135,7 +135,7 @@ def make_design(
     strata = 1
     if again:
         size = _normalized(size + touched * (eps / len(pool.topics)))
-        if method == "per-query":
+        if SAMPLING_METHODS[method].by_topic:
             size, strata = _per_topic(pool, size)
         steps = _draw_steps(size, costs, strata, budget, batch_size)
     else:
@@ -200,8 +200,9 @@ def _check_budget(
 def _check_costs(costs: FloatArray | None, pairs: int, method: str) -> None:
     if costs is None:
         return
-    if method not in with_option("costs"):
-        raise DesignError(f"The method {method!r} takes no costs; use 'poisson' or 'iid'.")
+    if method not in (able := with_option("costs")):
+        listed = ", ".join(able)
+        raise DesignError(f"The method {method!r} takes no costs; methods that do: {listed}.")
     if costs.shape != (pairs,):
         raise DesignError(f"costs must hold one number per pair, {pairs}, not {costs.shape}.")
     refuse_costs(costs, error=DesignError)

@@ -32,7 +32,7 @@ from ..arrays import BoolArray, FloatArray, check_whole, frozen
 from ..measures.table import Measure, parse_measure
 from ..tables import FactSheet
 from .goals import Goal
-from .methods import draws_again
+from .methods import SAMPLING_METHODS, draws_again
 from .probabilities import drawn_probabilities, poisson_probabilities, poisson_thresholds
 
 if TYPE_CHECKING:
@@ -103,6 +103,11 @@ class Design(FactSheet):
     def with_replacement(self) -> bool:
         """Whether the sample is one of draws, among which a pair may come twice."""
         return draws_again(self.method)
+
+    @property
+    def by_topic(self) -> bool:
+        """Whether every topic has as many draws."""
+        return SAMPLING_METHODS[self.method].by_topic
 
     @property
     def eligible(self) -> BoolArray:

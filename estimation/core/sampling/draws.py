@@ -94,7 +94,7 @@ def _priority_constants(ratios: FloatArray, design: Design) -> FloatArray:
 
 def _draw_with_replacement(pool: Pool, design: Design, seed: str) -> Sample:
     uniforms = uniform_numbers(seed, number=design.draws() or 0)
-    draws = (_in_every_topic if design.method == "per-query" else _anywhere)(pool, design, uniforms)
+    draws = (_in_every_topic if design.by_topic else _anywhere)(pool, design, uniforms)
     pairs, first = np.unique(draws, return_index=True)
     ends = design.steps * design.strata
     return _sample(design, pairs, np.searchsorted(ends, first, side="right") + 1, draws)

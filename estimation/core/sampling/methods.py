@@ -49,6 +49,12 @@ class SamplingMethod:
         rounds, to ``top_up`` what is judged, and pairs of a topic together (``topic_minimum``).
     again : bool
         Whether it draws with replacement.
+    by_topic : bool
+        Whether it draws as often in every topic.
+    for_goal : bool
+        Whether it draws for a goal, and not for the values of all runs whatever is chosen.
+    foretold : bool
+        Whether what further batches bring is foretold, of sums of gains.
     not_together : frozenset of str
         Families of measures and kinds of intervals that several rounds together do not have.
     """
@@ -62,6 +68,9 @@ class SamplingMethod:
     unless: frozenset[str] = frozenset()
     options: frozenset[Option] = frozenset()
     again: bool = False
+    by_topic: bool = False
+    for_goal: bool = True
+    foretold: bool = True
     not_together: frozenset[str] = frozenset()
 
     def estimates(self, measure: str) -> bool:
@@ -148,6 +157,7 @@ SAMPLING_METHODS = _table(
         families=_OF_PAIRS,
         options=frozenset({"rule", "eps"}),
         again=True,
+        by_topic=True,
     ),
     SamplingMethod(
         "query",
@@ -158,6 +168,7 @@ SAMPLING_METHODS = _table(
         draws="topics",
         families=("gain", "ratio", "query"),
         options=frozenset({"costs"}),
+        foretold=False,
     ),
     SamplingMethod(
         "active",
@@ -168,6 +179,8 @@ SAMPLING_METHODS = _table(
         draws="batches",
         families=("gain", "ratio"),
         unless=frozenset({"nDCG"}),
+        for_goal=False,
+        foretold=False,
     ),
 )
 """By name, in the order in which forms offer them."""

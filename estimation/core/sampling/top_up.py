@@ -34,6 +34,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen, refuse
 from .designs import Design, DesignError, cumulative
+from .methods import with_option
 from .probabilities import ROUNDING, poisson_probabilities, poisson_thresholds
 
 if TYPE_CHECKING:
@@ -194,8 +195,9 @@ def _plain(design: Design) -> dict[str, Any]:
 
 
 def _checked(design: Design, earlier: FloatArray) -> FloatArray:
-    if design.method != "poisson":
-        raise DesignError(f"Only Poisson rounds add to earlier ones, not {design.method!r}.")
+    if design.method not in (able := with_option("top_up")):
+        listed = ", ".join(able)
+        raise DesignError(f"Only rounds by {listed} add to earlier ones, not {design.method!r}.")
     if earlier.shape != design.size.shape:
         found = f"{earlier.shape}, not {design.size.shape}"
         raise ValueError(f"earlier must hold a probability for every pair: {found}")

@@ -42,7 +42,7 @@ from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.sampling import AdaptiveStep
 from estimation.core.rounds.adaptive.state import FAMILIES, AdaptivePlan, AdaptiveState, walk
 from estimation.core.sampling.allocation import LEAST_COST, MOST_COST
-from estimation.core.sampling.designs import MAX_BATCHES, RULES, Design, cumulative
+from estimation.core.sampling.designs import MAX_BATCHES, Design, cumulative
 from estimation.core.sampling.methods import MOST_TOGETHER
 from estimation.formats.collections import facts as common
 from estimation.formats.collections import races, ranked
@@ -82,20 +82,7 @@ SAME = 1e-9
 
 _OF_DESIGN = common.within(
     "drawn.design.design",
-    {
-        "goal": common.GOAL,
-        "measure": common.MEASURE,
-        "reported": common.measures("a list of names of measures", 0),
-        "prior": common.TEXT,
-        "rule": common.one_of(*RULES),
-        "budget": common.real("a number from 1 to 1e12", 1.0, 1e12),
-        "batch_size": common.real("a number from 1 to 1e12", 1.0, 1e12),
-        "floor": common.real("a number from 0 to 1", 0.0, 1.0),
-        "steps": common.steps(
-            'a list of positive numbers, or "inf"',
-            lambda step: step == "inf" or (common.is_number(step) and step > 0),
-        ),
-    },
+    {**common.DESIGN, "floor": common.FLOOR, "steps": common.STEPS},
 )
 _OF_PLAN = common.within(
     "drawn.design",

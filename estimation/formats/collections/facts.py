@@ -17,7 +17,7 @@ from estimation.core.arrays import FloatArray, frozen
 from estimation.core.inference.looks import Look
 from estimation.core.measures.kinds import MAX_GRADE
 from estimation.core.measures.table import parse_measure
-from estimation.core.sampling.designs import MAX_BATCHES
+from estimation.core.sampling.designs import MAX_BATCHES, RULES
 from estimation.core.sampling.goals import Goal
 from estimation.formats.collections.archive import RefusedError, TooLargeError
 from estimation.formats.columns import MAX_TOPICS
@@ -270,6 +270,25 @@ MEASURE = Field("the name of a measure", is_text, str, parse_measure)
 GOAL = Field("an object with kind, runs and against", is_object, _dump_goal, _load_goal)
 LOOK = Field("an object with number and planned", is_object, vars, _load_look, may_be_missing=True)
 NEGLIGIBLE = Field("a number above 0", is_above_zero, may_be_missing=True)
+
+
+def _is_step(value: Any) -> bool:
+    is_finite = isinstance(value, int | float) and not isinstance(value, bool) and value < math.inf
+    return value == "inf" or (is_finite and value > 0)
+
+
+DESIGN: Fields = {
+    "goal": GOAL,
+    "measure": MEASURE,
+    "reported": measures("a list of names of measures", 0),
+    "prior": TEXT,
+    "rule": one_of(*RULES),
+    "budget": real("a number from 1 to 1e12", 1.0, 1e12),
+    "batch_size": real("a number from 1 to 1e12", 1.0, 1e12),
+}
+"""What a `Design` of pairs was asked for."""
+FLOOR = real("a number from 0 to 1", 0.0, 1.0)
+STEPS = steps('a list of positive numbers, or "inf"', _is_step)
 
 # -------------------------------------------------------------------- what every kind says
 

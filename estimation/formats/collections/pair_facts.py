@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from estimation.core.collections.base import RoundCollection
-from estimation.core.sampling.designs import RULES
 from estimation.core.sampling.methods import SAMPLING_METHODS, draws_again
 from estimation.formats.collections import facts as common
 from estimation.formats.collections.archive import go_on
@@ -46,25 +45,14 @@ class PairFacts(Facts):
     of_preferences: bool
 
 
-def _is_step(value: Any) -> bool:
-    is_finite = isinstance(value, int | float) and not isinstance(value, bool) and value < math.inf
-    return value == "inf" or (is_finite and value > 0)
-
-
 _OF_ROUND: Fields = {
     "method": common.one_of(*METHODS),
-    "steps": common.steps('a list of positive numbers, or "inf"', _is_step),
+    "steps": common.STEPS,
     "numbers": replace(common.whole(1, MAX_ROUNDS), dump=int, load=str),
     "seed": common.SEED,
-    "goal": common.GOAL,
-    "measure": common.MEASURE,
-    "reported": common.measures("a list of names of measures", 0),
-    "prior": common.TEXT,
-    "rule": common.one_of(*RULES),
-    "budget": common.real("a number from 1 to 1e12", 1.0, 1e12),
-    "batch_size": common.real("a number from 1 to 1e12", 1.0, 1e12),
+    **common.DESIGN,
     "eps": common.real("a number of at least 0", 0.0, math.inf),
-    "floor": common.real("a number from 0 to 1", 0.0, 1.0),
+    "floor": common.FLOOR,
 }
 
 

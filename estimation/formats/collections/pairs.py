@@ -33,6 +33,7 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.rounds.combining import as_one
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design
+from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.core.sampling.samples import Sample
 from estimation.formats.collections import pair_facts
 from estimation.formats.collections.archive import DRAWS, JUDGMENTS, TooLargeError, inside
@@ -247,7 +248,7 @@ def _design(
     size: FloatArray,
     belief: FloatArray | None,
 ) -> Design:
-    per_topic = told.design["method"] == "per-query"
+    per_topic = SAMPLING_METHODS[told.design["method"]].by_topic
     return Design(
         size=frozen(size),
         strata=len(np.unique(topic[size > 0.0])) if per_topic else 1,

@@ -17,6 +17,7 @@ from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.agreement import Bounded, GradeAgreement, agreement, judgments_worth
 from estimation.core.rounds.rounds import PairRound, TopicRound
+from estimation.core.sampling.methods import with_option
 from estimation.models import MachineAnswer, MachineJudge, MachinePrompt, Round
 from estimation.selectors import complete_batches
 from estimation.services import collections, designing, together
@@ -117,7 +118,7 @@ def _weights(collection: RoundCollection, pair: IntArray) -> tuple[FloatArray, b
 def _worth(found: Judged, pairs: int) -> dict[str, Any]:
     """How many judgments the predictions would be worth in this round; or why nobody can say."""
     measure, drawn = designing.measures_of(found.row)[0], found.collection.drawn
-    if found.row.method != Round.Method.POISSON or not isinstance(drawn, PairRound):
+    if found.row.method not in with_option("difference") or not isinstance(drawn, PairRound):
         return {"unsaid": "It can be said of rounds of independent draws without replacement only."}
     if measure.family != "gain":
         return {"unsaid": f"It can be said of sums of gains only, and {measure} is none."}

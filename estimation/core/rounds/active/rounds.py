@@ -15,7 +15,7 @@ from ...archives import ArchiveFile, read_archive, write_archive
 from ...arrays import FloatArray, IntArray, check_whole, column_sums, frozen, in_proportion
 from ...data.labels import LabelRows
 from ...estimates.estimators import effective_sample_size
-from ...inference.intervals import difference_variances, student_intervals
+from ...inference.intervals import degrees_of_freedom, difference_variances, student_intervals
 from ...inference.unknown import all_known
 from ...measures.table import Measure, check_measures, parse_measure
 from ...sampling.samples import Served
@@ -196,6 +196,16 @@ class ActiveRound(DrawnRound):
         ------
         LabelError
             If a sampled pair has no label.
+
+        Examples
+        --------
+        >>> pool = pool_runs(read_runs("demo/collection/runs"), depth=10)
+        >>> design = make_design(pool, measure="AP", budget=400, method="active", batch_size=200)
+        >>> drawn = draw_round(pool, design, seed="a seed")
+        >>> truth = read_qrels("demo/collection/qrels.txt.gz")
+        >>> labels = truth.labels(pool, drawn.pairs(pool), unlisted=0)
+        >>> drawn.extended(pool, labels=labels).planned
+        2
         """
         state = plan_batch(make_frame(pool), self.sample, labels=labels, limits=self.design.limits)
         return self if state is self.sample else replace(self, sample=state)
@@ -319,10 +329,10 @@ def _with_intervals(
     judged they reach up by those that may have been missed (`uncertainty.Missed`).
     """
     runs = len(found.value)
-    degrees = max(1.0, float(found.found.sum()) - 1.0)
+    degrees = degrees_of_freedom(np.full((runs, runs), float(found.found.sum())))
     variance = np.diag(found.covariance)
     student = student_intervals(
-        found.value, variance=variance, df=np.full(runs, degrees), confidence=confidence
+        found.value, variance=variance, df=np.diag(degrees), confidence=confidence
     )
     high = student.high
     if found.missed is not None:
@@ -336,7 +346,7 @@ def _with_intervals(
         low=np.maximum(np.where(unseen, 0.0, student.low), 0.0),
         high=np.where(unseen, highest, np.minimum(high, highest)),
         covariance=found.covariance,
-        difference_df=np.full((runs, runs), degrees),
+        difference_df=degrees,
         unknown=all_known(runs),
         difference_unknown=all_known(runs, runs),
         difference_least=_least_errors(found, confidence),

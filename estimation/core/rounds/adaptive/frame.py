@@ -13,7 +13,7 @@ from ...arrays import (
     FloatArray,
     Int32Array,
     IntArray,
-    array_hash,
+    array_digest,
     column_sums,
     frozen,
 )
@@ -83,13 +83,13 @@ class AdaptiveFrame:
     @cached_property
     def _drawable(self) -> Features:
         """The same of the pairs that can be drawn."""
-        key = self._learned_from, array_hash(self.at)
+        key = self._learned_from, array_digest(self.at)
         work = lambda: self.features.of_pairs(self.at)  # noqa: E731
         return kept(self.pool.kept, "drawable", key, work, most=MOST_KEPT)
 
     @cached_property
-    def _learned_from(self) -> int | None:
-        return None if self.predicted is None else array_hash(self.predicted)
+    def _learned_from(self) -> Hashable:
+        return None if self.predicted is None else array_digest(self.predicted)
 
     @cached_property
     def levels(self) -> IntArray:
@@ -193,13 +193,13 @@ class AdaptiveFrame:
         It follows from the design and from what is stored with the batch, which judgments that come
         later do not change.
         """
-        parts: list[Hashable] = [self._key, model.coefficients.tobytes()]
-        if model.found is not None:
-            parts += [judged.tobytes(), model.found.pair.tobytes(), model.found.reach.tobytes()]
-        if race is not None:
-            parts += [race.leader, race.priority.tobytes()]
+        found = model.found
+        learned = () if found is None else (judged, found.pair, found.reach)
+        leader, raced = (None, ()) if race is None else (race.leader, (race.priority,))
+        rested_on = (model.coefficients, *learned, *raced)
+        key = self._key, leader, *map(array_digest, rested_on)
         work = lambda: frozen(self._weighted(model, judged, race))  # noqa: E731
-        return kept(self.pool.kept, "sizes", hash(tuple(parts)), work, most=MOST_SIZES, size=len)
+        return kept(self.pool.kept, "sizes", key, work, most=MOST_SIZES, size=len)
 
     @cached_property
     def _key(self) -> Hashable:
@@ -209,7 +209,7 @@ class AdaptiveFrame:
             self.design.goal,
             self.design.measure,
             self.max_grade,
-            *(None if each is None else array_hash(each) for each in given),
+            *(None if each is None else array_digest(each) for each in given),
         )
 
     def reached(self, model: LearnedGrades) -> FloatArray:

@@ -139,6 +139,18 @@ class AdaptiveRound(DrawnRound):
         ------
         LabelError
             If a sampled pair has no label.
+
+        Examples
+        --------
+        >>> pool = pool_runs(read_runs("demo/collection/runs"), depth=10)
+        >>> asked = {"measure": "DCG@10", "budget": 200, "method": "adaptive", "max_grade": 3}
+        >>> drawn = draw_round(pool, make_design(pool, **asked), seed="a seed")
+        >>> truth = read_qrels("demo/collection/qrels.txt.gz")
+        >>> while drawn.planned < drawn.batches:
+        ...     labels = truth.labels(pool, drawn.pairs(pool), unlisted=0)
+        ...     drawn = drawn.extended(pool, labels=labels)
+        >>> drawn.planned
+        10
         """
         if self.sample.batches == self.batches:
             return self
