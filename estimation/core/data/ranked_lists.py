@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     from ..arrays import BytesArray, FloatArray, IntArray
@@ -76,11 +78,29 @@ def trec_eval_order(
         raise PoolError(f"scores must be finite numbers; {given}")
     with np.errstate(over="ignore", under="ignore"):
         single = score.astype(np.float32)
-    by_docno = np.argsort(docno, kind="stable")[::-1]
-    keys = [-single[by_docno]]
-    if topics is not None:
-        keys.append(np.asarray(topics)[by_docno])
-    return np.asarray(by_docno[np.lexsort(keys)], dtype=np.int64)
+    keys = [-single] if topics is None else [-single, np.asarray(topics)]
+    order = np.arange(len(score)) if _in_order(keys) else np.lexsort(keys)
+    _order_ties(order, docno, [key[order] for key in keys])
+    return np.asarray(order, dtype=np.int64)
+
+
+def _in_order(keys: Sequence[NDArray[Any]]) -> bool:
+    """Whether rows are sorted by keys, the last of which counts most."""
+    fine = np.ones(max(0, len(keys[0]) - 1), dtype=np.bool_)
+    for key in keys:
+        fine = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & fine)
+    return bool(fine.all())
+
+
+def _order_ties(order: IntArray, docno: BytesArray, keys: Sequence[NDArray[Any]]) -> None:
+    """Sort what is equal in all (ordered) keys by docno, descending; equal ones, the last first."""
+    equal = np.all([key[1:] == key[:-1] for key in keys], axis=0)
+    if not equal.any():
+        return
+    tied = np.flatnonzero(np.append(False, equal) | np.append(equal, False))
+    group = np.append(0, np.cumsum(~equal))[tied]
+    by_docno = np.argsort(docno[order[tied]], kind="stable")[::-1]
+    order[tied] = order[tied][by_docno[np.argsort(group[by_docno], kind="stable")]]
 
 
 def rank_lines(
