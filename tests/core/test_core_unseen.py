@@ -1,5 +1,6 @@
 """What is expected of pairs that a sample may miss, against sums over all samples."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -102,6 +103,31 @@ def test_draws_per_topic_do_not_vary_between_topics(tiny_pool: Pool) -> None:
     )  # fmt: skip
     less = np.diag(expected(tiny_pool, together).covariance - expected(tiny_pool, apart).covariance)
     assert np.all(less > 0.0)
+
+
+def test_a_find_counts_for_no_less_than_by_the_prior_whatever_was_missed(tiny_pool: Pool) -> None:
+    """A sample without the heavy finds of a run lets one expect that there are none."""
+    chance = np.array([0.9, 0.8, 0.1, 0.7, 0.6])
+    nothing, belief = np.array([], dtype=np.int64), np.array([0.4, 0.3, 0.2, 0.5, 0.1])
+    drawn = Drawn(nothing, chance, chance, chance[nothing], belief=belief)
+    reach = Reach(tiny_pool, drawn.pair, chance)
+    missed = np.array([0.9, 0.9, 1e-9, 0.9, 0.9])  # the third is not believed in any more
+
+    def find(reached: np.ndarray, drawn: Drawn) -> np.ndarray:
+        outlook = KnownOutlook(np.array([1, 2]), np.stack([reached, reached]))
+        return unseen.unseen(reach, drawn, outlook, measure=DCG).find
+
+    weights = tiny_pool.weights(DCG).toarray()
+    most = float(DCG.utilities(np.array([2]))[0])
+    by_prior = most * np.sqrt(
+        (belief * (1.0 - chance) / chance**2) @ weights**3 / (belief @ weights)
+    )
+    returning = weights[2] > 0.0
+    assert returning.any()
+    assert find(missed, drawn)[returning] == pytest.approx(by_prior[returning])
+    without = find(missed, replace(drawn, belief=None))
+    assert np.all(without[returning] < 0.7 * by_prior[returning])
+    assert find(0.9 * belief, drawn) == pytest.approx(by_prior)
 
 
 def test_doubt_depends_neither_on_judgments_nor_on_other_runs(tiny_pool: Pool) -> None:

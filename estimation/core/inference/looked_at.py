@@ -144,12 +144,12 @@ class Rows:
         return sparse.csr_array((data, *place), self.matrix.shape)
 
     def cubes(self, numbers: FloatArray) -> FloatArray:
-        """sum_i factor_i number_i y_ij^3, shape (k,)."""
-        return np.asarray(self.powers(3).T @ (self.factor * numbers), dtype=np.float64)
+        """sum_i factor_i number_i y_ij^3, shape (..., k), from numbers of shape (..., m)."""
+        return np.asarray(self.powers(3).T @ (self.factor * numbers).T, dtype=np.float64).T
 
     def total(self, numbers: FloatArray) -> FloatArray:
-        """sum_i number_i y_ij over all pairs, shape (k,)."""
-        return np.asarray(self.matrix.T @ (self.weight * numbers), dtype=np.float64)
+        """sum_i number_i y_ij over all pairs, shape (..., k), from numbers of shape (..., m)."""
+        return np.asarray(self.matrix.T @ (self.weight * numbers).T, dtype=np.float64).T
 
     def gram(self, numbers: FloatArray) -> FloatArray:
         """sum_i factor_i number_i y_ij y_il, shape (k, k)."""

@@ -59,21 +59,23 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     """
     runs = len(reach.pool.runs)
     rows = looked_at(reach.pool, drawn, measure)
-    covariance, (total, cubes) = np.zeros((runs, runs)), np.zeros((2, runs))
+    covariance, (totals, cubes) = np.zeros((runs, runs)), np.zeros((2, 2, runs))
+    believed = _believed(rows, drawn, measure, outlook)
     by_topic = np.zeros((len(reach.pool.topics), runs)) if drawn.per_topic else None
     size = _sizes(rows, drawn)
     for each, (first, second, third) in _terms(rows, measure, outlook):
         covariance += each.gram(second)
-        total += each.total(first)
-        cubes += each.cubes(size * third)
+        totals += each.total(np.stack([first, believed * first]))
+        cubes += each.cubes(size * np.stack([third, believed * third]))
         if by_topic is not None:
             by_topic += each.by_topic(first)
     if drawn.counts is not None:
-        covariance = covariance - _of_means(drawn, reach.pool, total, by_topic)
+        covariance = covariance - _of_means(drawn, reach.pool, totals[0], by_topic)
+    find = share_of(cubes, of=totals).max(axis=0)  # samples that miss heavy finds expect none
     doubt = doubt_of(rows, drawn, total=total_weights(reach.pool, measure))
     left = _left(rows, drawn)
     missed = None if left is None else missed_of(_terms(left, measure, outlook))
-    return Unseen(covariance, np.sqrt(share_of(cubes, of=total)), doubt, missed=missed)
+    return Unseen(covariance, np.sqrt(find), doubt, missed=missed)
 
 
 def unseen_residuals(
@@ -129,6 +131,17 @@ def _of_means(
         topics = len(np.unique(pool.topic[drawn.uncertain]))
         return cross_product(sparse.csr_array(by_topic), np.full(len(by_topic), topics / draws))
     return np.asarray(np.multiply.outer(total, total) / draws, dtype=np.float64)
+
+
+def _believed(rows: Rows, drawn: Drawn, measure: Measure, outlook: Outlook) -> FloatArray:
+    """By how much the prior expects more of each pair than judgments let one; 0 without a prior."""
+    if drawn.belief is None:
+        return np.zeros(len(rows.pair))
+    if measure.family == "gain":
+        expected = outlook.moments(measure, rows.pair)[0]
+    else:
+        expected = outlook.shares(rows.pair).sum(axis=0)
+    return share_of(drawn.belief[rows.pair], of=expected)
 
 
 def _terms(rows: Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[Rows, FloatArray]]:
