@@ -12,7 +12,7 @@ HEADER = (
     "s/trial",
 )  # fmt: skip
 HONESTY_HEADER = (
-    "method", "goal", "budget", "worst run", "covered", "all runs", "withheld", "half width",
+    "method", "goal", "budget", "worst run", "covered", "all runs", "±", "withheld", "half width",
     "any false", "reversed", "ranks", "true",
 )  # fmt: skip
 LEGEND = """\
@@ -21,9 +21,10 @@ which sd / sqrt(trials) is chance. Errors are those of the values (single, absol
 difference (pair), the differences from the baseline, or value less mean over systems (others).
 The second table is about what is told of all runs of the pool, whatever the goal. worst run,
 covered: the run whose interval held the truth least often, and how often; all runs: how often on
-average; withheld: share of values that were not shown; half width: median. any false, reversed:
-share of trials with a false verdict, ties included, and with one the wrong way round; ranks: with
-all true ranks possible; true: true verdicts per trial. --help explains every number."""
+average; ±: its standard error, as trials differ; withheld: share of values that were not shown;
+half width: median. any false, reversed: share of trials with a false verdict, ties included, and
+with one the wrong way round; ranks: with all true ranks possible; true: true verdicts per trial.
+--help explains every number."""
 
 ANYTIME_LEGEND = """\
 The same of intervals, verdicts and ranks that hold at all looks at once; times: their median half
@@ -50,6 +51,8 @@ HONESTY_KEYS: Mapping[str, str] = {
     "worst_run_coverage": "the least, over runs, of the share of trials in which the interval of "
     "the run's value held the truth, of those in which the value was shown",
     "value_coverage": "the same share, over all runs together",
+    "coverage_error": "standard error of value_coverage; runs of a trial err together, so that it "
+    "is by how trials differ",
     "withheld": "share of the values that were not shown because too little was known of them",
     "worst_run": "the run of worst_run_coverage",
     "median_half_width": "median half width of the intervals of the values that were shown",
@@ -149,11 +152,16 @@ def _told(report: TrialReport, found: Honesty | None) -> tuple[str, ...]:
     return (
         *_named(report),
         found.worst_run or "-",
-        *map(_share, (found.worst_run_coverage, found.value_coverage, found.withheld)),
+        *map(_share, _covered(found)),
         _number(found.median_half_width),
         *map(_share, (found.familywise_error, found.reversed_verdicts, found.rank_coverage)),
         "-" if found.true_verdicts is None else f"{found.true_verdicts:.1f}",
     )
+
+
+def _covered(found: Honesty) -> tuple[float | None, ...]:
+    every = found.value_coverage, found.coverage_error
+    return found.worst_run_coverage, *every, found.withheld
 
 
 def _named(report: TrialReport) -> tuple[str, str, str]:

@@ -87,6 +87,7 @@ def every_sample(setting: Setting, *, looks: int) -> Honesty:
 ONCE = Honesty(
     worst_run_coverage=4 / 6,
     value_coverage=14 / 16,
+    coverage_error=(8 / 7 * 1.375) ** 0.5 / 16,
     withheld=8 / 24,
     worst_run="a",
     median_half_width=0.5,
@@ -99,6 +100,7 @@ TWICE = replace(
     ONCE,
     worst_run_coverage=32 / 60,
     value_coverage=140 / 168,
+    coverage_error=(64 / 63 * 46 / 3) ** 0.5 / 168,
     familywise_error=48 / 64,
     reversed_verdicts=15 / 64,
     rank_coverage=16 / 64,
@@ -313,11 +315,23 @@ def test_a_run_counts_in_the_trials_in_which_its_value_was_shown() -> None:
     ]
     found = honest(trials, [1.0, 1.0])
     assert found == Honesty(
-        worst_run_coverage=0.0, value_coverage=2 / 4, withheld=4 / 8, worst_run="a",
-        median_half_width=0.375,
+        worst_run_coverage=0.0, value_coverage=2 / 4, coverage_error=(4 / 3 * 0.5) ** 0.5 / 4,
+        withheld=4 / 8, worst_run="a", median_half_width=0.375,
     )  # fmt: skip
     only_b = honest(trials[1:], [1.0, 1.0])
     assert (only_b.worst_run, only_b.worst_run_coverage) == ("b", 0.5)
+
+
+def test_runs_that_err_together_tell_no_more_than_one() -> None:
+    """Half of the trials miss both runs; who counts intervals is told of half the variance."""
+    hit, miss = (
+        values_only((value, value), (value + 0.5,) * 2, True, True) for value in (1.0, 2.0)
+    )
+    found = honest([[hit], [miss]] * 10, [1.2, 1.2])
+    assert found.value_coverage == 0.5
+    assert found.coverage_error == pytest.approx((0.5 * 0.5 / 19) ** 0.5)
+    alone = honest([[hit]], [1.2, 1.2])
+    assert (alone.value_coverage, alone.coverage_error) == (1.0, None)
 
 
 def test_values_that_are_never_shown_are_neither_right_nor_wrong() -> None:

@@ -204,6 +204,9 @@ class Honesty:
         of those in which its value was shown. Runs whose value never was have no part.
     value_coverage : float or None
         The same share over all runs together.
+    coverage_error : float or None
+        Standard error of `value_coverage`. Runs of a trial share its draws and err together, so
+        that trials are counted and not intervals. None of one trial.
     withheld : float or None
         Share of the values, one per trial and run, that were not shown at the last look.
     worst_run : str or None
@@ -223,6 +226,7 @@ class Honesty:
 
     worst_run_coverage: float | None = None
     value_coverage: float | None = None
+    coverage_error: float | None = None
     withheld: float | None = None
     worst_run: str | None = None
     median_half_width: float | None = None
@@ -264,10 +268,20 @@ def _of_values(
     return Honesty(
         worst_run_coverage=float(share[worst]),
         value_coverage=float(right.sum() / times.sum()),
+        coverage_error=_error_of_share((held & told).sum(axis=1), told.sum(axis=1)),
         withheld=withheld,
         worst_run=runs[worst],
         median_half_width=None if hidden.all() else float(np.median(widths[~hidden])),
     )
+
+
+def _error_of_share(right: IntArray, times: IntArray) -> float | None:
+    """Standard error of sum(right) / sum(times), where trials are independent and runs are not."""
+    trials = len(times)
+    if trials < 2:
+        return None
+    beyond = right - times * (right.sum() / times.sum())
+    return float(np.sqrt(trials / (trials - 1) * np.sum(beyond**2)) / times.sum())
 
 
 def _with_verdicts(values: Honesty, orders: Sequence[Order]) -> Honesty:
