@@ -159,6 +159,25 @@ def test_every_address_that_is_told_exists() -> None:
 # --------------------------------------------------------------------------- what pages point to
 
 
+SHAPE = re.compile(
+    r"^ ?(\d+) +(\w+) .*?((?:judging|core|estimation)/[\w/]+\.py)(?:, in an? (\w+))?", re.M
+)
+
+
+def test_the_shapes_of_a_judgment_stand_where_it_is_said_and_are_ten_at_most() -> None:
+    way = (
+        text_of(REPO / "CONTRIBUTING.md").partition("The way of a judgment")[2].partition("## ")[0]
+    )
+    numbers = [int(number) for number in re.findall(r"^ ?(\d+) ", way, re.M)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) <= 10
+    shapes = SHAPE.findall(way)
+    assert len(shapes) == len(numbers) - 1, "the last is the page"
+    for _, name, path, _ in shapes:
+        file = REPO / (f"estimation/{path}" if path.startswith("core/") else path)
+        assert f"class {name}" in file.read_text("utf-8"), f"{name} in {path}"
+
+
 def test_every_link_within_the_documentation_leads_somewhere() -> None:
     broken = []
     for page in GUIDES:

@@ -14,7 +14,7 @@ from estimation.api.serializers import RoundRow
 from estimation.core.sampling.methods import SAMPLING_METHODS, with_option
 from estimation.forms import RoundForm
 from estimation.models import Round
-from estimation.options import REQUIRED, Option
+from estimation.options import REQUIRED, Option, labels_of
 from estimation.plans import NAMED, OPTIONS, SECTIONS
 from estimation.services import quoting
 from judging.models import Campaign
@@ -128,9 +128,7 @@ class Sizes(TextChoices):
         (Option(longest=3, expected="Short."), "a\n", "Short."),
         (Option(longest=3, expected="Short."), "", ""),
         (Option(default="", needs="floor", refusal="{method}: not but {methods}."), "x",
-         "“Whole topics, by what they tell and cost”: not but “Adaptive: a model learns "
-         "from every batch”, “Poisson, permanent random numbers”, "
-         "“Priority, exactly as many pairs as the budget says”."),
+         f"“Whole topics, by what they tell and cost”: not but {labels_of(with_option('floor'))}."),
         (Option(default="", needs="floor", refusal="{method} has none."), "", ""),
         (Option(default="", needs="floor"), "x", ""),  # has no effect, and says so on the page
         (Option(default="", needs="costs", refusal="{method} has none."), "x", ""),
