@@ -106,6 +106,15 @@ def test_the_rules_of_what_is_shown_ask_for_what_methods_have_and_no_method_by_n
     assert not [name for name in SAMPLING_METHODS if f'value="{name}"' in rules]
 
 
+def test_the_intervals_of_other_methods_are_hidden() -> None:
+    """Which CSS cannot ask of a method, so that these rules name those that have their own."""
+    rule = r'\[value="([a-z-]+)"\]:checked\) \[name="interval"\] \[label="With ([^"]+)"\]'
+    own = {name: each for name, each in SAMPLING_METHODS.items() if len(each.intervals) > 1}
+    wanted = {(name, other.short) for name, each in own.items() for other in own.values()
+              if other is not each}  # fmt: skip
+    assert set(re.findall(rule, STYLES)) == wanted
+
+
 class Sizes(TextChoices):
     SMALL = "small", "Small"
     LARGE = "large", "Large"
