@@ -106,6 +106,13 @@ def test_the_rules_of_what_is_shown_ask_for_what_methods_have_and_no_method_by_n
     assert not [name for name in SAMPLING_METHODS if f'value="{name}"' in rules]
 
 
+@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.needs])
+def test_what_programs_are_told_names_the_methods_that_have_an_option(name: str) -> None:
+    option = OPTIONS[name]
+    told = {word for word in re.findall(r"[a-z-]+", option.asked) if word in SAMPLING_METHODS}
+    assert told in (set(), set(with_option(option.needs)))
+
+
 def test_the_intervals_of_other_methods_are_hidden() -> None:
     """Which CSS cannot ask of a method, so that these rules name those that have their own."""
     rule = r'\[value="([a-z-]+)"\]:checked\) \[name="interval"\] \[label="With ([^"]+)"\]'
