@@ -1,4 +1,4 @@
-"""Systems and numbers: runs, pools, rounds, draws, estimates, reports.
+"""Systems and numbers: rounds, draws, estimates, reports; and from here all other models.
 
 Columns too long for rows (rankings, pools, samples, covariances) are files, named by the SHA-256
 of their content; rows hold the names. Draws, estimates and reports are never edited.
@@ -17,81 +17,12 @@ from estimation.core.sampling.methods import SAMPLING_METHODS, SamplingMethod
 from estimation.machines import MachineAnswer as MachineAnswer  # noqa: PLC0414  (for others to import from here)
 from estimation.machines import MachineJudge as MachineJudge  # noqa: PLC0414
 from estimation.machines import MachinePrompt as MachinePrompt  # noqa: PLC0414
-from judging.models import Batch, Campaign, Pair, Upload, User
+from estimation.material import Prediction as Prediction  # noqa: PLC0414
+from estimation.material import Run as Run  # noqa: PLC0414
+from estimation.material import StoredPool as StoredPool  # noqa: PLC0414
+from judging.models import Batch, Campaign, Pair, User
 
 CONFIDENCE = 0.95  # of all that is told of estimates
-
-
-class Run(models.Model):
-    """One system's rankings. ``file`` holds them as columns, in trec_eval's order."""
-
-    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="runs")
-    upload = models.OneToOneField(Upload, models.CASCADE, related_name="run")
-    tag = models.CharField(max_length=255)
-    file = models.CharField(max_length=255)
-    digest = models.CharField(max_length=64)
-    topic_count = models.PositiveIntegerField()
-    line_count = models.PositiveIntegerField()
-    created = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        ordering = ["tag"]
-        constraints = [UniqueConstraint(fields=["campaign", "tag"], name="run_tag_once")]
-
-    def __str__(self) -> str:
-        return self.tag
-
-
-class Prediction(models.Model):
-    """What somebody says of pairs beforehand: their grades, or their costs; rows are in ``file``.
-
-    ``max_grade`` is the best grade of the scale that the file was read for; 0 for costs.
-    """
-
-    class Form(models.TextChoices):
-        GRADES = "grades"
-        PROBABILITIES = "probabilities"
-        COSTS = "costs"
-
-    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="predictions")
-    upload = models.OneToOneField(Upload, models.CASCADE, related_name="prediction")
-    name = models.CharField(max_length=255)
-    form = models.CharField(max_length=15, choices=Form)
-    max_grade = models.PositiveSmallIntegerField()
-    file = models.CharField(max_length=255)
-    digest = models.CharField(max_length=64)
-    topic_count = models.PositiveIntegerField()
-    pair_count = models.PositiveIntegerField()
-    created = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        ordering = ["name"]
-        constraints = [UniqueConstraint(fields=["campaign", "name"], name="prediction_name_once")]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class StoredPool(models.Model):
-    """All pairs that any accepted run returns down to the depth; the columns are in ``file``.
-
-    ``digest`` is that of what went in: topics, runs, depth.
-    """
-
-    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="pools")
-    digest = models.CharField(max_length=64)
-    file = models.CharField(max_length=255)
-    depth = models.PositiveIntegerField()
-    topic_count = models.PositiveIntegerField()
-    run_count = models.PositiveIntegerField()
-    pair_count = models.PositiveIntegerField()
-    created = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        constraints = [UniqueConstraint(fields=["campaign", "digest"], name="pool_once")]
-
-    def __str__(self) -> str:
-        return self.digest[:12]
 
 
 def method_choices() -> list[tuple[str, str]]:

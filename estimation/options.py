@@ -144,6 +144,12 @@ def labels_of(chosen: Iterable[str]) -> str:
     return ", ".join(map(label_of, chosen))
 
 
+def having(needs: methods.Option, *, last: str = "and") -> str:
+    """The names of the methods that have an option, as a sentence lists them."""
+    *names, end = methods.with_option(needs)
+    return f"{', '.join(names)} {last} {end}" if names else end
+
+
 def one_of(values: Sequence[str]) -> str:
     return f"Expected {'one of ' if len(values) > 1 else ''}{', '.join(values)}."
 

@@ -12,7 +12,7 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.goals import kinds_for
 from estimation.core.sampling.methods import MOST_TOGETHER, SAMPLING_METHODS
 from estimation.models import Prediction, Round
-from estimation.options import NamedRows, Option, declared, option
+from estimation.options import NamedRows, Option, declared, having, option
 
 MAX_MEASURES = 10
 LONGEST_MEASURE = 60
@@ -156,14 +156,14 @@ class RoundPlan:
         "Spread evenly", default=0.1,
         help="From 0 to 1: this share of the chances goes to all pairs alike, whatever the "
         "prior says, so that surprises are found.",
-        asked="Share of the sizes spread evenly, by adaptive, poisson and priority.",
+        asked=f"Share of the sizes spread evenly, by {having('floor')}.",
         attrs={"step": "0.05"}, needs="floor", least=0, most=1, expected=SHARE,
     )  # fmt: skip
     costs: str = option(
         "Cost of a pair", default=Round.Costs.EQUAL,
         help="Unequal costs buy more of the cheap pairs and fewer of the dear ones. Budget "
         "and batch size are then counted in costs.",
-        asked="Of judging a pair, for adaptive, poisson, iid and query. Budget and batch size are "
+        asked=f"Of judging a pair, for {having('costs')}. Budget and batch size are "
         "counted in their unit: length: documents of average length; uploaded: that of the table.",
         choices=Round.Costs, needs="costs",
         refusal="{method} takes equal costs only. Methods that take others: {methods}.",
@@ -185,7 +185,7 @@ class RoundPlan:
         default="",
         help="Good predicted grades narrow the intervals, bad ones cost nothing; both leave "
         "the estimates unbiased.",
-        asked="Empty: the method's own; difference: poisson, with predictions.",
+        asked=f"Empty: the method's own; difference: {having('difference')}, with predictions.",
         answered="Empty: the method's own.",
         choices=Round.Estimator, empty=OWN, needs="difference", fact=True,
         refusal="The difference estimator is one for {methods}.",
@@ -195,8 +195,8 @@ class RoundPlan:
         help="So many pairs of a topic at least, on average, in a batch that has any of it, from "
         "the second batch on. Fewer topics are to be read, and intervals hardly widen; 5 is a good "
         "number where topics are many. 1: as it comes.",
-        asked="Pairs of a topic, at least and on average, in a batch that has any of it; adaptive, "
-        "for sums of gains.",
+        asked="Pairs of a topic, at least and on average, in a batch that has any of it; "
+        f"{having('topic_minimum')}, for sums of gains.",
         needs="topic_minimum", least=1, most=MOST_TOGETHER, fact=True,
         refusal="{method} has no pairs of a topic together. Methods that do: {methods}.",
     )  # fmt: skip
@@ -205,8 +205,9 @@ class RoundPlan:
         help="Uses the judgments of all earlier rounds with the same method, topics and "
         "depth, also if runs came since then. Valid if this round was not planned because of what "
         "they found.",
-        asked="Estimate together with the earlier rounds by the same method, poisson or iid, "
-        "whose pool is in this one. preview.earlier names those that count, and why others do not.",
+        asked="Estimate together with the earlier rounds by the same method, "
+        f"{having('with_earlier', last='or')}, whose pool is in this one. preview.earlier names "
+        "those that count, and why others do not.",
         needs="with_earlier",
         refusal="Rounds of these methods can be estimated together: {methods}.",
     )  # fmt: skip
@@ -216,8 +217,8 @@ class RoundPlan:
         "since. Estimated together with earlier Poisson rounds, it fills their chances up; "
         "otherwise it takes every judged pair of any round for certain, at no cost.",
         asked="Spend the budget on pairs that are not judged, where earlier judgments say least; "
-        "poisson. With with_earlier the chances of the rounds that count are filled up; without, "
-        "every pair in a complete batch of any round is taken for certain.",
+        f"{having('top_up')}. With with_earlier the chances of the rounds that count are filled "
+        "up; without, every pair in a complete batch of any round is taken for certain.",
         needs="top_up",
         refusal="Rounds of these methods can top up what is judged: {methods}.",
     )  # fmt: skip

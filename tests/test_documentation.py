@@ -67,15 +67,18 @@ def test_every_measure_is_in_the_table_of_measures() -> None:
     assert {parse_measure(name).name for name in named} == set(KINDS)
 
 
-def test_every_method_and_prior_rule_has_a_section_or_a_page() -> None:
-    sections = re.findall(r"^#+ (.+)$", text_of(METHODS / "sampling.md"), re.M)
-    told = {word for each in sections for word in re.findall(r"[a-z-]+", each)}
-    assert set(Round.Method.values) <= told
+def test_every_method_has_a_section_and_no_other() -> None:
+    """Sections about methods have the names of these for headings, and nothing else."""
+    headings = re.findall(r"^## ([a-z-]+(?:, [a-z-]+)*)$", text_of(METHODS / "sampling.md"), re.M)
+    assert sorted(", ".join(headings).split(", ")) == sorted(Round.Method.values)
 
 
-@pytest.mark.parametrize("kind", INTERVAL_KINDS)
-def test_every_kind_of_interval_is_told(kind: str) -> None:
-    assert f"`{kind}`" in text_of(METHODS / "intervals.md")
+def test_every_kind_of_interval_is_in_the_table_of_them_and_no_other() -> None:
+    table = (
+        text_of(METHODS / "intervals.md").partition("| kind | relies on |")[2].partition("\n\n")[0]
+    )
+    told = re.findall(r"^\| `([a-z-]+)`", table, re.M)
+    assert told == list(INTERVAL_KINDS)
 
 
 def test_every_report_is_in_the_table_of_the_guide_and_no_other() -> None:
@@ -154,6 +157,25 @@ def test_every_address_that_is_told_exists() -> None:
 
 
 # --------------------------------------------------------------------------- what pages point to
+
+
+SHAPE = re.compile(
+    r"^ ?(\d+) +(\w+) .*?((?:judging|core|estimation)/[\w/]+\.py)(?:, in an? (\w+))?", re.M
+)
+
+
+def test_the_shapes_of_a_judgment_stand_where_it_is_said_and_are_ten_at_most() -> None:
+    way = (
+        text_of(REPO / "CONTRIBUTING.md").partition("The way of a judgment")[2].partition("## ")[0]
+    )
+    numbers = [int(number) for number in re.findall(r"^ ?(\d+) ", way, re.M)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) <= 10
+    shapes = SHAPE.findall(way)
+    assert len(shapes) == len(numbers) - 1, "the last is the page"
+    for _, name, path, _ in shapes:
+        file = REPO / (f"estimation/{path}" if path.startswith("core/") else path)
+        assert f"class {name}" in file.read_text("utf-8"), f"{name} in {path}"
 
 
 def test_every_link_within_the_documentation_leads_somewhere() -> None:

@@ -28,7 +28,7 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.planning.planning import half_width_curve
 from estimation.core.rounds.combining import CombiningError
 from estimation.core.sampling import goals
-from estimation.core.sampling.designs import DesignError
+from estimation.core.sampling.designs import METHODS, DesignError
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.goals import Goal, GoalError, effective_weights
 from estimation.core.sampling.priors import Prior, PriorError
@@ -88,7 +88,7 @@ DESIGNS: list[Case] = [
     ("floor text", lambda g: g.design(floor="x"), DesignError,
      "floor must lie between 0 and 1, not 'x'"),
     ("method", lambda g: g.design(method="best"), DesignError,
-     r"The method is one of poisson, priority, iid, per-query, adaptive, not 'best'\."),
+     rf"The method is one of {', '.join(METHODS)}, not 'best'\."),
     ("rule", lambda g: g.design(rule="third"), DesignError,
      r"The rule is one of first, second, uniform, not 'third'\."),
     ("no rule", lambda g: g.design(rule=""), DesignError,

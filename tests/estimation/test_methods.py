@@ -7,6 +7,7 @@ import pytest
 
 from estimation import selectors
 from estimation.core.rounds.active.rounds import ActiveRound
+from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.findings import findings
 from estimation.models import Draw, Estimate, Round
 from estimation.services import collections, estimates, files, rounds
@@ -355,7 +356,7 @@ def test_predicted_grades_serve_as_prior_and_as_grade_model(campaign: Campaign) 
         ({"prior": "scores"}, "predictions", "needs predicted grades"),
         ({"prior": "scores", "predictions": "none"}, "predictions", "no predicted grades"),
         ({"depth": 101}, "depth", "1 to 100"),
-        ({"method": "magic"}, "method", "one of adaptive, poisson, priority"),
+        ({"method": "magic"}, "method", f"one of {', '.join(SAMPLING_METHODS)}"),
     ],
 )  # fmt: skip
 def test_rounds_that_cannot_be_are_refused_with_the_field(campaign, values, field, message) -> None:

@@ -14,7 +14,7 @@ from estimation.api.serializers import RoundRow
 from estimation.core.sampling.methods import SAMPLING_METHODS, with_option
 from estimation.forms import RoundForm
 from estimation.models import Round
-from estimation.options import REQUIRED, Option
+from estimation.options import REQUIRED, Option, labels_of
 from estimation.plans import NAMED, OPTIONS, SECTIONS
 from estimation.services import quoting
 from judging.models import Campaign
@@ -106,6 +106,22 @@ def test_the_rules_of_what_is_shown_ask_for_what_methods_have_and_no_method_by_n
     assert not [name for name in SAMPLING_METHODS if f'value="{name}"' in rules]
 
 
+@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.needs])
+def test_what_programs_are_told_names_the_methods_that_have_an_option(name: str) -> None:
+    option = OPTIONS[name]
+    told = {word for word in re.findall(r"[a-z-]+", option.asked) if word in SAMPLING_METHODS}
+    assert told in (set(), set(with_option(option.needs)))
+
+
+def test_the_intervals_of_other_methods_are_hidden() -> None:
+    """Which CSS cannot ask of a method, so that these rules name those that have their own."""
+    rule = r'\[value="([a-z-]+)"\]:checked\) \[name="interval"\] \[label="With ([^"]+)"\]'
+    own = {name: each for name, each in SAMPLING_METHODS.items() if len(each.intervals) > 1}
+    wanted = {(name, other.short) for name, each in own.items() for other in own.values()
+              if other is not each}  # fmt: skip
+    assert set(re.findall(rule, STYLES)) == wanted
+
+
 class Sizes(TextChoices):
     SMALL = "small", "Small"
     LARGE = "large", "Large"
@@ -128,9 +144,7 @@ class Sizes(TextChoices):
         (Option(longest=3, expected="Short."), "a\n", "Short."),
         (Option(longest=3, expected="Short."), "", ""),
         (Option(default="", needs="floor", refusal="{method}: not but {methods}."), "x",
-         "“Whole topics, by what they tell and cost”: not but “Adaptive: a model learns "
-         "from every batch”, “Poisson, permanent random numbers”, "
-         "“Priority, exactly as many pairs as the budget says”."),
+         f"“Whole topics, by what they tell and cost”: not but {labels_of(with_option('floor'))}."),
         (Option(default="", needs="floor", refusal="{method} has none."), "", ""),
         (Option(default="", needs="floor"), "x", ""),  # has no effect, and says so on the page
         (Option(default="", needs="costs", refusal="{method} has none."), "x", ""),

@@ -12,6 +12,7 @@ from estimation.core.sampling.draws import draw
 from estimation.formats.collections import pairs
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
 from estimation.formats.collections.outlooks import OUTLOOK
+from estimation.formats.collections.pair_facts import METHODS
 from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
 from tests.formats.collection_files import (
     assert_read_back,
@@ -219,7 +220,7 @@ def test_a_sampled_pair_of_any_round_needs_a_judgment(lost: int) -> None:
 @pytest.mark.parametrize(
     ("number", "field", "value", "message"),
     [
-        (2, "method", "guess", "one of poisson, priority, iid, per-query, found 'guess'"),
+        (2, "method", "guess", f"one of {', '.join(METHODS)}, found 'guess'"),
         (2, "steps", [5, 4], "steps that never fall"),
         (3, "numbers", 1001, "a whole number from 1 to 1000"),
         (3, "numbers", 1.0, "a whole number from 1 to 1000"),

@@ -223,8 +223,8 @@ def test_a_bad_fact_is_named(field: str, value: object, message: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("method", "guess", "one of poisson, priority, iid, per-query, found 'guess'"),
-        ("method", "adaptive", "one of poisson, priority, iid, per-query, found 'adaptive'"),
+        ("method", "guess", f"one of {', '.join(METHODS)}, found 'guess'"),
+        ("method", "adaptive", f"one of {', '.join(METHODS)}, found 'adaptive'"),
         ("steps", [], "positive numbers"),
         ("steps", [0], "positive numbers"),
         ("steps", ["nan"], "positive numbers"),
