@@ -196,10 +196,12 @@ def _is_repeated(qrel: JudgedLine, seen: _SeenPairs, problems: Problems) -> bool
 
 def qrels_lines(rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
     """Yield the line of each (topic, docno, grade); ValueError for an id no reader would take."""
+    good: set[str] = set()  # topics that were looked at
     for topic, docno, grade in rows:
-        fault = id_problem(topic, "topic") or id_problem(docno)
+        fault = (None if topic in good else id_problem(topic, "topic")) or id_problem(docno)
         if fault is not None:
             raise ValueError(fault)
+        good.add(topic)
         yield f"{topic} 0 {docno} {int(grade)}\n"
 
 
