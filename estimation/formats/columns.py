@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray
-from judging.formats.cells import WORD, Cells, Words, as_bytes, changes
+from judging.formats.cells import WORD, Cells, Words, are_plain_ids, as_bytes, changes
 from judging.formats.lines import MEBIBYTE, BinaryFile, Limits, decode_line, read_chunks
 from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 
@@ -21,7 +21,6 @@ MAX_DOCNO_BYTES = 256 * MEBIBYTE
 _NAMED = 5
 _HASHED = 1 << 14  # lines whose docnos are hashed at once
 _BLANKS = re.compile(r"[ \t]+")
-_PATH_LIKE = re.compile(rb"(?:^| )(?:[/~]|[A-Za-z]:)|(?:^|[ /])\.{1,2}(?:[ /]|$)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,25 +126,6 @@ def _bits(topic: IntArray, docno: BytesArray) -> Words:
             part ^= part >> np.uint64(31)
     result *= np.uint64(0x94D049BB133111EB)
     return result
-
-
-def are_plain_ids(cells: Cells, column: int) -> bool:
-    """Whether all cells of a column are ids as `id_problem` wants them."""
-    length, text = cells.length[column], cells.text
-    if length.max() > MAX_ID_LENGTH or b"\\" in text:
-        return False
-    if b"/" in text and (b"/." in text or b"./" in text):
-        ids = as_bytes(cells.words(column), int(length.max())).tolist()
-        return not _PATH_LIKE.search(b" ".join(ids))
-    if length.min() > 2 and not any(sign in text for sign in (b"/", b"~", b":")):
-        return True
-    word = cells.words(column)[:, 0]
-    first, second = word & np.uint64(0xFF), word >> np.uint64(8) & np.uint64(0xFF)
-    small = first | np.uint64(0x20)
-    wrong = (first == ord("/")) | (first == ord("~"))
-    wrong |= (second == ord(":")) & (small >= ord("a")) & (small <= ord("z"))
-    wrong |= (first == ord(".")) & ((length == 1) | ((second == ord(".")) & (length == 2)))
-    return not wrong.any()
 
 
 def repeats(line: IntArray, *keys: NDArray[Any]) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,8 @@
 Written by whoever judged before: a language model, a classifier, scores that were mapped to
 grades. A file has one of the two forms; there is no header. Under the header ``topic docno cost``
 it has a third: what it costs to judge the pair.
+
+As in files of runs, chunks of plain lines are read as columns, and others line by line.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,7 +22,7 @@ from estimation.core.arrays import (
     portable_bytes,
 )
 from estimation.formats.columns import LineReader, Lines
-from judging.formats.cells import parsed_number
+from judging.formats.cells import Cells, parsed_number, split_cells
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import Problems, show
 
@@ -32,6 +34,7 @@ COST_HEADER = ["topic", "docno", "cost"]
 
 _ROUNDING = 1e-9  # so that 0.333 three times is within the tolerance
 _GRADE_COLUMNS = 3
+_DOCNO, _VALUES = 1, 2
 FORMS = ("grades", "probabilities", "costs")
 
 
@@ -161,6 +164,35 @@ class _Reader(LineReader):
     def what(self) -> str:
         return f"lines of {self.unit}s"
 
+    def read_chunk(self, first: int, chunk: bytes) -> None:
+        """Read whole lines, the first of which has the number `first`."""
+        count = self._columns or len(chunk[: chunk.find(b"\n") + 1].split())
+        cells = _split_plain(chunk, count) if count in self._forms else None
+        if cells is None or not self._add_plain(first, cells):
+            super().read_chunk(first, chunk)
+
+    def _add_plain(self, first: int, cells: Cells) -> bool:
+        """Keep the lines of a chunk, or return False, with nothing kept."""
+        count = len(cells.begin)
+        values = np.stack([cells.numbers(column) for column in range(_VALUES, count)], axis=1)
+        values += 0.0  # no negative zeros
+        form = self.form if self._columns else self._form_of(count)
+        if not self._are_good(form, values):
+            return False
+        return self.add_cells(first, cells, _DOCNO, values) and self._has_columns(count, first)
+
+    def _are_good(self, form: str, values: FloatArray) -> bool:
+        """Whether there is nothing wrong with the values of any line; none is where one is NaN."""
+        if form == "costs":
+            return bool(np.all((values >= LEAST_COST) & (values <= LARGEST_COST)))
+        most = self.max_grade if form == "grades" else 1.0 + SUM_TOLERANCE
+        if not np.all((values >= 0.0) & (values <= most)):
+            return False
+        if form == "grades":
+            return True
+        total = sum(values.T)  # from the first to the last, as for one line
+        return bool(np.all(np.abs(total - 1.0) <= SUM_TOLERANCE + _ROUNDING))
+
     def parsed(self, cells: Sequence[str], line: int) -> tuple[str, str, Sequence[float]] | None:
         if self._is_header(cells, line) or not self._has_columns(len(cells), line):
             return None
@@ -181,7 +213,7 @@ class _Reader(LineReader):
         """Tell whether a line has the columns of the file's form, which the first one decides."""
         if not self._columns and count in self._forms:
             self._columns, self._form_line = count, line
-            self.form = "probabilities" if count > _GRADE_COLUMNS else "grades"
+            self.form = self._form_of(count)
         if count == self._columns:
             return True
         wanted = " or ".join(self._forms.values())
@@ -189,6 +221,9 @@ class _Reader(LineReader):
             wanted = f"{self._forms[self._columns]} as on line {self._form_line}"
         self.problems.error(line, "columns", f"expected {wanted}, found {count}")
         return False
+
+    def _form_of(self, count: int) -> str:
+        return "probabilities" if count > _GRADE_COLUMNS else "grades"
 
     def _value_faults(self, texts: Sequence[str], values: Sequence[float]) -> dict[str, str | None]:
         """What is wrong with the values, by field."""
@@ -209,6 +244,10 @@ class _Reader(LineReader):
             message = f"expected probabilities that sum to 1, found a sum of {total:.6g}"
             wrong["probabilities"] = message
         return wrong
+
+
+def _split_plain(chunk: bytes, columns: int) -> Cells | None:
+    return split_cells(chunk, columns)
 
 
 def _arranged(lines: Lines, reader: _Reader, total: int) -> PredictionFile:

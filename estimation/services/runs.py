@@ -14,6 +14,8 @@ from judging.services import jobs
 from judging.services.loaders import topic_ids
 from judging.services.uploads import Load, Reading, loads
 
+HASHED = 1 << 13  # docnos that are hashed at once
+
 
 @loads(Upload.Kind.RUN)
 def load(reading: Reading) -> Load:
@@ -64,8 +66,9 @@ def _digest(run: RunFile) -> str:
     for part in (run.tag, *run.lists.topics):
         digest.update(part.encode() + b"\0")
     digest.update(run.lists.indptr.astype("<i8").tobytes())
-    for docno in run.lists.docnos.tolist():
-        digest.update(docno + b"\0")
+    docnos = run.lists.docnos
+    for start in range(0, len(docnos), HASHED):
+        digest.update(b"\0".join([*docnos[start : start + HASHED].tolist(), b""]))
     return digest.hexdigest()
 
 

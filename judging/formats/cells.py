@@ -7,11 +7,14 @@ from the beginning of every cell are taken in one step, and eight digits in anot
 """
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from judging.formats.problems import MAX_ID_LENGTH
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -30,6 +33,8 @@ _TENS = 10 ** np.arange(2 * WORD + 1, dtype=np.uint64)
 _POWERS = _TENS.astype(np.float64)
 _MOST_DIGITS = 18
 _EXACT = np.uint64(1 << 53)
+
+_PATH_LIKE = re.compile(rb"(?:^| )(?:[/~]|[A-Za-z]:)|(?:^|[ /])\.{1,2}(?:[ /]|$)")
 
 
 def parsed_number(text: str) -> float:
@@ -227,3 +232,22 @@ def changes(words: Words) -> IntArray:
     """Return the rows that differ from the one before, the first among them."""
     fresh = np.append(True, np.any(words[1:] != words[:-1], axis=1))
     return np.flatnonzero(fresh)
+
+
+def are_plain_ids(cells: Cells, column: int) -> bool:
+    """Whether all cells of a column are ids as `id_problem` wants them."""
+    length, text = cells.length[column], cells.text
+    if length.max() > MAX_ID_LENGTH or b"\\" in text:
+        return False
+    if b"/" in text and (b"/." in text or b"./" in text):
+        ids = as_bytes(cells.words(column), int(length.max())).tolist()
+        return not _PATH_LIKE.search(b" ".join(ids))
+    if length.min() > 2 and not any(sign in text for sign in (b"/", b"~", b":")):
+        return True
+    word = cells.words(column)[:, 0]
+    first, second = word & np.uint64(0xFF), word >> np.uint64(8) & np.uint64(0xFF)
+    small = first | np.uint64(0x20)
+    wrong = (first == ord("/")) | (first == ord("~"))
+    wrong |= (second == ord(":")) & (small >= ord("a")) & (small <= ord("z"))
+    wrong |= (first == ord(".")) & ((length == 1) | ((second == ord(".")) & (length == 2)))
+    return not wrong.any()

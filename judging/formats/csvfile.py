@@ -40,6 +40,8 @@ def cell_text(cell: Cell) -> str:
         return ""
     if isinstance(cell, str):
         return f"'{cell}" if _is_formula_like(cell) else cell
+    if type(cell) is int or type(cell) is float:  # most are; abstract types take long to ask
+        return repr(cell)
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, Integral):
@@ -51,4 +53,6 @@ def cell_text(cell: Cell) -> str:
 
 def _is_formula_like(text: str) -> bool:
     """Tell by the first character, and by the first visible one: some programs trim."""
+    if text[:1].isalnum():
+        return False
     return text.startswith(_FORMULA_STARTS) or text.lstrip().startswith(_FORMULA_STARTS)

@@ -88,10 +88,21 @@ def read_lines(
     control characters (tabs are none), or they become spaces, with a warning.
     """
     for first, chunk in read_chunks(file, problems, limits):
-        for number, raw in enumerate(chunk.removesuffix(b"\n").split(b"\n"), first):
-            text = decode_line(raw, number, problems, controls=controls)
-            if text is not None:
-                yield number, text
+        yield from chunk_lines(first, chunk, problems, controls=controls)
+
+
+def chunk_lines(
+    first: int,
+    chunk: bytes,
+    problems: Problems,
+    *,
+    controls: Literal["refuse", "replace"] = "refuse",
+) -> Iterator[tuple[int, str]]:
+    """Yield (line number, text) of whole lines, the first of which has the number `first`."""
+    for number, raw in enumerate(chunk.removesuffix(b"\n").split(b"\n"), first):
+        text = decode_line(raw, number, problems, controls=controls)
+        if text is not None:
+            yield number, text
 
 
 def decode_line(

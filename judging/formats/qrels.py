@@ -1,16 +1,32 @@
-"""Relevance judgments in TREC's four columns: topic, iteration, docno, grade."""
+"""Relevance judgments in TREC's four columns: topic, iteration, docno, grade.
+
+A chunk of plain lines is checked and cut as columns; where something is unusual, line by line.
+"""
 
 import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
+from judging.formats.cells import Cells, are_plain_ids, as_bytes, changes, split_cells
 from judging.formats.fields import not_empty
-from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits, filled, read_lines
-from judging.formats.problems import Problems, id_problem, show
+from judging.formats.lines import (
+    DEFAULT_LIMITS,
+    BinaryFile,
+    Limits,
+    chunk_lines,
+    filled,
+    read_chunks,
+)
+from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 
 MAX_TOPICS = 100_000
 
+_COLUMNS = 4
+_DOCNO, _GRADES = 2, 3
+_GRADE_LENGTH = 5
 _GRADE = re.compile(r"[+-]?[0-9]{1,4}")
 _BLANKS = re.compile(r"[ \t]+")
 
@@ -65,33 +81,79 @@ def read_qrels(
     The same pair twice with one grade is a warning, and yielded once; with two, an error.
     Raises `UnreadableError`, its problem recorded, when reading cannot go on.
     """
-    lines = filled(read_lines(file, problems, limits))
-    return not_empty(_read(lines, problems, grades, max_qrels), "judgments", problems)
+    chunks = read_chunks(file, problems, limits)
+    return not_empty(_read(chunks, problems, grades, max_qrels), "judgments", problems)
 
 
 def _read(
-    lines: Iterable[tuple[int, str]],
+    chunks: Iterable[tuple[int, bytes]],
     problems: Problems,
     grades: Collection[int] | None,
     limit: int,
 ) -> Iterator[JudgedLine]:
     seen = _SeenPairs()
-    for number, text in lines:
+    for first, chunk in chunks:
+        for qrel in _judged(first, chunk, problems, grades):
+            if _is_repeated(qrel, seen, problems):
+                continue
+            if len(seen) > limit:
+                problems.fatal(qrel.line, "", f"expected at most {limit} judgments, found more")
+            if seen.topics > MAX_TOPICS:
+                message = f"expected at most {MAX_TOPICS} topics, found more"
+                problems.fatal(qrel.line, "topic", message)
+            yield qrel
+
+
+def _judged(
+    first: int, chunk: bytes, problems: Problems, grades: Collection[int] | None
+) -> Iterator[JudgedLine]:
+    """Yield the good lines of a chunk, the first of which has the number `first`."""
+    cells = _split_plain(chunk)
+    plain = None if cells is None else _parse_plain(first, cells, grades)
+    if plain is not None:
+        yield from plain
+        return
+    for number, text in filled(chunk_lines(first, chunk, problems)):
         qrel = _parse(text, number, problems, grades)
-        if qrel is None or _is_repeated(qrel, seen, problems):
-            continue
-        if len(seen) > limit:
-            problems.fatal(number, "", f"expected at most {limit} judgments, found more")
-        if seen.topics > MAX_TOPICS:
-            problems.fatal(number, "topic", f"expected at most {MAX_TOPICS} topics, found more")
-        yield qrel
+        if qrel is not None:
+            yield qrel
+
+
+def _split_plain(chunk: bytes) -> Cells | None:
+    return split_cells(chunk, _COLUMNS)
+
+
+def _parse_plain(
+    first: int, cells: Cells, grades: Collection[int] | None
+) -> Iterator[JudgedLine] | None:
+    """Return the judgments of plain lines, or None if anything is wrong with one."""
+    length = cells.length
+    if length[0].max() > MAX_ID_LENGTH or length[_GRADES].max() > _GRADE_LENGTH:
+        return None
+    starts = changes(cells.words(0))
+    topics = [cells.cell(0, line).decode() for line in starts.tolist()]
+    written, place = np.unique(cells.words(_GRADES)[:, 0], return_inverse=True)
+    texts = [text.decode() for text in as_bytes(written[:, None], _GRADE_LENGTH).tolist()]
+    faults = any(id_problem(topic, "topic") for topic in dict.fromkeys(topics))
+    if faults or any(_grade_problem(text, grades) for text in texts):
+        return None
+    if not are_plain_ids(cells, _DOCNO):
+        return None
+    docnos = as_bytes(cells.words(_DOCNO), int(length[_DOCNO].max())).astype(np.str_).tolist()
+    of_line = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells))).tolist()
+    given = [int(text) for text in texts]
+    rows = zip(of_line, docnos, place.tolist(), strict=True)
+    return (
+        JudgedLine(topics[topic], docno, given[grade], line)
+        for line, (topic, docno, grade) in enumerate(rows, first)
+    )
 
 
 def _parse(
     text: str, number: int, problems: Problems, grades: Collection[int] | None
 ) -> JudgedLine | None:
     cells = _BLANKS.split(text.strip(" \t"))
-    if len(cells) != 4:
+    if len(cells) != _COLUMNS:
         message = "expected 4 columns (topic, iteration, docno, grade)"
         problems.error(number, "columns", f"{message}, found {len(cells)}")
         return None
@@ -133,8 +195,10 @@ def _is_repeated(qrel: JudgedLine, seen: _SeenPairs, problems: Problems) -> bool
 
 def qrels_lines(rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
     """Yield the line of each (topic, docno, grade); ValueError for an id no reader would take."""
+    good: set[str] = set()  # topics that were looked at
     for topic, docno, grade in rows:
-        fault = id_problem(topic, "topic") or id_problem(docno)
+        fault = (None if topic in good else id_problem(topic, "topic")) or id_problem(docno)
         if fault is not None:
             raise ValueError(fault)
+        good.add(topic)
         yield f"{topic} 0 {docno} {int(grade)}\n"

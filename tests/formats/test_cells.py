@@ -11,9 +11,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from estimation.core.arrays import FloatArray
-from estimation.formats.columns import are_plain_ids, may_repeat
+from estimation.formats.columns import may_repeat
 from judging.formats import cells as cells_module
-from judging.formats.cells import MAX_NUMBER, as_bytes, changes, parsed_number, split_cells
+from judging.formats.cells import (
+    MAX_NUMBER,
+    are_plain_ids,
+    as_bytes,
+    changes,
+    parsed_number,
+    split_cells,
+)
 from judging.formats.problems import id_problem
 
 MANY = settings(deadline=None, max_examples=400)

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
@@ -19,6 +21,7 @@ from estimation.formats.collections import pair_facts, pairs, tables
 from estimation.formats.collections.archive import DRAWS, FACTS, JUDGMENTS
 from estimation.formats.collections.pair_facts import METHODS
 from estimation.formats.collections.pairs import INELIGIBLE, PAIRS
+from judging.formats.problems import id_problem
 from tests.core.collecting import publish
 from tests.formats.collection_files import (
     Change,
@@ -289,3 +292,15 @@ def test_ids_that_no_reader_would_take_are_not_written() -> None:
     docno[0] = b"a b"
     with pytest.raises(ValueError, match="white space"):
         written(replace(given, pool=replace(given.pool, docno=docno)))
+
+
+@given(st.lists(st.text("aZ0-_ ./é\x00", max_size=4), min_size=1, max_size=3))
+@example(["a" * 255])
+@example(["a" * 256])
+@example(["-a", "_"])
+def test_ids_that_are_simple_are_ids_that_readers_take(ids: list[str]) -> None:
+    column = np.array([each.encode() for each in ids], dtype=np.bytes_)
+    held = [each.decode() for each in column.tolist()]
+    simple = tables._are_simple(column)
+    assert not (simple and any(map(id_problem, held)))
+    assert simple or not all(each.isascii() and each.isalnum() for each in held) or len(held[0]) > 9

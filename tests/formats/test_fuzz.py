@@ -4,20 +4,24 @@ import gzip
 import io
 import os
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import estimation.formats.columns as columns_module
+import estimation.formats.predictions as predictions_module
 import estimation.formats.runs as runs_module
-from estimation.formats.predictions import PredictionFile, read_predictions
+import judging.formats.qrels as qrels_module
+from estimation.formats.predictions import PredictionFile, read_predictions, save_predictions
 from estimation.formats.runs import RunFile, read_run, save_run
 from judging.formats.documents import read_documents
 from judging.formats.guess import guess_kind
 from judging.formats.lines import BinaryFile
 from judging.formats.problems import Problems, UnreadableError, id_problem, text_problem
-from judging.formats.qrels import qrels_lines, read_qrels
+from judging.formats.qrels import JudgedLine, qrels_lines, read_qrels
 from judging.formats.topics import read_topics
 from tests.formats.run_files import run_lines
 
@@ -162,9 +166,13 @@ def check_predictions(found: PredictionFile | None) -> None:
         assert abs(found.distributions().sum(axis=1) - 1.0).max() < 1e-9
 
 
+COSTS = "topic docno cost\n" + "".join(f"40{n % 3} FT-{n} {n + 0.5}\n" for n in range(12))
+
+
 @st.composite
-def mutated_runs(draw: st.DrawFn) -> bytes:
-    lines = RUN.encode().splitlines(keepends=True)
+def mutated_lines(draw: st.DrawFn, text: str) -> bytes:
+    """Lines with cells changed, blanks of several kinds, and ends of several kinds."""
+    lines = text.encode().splitlines(keepends=True)
     for _ in range(draw(st.integers(0, 4))):
         at = draw(st.integers(0, len(lines) - 1))
         cells = lines[at].split(b" ")
@@ -175,20 +183,56 @@ def mutated_runs(draw: st.DrawFn) -> bytes:
     return b"".join(lines).replace(b"\n", ending)
 
 
-@pytest.mark.slow
-@FUZZ
-@given(mutated_runs())
-def test_reading_by_chunk_and_by_line_agree(data: bytes) -> None:
-    fast, fast_problems = read(READERS[7], data)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs_module, "_split_plain", lambda _chunk: None)
-        slow, slow_problems = read(READERS[7], data)
-    assert fast_problems == slow_problems
-    assert saved(fast) == saved(slow)
-
-
-def saved(run: RunFile | None) -> bytes:
+def saved(found: RunFile | PredictionFile | list[JudgedLine] | None) -> bytes:
+    """All that was read, as bytes."""
     file = io.BytesIO()
-    if run is not None:
-        save_run(file, run)
+    if isinstance(found, RunFile):
+        save_run(file, found)
+    elif isinstance(found, PredictionFile):
+        save_predictions(file, found)
+    else:
+        return repr(found).encode()
     return file.getvalue()
+
+
+WAYS: dict[str, tuple[str, ModuleType, Reader]] = {
+    "runs": (RUN, runs_module, READERS[7]),
+    "qrels": (QRELS, qrels_module, READERS[6]),
+    "qrels of a scale": (
+        QRELS,
+        qrels_module,
+        lambda f, p: list(read_qrels(f, p, grades=[-1, 0, 1])),
+    ),
+    "grades": (GRADES, predictions_module, READERS[8]),
+    "probabilities": (PROBABILITIES, predictions_module, READERS[8]),
+    "costs": (COSTS, predictions_module, READERS[8]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WAYS)
+def test_reading_by_chunk_and_by_line_agree(name: str) -> None:
+    text, module, reader = WAYS[name]
+
+    @FUZZ
+    @given(mutated_lines(text))
+    def run(data: bytes) -> None:
+        fast, fast_problems = read(reader, data)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_split_plain", lambda *_: None)
+            slow, slow_problems = read(reader, data)
+        assert fast_problems == slow_problems
+        assert saved(fast) == saved(slow)
+
+    run()
+
+
+@pytest.mark.parametrize("name", [each for each in WAYS if each != "costs"])
+def test_sound_files_are_not_read_by_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, _, reader = WAYS[name]
+    for module in (columns_module, qrels_module):
+        for decode in ("decode_line", "chunk_lines"):
+            monkeypatch.setattr(module, decode, None, raising=False)
+    for data in (text, text.replace(" ", " \t"), text.replace("\n", "\r\n"), text.rstrip("\n")):
+        _, problems = read(reader, data.encode())
+        assert problems.ok, problems.errors

@@ -5,9 +5,10 @@ what it is written by, and what it is read by.
 """
 
 import re
+import string
 import zlib
 from array import array
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from estimation.core.data.scope import find_pairs
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.columns import MAX_DOCNO_BYTES
 from judging.formats.lines import BinaryFile, filled, read_lines
-from judging.formats.problems import Problems, id_problem, show
+from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 
 MAX_ROWS = 4_000_000
 PAIR, TOPIC, TWO = ("topic", "docno"), ("topic",), ("topic", "docno", "other")
@@ -32,6 +33,7 @@ _BLOCK = 20_000  # rows
 _NUMBERS = 4  # in a row, if a table has as many rows as it may have
 _MAX_NUMBER = 40
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+_SIMPLE = f"{string.ascii_letters}{string.digits}-_".encode()
 _SIGNED = re.compile(f"-?{_DECIMAL.pattern}", re.ASCII)
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 
@@ -215,26 +217,30 @@ class Form:
             rows = slice(start, start + _BLOCK)
             cells = form._ids(collection, about[rows])
             cells += (map(each.text, numbers[each.name][rows].tolist()) for each in form.columns)
-            lines = map("\t".join, zip(*cells, strict=True))
-            packed.append(packer.compress("".join(f"{line}\n" for line in lines).encode()))
+            lines = "\n".join(map("\t".join, zip(*cells, strict=True)))
+            packed.append(packer.compress(f"{lines}\n".encode()))
         return b"".join([*packed, packer.flush()])
 
     def _ids(self, collection: RoundCollection, about: Indices) -> list[Any]:
         """The columns of the key."""
         if not self.key:
             return []
+        names = collection.topics
+        of_rows = about if self.key == TOPIC else collection.topic[about]
+        codes = of_rows.tolist()
+        _refuse_ids((names[code] for code in dict.fromkeys(codes)), self.key[0])
+        topics = [names[code] for code in codes]
         if self.key == TOPIC:
-            ids = [[collection.topics[place] for place in about.tolist()]]
-        else:
-            docnos = (
-                each.decode().split(BETWEEN.decode()) for each in collection.docno[about].tolist()
-            )
-            topics = (collection.topics[place] for place in collection.topic[about].tolist())
-            ids = [list(topics), *map(list, zip(*docnos, strict=True))]
-        for what, column in zip(self.key, ids, strict=True):
-            for fault in filter(None, (id_problem(each, what) for each in column)):
-                raise ValueError(fault)
-        return ids
+            return [topics]
+        docno = collection.docno[about]
+        docnos = [each.decode() for each in docno.tolist()]
+        if self.key == PAIR and _are_simple(docno):
+            return [topics, docnos]
+        between = BETWEEN.decode()
+        ids = [list(each) for each in zip(*(each.split(between) for each in docnos), strict=True)]
+        for what, column in zip(self.key[1:], ids, strict=True):
+            _refuse_ids(column, what)
+        return [topics, *ids]
 
     def read(self, file: BinaryFile, problems: Problems, topics: Sequence[str]) -> Table:
         """Read a table and return its good rows; `topics` are those that are known.
@@ -253,6 +259,21 @@ class Form:
         for number, text in lines:
             reader.read(number, text)
         return reader.table()
+
+
+def _refuse_ids(ids: Iterable[str], what: str) -> None:
+    """Raise ValueError for the first id that no reader would take."""
+    for fault in filter(None, (id_problem(each, what) for each in ids)):
+        raise ValueError(fault)
+
+
+def _are_simple(ids: BytesArray) -> bool:
+    """Whether all are letters, digits, hyphens and underscores: no reader refuses these."""
+    length = np.char.str_len(ids)
+    content = ids.tobytes().replace(b"\0", b"")  # behind the ids, if nowhere else
+    if ids.itemsize > MAX_ID_LENGTH or length.min() == 0 or len(content) != length.sum():
+        return False
+    return not content.translate(None, _SIMPLE)
 
 
 class _Reader:

@@ -1,5 +1,6 @@
 """Every label with what a program needs to weight it."""
 
+from operator import itemgetter
 from typing import Any
 
 from estimation import selectors
@@ -40,12 +41,11 @@ def label_lines(shown: EstimateSet) -> list[dict[str, Any]]:
         for label in judging.labels(draws.values("pair"))
         for drawn in by_pair[label.pair]
     ]
-    order = ("topic", "docno", "other", "assessor", "round")
-    return sorted(lines, key=lambda line: [line[name] for name in order])
+    return sorted(lines, key=itemgetter("topic", "docno", "other", "assessor", "round"))
 
 
 def make(row: Round, shown: EstimateSet) -> str:
-    rows = [[line[c] for c in COLUMNS] for line in label_lines(shown)]
+    rows = map(itemgetter(*COLUMNS), label_lines(shown))
     return "".join(csv_lines(COLUMNS, rows))
 
 
