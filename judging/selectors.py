@@ -416,10 +416,11 @@ def _skipped_pairs() -> QuerySet[Pair]:
 
 
 def empty_queue(campaign: Campaign) -> str:
-    """Why there is nothing to judge: draft, closed, nothing (drawn yet), others, chosen, complete.
+    """Why there is nothing to judge: draft, closed, nothing (drawn yet), others, chosen, halted,
+    complete.
 
     ``others``: pairs are left, but other assessors hold them or this one has answered them all;
-    ``chosen``: none are left, and the next ones are being chosen.
+    ``chosen``: none are left, and the next ones are being chosen; ``halted``: that has failed.
     """
     if campaign.state != Campaign.State.OPEN:
         return campaign.state
@@ -433,8 +434,8 @@ def empty_queue(campaign: Campaign) -> str:
         return "nothing"
     if not states <= {Batch.State.COMPLETE, Batch.State.DROPPED}:
         return "others"
-    answers = work_to_come.send(sender=Campaign, campaign=campaign)
-    return "chosen" if any(answer for _, answer in answers) else "complete"
+    answers = {answer for _, answer in work_to_come.send(sender=Campaign, campaign=campaign)}
+    return next((why for why in ("chosen", "halted") if why in answers), "complete")
 
 
 def demo_sign_ins() -> list[tuple[str, str, str]]:

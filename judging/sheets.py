@@ -3,14 +3,16 @@
 Only the assessor's own work is counted: nothing of runs, probabilities or other people.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models.functions import Now
 
 from judging.clock import seconds_from_now
-from judging.models import Assignment, Batch, BatchPair, Document, Pair, Upload
+from judging.models import Assignment, Batch, BatchPair, Campaign, Document, Job, Pair, Upload, User
 from judging.selectors import OwnProgress, TopicProgress
 from judging.statements import Row, Slot, Statement, beside, counts, reads
 
@@ -107,3 +109,48 @@ def laid_out(assignment: Assignment, row: Row, *, topic: bool) -> Sheet:
             )
     of_topic = TopicProgress(row[3], row[4]) if topic else TopicProgress(0, 0)
     return Sheet(assignment, found, OwnProgress(judged, today, skipped), of_topic)
+
+
+def _had() -> QuerySet[Campaign, tuple[object, ...]]:
+    """Whether a place is free, a batch waits to be opened, or a lease has run out."""
+    batches = Batch.objects.filter(campaign=OuterRef("pk"))
+    open_ones = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
+    used = Assignment.objects.filter(pair=OuterRef("pair"), assessor=Slot("assessor"))
+    free = BatchPair.objects.filter(
+        ~Exists(used.exclude(state=Assignment.State.LAPSED)),
+        batch__in=open_ones,
+        pair__decided=False,
+        pair__held__lt=F("labels"),
+    )
+    leased = Assignment.objects.filter(state=Assignment.State.LEASED)
+    lapsed = leased.filter(lease_until__lt=Now(), pair__campaign=OuterRef("pk"))
+    held = leased.filter(assessor=Slot("assessor"), pair__campaign=OuterRef("pk"))
+    something = Exists(batches.filter(state=Batch.State.WAITING)) | Exists(free) | Exists(lapsed)
+    row = Campaign.objects.filter(pk=Slot("campaign")).order_by()
+    return row.annotate(something=something | Exists(held)).values_list("state", "something")
+
+
+_IDLE = beside(
+    counts(
+        lambda: Batch.objects.filter(campaign=Slot("campaign")),
+        **{state: Count("pk", filter=Q(state=state)) for state in Batch.State.values},
+    ),
+    counts(
+        lambda: Job.objects.filter(campaign=Slot("campaign")),
+        asked=Sum("requested"),
+        answered=Sum("done"),
+        failed=Count("pk", filter=Q(state=Job.State.FAILED)),
+    ),
+    reads(_had),
+)
+
+
+def idle_version(campaign: Campaign, by: User) -> str | None:
+    """Another one when there may be another reason for which there is nothing to judge.
+
+    None where the assessor may find something, in a campaign that is open.
+    """
+    (row,) = _IDLE.rows(campaign=campaign.pk, assessor=by.pk)
+    if row[-1] and row[-2] == Campaign.State.OPEN:
+        return None
+    return hashlib.sha256(repr(row[:-1]).encode()).hexdigest()[:20]

@@ -33,6 +33,7 @@ REASONS = {
     "nothing": "nothing_drawn",
     "others": "waiting_for_others",
     "chosen": "being_chosen",
+    "halted": "choosing_failed",
     "complete": "batch_complete",
 }
 KEY_PARAMETER = OpenApiParameter(

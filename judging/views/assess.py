@@ -10,6 +10,7 @@ from judging.access import assessed_assignment, assessed_campaign, user_of
 from judging.errors import UserError
 from judging.forms import JudgmentForm, SkipForm
 from judging.services import assignments, desk, judgments
+from judging.sheets import idle_version
 from judging.views.desk import by_htmx, done, next_pair, on_desk, refused
 
 THE_LAST = (
@@ -21,7 +22,13 @@ THE_LAST = (
 @require_GET
 @never_cache
 def judge(request: HttpRequest, slug: str) -> HttpResponse:
-    return next_pair(request, assessed_campaign(user_of(request), slug))
+    """The page, or its desk; nothing, if it is still for the same reason that there is no pair."""
+    user = user_of(request)
+    campaign = assessed_campaign(user, slug)
+    waited = by_htmx(request) and request.GET.get("idle")
+    if waited and waited == idle_version(campaign, user):
+        return HttpResponse(status=204)
+    return next_pair(request, campaign)
 
 
 @require_POST

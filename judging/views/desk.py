@@ -28,7 +28,7 @@ from judging.models import (
 from judging.selectors import OwnJudgment
 from judging.services import desk
 from judging.services.judgments import MAX_COMMENT
-from judging.sheets import Sheet
+from judging.sheets import Sheet, idle_version
 
 FRIENDLIER = {
     "key_reused": "Your first answer is saved. Press undo to change it.",
@@ -83,6 +83,7 @@ def on_desk(
     if sheet is None:
         context["why"] = selectors.empty_queue(campaign)
         context["progress"] = selectors.own_progress(campaign, user_of(request))
+        context["idle"] = idle_version(campaign, user_of(request)) or ""
     else:
         context |= pair_context(sheet)
         topic_id = sheet.assignment.pair.topic.topic_id

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import Assignment, AuditEntry, Batch, Campaign, Judgment, Membership, Pair, User
-from judging.services import assignments, desk, judgments, members
+from judging.services import assignments, campaigns, desk, judgments, members
 from judging.services.judgments import Recorded, Saying
 from judging.sheets import Sheet
 from tests.support import factories, rest
@@ -307,3 +307,51 @@ def test_what_goes_wrong_in_the_claim_undoes_the_judgment(monkeypatch: pytest.Mo
 
     judgments.record(assignment=held, by=anna, saying=Saying(1, "k"))
     assert Judgment.objects.get().key == "k"
+
+
+def give_back(held: Assignment) -> None:
+    assignments.put_off(assignment=held, by=held.assessor)
+
+
+def let_lapse(held: Assignment) -> None:
+    Assignment.objects.filter(pk=held.pk).update(lease_until=seconds_from_now(-1))
+
+
+def skip(held: Assignment) -> None:
+    assignments.skip(assignment=held, by=held.assessor, reason="cannot read it")
+
+
+def draw_more(held: Assignment) -> None:
+    factories.released_batch(held.pair.campaign, ["more"])
+
+
+def close(held: Assignment) -> None:
+    campaign = held.pair.campaign
+    campaigns.close(campaign=campaign, by=campaign.created_by)
+
+
+def finish(held: Assignment) -> None:
+    judgments.record(assignment=held, by=held.assessor, saying=Saying(1, "last"))
+
+
+@database
+@pytest.mark.parametrize("change", [give_back, let_lapse, skip, draw_more, close, finish])
+def test_an_idle_desk_is_told_at_once_when_it_may_go_on_or_waits_for_something_else(
+    change: Callable[[Assignment], None],
+) -> None:
+    """Until then it costs four statements and no answer."""
+    campaign = factories.campaign(topics=1)
+    anna, ben = factories.assessors(campaign, "anna", "ben")
+    factories.released_batch(campaign, ["a"])
+    desk.next_sheet(campaign=campaign, by=ben)
+    page = Client(HTTP_HX_REQUEST="true")
+    page.force_login(anna)
+    idle = {"idle": page.get("/c/test/judge/").context["idle"]}
+    answer, statements = asked(lambda: page.get("/c/test/judge/", idle))
+    assert (answer.status_code, len(statements)) == (204, 4)
+    assert f"idle={idle['idle']}" in page.get("/c/test/judge/").content.decode()
+
+    change(held_by(ben))
+
+    assert page.get("/c/test/judge/", idle).status_code == 200
+    assert page.get("/c/test/judge/", {"idle": ""}).status_code == 200
