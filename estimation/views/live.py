@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 
 from estimation import comparisons, listings, report_data, selectors, versions
-from estimation.figures import comparison_figure, history_figure, label_figure
+from estimation.figures import comparison_figure, drawn_first, history_figure, label_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
 from estimation.views.rounds import round_of
@@ -138,9 +138,10 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     if table is None or latest is None:
         return {}
     if page == "live-history":
-        points = listings.history(shown.round, table.measure)
-        whole = "all" in request.GET
-        figure = history_figure(table, points, whole=whole)
+        whole, known = "all" in request.GET, listings.ever_known(shown.round, table.measure)
+        drawn = drawn_first(table, known, whole=whole)
+        points = listings.history(shown.round, table.measure, drawn)
+        figure = history_figure(table, points, whole=whole, known=known)
         return {"figure": figure, "history": figure.drawn, "whole": whole}
     if page == "live-labels":
         compared = selectors.label_comparison(latest, table.measure)
