@@ -1,51 +1,228 @@
-"""What one judgment costs, claim and save, with a hundred and with ten thousand pairs waiting."""
+"""What one judgment costs: with few and many pairs waiting, by page and REST, beside bare Django.
 
+``python -m benchmarks.judging [--postgres]``. Processor time of the process that answers and, with
+PostgreSQL, of its server. "Bare Django" sends the same statements, with the same values and on a
+copy of the database as it was before, from a view without middleware: what the database, the
+driver and the request cost anyhow.
+"""
+
+import itertools
 import os
+import shutil
 import statistics
+import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psutil
 
 os.environ["EVALSITE_DATA"] = tempfile.mkdtemp(prefix="evalsite-benchmark-")
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
 
-import django
+from tests.support.postgres import Postgres
+
+CLUSTER = Postgres(durable=True) if "--postgres" in sys.argv else None
+if CLUSTER is not None:
+    CLUSTER.start()
+    ORIGINAL = CLUSTER.create_database()
+    os.environ["DATABASE_URL"] = CLUSTER.url(ORIGINAL)
+
+import django  # noqa: E402
 
 django.setup()
 
+from django.conf import settings  # noqa: E402
+from django.core.handlers.wsgi import WSGIHandler  # noqa: E402
 from django.core.management import call_command  # noqa: E402
-from django.db import connection, reset_queries  # noqa: E402
-from django.test.utils import CaptureQueriesContext  # noqa: E402
+from django.db import connection, transaction  # noqa: E402
+from django.http import HttpRequest, HttpResponse  # noqa: E402
+from django.test import Client, RequestFactory  # noqa: E402
+from django.urls import path  # noqa: E402
 
+from judging.models import Assignment, Campaign, Document, User  # noqa: E402
+from judging.services import members  # noqa: E402
 from tests.support import factories  # noqa: E402
 
 JUDGMENTS = 200
 TOPICS = 20
+TEXT = "\n\n".join("A sentence that says something about wings. " * 12 for _ in range(4))
+TRANSACTION = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
+Statements = list[tuple[str, Any]]
+Judge = Callable[[int], Callable[[], object]]
 
 
-def cost(documents: int) -> tuple[float, float]:
-    """Median seconds and mean number of queries of a claim with its save."""
-    campaign = factories.campaign(slug=f"c{documents}", topics=TOPICS)
-    (anna,) = factories.assessors(campaign, f"anna{documents}")
-    factories.released_batch(campaign, [f"d{number}" for number in range(documents)])
-    seconds, queries = [], []
-    for number in range(JUDGMENTS):
-        reset_queries()
-        with CaptureQueriesContext(connection) as captured:
-            start = time.perf_counter()
-            factories.judge_next(campaign, anna, grade=number % 4)
-            seconds.append(time.perf_counter() - start)
-        queries.append(len(captured))
-    return statistics.median(seconds), statistics.mean(queries)
+def drawn(slug: str, documents: int) -> tuple[Campaign, User]:
+    campaign = factories.campaign(slug=slug, topics=TOPICS)
+    (anna,) = factories.assessors(campaign, f"anna-{slug}")
+    upload = campaign.topics.all()[0].upload
+    docnos = [f"d{number}" for number in range(documents)]
+    Document.objects.bulk_create(
+        Document(campaign=campaign, upload=upload, docno=docno, title=docno, text=TEXT)
+        for docno in docnos
+    )
+    factories.released_batch(campaign, docnos)
+    return campaign, anna
+
+
+def by_page(campaign: Campaign, by: User) -> Judge:
+    client = Client(headers={"HX-Request": "true"}, SERVER_NAME="localhost")
+    client.force_login(by)
+    client.get(f"/c/{campaign.slug}/judge/")
+    held = Assignment.objects.filter(assessor=by, state="leased").values_list("pk", flat=True)
+
+    def judge(number: int) -> Callable[[], object]:
+        fields = {"grade": number % 4, "key": f"k{number}", "seconds": "2.5"}
+        pk = held.get()
+        return lambda: client.post(f"/c/{campaign.slug}/judge/{pk}/", fields)
+
+    return judge
+
+
+def by_rest(campaign: Campaign, by: User) -> Judge:
+    key = members.create_token(user=by, name="benchmark")
+    client = Client(headers={"Authorization": f"Bearer {key}"}, SERVER_NAME="localhost")
+    base, json = f"/api/campaigns/{campaign.slug}/", "application/json"
+    first = client.post(f"{base}assignments/next/", content_type=json)
+    held = [first.json()["assignment"]["id"]]
+
+    def judge(number: int) -> Callable[[], object]:
+        body = {"assignment": held[0], "grade": number % 4, "seconds": 2.5}
+
+        def send() -> None:
+            answer = client.post(f"{base}judgments/", body, content_type=json)
+            held[0] = answer.json()["next"]["id"]
+
+        return send
+
+    return judge
+
+
+def seconds_of_database() -> float:
+    """Of all processes of the cluster that are there."""
+    if CLUSTER is None or CLUSTER.process is None:
+        return 0.0
+    server = psutil.Process(CLUSTER.process.pid)
+    times = [each.cpu_times() for each in [server, *server.children(recursive=True)]]
+    return float(sum(each.user + each.system for each in times))
+
+
+def cost(acts: Iterator[Callable[[], object]]) -> tuple[float, float]:
+    """Milliseconds of this process (median) and of the database (mean) for one act."""
+    mine, before, count = [], seconds_of_database(), 0
+    for act in acts:
+        start = time.process_time()
+        act()
+        mine.append(time.process_time() - start)
+        count += 1
+    return 1000 * statistics.median(mine), 1000 * (seconds_of_database() - before) / count
+
+
+@contextmanager
+def recorded(into: Statements) -> Iterator[None]:
+    def keep(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        into.append((sql, params))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(keep):
+        yield
+
+
+def copy_database() -> str:
+    connection.close()
+    if CLUSTER is not None:
+        return CLUSTER.create_database(ORIGINAL)
+    name = str(settings.DATABASES["default"]["NAME"])
+    return str(shutil.copy(name, f"{name}-copy"))
+
+
+def bare(turns: list[Statements]) -> tuple[float, float]:
+    """The cost of the same statements, on the database that is connected."""
+    waiting = iter(turns)
+
+    def view(_request: HttpRequest) -> HttpResponse:
+        turn = [each for each in next(waiting) if not each[0].startswith(TRANSACTION)]
+        writes = [number for number, (sql, _) in enumerate(turn) if not sql.startswith("SELECT")]
+        send(turn[: writes[0]])
+        with transaction.atomic():
+            send(turn[writes[0] : writes[-1] + 1])
+        send(turn[writes[-1] + 1 :])
+        return HttpResponse(TEXT)
+
+    def send(statements: Statements) -> None:
+        with connection.cursor() as cursor:
+            for sql, params in statements:
+                cursor.execute(sql, params)
+                if cursor.description:
+                    cursor.fetchall()
+
+    settings.MIDDLEWARE, settings.ROOT_URLCONF = [], (path("", view),)
+    answer, request = WSGIHandler(), RequestFactory(SERVER_NAME="localhost")
+    ask = lambda: answer(request.get("/").environ, lambda *_args: None)  # noqa: E731
+    return cost(ask for _ in turns)
+
+
+def measured(name: str, way: Callable[[Campaign, User], Judge]) -> None:
+    campaign, by = drawn(name, 2 * JUDGMENTS // TOPICS + 2)
+    judge = way(campaign, by)
+    for number in range(JUDGMENTS // 4):
+        judge(number)()
+    before, turns = copy_database(), []
+    connection.ensure_connection()
+    own, database = cost(_each(judge, turns))
+    usual = [t for t in turns if len(t) == statistics.mode(map(len, turns))]
+    apart = [sum(not sql.startswith(TRANSACTION) for sql, _ in turn) for turn in usual]
+    kept = settings.MIDDLEWARE, settings.ROOT_URLCONF, connection.settings_dict["NAME"]
+    connection.close()
+    connection.settings_dict["NAME"] = before
+    connection.ensure_connection()
+    floor, floor_database = bare(turns)
+    connection.close()
+    settings.MIDDLEWARE, settings.ROOT_URLCONF, connection.settings_dict["NAME"] = kept
+    print(
+        f"{name:>5}: {apart[0]} statements, {own:.1f} ms and {database:.1f} ms of the database;"
+        f" bare Django {floor:.1f} and {floor_database:.1f} ms:"
+        f" {(own + database) / (floor + floor_database):.1f} times it"
+    )
+
+
+def _each(judge: Judge, turns: list[Statements]) -> Iterator[Callable[[], object]]:
+    for number in itertools.islice(itertools.count(JUDGMENTS), JUDGMENTS):
+        act, said = judge(number), []
+        turns.append(said)
+
+        def send(act: Any = act, said: Statements = said) -> None:
+            with recorded(said):
+                act()
+
+        yield send
+
+
+def growth() -> None:
+    """The same with few and with many pairs waiting."""
+    few, many = (_of_pairs(documents) for documents in (11, 500))
+    print(f"{11 * TOPICS:>6} pairs: {few:.1f} ms a judgment by REST")
+    print(f"{500 * TOPICS:>6} pairs: {many:.1f} ms, {many / few:.1f} times the time")
+
+
+def _of_pairs(documents: int) -> float:
+    judge = by_rest(*drawn(f"pairs{documents}", documents))
+    return cost(judge(number) for number in range(JUDGMENTS))[0]
 
 
 def main() -> None:
-    call_command("migrate", verbosity=0)
-    cost(10)  # warms caches up
-    few, many = cost(11), cost(500)
-    pairs = (11 * TOPICS, 500 * TOPICS)
-    print(f"{pairs[0]:>6} pairs: {1000 * few[0]:.1f} ms, {few[1]:.1f} queries a judgment")
-    print(f"{pairs[1]:>6} pairs: {1000 * many[0]:.1f} ms, {many[1]:.1f} queries a judgment")
-    print(f"{pairs[1] / pairs[0]:.0f} times the pairs, {many[0] / few[0]:.1f} times the time")
+    try:
+        call_command("migrate", verbosity=0)
+        call_command("collectstatic", verbosity=0, interactive=False)
+        growth()
+        measured("rest", by_rest)
+        measured("page", by_page)
+    finally:
+        connection.close()
+        if CLUSTER is not None:
+            CLUSTER.stop()
 
 
 if __name__ == "__main__":

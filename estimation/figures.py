@@ -4,13 +4,16 @@ Pages and the report share these shapes; templates only place them.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from estimation import reach_figures
 from estimation.charts import bars, curves, forests, histories, matrices
 from estimation.comparisons import RunComparison
+from estimation.core.inference.unknown import Reason
 from estimation.listings import HistoryPoint
 from estimation.models import Round
 from estimation.numbers import UnknownDifferences, unknown_differences
@@ -182,6 +185,11 @@ class PairwiseLine:
     unknown: int
     rivals: list[str]
 
+    @property
+    def rivals_named(self) -> str:
+        """In one piece: a page of a hundred runs names thousands."""
+        return ", ".join(self.rivals)
+
 
 @dataclass(frozen=True)
 class PairwiseFigure:
@@ -200,7 +208,7 @@ def pairwise_figure(table: RankingTable, pairs: Pairwise) -> PairwiseFigure:
     """The verdicts in the order of the ranking."""
     tags = [row.tag for row in table.rows]
     order = [pairs.runs.index(tag) for tag in tags]
-    verdicts = [[_shown_verdict(pairs, i, j) for j in order] for i in order]
+    verdicts = _shown_verdicts(pairs, order)
     lines = [
         _pairwise_line(row, tags, line) for row, line in zip(table.rows, verdicts, strict=True)
     ]
@@ -210,10 +218,13 @@ def pairwise_figure(table: RankingTable, pairs: Pairwise) -> PairwiseFigure:
     return PairwiseFigure(table.measure, tags, matrix, lines, notes, within)
 
 
-def _shown_verdict(pairs: Pairwise, i: int, j: int) -> matrices.Verdict:
-    if pairs.unknown[i, j]:
-        return None
-    return int(pairs.verdicts[i, j]) or (matrices.ALIKE if pairs.equivalent[i, j] else 0)
+def _shown_verdicts(pairs: Pairwise, order: Sequence[int]) -> list[list[matrices.Verdict]]:
+    """With what is not known and what is equivalent, in this order of runs."""
+    alike = pairs.equivalent & (pairs.verdicts == 0)
+    shown = np.where(alike, matrices.ALIKE, pairs.verdicts).astype(object)
+    shown[pairs.unknown != Reason.KNOWN] = None
+    rows: list[list[matrices.Verdict]] = shown[np.ix_(order, order)].tolist()
+    return rows
 
 
 def _pairwise_line(
@@ -242,18 +253,30 @@ class HistoryFigure:
     never: list[str]
 
 
+def drawn_first(table: RankingTable, known: Collection[str], *, whole: bool) -> list[str]:
+    """The runs that have a panel."""
+    tags = [row.tag for row in table.rows if row.tag in known]
+    return tags if whole else tags[:FIRST_PANELS]
+
+
 def history_figure(
-    table: RankingTable, points: Mapping[str, Sequence[HistoryPoint]], *, whole: bool
+    table: RankingTable,
+    points: Mapping[str, Sequence[HistoryPoint]],
+    *,
+    whole: bool,
+    known: Collection[str] | None = None,
 ) -> HistoryFigure:
-    """Values by batch, in the order of the ranking; only the first of them unless ``whole``."""
-    known = {tag for tag, line in points.items() if any(p.value is not None for p in line)}
+    """Values by batch, in the order of the ranking; only the first of them unless ``whole``.
+
+    ``known``: the runs whose value was known after some batch, where ``points`` has only those
+    that are drawn.
+    """
+    if known is None:
+        known = {tag for tag, line in points.items() if any(p.value is not None for p in line)}
     rows = [row for row in table.rows if row.tag in known]
-    chosen = rows if whole else rows[:FIRST_PANELS]
     moments = {
-        row.tag: [
-            histories.PanelPoint(p.batches, p.value, p.low, p.high) for p in points.get(row.tag, ())
-        ]
-        for row in chosen
+        tag: [histories.PanelPoint(p.batches, p.value, p.low, p.high) for p in points.get(tag, ())]
+        for tag in drawn_first(table, known, whole=whole)
     }
     tied = {row.tag for row in table.rows if row.as_good_as_leader}
     drawn = histories.history(moments, measure=table.measure, marked=tied)

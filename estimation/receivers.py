@@ -9,7 +9,8 @@ from django.dispatch import receiver
 
 from estimation.machines import AGREEMENT
 from estimation.models import Draw, MachineJudge, Prediction, Round
-from judging.models import Batch, Campaign, Pair
+from estimation.work import OF_NUMBERS
+from judging.models import Batch, Campaign, Job, Pair
 from judging.services import jobs
 from judging.signals import batch_completed, judgment_corrected, labels_added, work_to_come
 
@@ -63,10 +64,16 @@ def keep_named_predictions(instance: Prediction, **_kwargs: Any) -> None:
 
 
 @receiver(work_to_come, sender=Campaign, dispatch_uid="next-batch-is-planned")
-def next_batch_is_planned(campaign: Campaign, **_kwargs: Any) -> bool:
+def next_batch_is_planned(campaign: Campaign, **_kwargs: Any) -> str:
     """Asked where all batches are complete: is a round going on whose next one is planned then?
 
     Whether any is left, the planning finds; until then assessors wait for a worker, not for people.
+    Where the work has failed for good, no worker goes on by itself.
     """
     going = campaign.rounds.filter(state__in=[Round.State.DRAWN, Round.State.JUDGING])
-    return any(row.sampling.draws == "batches" and not row.stopping for row in going)
+    planned = {row.pk for row in going if row.sampling.draws == "batches" and not row.stopping}
+    failed = Job.objects.filter(kind__in=OF_NUMBERS, state=Job.State.FAILED, target__in=planned)
+    halted = set(failed.values_list("target", flat=True))
+    if planned - halted:
+        return "chosen"
+    return "halted" if halted else ""

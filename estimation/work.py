@@ -40,6 +40,11 @@ class FailedWork:
         return NAMES.get(self.job.kind, self.job.kind)
 
     @property
+    def holds_up_judging(self) -> bool:
+        """Whether the next batch of its round is planned after it, if batches are planned."""
+        return self.job.kind in OF_NUMBERS
+
+    @property
     def is_draw(self) -> bool:
         """Its round is a draft again: to be looked at, and drawn anew."""
         return self.job.kind == DRAW

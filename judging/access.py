@@ -8,13 +8,45 @@ from typing import cast
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest
 from rest_framework.request import Request
 
-from judging.models import Campaign, Membership, User
+from judging.models import Assignment, Campaign, Membership, Pair, Topic, User
+from judging.statements import Row, Slot, columns_of, reads, row_of
 
 ORGANIZER = Membership.Role.ORGANIZER
 ASSESSOR = Membership.Role.ASSESSOR
+
+
+def _is(role: Membership.Role, campaign: str) -> Exists:
+    """Whether the user has the role in the campaign that a column of the row names."""
+    there = Membership.objects.filter(campaign=OuterRef(campaign), user=Slot("user"), role=role)
+    return Exists(there)
+
+
+_CAMPAIGN = reads(
+    lambda: (
+        Campaign.objects.filter(slug=Slot("slug"))
+        .order_by()
+        .annotate(organizes=_is(ORGANIZER, "pk"), assesses=_is(ASSESSOR, "pk"))
+        .values_list(*columns_of(Campaign), "organizes", "assesses")
+    )
+)
+_OWN = (
+    (Assignment, ""),
+    (Pair, "pair__"),
+    (Topic, "pair__topic__"),
+    (Campaign, "pair__campaign__"),
+)
+_ASSIGNMENT = reads(
+    lambda: Assignment.objects.filter(
+        _is(ASSESSOR, "pair__campaign"),
+        pk=Slot("pk"),
+        assessor=Slot("user"),
+        pair__campaign__slug=Slot("slug"),
+    ).values_list(*(name for kind, prefix in _OWN for name in columns_of(kind, prefix)))
+)
 
 
 def user_of(request: HttpRequest | Request) -> User:
@@ -50,11 +82,39 @@ def assessed_campaign(user: User, slug: str) -> Campaign:
     return _campaign(user, slug, {ASSESSOR})
 
 
+def assessed_assignment(user: User, slug: str, pk: int) -> Assignment:
+    """The user's own assignment, with its pair, topic and campaign, if they are an assessor there.
+
+    Anybody else's is not there (404).
+    """
+    if row := _ASSIGNMENT.first(user=user.pk, slug=slug, pk=pk):
+        return _with_its_own(row)
+    assessed_campaign(user, slug)
+    raise Http404("No such assignment.")
+
+
+def _with_its_own(row: Row) -> Assignment:
+    assignment, pair, topic, campaign = _instances(row)
+    pair.topic, pair.campaign, assignment.pair = topic, campaign, pair
+    return assignment
+
+
+def _instances(row: Row) -> tuple[Assignment, Pair, Topic, Campaign]:
+    """In the order of ``_OWN``."""
+    found, place = [], 0
+    for kind, _prefix in _OWN:
+        width = len(columns_of(kind))
+        found.append(row_of(kind, row[place : place + width]))
+        place += width
+    return cast(tuple[Assignment, Pair, Topic, Campaign], tuple(found))
+
+
 def _campaign(user: User, slug: str, allowed: set[Membership.Role]) -> Campaign:
-    campaign = Campaign.objects.filter(slug=slug).first()
-    mine = roles(user, campaign) if campaign else set()
-    if campaign is None or not mine:
+    row = _CAMPAIGN.first(user=user.pk, slug=slug)
+    organizes, assesses = (row[-2] or user.is_superuser, row[-1]) if row else (False, False)
+    mine = {role for role, has in ((ORGANIZER, organizes), (ASSESSOR, assesses)) if has}
+    if row is None or not mine:
         raise Http404("No such campaign.")
     if not mine & allowed:
         raise PermissionDenied("Your role in this campaign does not allow this.")
-    return campaign
+    return row_of(Campaign, row[:-2])

@@ -3,11 +3,15 @@
 from datetime import timedelta
 
 from django.db.models import DateTimeField, ExpressionWrapper, Value
-from django.db.models.expressions import Combinable
+from django.db.models.expressions import Combinable, Expression
 from django.db.models.functions import Now
 
 
 def seconds_from_now(seconds: float) -> Combinable:
     """An expression for the moment ``seconds`` from now (negative: ago)."""
-    delta = Value(timedelta(seconds=seconds))
-    return ExpressionWrapper(Now() + delta, output_field=DateTimeField())
+    return from_now(Value(timedelta(seconds=seconds)))
+
+
+def from_now(duration: Expression) -> Combinable:
+    """An expression for the moment that lies so far from now."""
+    return ExpressionWrapper(Now() + duration, output_field=DateTimeField())

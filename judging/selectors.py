@@ -102,16 +102,6 @@ def documents(campaign: Campaign) -> QuerySet[Document]:
     return campaign.documents.filter(upload__state=Upload.State.ACCEPTED)
 
 
-def documents_of(pair: Pair) -> dict[str, Document]:
-    """The texts to judge, by docno, as far as the campaign has them."""
-    rows = Document.objects.filter(
-        campaign_id=pair.campaign_id,
-        docno__in=[pair.docno, pair.other] if pair.other else [pair.docno],
-        upload__state=Upload.State.ACCEPTED,
-    )
-    return {row.docno: row for row in rows}
-
-
 def uploads(campaign: Campaign) -> list[tuple[Upload, Job | None]]:
     """Uploads, newest first, each with the job that reads it."""
     rows = list(campaign.uploads.select_related("created_by").defer("errors", "warnings"))
@@ -213,20 +203,22 @@ def own_judgments(campaign: Campaign, user: User, limit: int = 100) -> list[OwnJ
     """The assessor's own judgments that count, latest first."""
     current = current_judgments().filter(assessor=user, assignment__pair__campaign=campaign)
     rows = current.select_related("assignment__pair__topic").order_by("-assignment__changed", "-pk")
-    return [
-        OwnJudgment(
-            assignment=row.assignment_id,
-            topic_id=row.assignment.pair.topic.topic_id,
-            title=row.assignment.pair.topic.title,
-            docno=row.assignment.pair.docno,
-            other=row.assignment.pair.other,
-            grade=row.grade,
-            revision=row.revision,
-            comment=row.comment,
-            changed=row.assignment.changed,
-        )
-        for row in rows[:limit]
-    ]
+    return [own_judgment(row, row.assignment) for row in rows[:limit]]
+
+
+def own_judgment(row: Judgment, assignment: Assignment) -> OwnJudgment:
+    pair = assignment.pair
+    return OwnJudgment(
+        assignment=assignment.pk,
+        topic_id=pair.topic.topic_id,
+        title=pair.topic.title,
+        docno=pair.docno,
+        other=pair.other,
+        grade=row.grade,
+        revision=row.revision,
+        comment=row.comment,
+        changed=assignment.changed,
+    )
 
 
 @dataclass(frozen=True)
@@ -239,18 +231,6 @@ class TopicProgress:
     @property
     def total(self) -> int:
         return self.judged + self.left
-
-
-def topic_progress(assignment: Assignment) -> TopicProgress:
-    """How far the assessor is with the topic in hand; ``left`` counts the pair in hand too."""
-    pairs = Pair.objects.filter(topic_id=assignment.pair.topic_id)
-    mine = Assignment.objects.filter(assessor_id=assignment.assessor_id, pair=OuterRef("pk"))
-    judged = pairs.filter(Exists(mine.filter(state=Assignment.State.JUDGED))).count()
-    closed = mine.filter(state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED])
-    opened = BatchPair.objects.filter(pair=OuterRef("pk"), batch__state=Batch.State.OPEN)
-    free = pairs.filter(~Exists(closed), Exists(opened), decided=False)
-    held = free.filter(Q(held__lt=F("wanted")) | Q(pk=assignment.pair_id))
-    return TopicProgress(judged, held.count())
 
 
 def current_judgments() -> QuerySet[Judgment]:
@@ -432,10 +412,11 @@ def _skipped_pairs() -> QuerySet[Pair]:
 
 
 def empty_queue(campaign: Campaign) -> str:
-    """Why there is nothing to judge: draft, closed, nothing (drawn yet), others, chosen, complete.
+    """Why there is nothing to judge: draft, closed, nothing (drawn yet), others, chosen, halted,
+    complete.
 
     ``others``: pairs are left, but other assessors hold them or this one has answered them all;
-    ``chosen``: none are left, and the next ones are being chosen.
+    ``chosen``: none are left, and the next ones are being chosen; ``halted``: that has failed.
     """
     if campaign.state != Campaign.State.OPEN:
         return campaign.state
@@ -449,8 +430,8 @@ def empty_queue(campaign: Campaign) -> str:
         return "nothing"
     if not states <= {Batch.State.COMPLETE, Batch.State.DROPPED}:
         return "others"
-    answers = work_to_come.send(sender=Campaign, campaign=campaign)
-    return "chosen" if any(answer for _, answer in answers) else "complete"
+    answers = {answer for _, answer in work_to_come.send(sender=Campaign, campaign=campaign)}
+    return next((why for why in ("chosen", "halted") if why in answers), "complete")
 
 
 def demo_sign_ins() -> list[tuple[str, str, str]]:

@@ -10,8 +10,9 @@ batches that hold the pair: one that completes at the same moment is not visible
 one of their batches asks for, because another batch asks for more. Sent whatever the state of the
 batches, as above; not where the judgment completed a batch, which says more.
 
-One asks: ``work_to_come``, ``sender`` is Campaign, ``campaign`` the row. A receiver answers whether
-pairs are being chosen for which nobody has to wait for other people.
+One asks: ``work_to_come``, ``sender`` is Campaign, ``campaign`` the row. A receiver answers
+``chosen`` if pairs are being chosen, for which nobody has to wait for other people; ``halted`` if
+that has failed for good, so that an organizer must do something; else nothing.
 """
 
 from django.dispatch import Signal

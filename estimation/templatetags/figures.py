@@ -1,10 +1,14 @@
 """Charts as tags, so that pages and the report draw the same ones."""
 
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 from django import template
 from django.contrib.staticfiles import finders
+from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
 from estimation import endings, figures, forecasts, listings
@@ -40,11 +44,45 @@ def ranking_figure(table: RankingTable, linked: bool = True) -> dict[str, Any]:
     }
 
 
-@register.inclusion_tag("estimation/_pairwise.html")
-def pairwise_figure(table: RankingTable, pairs: Pairwise, linked: bool = True) -> dict[str, Any]:
-    """The matrix of verdicts with its table."""
-    figure = figures.pairwise_figure(table, pairs)
-    return {"figure": figure, "linked": linked, "round": table.round, "measure": table.measure}
+@register.simple_tag
+def pairwise_figure(table: RankingTable, pairs: Pairwise, linked: bool = True) -> SafeString:
+    """The matrix of verdicts with its table: of thousands of pieces, and always the same.
+
+    Estimates are never edited, so that it is drawn once for each set of them, and kept a while.
+    """
+    row, drawn = table.round, table.estimate_set
+    whose = (row.campaign.slug, row.number, drawn.pk, drawn.created, drawn.digest)
+
+    def draw() -> SafeString:
+        figure = figures.pairwise_figure(table, pairs)
+        context = {"figure": figure, "linked": linked, "round": row, "measure": table.measure}
+        return render_to_string("estimation/_pairwise.html", context)
+
+    return _matrices.get((*whose, table.measure, linked), draw)
+
+
+class Kept:
+    """The last few that were asked for."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[Hashable, SafeString] = OrderedDict()
+        self._guard = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], SafeString]) -> SafeString:
+        with self._guard:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        made = make()
+        with self._guard:
+            self._kept[key] = made
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return made
+
+
+_matrices = Kept(16)
 
 
 @register.inclusion_tag("estimation/_forecast.html")

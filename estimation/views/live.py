@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 
-from estimation import comparisons, listings, report_data, selectors
-from estimation.figures import comparison_figure, history_figure, label_figure
+from estimation import comparisons, listings, report_data, selectors, versions
+from estimation.figures import comparison_figure, drawn_first, history_figure, label_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
 from estimation.views.rounds import round_of
@@ -41,22 +41,9 @@ class Shown:
         """Changes when the estimates do."""
         return str(self.estimate_set.number if self.estimate_set else 0)
 
-    @property
-    def state(self) -> str:
-        """Changes when anything in the head of the page does."""
-        progress = self.progress
-        job = f"{progress.recompute.state} {progress.recompute.error}" if progress.recompute else ""
-        missing = progress.workers.missing
-        parts = (self.numbers, progress.finished, progress.used, progress.stuck, missing, job)
-        opened = "".join(batch.state[0] for batch in progress.batches)
-        failed = " ".join(f"{each.job.pk} {each.job.requested}" for each in self.failed)
-        state = f"{self.round.state} {bool(self.round.stopping)} {self.campaign.state}"
-        return f"{opened} {failed} {state} {parts}"
 
-
-def shown_round(request: HttpRequest, slug: str, number: int) -> Shown | None:
+def shown_round(request: HttpRequest, campaign: Campaign, number: int) -> Shown | None:
     """The round of the address; None while it is only drafted."""
-    campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
     if not row.is_drawn:
         return None
@@ -75,34 +62,28 @@ def live_current(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def live(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    shown = shown_round(request, slug, number)
-    return _tab(request, shown, "live", slug, number)
+    return _tab(request, "live", slug, number)
 
 
 def live_pairs(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    shown = shown_round(request, slug, number)
-    return _tab(request, shown, "live-pairs", slug, number)
+    return _tab(request, "live-pairs", slug, number)
 
 
 def live_history(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    shown = shown_round(request, slug, number)
-    return _tab(request, shown, "live-history", slug, number)
+    return _tab(request, "live-history", slug, number)
 
 
 def live_batches(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    shown = shown_round(request, slug, number)
-    return _tab(request, shown, "live-batches", slug, number)
+    return _tab(request, "live-batches", slug, number)
 
 
 def live_labels(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    shown = shown_round(request, slug, number)
-    return _tab(request, shown, "live-labels", slug, number)
+    return _tab(request, "live-labels", slug, number)
 
 
 def compare(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     """Two runs side by side: by default the two best."""
-    shown = shown_round(request, slug, number)
-    return _tab(request, shown, "compare", slug, number)
+    return _tab(request, "compare", slug, number)
 
 
 TABS = {
@@ -114,17 +95,18 @@ TABS = {
 }
 
 
-def _tab(
-    request: HttpRequest, shown: Shown | None, page: str, slug: str, number: int
-) -> HttpResponse:
+def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpResponse:
     """The whole page; for a poll only what has changed since what the reader has, or nothing."""
+    campaign = organized_campaign(user_of(request), slug)
+    version = versions.of_round(campaign.pk, number)  # first: what changes now is told next time
+    polled = request.htmx and "head" in request.GET  # type: ignore[attr-defined]
+    if polled and version and request.GET["head"] == version:
+        return HttpResponse(status=204)
+    shown = shown_round(request, campaign, number)
     if shown is None:
         return redirect("round-detail", slug, number)
-    body = shown.state if page == "live-batches" else shown.numbers
-    polled = request.htmx and "head" in request.GET  # type: ignore[attr-defined]
-    if polled and request.GET["head"] == shown.state:
-        return HttpResponse(status=204)
-    context = _context(request, shown, page) | {"body_token": body}
+    body = version if page == "live-batches" else shown.numbers
+    context = _context(request, shown, page) | {"head_token": version, "body_token": body}
     if not polled:
         return render(request, "estimation/live.html", context | _body(request, shown, page))
     if request.GET.get("body") != body:
@@ -143,7 +125,6 @@ def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
         "failed": shown.failed,
         "estimates": shown.estimate_set,
         "table": shown.table,
-        "head_token": shown.state,
         "page": page,
         "tabs": TABS,
         "query": f"?{urlencode(query)}" if query else "",
@@ -157,9 +138,10 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     if table is None or latest is None:
         return {}
     if page == "live-history":
-        points = listings.history(shown.round, table.measure)
-        whole = "all" in request.GET
-        figure = history_figure(table, points, whole=whole)
+        whole, known = "all" in request.GET, listings.ever_known(shown.round, table.measure)
+        drawn = drawn_first(table, known, whole=whole)
+        points = listings.history(shown.round, table.measure, drawn)
+        figure = history_figure(table, points, whole=whole, known=known)
         return {"figure": figure, "history": figure.drawn, "whole": whole}
     if page == "live-labels":
         compared = selectors.label_comparison(latest, table.measure)

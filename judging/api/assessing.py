@@ -8,20 +8,21 @@ from typing import Any
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
+from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from judging import selectors
 from judging.access import ORGANIZER as ORGANIZES
-from judging.access import roles
-from judging.api.base import ASSESSOR, MEMBER, CampaignView, page
-from judging.api.fields import Body, NoBody, Number, Text, Whole, checked
+from judging.access import assessed_assignment, roles
+from judging.api.base import ASSESSOR, MEMBER, Access, CampaignView, page
+from judging.api.fields import WHOLE_MAX, Body, NoBody, Number, Text, Whole, checked, shown
 from judging.api.pagination import PageQuery, page_shape
 from judging.api.serializers import PREFERENCE, HeldRow, JudgedRow, JudgmentRow, NextRow
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Judgment, User
-from judging.services import assignments, judgments
+from judging.services import assignments, desk, judgments
+from judging.sheets import Sheet
 
 KEY = re.compile(r"[\x21-\x7e]{1,64}")
 DAY = 86_400
@@ -32,6 +33,7 @@ REASONS = {
     "nothing": "nothing_drawn",
     "others": "waiting_for_others",
     "chosen": "being_chosen",
+    "halted": "choosing_failed",
     "complete": "batch_complete",
 }
 KEY_PARAMETER = OpenApiParameter(
@@ -76,7 +78,7 @@ class NextAssignment(CampaignView):
     def post(self, request: Request, slug: str) -> Response:
         """Claim your next pair; the one you hold already, if you do."""
         checked(NoBody, request.data)
-        return Response(NextRow(_next(self.campaign, self.user, prolonged=True)).data)
+        return Response(shown(NextRow, _next(self.campaign, self.user)))
 
 
 class SkipBody(Body):
@@ -93,7 +95,7 @@ class SkipAssignment(CampaignView):
         given = checked(SkipBody, request.data)
         held = _own(self.campaign, self.user, assignment)
         assignments.skip(assignment=held, by=self.user, reason=given["reason"])
-        return Response(NextRow(_next(self.campaign, self.user)).data)
+        return Response(shown(NextRow, _next(self.campaign, self.user)))
 
 
 class PutOffAssignment(CampaignView):
@@ -106,7 +108,7 @@ class PutOffAssignment(CampaignView):
         checked(NoBody, request.data)
         held = _own(self.campaign, self.user, assignment)
         assignments.put_off(assignment=held, by=self.user)
-        return Response(NextRow(_next(self.campaign, self.user)).data)
+        return Response(shown(NextRow, _next(self.campaign, self.user)))
 
 
 class JudgmentBody(Body):
@@ -133,6 +135,7 @@ class Judgments(CampaignView):
     query = Which
     access = {"GET": MEMBER, "POST": ASSESSOR}
     refusals = {"POST": (422,)}
+    own: Assignment | None = None
 
     @extend_schema(responses=page_shape(JudgmentRow))
     def get(self, request: Request, slug: str) -> Response:
@@ -154,15 +157,24 @@ class Judgments(CampaignView):
         otherwise; to correct that, send the current revision too.
         """
         given = checked(JudgmentBody, request.data)
-        assignment = _own(self.campaign, self.user, given.pop("assignment"))
-        recorded = _save(assignment, self.user, request, given)
-        following = _next(self.campaign, self.user)
-        shown = {
+        assignment = self.own or _own(self.campaign, self.user, given["assignment"])
+        recorded, sheet = _save(assignment, self.user, request, given)
+        following = _answer(self.campaign, sheet)
+        said = {
             "judgment": recorded.judgment,
             "next": following["assignment"],
             "reason": following["reason"],
         }
-        return Response(JudgedRow(shown).data, status=201 if recorded.created else 200)
+        return Response(shown(JudgedRow, said), status=201 if recorded.created else 200)
+
+    def found(self, access: Access, slug: str) -> Campaign:
+        """With a judgment that is sent, its assignment is looked up in the same statement."""
+        if self.request.method != "POST":
+            return super().found(access, slug)
+        if (pk := _named(self.request)) is None:
+            return super().found(access, slug)
+        self.own = assessed_assignment(self.user, slug, pk)
+        return self.own.pair.campaign
 
 
 class JudgmentDetail(CampaignView):
@@ -180,7 +192,11 @@ class JudgmentDetail(CampaignView):
         own = _own(self.campaign, self.user, assignment)
         said = get_object_or_404(own.judgments, revision=given["revision"])
         given = {"grade": said.grade, "comment": said.comment, **given}
-        return Response(JudgmentRow(_save(own, self.user, request, given).judgment).data)
+        revision = given["revision"]
+        recorded = judgments.correct(
+            assignment=own, by=self.user, saying=_saying(own, request, given), revision=revision
+        )
+        return Response(JudgmentRow(recorded.judgment).data)
 
 
 def _only_own(view: CampaignView) -> bool:
@@ -197,15 +213,31 @@ def _current(campaign: Campaign) -> QuerySet[Judgment]:
     return rows.select_related("assessor", "assignment__pair__topic")
 
 
+def _named(request: Request) -> int | None:
+    """The assignment that a body names, if it has the shape of one; what is wrong is told later."""
+    try:
+        body: Any = request.data
+        named = body.get("assignment")
+    except (exceptions.APIException, AttributeError):
+        return None
+    return named if type(named) is int and 0 < named <= WHOLE_MAX else None
+
+
 def _save(
     assignment: Assignment, user: User, request: Request, given: dict[str, Any]
-) -> judgments.Recorded:
-    revision = given.pop("revision", None)
-    key = _key(request) or _derived_key(assignment, revision, given)
-    saying = judgments.Saying(key=key, **given)
+) -> tuple[judgments.Recorded, Sheet | None]:
+    """Stores what is said, for the first time or as a correction, and claims the next pair."""
+    saying, revision = _saying(assignment, request, given), given.get("revision")
     if revision is None:
-        return judgments.record(assignment=assignment, by=user, saying=saying)
-    return judgments.correct(assignment=assignment, by=user, saying=saying, revision=revision)
+        return desk.judge(assignment=assignment, by=user, saying=saying)
+    recorded = judgments.correct(assignment=assignment, by=user, saying=saying, revision=revision)
+    return recorded, desk.next_sheet(campaign=assignment.pair.campaign, by=user)
+
+
+def _saying(assignment: Assignment, request: Request, given: dict[str, Any]) -> judgments.Saying:
+    said = {name: given[name] for name in ("grade", "comment", "seconds")}
+    key = _key(request) or _derived_key(assignment, given.get("revision"), said)
+    return judgments.Saying(key=key, **said)
 
 
 def _key(request: Request) -> str | None:
@@ -221,33 +253,30 @@ def _derived_key(assignment: Assignment, revision: int | None, given: dict[str, 
     return f"auto-{hashlib.sha256(said.encode()).hexdigest()[:56]}"
 
 
-def _next(campaign: Campaign, user: User, *, prolonged: bool = False) -> dict[str, Any]:
-    """The next assignment, or why there is none.
+def _next(campaign: Campaign, user: User) -> dict[str, Any]:
+    """The next assignment, or why there is none."""
+    return _answer(campaign, desk.next_sheet(campaign=campaign, by=user))
 
-    ``prolonged``: the caller may have held it already, and its lease begins anew.
-    """
-    assignment = assignments.claim_next(campaign=campaign, by=user)
-    if assignment is None:
+
+def _answer(campaign: Campaign, sheet: Sheet | None) -> dict[str, Any]:
+    if sheet is None:
         return {"assignment": None, "reason": REASONS[selectors.empty_queue(campaign)]}
-    if prolonged:
-        assignment.refresh_from_db(fields=["lease_until"])
-    return {"assignment": _shown(assignment, campaign, user), "reason": None}
+    return {"assignment": _shown(sheet, campaign), "reason": None}
 
 
-def _shown(assignment: Assignment, campaign: Campaign, user: User) -> dict[str, Any]:
+def _shown(sheet: Sheet, campaign: Campaign) -> dict[str, Any]:
     """The assignment as its assessor sees it: nothing of runs, probabilities or other people."""
-    pair, texts = assignment.pair, selectors.documents_of(assignment.pair)
-    pair.campaign = campaign
+    assignment, pair = sheet.assignment, sheet.assignment.pair
     return {
         "id": assignment.pk,
         "topic": pair.topic,
         "docno": pair.docno,
-        "document": texts.get(pair.docno),
+        "document": sheet.documents.get(pair.docno),
         "other": pair.other,
-        "other_document": texts.get(pair.other),
+        "other_document": sheet.documents.get(pair.other),
         "swapped": assignment.swapped,
         "grades": pair.scale,
         "guidelines": campaign.guidelines,
         "lease_until": assignment.lease_until,
-        "progress": asdict(selectors.own_progress(campaign, user)),
+        "progress": asdict(sheet.progress),
     }

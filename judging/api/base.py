@@ -128,7 +128,11 @@ class CampaignView(ApiView):
         method = "GET" if request.method == "HEAD" else request.method or ""
         if method not in self.access:
             raise exceptions.MethodNotAllowed(method)
-        self.campaign = self.access[method](self.user, kwargs["slug"])
+        self.campaign = self.found(self.access[method], kwargs["slug"])
+
+    def found(self, access: Access, slug: str) -> Campaign:
+        """The campaign of the address, if the user may see it."""
+        return access(self.user, slug)
 
 
 def asked(kind: type[Query], request: Request) -> dict[str, Any]:

@@ -8,18 +8,21 @@ mean over the assessors of a pair stays unbiased.
 
 import hashlib
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
-from django.db.models.expressions import Combinable
+from django.db.models import DurationField, Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 
-from judging.clock import seconds_from_now
+from judging.clock import from_now
 from judging.errors import UserError
-from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, User
+from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, Topic, User
 from judging.services import audit, batches
+from judging.statements import Row, Slot, changes, columns_of, inserts, reads, row_of
 
 TRIES = 8
+LEASE_END = from_now(Slot("lease", DurationField()))
 
 
 def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
@@ -68,23 +71,46 @@ def held_by(*, campaign: Campaign, by: User) -> Assignment | None:
 
     None also if the lease had run out and was taken back between the look and the prolonging.
     """
-    mine = Assignment.objects.filter(
-        assessor=by, pair__campaign=campaign, state=Assignment.State.LEASED
-    )
-    assignment = mine.select_related("pair__topic").order_by("pk").first()
-    if assignment is None or not _prolong(assignment, campaign):
+    row = _HELD.first(assessor=by.pk, campaign=campaign.pk)
+    if row is None:
         return None
+    prolonged = _PROLONGED.first(pk=row[0], lease=_duration(campaign))
+    return _leased(row, prolonged[0], campaign, by) if prolonged else None
+
+
+def _leased(row: Row, lease_until: datetime, campaign: Campaign, by: User) -> Assignment:
+    """From a row of the assignment, its pair and its topic."""
+    first, second = len(columns_of(Assignment)), len(columns_of(Assignment)) + len(columns_of(Pair))
+    assignment, pair = row_of(Assignment, row[:first]), row_of(Pair, row[first:second])
+    pair.topic, pair.campaign = row_of(Topic, row[second:]), campaign
+    assignment.pair, assignment.assessor = pair, by
+    assignment.lease_until = lease_until
     return assignment
 
 
-def _prolong(assignment: Assignment, campaign: Campaign) -> bool:
-    """Whether there was still a lease to prolong."""
-    leased = Assignment.objects.filter(pk=assignment.pk, state=Assignment.State.LEASED)
-    return bool(leased.update(lease_until=_lease_end(campaign)))
+def _held() -> QuerySet[Any, Any]:
+    mine = Assignment.objects.filter(
+        assessor=Slot("assessor"),
+        pair__campaign=Slot("campaign"),
+        state=Assignment.State.LEASED,
+    )
+    tables = ((Assignment, ""), (Pair, "pair__"), (Topic, "pair__topic__"))
+    columns = [name for kind, prefix in tables for name in columns_of(kind, prefix)]
+    return mine.order_by("pk").values_list(*columns)[:1]
 
 
-def _lease_end(campaign: Campaign) -> Combinable:
-    return seconds_from_now(60 * campaign.lease_minutes)
+def _prolonged() -> tuple[QuerySet[Assignment], dict[str, object]]:
+    """Whether there is still a lease to prolong."""
+    leased = Assignment.objects.filter(pk=Slot("pk"), state=Assignment.State.LEASED)
+    return leased, {"lease_until": LEASE_END}
+
+
+_HELD = reads(_held)
+_PROLONGED = changes(_prolonged, returning=("lease_until",))
+
+
+def _duration(campaign: Campaign) -> timedelta:
+    return timedelta(minutes=campaign.lease_minutes)
 
 
 def _open_batches(campaign: Campaign) -> list[int]:
@@ -144,10 +170,7 @@ def _places_of(free: QuerySet[BatchPair], topic_id: int | None, by: User) -> lis
 
 
 def _free_places(batch_id: int, by: User) -> QuerySet[BatchPair]:
-    used = _own(by).exclude(state=Assignment.State.LAPSED)
-    return BatchPair.objects.filter(
-        ~Exists(used), batch_id=batch_id, pair__decided=False, pair__held__lt=F("labels")
-    )
+    return batches.free_places(batch_id, by.pk)
 
 
 def _own(by: User) -> QuerySet[Assignment]:
@@ -181,13 +204,33 @@ def _take(place: _Place, campaign: Campaign, by: User) -> Assignment | None:
 
 
 def _lease(pair_id: int, campaign: Campaign, by: User) -> Assignment:
-    lapsed = Assignment.objects.filter(pair_id=pair_id, assessor=by, state=Assignment.State.LAPSED)
-    renewed = lapsed.update(
-        state=Assignment.State.LEASED, lease_until=_lease_end(campaign), changed=Now()
-    )
-    if not renewed:
-        Assignment.objects.create(pair_id=pair_id, assessor=by, lease_until=_lease_end(campaign))
+    lease = _duration(campaign)
+    if not _RENEWED.rows(pair=pair_id, assessor=by.pk, lease=lease):
+        LEASED.rows(pair_id=pair_id, assessor_id=by.pk, lease=lease)
     return Assignment.objects.select_related("pair__topic").get(pair_id=pair_id, assessor=by)
+
+
+def _renewed() -> tuple[QuerySet[Assignment], dict[str, object]]:
+    lapsed = Assignment.objects.filter(
+        pair=Slot("pair"), assessor=Slot("assessor"), state=Assignment.State.LAPSED
+    )
+    return lapsed, {
+        "state": Assignment.State.LEASED,
+        "lease_until": LEASE_END,
+        "changed": Now(),
+    }
+
+
+_RENEWED = changes(_renewed)
+LEASED = inserts(
+    Assignment,
+    {
+        "pair_id": Slot("pair_id"),
+        "assessor_id": Slot("assessor_id"),
+        "lease_until": LEASE_END,
+    },
+    returning=("id", "lease_until", "created"),
+)
 
 
 def release_lapsed(campaign: Campaign | None = None) -> int:

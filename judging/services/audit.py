@@ -1,10 +1,15 @@
 """Audit rows. Call ``record`` inside the transaction of the change it tells of."""
 
+import json
 from typing import Any
 
 from django.db.models import Model
 
 from judging.models import AuditEntry, Campaign, User
+from judging.statements import Slot, inserts
+
+_COLUMNS = ("actor_id", "campaign_id", "action", "target", "data")
+_ENTRY = inserts(AuditEntry, {name: Slot(name) for name in _COLUMNS})
 
 
 def record(
@@ -15,10 +20,10 @@ def record(
     target: Model | None = None,
     **data: Any,
 ) -> None:
-    AuditEntry.objects.create(
-        actor=by,
+    _ENTRY.rows(
+        actor_id=by.pk if by is not None else None,
         campaign_id=campaign.pk if isinstance(campaign, Campaign) else campaign,
         action=action,
         target=f"{target._meta.model_name} {target.pk}" if target is not None else "",
-        data=data,
+        data=json.dumps(data),
     )

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Exists, F, Max, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, Greatest, Now
 
 from judging.models import Assignment, Batch, BatchPair, Campaign, Pair
 from judging.services import audit, bulk
 from judging.signals import batch_completed, labels_added
+from judging.statements import Slot, changes
 
 CHUNK = 5000
 
@@ -198,6 +199,17 @@ def unfinished_pairs(campaign_id: int) -> QuerySet[BatchPair, int]:
     return waited_for.values_list("pair_id", flat=True)
 
 
+def free_places(batch: Any, assessor: Any) -> QuerySet[BatchPair]:
+    """Places of a batch that the assessor may take; both are row ids, or expressions for them."""
+    used = Assignment.objects.filter(pair=OuterRef("pair"), assessor=assessor)
+    return BatchPair.objects.filter(
+        ~Exists(used.exclude(state=Assignment.State.LAPSED)),
+        batch_id=batch,
+        pair__decided=False,
+        pair__held__lt=F("labels"),
+    )
+
+
 def settle(batch_id: int) -> None:
     """Counts what an open batch still lacks, under the batch's lock, and completes it at zero."""
     Batch.objects.select_for_update().get(pk=batch_id)
@@ -216,22 +228,30 @@ def settle_all(pair_ids: Iterable[int]) -> None:
         settle(batch.pk)
 
 
-def pair_finished(pair_id: int, *, labels: int) -> None:
+def pair_finished(pair_id: int, *, labels: int, fewest: int) -> None:
     """A save brought the pair to ``labels`` labels: takes one off every open batch it finishes.
 
-    Whoever rests on a batch that it was finished in before hears of its new label.
+    Whoever rests on a batch that it was finished in before hears of its new label: there is one
+    where ``fewest``, the least that any batch asks for, is less.
 
     All batches are locked before any is completed, here as in settle_all: who hears of a complete
     batch locks rows of its own, and two transactions must not wait in a circle.
     """
-    rows = BatchPair.objects.filter(pair_id=pair_id, labels__lte=labels).order_by("batch_id")
-    asked = list(rows.values_list("batch_id", "labels", "batch__state"))
-    finished = [pk for pk, number, state in asked if (number, state) == (labels, Batch.State.OPEN)]
-    for batch_id in finished:
-        Batch.objects.filter(pk=batch_id).update(remaining=F("remaining") - 1)
-    completed = [batch_id for batch_id in finished if complete_if_done(batch_id)]
-    if not completed and any(number < labels for _, number, _ in asked):
+    finished = sorted(_FINISHED.rows(pair=pair_id, labels=labels))
+    completed = [pk for pk, remaining in finished if not remaining and complete_if_done(pk)]
+    if not completed and fewest < labels:
         labels_added.send(sender=Pair, pairs=[pair_id])
+
+
+def _finished_in() -> tuple[QuerySet[Batch], dict[str, object]]:
+    """Open batches to which this many labels of the pair are all they ask for."""
+    asking = BatchPair.objects.filter(pair=Slot("pair"), labels=Slot("labels"))
+    rows = Batch.objects.filter(pk__in=asking.values("batch"), state=Batch.State.OPEN)
+    locked = rows.order_by("pk").select_for_update()
+    return locked, {"remaining": F("remaining") - 1}
+
+
+_FINISHED = changes(_finished_in, returning=("id", "remaining"))
 
 
 def tell_of_labels(pair_ids: Sequence[int]) -> None:

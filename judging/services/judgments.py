@@ -7,14 +7,15 @@ late judgment of a pair that has all its labels is therefore no selection by gra
 
 from dataclasses import dataclass
 
-from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db import IntegrityError
+from django.db.models import F, Min, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from judging.errors import UserError
-from judging.models import Assignment, Campaign, Judgment, Pair, User
-from judging.services import audit, batches
+from judging.models import Assignment, BatchPair, Campaign, Judgment, Pair, User
+from judging.services import audit, batches, steps
 from judging.signals import judgment_corrected
+from judging.statements import Slot, Statement, changes, inserts
 
 MAX_COMMENT = 2000
 MAX_KEY = 64
@@ -45,13 +46,13 @@ def record(*, assignment: Assignment, by: User, saying: Saying) -> Recorded:
     """
     _check(assignment, by, saying)
     try:
-        with transaction.atomic():
-            if replayed := _replayed(assignment, by, saying):
+        with steps.step():
+            if not _is_open(assignment) and (replayed := _replayed(assignment, by, saying)):
                 return replayed
             _refuse_unless_open(assignment)
             return _store_first(assignment, by, saying)
-    except IntegrityError:  # the same key arrived twice at the same moment
-        if replayed := _replayed(assignment, by, saying):
+    except IntegrityError:  # the key was used before, or arrives twice at this moment
+        if not steps.is_part() and (replayed := _replayed(assignment, by, saying)):
             return replayed
         raise
 
@@ -63,7 +64,7 @@ def correct(*, assignment: Assignment, by: User, saying: Saying, revision: int) 
     """
     _check(assignment, by, saying)
     try:
-        with transaction.atomic():
+        with steps.step():
             if replayed := _replayed(assignment, by, saying):
                 return replayed
             _refuse_unless_open(assignment)
@@ -89,8 +90,12 @@ def _check(assignment: Assignment, by: User, saying: Saying) -> None:
         raise UserError("comment_invalid", expected, field="comment")
 
 
+def _is_open(assignment: Assignment) -> bool:
+    return assignment.pair.campaign.state == Campaign.State.OPEN
+
+
 def _refuse_unless_open(assignment: Assignment) -> None:
-    if assignment.pair.campaign.state != Campaign.State.OPEN:
+    if not _is_open(assignment):
         raise UserError("campaign_not_open", "This campaign is not open for judging.", status=409)
 
 
@@ -106,29 +111,46 @@ def _replayed(assignment: Assignment, by: User, saying: Saying) -> Recorded | No
 
 
 def _store_first(assignment: Assignment, by: User, saying: Saying) -> Recorded:
-    mine = Assignment.objects.filter(pk=assignment.pk)
-    values = {"state": Assignment.State.JUDGED, "revision": 1, "changed": Now()}
-    if mine.filter(state=Assignment.State.LEASED).update(**values):
-        _take_label(assignment, held=0)
-    elif mine.filter(state=Assignment.State.LAPSED).update(**values):
-        _take_label(assignment, held=1)
+    if _JUDGED.rows(pk=assignment.pk, state=Assignment.State.LEASED):
+        labels, fewest = _take_label(assignment, _LABELED)
+    elif _JUDGED.rows(pk=assignment.pk, state=Assignment.State.LAPSED):
+        labels, fewest = _take_label(assignment, _LABELED_LATE)
     elif replayed := _replayed(assignment, by, saying):  # stored while we waited for the row
         return replayed
     else:
         message = "You have judged or skipped this pair already. Correct it from your own work."
         raise UserError("already_judged", message, status=409)
     judgment = _append(assignment, by, saying, revision=1, action="judge")
-    judged = Pair.objects.values_list("judged", flat=True).get(pk=assignment.pair_id)
-    batches.pair_finished(assignment.pair_id, labels=judged)
+    batches.pair_finished(assignment.pair_id, labels=labels, fewest=fewest)
     return Recorded(judgment, created=True)
 
 
-def _take_label(assignment: Assignment, *, held: int) -> None:
-    """One more label for the pair; ``held`` is 1 when the place itself must be taken again."""
-    free = Q(decided=False, held__lt=F("wanted")) if held else Q(decided=False)
-    pair = Pair.objects.filter(free, pk=assignment.pair_id)
-    if pair.update(judged=F("judged") + 1, held=F("held") + held):
-        return
+def _first_judged() -> tuple[QuerySet[Assignment], dict[str, object]]:
+    rows = Assignment.objects.filter(pk=Slot("pk"), state=Slot("state"))
+    return rows, {"state": Assignment.State.JUDGED, "revision": 1, "changed": Now()}
+
+
+def _labeled(free: Q, *, held: int) -> Statement:
+    """One more label for the pair: how many it has now, and the fewest that a batch asks for.
+
+    ``held`` is 1 when the place itself must be taken again.
+    """
+    values = {"judged": F("judged") + 1} | ({"held": F("held") + 1} if held else {})
+    fewest = BatchPair.objects.order_by().filter(pair=OuterRef("pk")).values("pair")
+    return changes(
+        lambda: (Pair.objects.filter(free, pk=Slot("pair"), decided=False), values),
+        returning=("judged", Subquery(fewest.annotate(fewest=Min("labels")).values("fewest"))),
+    )
+
+
+_JUDGED = changes(_first_judged)
+_LABELED = _labeled(Q(), held=0)
+_LABELED_LATE = _labeled(Q(held__lt=F("wanted")), held=1)
+
+
+def _take_label(assignment: Assignment, labeled: Statement) -> tuple[int, int]:
+    if row := labeled.first(pair=assignment.pair_id):
+        return row[0], row[1] or 0
     if Pair.objects.filter(pk=assignment.pair_id, decided=True).exists():
         message = "The organizer has closed this pair meanwhile. Your grade was not needed."
         raise UserError("pair_closed", message, status=409)
@@ -150,19 +172,29 @@ def _store_next(assignment: Assignment, by: User, saying: Saying, revision: int)
     return Recorded(judgment, created=True)
 
 
+_SAID = (
+    *("assignment_id", "assessor_id", "revision", "grade", "max_grade"),
+    *("comment", "seconds", "key"),
+)
+_JUDGMENT = inserts(Judgment, {name: Slot(name) for name in _SAID}, returning=("id", "created"))
+
+
 def _append(
     assignment: Assignment, by: User, saying: Saying, *, revision: int, action: str
 ) -> Judgment:
     campaign = assignment.pair.campaign
-    judgment = Judgment.objects.create(
-        assignment=assignment,
-        assessor=by,
-        revision=revision,
-        grade=saying.grade,
-        max_grade=assignment.pair.max_grade,
-        comment=saying.comment,
-        seconds=saying.seconds,
-        key=saying.key,
-    )
+    values = {
+        "assignment_id": assignment.pk,
+        "assessor_id": by.pk,
+        "revision": revision,
+        "grade": saying.grade,
+        "max_grade": assignment.pair.max_grade,
+        "comment": saying.comment,
+        "seconds": saying.seconds,
+        "key": saying.key,
+    }
+    ((pk, created),) = _JUDGMENT.rows(**values)
+    judgment = Judgment(pk=pk, created=created, **values)
+    judgment.assignment, judgment.assessor = assignment, by
     audit.record(action, by=by, campaign=campaign, target=judgment, grade=saying.grade)
     return judgment

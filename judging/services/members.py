@@ -1,6 +1,7 @@
 """Members of a campaign, invitations, and keys of the REST interface."""
 
 import secrets
+from typing import Any
 
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
@@ -17,6 +18,7 @@ from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import ApiToken, Assignment, Campaign, Membership, User
 from judging.services import audit, campaigns, present
+from judging.statements import Slot, columns_of, reads, row_of
 
 TOKEN_PREFIX = "evs_"  # noqa: S105  (what keys begin with, to be found by secret scanners)
 KEY_DAYS, MAX_KEY_DAYS = 90, 366
@@ -213,20 +215,29 @@ def create_token(
 
 def user_of_token(token: str) -> tuple[User, ApiToken] | None:
     """Whose key it is, if it works; notes the use, not more often than every few minutes."""
-    works = Q(expires=None) | Q(expires__gt=Now())
-    lately = Q(last_used__gte=seconds_from_now(-LAST_USE_SECONDS))
-    row = (
-        ApiToken.objects.filter(works, digest=ApiToken.digest_of(token), user__is_active=True)
-        .filter(epoch=F("user__key_epoch"))
-        .annotate(noted=Case(When(lately, then=True), default=False))
-        .select_related("user")
-        .first()
-    )
+    row = _KEY.first(digest=ApiToken.digest_of(token))
     if row is None:
         return None
-    if not row.noted:
-        ApiToken.objects.filter(pk=row.pk).update(last_used=Now())
-    return row.user, row
+    noted, key, user = row[0], row_of(ApiToken, row[1:_USER]), row_of(User, row[_USER:])
+    if not noted:
+        ApiToken.objects.filter(pk=key.pk).update(last_used=Now())
+    return user, key
+
+
+def _key() -> QuerySet[ApiToken, Any]:
+    works = Q(expires=None) | Q(expires__gt=Now())
+    lately = Q(last_used__gte=seconds_from_now(-LAST_USE_SECONDS))
+    working = ApiToken.objects.filter(works, digest=Slot("digest"), user__is_active=True)
+    return (
+        working.filter(epoch=F("user__key_epoch"))
+        .order_by()
+        .annotate(noted=Case(When(lately, then=True), default=False))
+        .values_list("noted", *columns_of(ApiToken), *columns_of(User, "user__"))
+    )
+
+
+_KEY = reads(_key)
+_USER = 1 + len(columns_of(ApiToken))
 
 
 def revoke_token(*, token: ApiToken, by: User) -> None:

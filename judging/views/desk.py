@@ -10,7 +10,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 
 from judging import selectors
 from judging.access import user_of
@@ -24,10 +24,11 @@ from judging.models import (
     Campaign,
     Document,
     Judgment,
-    User,
 )
-from judging.services import assignments
+from judging.selectors import OwnJudgment
+from judging.services import desk
 from judging.services.judgments import MAX_COMMENT
+from judging.sheets import Sheet, idle_version
 
 FRIENDLIER = {
     "key_reused": "Your first answer is saved. Press undo to change it.",
@@ -49,7 +50,7 @@ class GradeButton:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Paper:
     """A document on the desk; ``letter`` tells the two of a preference apart."""
 
     docno: str
@@ -62,32 +63,31 @@ def by_htmx(request: HttpRequest) -> bool:
     return "HX-Request" in request.headers
 
 
-def own_assignment(campaign: Campaign, user: User, pk: int) -> Assignment:
-    """The user's assignment in the campaign; 404 for anybody else's."""
-    rows = Assignment.objects.select_related("pair__topic").filter(pair__campaign=campaign)
-    assignment = get_object_or_404(rows, pk=pk, assessor=user)
-    assignment.pair.campaign = campaign
-    return assignment
-
-
 def next_pair(request: HttpRequest, campaign: Campaign, *, saved: bool = False) -> HttpResponse:
     """The next pair, or why there is none: the whole page, or the part that htmx swaps."""
     user = user_of(request)
-    assignment = assignments.claim_next(campaign=campaign, by=user)
-    latest = selectors.own_judgments(campaign, user, limit=1)
-    context = {
-        "campaign": campaign,
-        "progress": selectors.own_progress(campaign, user),
-        "last": latest[0] if latest else None,
-        "saved": saved,
-        "back": "judge",
-    }
-    if assignment is None:
+    sheet = desk.next_sheet(campaign=campaign, by=user, topic=True)
+    last = next(iter(selectors.own_judgments(campaign, user, limit=1)), None)
+    return on_desk(request, campaign, sheet, last, saved=saved)
+
+
+def on_desk(
+    request: HttpRequest,
+    campaign: Campaign,
+    sheet: Sheet | None,
+    last: OwnJudgment | None,
+    *,
+    saved: bool,
+) -> HttpResponse:
+    context: dict[str, Any] = {"campaign": campaign, "last": last, "saved": saved, "back": "judge"}
+    if sheet is None:
         context["why"] = selectors.empty_queue(campaign)
+        context["progress"] = selectors.own_progress(campaign, user_of(request))
+        context["idle"] = idle_version(campaign, user_of(request)) or ""
     else:
-        context |= pair_context(campaign, assignment)
-        topic_id = assignment.pair.topic.topic_id
-        context["new_topic"] = not latest or latest[0].topic_id != topic_id
+        context |= pair_context(sheet)
+        topic_id = sheet.assignment.pair.topic.topic_id
+        context["new_topic"] = last is None or last.topic_id != topic_id
     return show(request, context)
 
 
@@ -96,15 +96,14 @@ def show(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
     return render(request, template, context)
 
 
-def pair_context(
-    campaign: Campaign, assignment: Assignment, current: Judgment | None = None
-) -> dict[str, Any]:
-    assignment.pair.campaign = campaign
+def pair_context(sheet: Sheet, current: Judgment | None = None) -> dict[str, Any]:
+    assignment = sheet.assignment
     return {
         "assignment": assignment,
+        "progress": sheet.progress,
         "topic": assignment.pair.topic,
-        "sheets": _sheets(assignment),
-        "topic_progress": selectors.topic_progress(assignment),
+        "papers": _papers(sheet),
+        "topic_progress": sheet.topic,
         "buttons": _buttons(assignment, current),
         "current": current,
         "key": uuid.uuid4().hex,
@@ -113,14 +112,14 @@ def pair_context(
     }
 
 
-def _sheets(assignment: Assignment) -> list[Sheet]:
+def _papers(sheet: Sheet) -> list[Paper]:
     """The document, or the two of a preference with that first which is A to this assessor."""
-    pair, texts = assignment.pair, selectors.documents_of(assignment.pair)
+    pair, texts = sheet.assignment.pair, sheet.documents
     if not pair.other:
-        return [Sheet(pair.docno, texts.get(pair.docno))]
+        return [Paper(pair.docno, texts.get(pair.docno))]
     docnos = [pair.docno, pair.other]
-    first, second = reversed(docnos) if assignment.swapped else docnos
-    return [Sheet(first, texts.get(first), "A"), Sheet(second, texts.get(second), "B")]
+    first, second = reversed(docnos) if sheet.assignment.swapped else docnos
+    return [Paper(first, texts.get(first), "A"), Paper(second, texts.get(second), "B")]
 
 
 def _buttons(assignment: Assignment, current: Judgment | None) -> list[GradeButton]:

@@ -9,12 +9,13 @@ from django.views.decorators.http import require_GET
 from django_htmx.http import HttpResponseClientRedirect
 
 from judging import selectors
-from judging.access import assessed_campaign, user_of
+from judging.access import assessed_assignment, assessed_campaign, user_of
 from judging.errors import UserError
 from judging.forms import CorrectionForm
-from judging.models import Assignment, Campaign
+from judging.models import Assignment
 from judging.services import judgments
-from judging.views.desk import by_htmx, done, own_assignment, pair_context, refused, show
+from judging.sheets import sheet_of
+from judging.views.desk import by_htmx, done, pair_context, refused, show
 
 SHOWN = 500
 
@@ -36,11 +37,10 @@ def own_work(request: HttpRequest, slug: str) -> HttpResponse:
 def correct(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Shows a pair once more with the own grade, or supersedes that grade."""
     user = user_of(request)
-    campaign = assessed_campaign(user, slug)
-    assignment = own_assignment(campaign, user, pk)
-    back = _back(request)
+    assignment = assessed_assignment(user, slug, pk)
+    campaign, back = assignment.pair.campaign, _back(request)
     if request.method != "POST":
-        return _again(request, campaign, assignment, back)
+        return _again(request, assignment, back)
     try:
         saying, revision = CorrectionForm(request.POST).revised()
         judgments.correct(assignment=assignment, by=user, saying=saying, revision=revision)
@@ -61,16 +61,13 @@ def _back(request: HttpRequest) -> str:
     return "judge" if asked == "judge" else "own-work"
 
 
-def _again(
-    request: HttpRequest, campaign: Campaign, assignment: Assignment, back: str
-) -> HttpResponse:
+def _again(request: HttpRequest, assignment: Assignment, back: str) -> HttpResponse:
     current = selectors.current_judgments().filter(assignment=assignment).first()
     if current is None:
         raise Http404("There is no judgment of yours to correct.")
     context = {
-        "campaign": campaign,
-        "progress": selectors.own_progress(campaign, assignment.assessor),
+        "campaign": assignment.pair.campaign,
         "back": back,
-        **pair_context(campaign, assignment, current),
+        **pair_context(sheet_of(assignment, topic=True), current),
     }
     return show(request, context)

@@ -3,8 +3,10 @@
 "use strict";
 
 const PAUSES = [2, 4, 8, 15, 30];
-const LOOK_AGAIN_SECONDS = 30;
-const SOON_SECONDS = 2;
+/* Of an empty queue: the first pause, and the longest. */
+const SOON_SECONDS = [2, 15];
+const LATER_SECONDS = [30, 30];
+const SLOWER = 1.5;
 const SIGN_IN = "/sign-in/";
 
 /** The answer under way: form, the button that was pressed, failures so far, timer of the next try. */
@@ -39,7 +41,9 @@ function arrive() {
   markComment();
   markKeys();
   if (!narrow()) find("document")?.focus({ preventScroll: true });
-  find("announce").textContent = find("desk").dataset.announce;
+  const said = find("desk").dataset.announce;
+  if (find("announce").textContent !== said) find("announce").textContent = said;
+  if ((idleLink()?.dataset.lookAgain ?? null) !== looked.kind) planToLook();
 }
 
 function restoreFolds() {
@@ -228,14 +232,41 @@ document.addEventListener("htmx:afterSettle", (event) => {
   }
 });
 
-/* An empty queue looks again by itself, but only where somebody sees it. */
-function looksAgain(which, seconds) {
-  setInterval(() => {
-    if (!document.hidden) document.querySelector(which)?.click();
-  }, seconds * 1000);
+/* An empty queue looks again by itself where somebody sees it: soon at first, then less and less
+   often, and not all desks at the same moment. Whoever comes back, or presses a key, sees at once. */
+const idleLink = () => document.querySelector("[data-look-again]");
+let looked = { timer: 0, pause: 0, at: 0, kind: null };
+
+function lookAgain() {
+  const link = idleLink();
+  if (!link) return;
+  planToLook();
+  if (document.hidden) return;
+  looked.at = performance.now();
+  link.click();
 }
-looksAgain("[data-look-again]", LOOK_AGAIN_SECONDS);
-looksAgain('[data-look-again="soon"]', SOON_SECONDS);
+
+/* The next look, whatever becomes of the one under way: an answer that nothing has changed is empty. */
+function planToLook() {
+  clearTimeout(looked.timer);
+  const kind = idleLink()?.dataset.lookAgain ?? null;
+  if (kind !== looked.kind) looked = { ...looked, pause: 0, kind };
+  if (kind === null) return;
+  const [first, most] = kind === "soon" ? SOON_SECONDS : LATER_SECONDS;
+  looked.pause = Math.min(most, looked.pause ? looked.pause * SLOWER : first);
+  looked.timer = setTimeout(lookAgain, looked.pause * 1000 * (0.8 + 0.4 * Math.random()));
+}
+
+function lookAtOnce() {
+  if (!idleLink() || document.hidden || performance.now() - looked.at < 1000) return;
+  looked.pause = 0;
+  lookAgain();
+}
+document.addEventListener("visibilitychange", lookAtOnce);
+document.addEventListener("keydown", (event) => {
+  const forItself = event.target.closest("a, button, input, textarea, select");
+  if (!forItself && !event.defaultPrevented && !event.repeat && event.key !== "Tab") lookAtOnce();
+});
 
 document.addEventListener("DOMContentLoaded", () => {
   if (find("desk")) arrive();

@@ -4,8 +4,9 @@ import io
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from estimation.models import Round
@@ -14,6 +15,7 @@ from judging.clock import seconds_from_now
 from judging.models import AuditEntry, Batch, Campaign, Job, User
 from judging.services import jobs
 from tests.support import evaluation, factories, rest
+from tests.support.pages import HTMX
 
 pytestmark = pytest.mark.django_db
 ERROR = "OperationalError: the database is gone"
@@ -85,6 +87,40 @@ def test_a_batch_that_could_not_be_planned_is_seen_and_planned_after_all(
     assert batches_of(active) == 2
     assert all(ERROR not in organizer.get(place).content.decode() for place in places)
     assert AuditEntry.objects.filter(action="try again", actor=campaign.created_by).exists()
+
+
+def test_assessors_and_the_organizer_read_that_the_next_batch_could_not_be_planned(
+    campaign: Campaign, active: Round, organizer: Client
+) -> None:
+    """And an idle desk hears of it from its version, without being told the same twice."""
+    anna = User.objects.get(username="anna")
+    client = Client()
+    client.force_login(anna)
+    desk = reverse("judge", args=[campaign.slug])
+
+    page = client.get(desk)
+
+    said = page.content.decode()
+    assert "A short break" in said
+    assert ERROR not in said
+    assert "being chosen" not in said
+    assert "data-look-again>" in said
+    claimed = rest.client_of(anna).post(f"/api/campaigns/{campaign.slug}/assignments/next/").json()
+    assert (claimed["assignment"], claimed["reason"]) == (None, "choosing_failed")
+    live = organizer.get(reverse("live", args=[campaign.slug, active.number])).content.decode()
+    assert "assessors have nothing to judge" in live
+    idle = {"idle": page.context["idle"]}
+    with CaptureQueriesContext(connection) as asked:
+        assert client.get(desk, idle, headers=HTMX).status_code == 204
+    assert len(asked) == 4
+
+    organizer.post(again(campaign, failed_job()))
+    waiting = client.get(desk, idle, headers=HTMX)
+    assert "The next documents are being chosen" in waiting.content.decode()
+    idle = {"idle": waiting.context["idle"]}
+    assert client.get(desk, idle, headers=HTMX).status_code == 204
+    factories.run_due_jobs()
+    assert "grade-button" in client.get(desk, idle, headers=HTMX).content.decode()
 
 
 def test_a_recompute_without_news_asks_for_the_next_batch(

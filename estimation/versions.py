@@ -1,0 +1,73 @@
+"""Whether anything of a round may look otherwise than before: asked with every poll, at once.
+
+A version is another one whenever something changes that the pages of a round tell: what people do
+leaves an audit row, numbers are a new set of estimates, work is a change of its job, and batches
+and workers are counted. It may be another one where nothing on the page is.
+"""
+
+import hashlib
+
+from django.conf import settings
+from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery, Sum, TextField
+from django.db.models.functions import Cast
+
+from estimation.models import EstimateSet, Round
+from estimation.work import OF_NUMBERS
+from judging.clock import seconds_from_now
+from judging.models import AuditEntry, Batch, Job, WorkerHeartbeat
+from judging.statements import Slot, beside, counts, reads
+
+NO_ROUND = ""
+
+
+def _round() -> QuerySet[Round, tuple[object, ...]]:
+    sets = EstimateSet.objects.filter(round=OuterRef("pk")).order_by("-number")
+    entries = AuditEntry.objects.filter(campaign=OuterRef("campaign")).order_by("-pk")
+    row = Round.objects.filter(campaign=Slot("campaign"), number=Slot("number")).order_by()
+    told = row.annotate(
+        ended=Cast("stopping", TextField()),
+        latest=Subquery(sets.values("number")[:1]),
+        said=Subquery(entries.values("pk")[:1]),
+    )
+    return told.values_list("pk", "state", "campaign__state", "ended", "latest", "said")
+
+
+def _jobs() -> QuerySet[Job]:
+    rounds = Round.objects.filter(campaign=Slot("campaign"), number=Slot("number"))
+    return Job.objects.filter(kind__in=OF_NUMBERS, target__in=rounds.values("pk"))
+
+
+def _alive() -> QuerySet[WorkerHeartbeat]:
+    since = seconds_from_now(-settings.WORKER_SILENT_SECONDS)
+    return WorkerHeartbeat.objects.filter(seen__gte=since)
+
+
+_SERVES = Q(queues="") | Q(queues__contains=settings.CELERY_TASK_DEFAULT_QUEUE)
+_VERSION = beside(
+    counts(
+        lambda: Batch.objects.filter(campaign=Slot("campaign")),
+        pairs=Sum("pair_count"),
+        remaining=Sum("remaining"),
+        **{state: Count("pk", filter=Q(state=state)) for state in Batch.State.values},
+    ),
+    counts(
+        _jobs,
+        asked=Sum("requested"),
+        answered=Sum("done"),
+        tries=Sum("attempts"),
+        **{state: Count("pk", filter=Q(state=state)) for state in Job.State.values},
+        last=Max("finished"),
+    ),
+    counts(_alive, alive=Count("pk"), serving=Count("pk", filter=_SERVES)),
+    reads(_round),
+)
+
+
+def of_round(campaign: int, number: int) -> str:
+    """The version of what the pages of a round tell; empty if there is no such round."""
+    (row,) = _VERSION.rows(campaign=campaign, number=number)
+    if row[-6] is None:
+        return NO_ROUND
+    *told, alive, serving = row[:-6]
+    parts = (*told, bool(alive), bool(serving), *row[-6:])
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:20]

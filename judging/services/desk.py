@@ -1,0 +1,145 @@
+"""One judgment and the next pair, in one transaction and few statements: what most requests ask.
+
+The usual case has this way of its own: the assessor holds the pair that they judge, and another of
+its topic is free that they have never had. Everything else (the topic or the batch is at its end,
+somebody else is at that pair just now, the lease had run out, the judgment is sent again) goes the
+long way, ``judgments.record`` and then ``assignments.claim_next``.
+
+The next pair is the one that the long way would take: of the first open batch that has a place for
+the assessor, the topic in hand, and of its places that which comes first by the assessor's hash.
+Neither looks at a grade, so that labels are missing at random.
+
+What the long way holds by the lock of the membership is held here by the lease in hand. Its row is
+changed first: until the commit everybody sees the assessor with the old pair, and from then on with
+the new one, so that nobody claims another for them. Whoever ends the membership makes the leases
+run out, and so has done it before, which is seen here, or waits for this.
+
+Rows are locked in the order of a save, and after them nothing is waited for: a pair that somebody
+else has locked is left to the long way.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError
+from django.db.models import CharField, Exists, F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import SHA256, Cast, Concat
+
+from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, User
+from judging.services import assignments, batches, judgments, steps
+from judging.services.assignments import LEASED
+from judging.services.judgments import Recorded, Saying
+from judging.sheets import Sheet, document, how_far, laid_out, sheet_of
+from judging.statements import Row, Slot, changes, columns_of, reads, row_of
+
+
+class Shuffled(SHA256):
+    """The bytes by which ``assignments`` shuffles, or text in their order."""
+
+    def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, Any]:
+        template = "SHA256((%(expressions)s)::bytea)"
+        return super().as_sql(compiler, connection, template=template, **extra)
+
+
+def _chosen() -> QuerySet[Any, Any]:
+    """The place, its pair, and the texts of its documents."""
+    free = batches.free_places(OuterRef("pk"), Slot("assessor"))
+    open_ones = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
+    first = open_ones.filter(Exists(free)).order_by("number").values("pk")[:1]
+    had = Assignment.objects.filter(pair=OuterRef("pair"), assessor=Slot("assessor"))
+    places = batches.free_places(Subquery(first), Slot("assessor")).filter(~Exists(had))
+    by_hash = Shuffled(
+        Concat(Slot("salt", CharField()), Cast("pair", CharField()), output_field=CharField())
+    )
+    best = places.filter(pair__topic=Slot("topic")).order_by(by_hash).values("pk")[:1]
+    texts = {
+        f"{column}_of_{docno}": Subquery(
+            document(OuterRef(f"pair__{docno}"), Slot("campaign")).values(column)
+        )
+        for docno in ("docno", "other")
+        for column in ("title", "text")
+    }
+    rows = BatchPair.objects.filter(pk=Subquery(best)).order_by().annotate(**texts)
+    return rows.values_list("labels", *columns_of(Pair, "pair__"), *texts)
+
+
+def _taken() -> tuple[QuerySet[Pair], dict[str, object]]:
+    role = Membership.Role.ASSESSOR
+    member = Membership.objects.filter(
+        campaign=OuterRef("campaign"), user=Slot("assessor"), role=role
+    )
+    free = Pair.objects.filter(
+        Exists(member), pk=Slot("pair"), decided=False, held__lt=Slot("labels")
+    )
+    return free.select_for_update(skip_locked=True, no_key=True), {"held": F("held") + 1}
+
+
+_NEXT = {topic: how_far(topic=topic, chosen=[reads(_chosen)]) for topic in (True, False)}
+_TAKEN = changes(_taken)
+
+
+def judge(
+    *, assignment: Assignment, by: User, saying: Saying, topic: bool = False
+) -> tuple[Recorded, Sheet | None]:
+    """Stores the judgment as ``judgments.record`` does, and claims the next pair.
+
+    Both are committed when it returns. The sheet, with the progress in its topic if that is asked
+    for, is None where there is nothing to judge at the moment. Raises what ``record`` does.
+    """
+    following = None
+    if usual := _usual(assignment, by, topic=topic):
+        try:
+            with steps.whole():
+                recorded = judgments.record(assignment=assignment, by=by, saying=saying)
+                if recorded.created:
+                    following = _claimed(assignment, by, usual, topic=topic)
+        except IntegrityError:  # the same key, or the same pair in another tab, at this moment
+            recorded = judgments.record(assignment=assignment, by=by, saying=saying)
+    else:
+        recorded = judgments.record(assignment=assignment, by=by, saying=saying)
+    if usual and following:
+        return recorded, laid_out(following, usual, topic=topic)
+    return recorded, next_sheet(campaign=assignment.pair.campaign, by=by, topic=topic)
+
+
+def next_sheet(*, campaign: Campaign, by: User, topic: bool = False) -> Sheet | None:
+    """What ``assignments.claim_next`` gives, with its texts and progress."""
+    following = assignments.claim_next(campaign=campaign, by=by)
+    if following is None:
+        return None
+    following.pair.campaign = campaign
+    return sheet_of(following, topic=topic)
+
+
+def _usual(assignment: Assignment, by: User, *, topic: bool) -> Row | None:
+    """The next pair, as far as can be seen before the judgment is stored; as if it were."""
+    pair = assignment.pair
+    leased = assignment.state == Assignment.State.LEASED and assignment.assessor_id == by.pk
+    if not leased or pair.campaign.state != Campaign.State.OPEN:
+        return None
+    (row,) = _NEXT[topic].rows(
+        assessor=by.pk,
+        campaign=pair.campaign_id,
+        topic=pair.topic_id,
+        saved=assignment.pk,
+        hand=0,
+        salt=f"{by.pk}/",
+    )
+    return row if row[_place_of(topic)] is not None else None
+
+
+def _place_of(topic: bool) -> int:
+    """Where in a row of ``_NEXT`` the chosen place begins: progress comes before it."""
+    return 5 if topic else 3
+
+
+def _claimed(assignment: Assignment, by: User, row: Row, *, topic: bool) -> Assignment | None:
+    """The pair that was chosen, under a lease; None if it is no longer free, or locked."""
+    labels, *columns = row[_place_of(topic) : -4]
+    pair = row_of(Pair, columns)
+    if not _TAKEN.rows(pair=pair.pk, labels=labels, assessor=by.pk):
+        return None
+    pair.topic, pair.campaign = assignment.pair.topic, assignment.pair.campaign
+    lease = timedelta(minutes=pair.campaign.lease_minutes)
+    ((pk, until, created),) = LEASED.rows(pair_id=pair.pk, assessor_id=by.pk, lease=lease)
+    return Assignment(pk=pk, pair=pair, assessor=by, lease_until=until, created=created)

@@ -1,0 +1,156 @@
+"""What lies on an assessor's desk: a pair, its texts, and how far they are; in one statement.
+
+Only the assessor's own work is counted: nothing of runs, probabilities or other people.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models.functions import Now
+
+from judging.clock import seconds_from_now
+from judging.models import Assignment, Batch, BatchPair, Campaign, Document, Job, Pair, Upload, User
+from judging.selectors import OwnProgress, TopicProgress
+from judging.statements import Row, Slot, Statement, beside, counts, reads
+
+DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """``documents`` are the texts, by docno, as far as the campaign has them."""
+
+    assignment: Assignment
+    documents: dict[str, Document]
+    progress: OwnProgress
+    topic: TopicProgress
+
+
+def _mine() -> QuerySet[Assignment]:
+    return Assignment.objects.filter(
+        assessor=Slot("assessor"), pair__campaign=Slot("campaign")
+    ).order_by()
+
+
+def _own_work(*, topic: bool) -> Statement:
+    """Judged, in the last day, skipped, of the topic; ``saved`` counts as judged already."""
+    judged = Q(state=Assignment.State.JUDGED) | Q(pk=Slot("saved"))
+    lately = judged & Q(created__gte=seconds_from_now(-DAY_SECONDS))
+    told = {
+        "judged": Count("pk", filter=judged),
+        "today": Count("pk", filter=lately),
+        "skipped": Count("pk", filter=Q(state=Assignment.State.SKIPPED)),
+    }
+    if topic:
+        told["of_topic"] = Count("pk", filter=judged & Q(pair__topic=Slot("topic")))
+    return counts(_mine, **told)
+
+
+def _left() -> QuerySet[Pair]:
+    """The topic's pairs in open batches that are still free for the assessor, or in their hand."""
+    mine = Assignment.objects.filter(assessor=Slot("assessor"), pair=OuterRef("pk"))
+    states = [Assignment.State.JUDGED, Assignment.State.SKIPPED]
+    closed = mine.filter(Q(state__in=states) | Q(pk=Slot("saved")))
+    opened = BatchPair.objects.filter(pair=OuterRef("pk"), batch__state=Batch.State.OPEN)
+    pairs = Pair.objects.filter(topic=Slot("topic"), decided=False).order_by()
+    free = pairs.filter(~Exists(closed), Exists(opened))
+    return free.filter(Q(held__lt=F("wanted")) | Q(pk=Slot("hand")))
+
+
+def document(docno: Any, campaign: Any) -> QuerySet[Document]:
+    """The text of accepted uploads that has this number."""
+    return Document.objects.filter(
+        campaign=campaign, docno=docno, upload__state=Upload.State.ACCEPTED
+    ).order_by()
+
+
+def _text(slot: str) -> Statement:
+    return reads(lambda: document(Slot(slot), Slot("campaign")).values_list("title", "text"))
+
+
+def how_far(*, topic: bool, chosen: Sequence[Statement]) -> Statement:
+    """An assessor's progress, with that in the topic if asked for, and what else is to be read."""
+    left = [counts(_left, left=Count("pk"))] if topic else []
+    return beside(_own_work(topic=topic), *left, *chosen)
+
+
+_SHEETS = {
+    topic: how_far(topic=topic, chosen=[_text("docno"), _text("other")]) for topic in (True, False)
+}
+
+
+def sheet_of(assignment: Assignment, *, topic: bool) -> Sheet:
+    """What the assessor of an assignment sees of it; with their progress in its topic if asked."""
+    pair = assignment.pair
+    (row,) = _SHEETS[topic].rows(
+        assessor=assignment.assessor_id,
+        campaign=pair.campaign_id,
+        topic=pair.topic_id,
+        docno=pair.docno,
+        other=pair.other,
+        hand=pair.pk,
+        saved=0,
+    )
+    return laid_out(assignment, row, topic=topic)
+
+
+def laid_out(assignment: Assignment, row: Row, *, topic: bool) -> Sheet:
+    """From a row of ``how_far`` that ends with titles and texts of the pair's documents."""
+    pair, texts = assignment.pair, row[-4:]
+    judged, today, skipped = row[:3]
+    found = {}
+    for docno, title, text in ((pair.docno, *texts[:2]), (pair.other, *texts[2:])):
+        if docno and text is not None:
+            found[docno] = Document(
+                campaign_id=pair.campaign_id, docno=docno, title=title, text=text
+            )
+    of_topic = TopicProgress(row[3], row[4]) if topic else TopicProgress(0, 0)
+    return Sheet(assignment, found, OwnProgress(judged, today, skipped), of_topic)
+
+
+def _had() -> QuerySet[Campaign, tuple[object, ...]]:
+    """Whether a place is free, a batch waits to be opened, or a lease has run out."""
+    batches = Batch.objects.filter(campaign=OuterRef("pk"))
+    open_ones = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
+    used = Assignment.objects.filter(pair=OuterRef("pair"), assessor=Slot("assessor"))
+    free = BatchPair.objects.filter(
+        ~Exists(used.exclude(state=Assignment.State.LAPSED)),
+        batch__in=open_ones,
+        pair__decided=False,
+        pair__held__lt=F("labels"),
+    )
+    leased = Assignment.objects.filter(state=Assignment.State.LEASED)
+    lapsed = leased.filter(lease_until__lt=Now(), pair__campaign=OuterRef("pk"))
+    held = leased.filter(assessor=Slot("assessor"), pair__campaign=OuterRef("pk"))
+    something = Exists(batches.filter(state=Batch.State.WAITING)) | Exists(free) | Exists(lapsed)
+    row = Campaign.objects.filter(pk=Slot("campaign")).order_by()
+    return row.annotate(something=something | Exists(held)).values_list("state", "something")
+
+
+_IDLE = beside(
+    counts(
+        lambda: Batch.objects.filter(campaign=Slot("campaign")),
+        **{state: Count("pk", filter=Q(state=state)) for state in Batch.State.values},
+    ),
+    counts(
+        lambda: Job.objects.filter(campaign=Slot("campaign")),
+        asked=Sum("requested"),
+        answered=Sum("done"),
+        failed=Count("pk", filter=Q(state=Job.State.FAILED)),
+    ),
+    reads(_had),
+)
+
+
+def idle_version(campaign: Campaign, by: User) -> str | None:
+    """Another one when there may be another reason for which there is nothing to judge.
+
+    None where the assessor may find something, in a campaign that is open.
+    """
+    (row,) = _IDLE.rows(campaign=campaign.pk, assessor=by.pk)
+    if row[-1] and row[-2] == Campaign.State.OPEN:
+        return None
+    return hashlib.sha256(repr(row[:-1]).encode()).hexdigest()[:20]
