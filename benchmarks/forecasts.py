@@ -8,23 +8,29 @@ A trial draws a sample of a fully judged collection, looks at it after a quarter
 foretells how many pairs will be judged when the middle run's half width is half of what it is then,
 and when one run is surely the best. Then the sample is judged on, to the end of the pool if needed,
 and estimated after every 5 % more judgments, until both have come. "within" is the share of trials
-in which what was foretold is within a factor 1.5 of what it took; "range" that in which it took
-what was said to be likely with 8 in 10.
+in which what was foretold is within a factor 1.5 of what it took.
 
 Of verdicts, as many as there are at the end of the budget are compared with those foretold.
 
+Of the best run trials count in which it is not known when it is foretold. What is only known when
+everything is judged counts as the whole pool, and so does "never". "right" counts, too, where it
+was foretold and came that the budget does not decide it. "could" is the largest share of the
+futures that any single number is within the factor of, by the forecast's own chances: what a
+forecast can reach that knows no more. "range" is the share in which it took what was said to be
+likely with 8 in 10, to a twentieth; "by end" the chance that was told for the end of the budget, on
+average, and the share in which it was so.
+
 The best of all runs of a collection is one case, however often a sample is drawn: whether its two
-best runs are far apart or nearly tied is a fact of the collection. So trials are played with ten of
-its runs too, chosen at random in each. What is only known when everything is judged cannot be
-decided within the pool: "open" counts it, and the best is not measured by it. "said" is the share
-of these trials in which what was foretold is at least two thirds of the pool, or never.
+best runs are far apart or nearly tied is a fact of the collection. So trials are played with some
+of its runs too, chosen at random in each (`--runs`).
 
 "end" is the half width that is foretold for the end of the budget over the one that came. With
 `--method adaptive` a round of `ADAPTIVE` batches foretells after a quarter, and what it took
 is told by its later batches, and of the best run by a round that goes on to the end of the pool, to
 the middle of the batch in which it came.
 
-The twin foretells by observed differences as they are, and must be caught: it promises too early.
+The twin foretells by observed differences as they are, with their errors, and must be caught: it
+promises too early.
 """
 
 import argparse
@@ -47,7 +53,7 @@ from estimation.core.data.scope import Scope
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning import contenders
 from estimation.core.planning.forecasts import forecast
-from estimation.core.planning.foretold import SELDOM, Forecast, crossing
+from estimation.core.planning.foretold import LIKELY, SELDOM, Forecast, crossing
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.adaptive.state import AdaptivePlan
 from estimation.core.rounds.evaluation import evaluate
@@ -68,7 +74,7 @@ ADAPTIVE, EARLY, LONG = (
     2,
     24,
 )  # batches: of a round, before it foretells, of what goes on
-OPEN = 0.98  # of the pool: what is decided later cannot be decided within it
+OPEN = 0.98  # of the pool: what is decided later takes all of it
 CELLS = (
     ("cranfield", "DCG@10", 2000),
     ("dl2019", "DCG@10", 1000),
@@ -82,8 +88,8 @@ class Trial:
     """What was foretold after a quarter of the budget, and what it took; None: never."""
 
     width: tuple[float | None, float | None]
-    best: tuple[float | None, float | None]
-    range: tuple[float | None, float | None]
+    told: Forecast
+    best: float | None
     verdicts: float
     end: float
     pool: float
@@ -204,8 +210,8 @@ def trial(
     foretold = next(each for each in told.steps if each.batches == batches)
     return Trial(
         (told.until_half_width(wanted), width),
-        (told.until_best(), surely),
-        (told.until_best(SELDOM), told.until_best(1.0 - SELDOM)),
+        told,
+        surely,
         foretold.decided / max(int(np.count_nonzero(end.ranking.verdicts == 1)), 1),
         foretold.half_width / half_width(end),
         float(pool),
@@ -238,32 +244,55 @@ def taken(look: Callable[..., Any], batches: int, wanted: float) -> tuple[float 
 
 def told_as_observed() -> Any:
     """The twin: true differences are what they look like, whatever luck there was."""
-    return mock.patch.object(contenders, "_prior", return_value=(0.0, 1e12))
+    return mock.patch.multiple(
+        contenders,
+        _prior=lambda *_: (0.0, 1e12),
+        _widths=lambda _, number: np.full(number, 1e6),
+    )
 
 
 def line(trials: list[Trial]) -> str:
     ratios = np.array([ratio(*each.width) for each in trials if each.width[1] is not None])
-    decided = [each for each in trials if (each.best[1] or each.pool) < OPEN * each.pool]
-    ahead = np.array([ratio(*each.best) for each in decided])
     verdicts, end = (
         np.array(each) for each in zip(*((t.verdicts, t.end) for t in trials), strict=True)
     )
-    undecided = [each for each in trials if each not in decided]
-    said = [(each.best[0] or each.pool) >= each.pool / FACTOR for each in undecided]
     return (
         f"{within(ratios)}  {quantiles(ratios)}   {quantiles(end)}   {quantiles(verdicts)}   "
-        f"{len(decided):4d} {within(ahead)}  {quantiles(ahead)} {in_range(decided)}   "
-        f"{len(undecided):4d} {np.mean(said) if said else np.nan:6.2f}"
+        f"{of_best([each for each in trials if each.told.steps[0].best < 1.0])}"
     )
 
 
-def in_range(trials: list[Trial]) -> str:
-    inside = [
-        (each.range[0] or np.inf) <= (each.best[1] or np.inf) * STEP
-        and (each.best[1] or 0.0) <= (each.range[1] or np.inf) * STEP
-        for each in trials
-    ]
-    return f"{np.mean(inside):6.2f}" if inside else "     –"
+def of_best(trials: list[Trial]) -> str:
+    if not trials:
+        return "   0"
+    took = np.array([min(each.best or each.pool, each.pool) for each in trials])
+    few, middle, most = (
+        np.array([min(each.told.until_best(chance) or each.pool, each.pool) for each in trials])
+        for chance in (SELDOM, LIKELY, 1.0 - SELDOM)
+    )
+    ends = np.array([each.told.end for each in trials])
+    chance = np.mean([each.told.of_best().chance or 0.0 for each in trials])
+    near = np.abs(np.log(middle / took)) <= np.log(FACTOR)
+    right = near | ((middle > ends) & (took > ends))
+    could = np.mean([attainable(each) for each in trials])
+    held = (few <= took * STEP) & (took <= most * STEP)
+    return (
+        f"{len(trials):4d} {near.mean():6.2f} {right.mean():6.2f} {could:6.2f}  "
+        f"{quantiles(middle / took)} {held.mean():6.2f}   {chance:.2f} {np.mean(took <= ends):.2f}"
+    )
+
+
+def attainable(trial: Trial) -> float:
+    """The share of the futures that the best single number is within the factor of."""
+    pairs = np.array([min(each.pairs, trial.pool) for each in trial.told.steps])
+    chances = [each.known for each in trial.told.steps]
+
+    def by(number: FloatArray) -> FloatArray:
+        found = np.interp(np.log(number), np.log(pairs), chances)
+        return np.where(number >= trial.pool, 1.0, found)
+
+    tried = np.geomspace(pairs[0], trial.pool, 100)
+    return float(np.max(by(tried * FACTOR) - by(np.maximum(tried / FACTOR, pairs[0]))))
 
 
 def ratio(foretold: float | None, took: float | None) -> float:
@@ -283,7 +312,7 @@ def quantiles(ratios: FloatArray) -> str:
 
 
 def cells(
-    folder: Path, wanted: str, goals: Sequence[str], **how: Any
+    folder: Path, wanted: str, goals: Sequence[str], numbers: Sequence[int], **how: Any
 ) -> Iterator[tuple[str, Cell]]:
     for name, measure, budget in CELLS:
         if wanted not in name:
@@ -291,7 +320,7 @@ def cells(
         place = folder / name
         collection = read_collection(place / "runs", place / "qrels.txt", after_each=lambda _: None)
         for goal in goals:
-            for runs in (None, FEW):
+            for runs in (number or None for number in numbers):
                 told = f"{name:10} {measure:7} {goal:9} {runs or 'all':>4}"
                 yield told, Cell(collection, measure, goal, budget, runs, **how)
 
@@ -304,16 +333,17 @@ def main() -> None:
     parser.add_argument("--twin", action="store_true", help="the broken twin")
     parser.add_argument("--method", default="poisson", choices=["poisson", "adaptive"])
     parser.add_argument("--goals", nargs="+", default=GOALS, choices=GOALS)
+    parser.add_argument("--runs", nargs="+", type=int, default=(0, FEW), help="0: all")
     parser.add_argument("--within", action="store_true", help="adaptive: not beyond the budget")
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     print(
         f"{'':34} half width:  ratio       end              verdicts         "
-        "best:         ratio          range   open: said"
+        "best: within right  could   ratio          range  by end"
     )
     folder = Path(os.environ.get("EVALSITE_TEST_DATA", default))
     for told, cell in cells(
-        folder, given.cell, given.goals, method=given.method, on=not given.within
+        folder, given.cell, given.goals, given.runs, method=given.method, on=not given.within
     ):
         with told_as_observed() if given.twin else nullcontext():
             trials = list(in_processes(cell.play, given.trials, jobs=given.jobs))

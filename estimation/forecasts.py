@@ -11,7 +11,7 @@ from django.conf import settings
 from estimation.charts.lines import LineChart, lines
 from estimation.conclusions import in_two_digits, judgments
 from estimation.core.archives import read_archive
-from estimation.core.planning.foretold import MOST, Forecast, Prospect
+from estimation.core.planning.foretold import MOST, SELDOM, Forecast, Prospect
 from estimation.findings import LIMIT, OPEN, SURE
 from estimation.models import EstimateSet, Round
 from estimation.scales import common_decimals, label
@@ -31,13 +31,17 @@ def forecast_of(shown: EstimateSet) -> Forecast | None:
 
 @dataclass(frozen=True)
 class Said:
-    """A conclusion of a forecast: ``state`` as in `Prospect`, in words, and the judgments left."""
+    """A conclusion of a forecast: ``state`` as in `Prospect`, in words, and the judgments left.
+
+    ``chance``: that it comes true within the budget; None where it is not told.
+    """
 
     about: str
     state: str
     judgments: int | None
     least: int | None
     most: int | None
+    chance: float | None
     text: str
 
     @property
@@ -70,25 +74,61 @@ def _said(row: Round, found: Prospect, about: str, done: str, what: str) -> Said
         None if pairs is None else in_two_digits(pairs * (row.labels + row.extra_share))
         for pairs in (found.more, found.least, found.most)
     )
-    takes = "" if more is None else judgments(more)
-    if least is not None and least != most:
-        takes += f" (perhaps {least:,}, perhaps {'never' if most is None else f'{most:,}'})"
-    if row.state == Round.State.STOPPED and takes and found.more:
-        text = f"The round has stopped; it would have taken {takes} until {done}."
+    of_ten = _of_ten(least, most)
+    if row.state == Round.State.STOPPED and more:
+        rest = f" ({of_ten})" if of_ten else ""
+        text = f"The round has stopped; it would have taken {judgments(more)} until {done}{rest}."
     elif found.state in ("decided", "equivalent"):
         text = f"{done[0].upper()}{done[1:]}."
-    elif found.state == "go on":
-        text = f"Go on: {takes} until {done}."
     elif more is None:
-        text = f"Not even the whole pool is foretold to decide {what}: runs may be equally good."
+        text = f"Not even the whole pool is foretold to decide {what}"
+        if of_ten:
+            text = f"In most futures not even the whole pool decides {what}; {of_ten}"
+        text += f": runs may be equally good.{_within(found.chance)}"
+    elif of_ten:
+        takes = f"in half of all futures {done} after {judgments(more)}, {of_ten}"
+        text = f"{_begin(found)}: {takes}.{_within(found.chance)}"
     else:
-        text = f"Out of reach with this budget: it takes {takes} until {done}."
-    return Said(about, found.state, more, least, most, text)
+        takes = f"{judgments(more)} until {done}.{_within(found.chance)}"
+        text = f"{_begin(found)}: {'' if found.state == 'go on' else 'it takes '}{takes}"
+    return Said(about, found.state, more, least, most, found.chance, text)
+
+
+def _begin(found: Prospect) -> str:
+    if found.state == "go on":
+        return "Go on"
+    far = found.chance is None or found.chance < SELDOM
+    return f"{'Out of reach with' if far else 'Unlikely within'} this budget"
+
+
+def _of_ten(least: int | None, most: int | None) -> str:
+    """What it takes in eight of ten futures; nothing where hardly any ends, or all end alike."""
+    if least is None or least == most:
+        return ""
+    if most is None:
+        return f"in nine of ten after {least:,} or more, perhaps never"
+    return f"in eight of ten after {least:,} to {most:,}"
+
+
+def _within(chance: float | None) -> str:
+    if chance is None:
+        return ""
+    return f" This budget is enough in {in_hundred(chance)} of 100."
+
+
+def in_hundred(chance: float) -> str:
+    """A chance that futures were counted for: more digits would pretend to know."""
+    if chance < 0.01:
+        return "less than 1"
+    return "more than 99" if chance > 0.99 else f"{100.0 * chance:.0f}"
 
 
 @dataclass(frozen=True)
 class ForecastLine:
-    """A number of judged pairs: what came, what was foretold early, and what is now."""
+    """A number of judged pairs: what came, what was foretold early, and what is now.
+
+    ``best``: whether the best run is known, or the chance that it will be.
+    """
 
     batch: str
     pairs: str
@@ -96,6 +136,7 @@ class ForecastLine:
     early: str
     now: str
     decided: str
+    best: str
 
 
 @dataclass(frozen=True)
@@ -192,6 +233,9 @@ def _lines(
             early="" if then is None else label(then, digits),
             now="" if is_there else width,
             decided=f"{step.decided:,.0f}",
+            best=("yes" if step.known >= 1.0 else "no")
+            if is_there
+            else f"{in_hundred(step.known)}\u00a0%",
         )
 
     return [*(line(each, True) for each in came), *(line(each, False) for each in later)]

@@ -122,14 +122,14 @@ class ForetoldRow(Row):
     pairs = Number(help_text="Judged pairs, as expected.")
     half_width = Number(help_text="Of the middle run.")
     decided = Number(help_text="Differences between two runs that have a verdict.")
-    best = Number(help_text="Chance that one run is surely better than all others.")
+    best = Number(help_text="Chance that one run has surely been better than all others by then.")
     settled = Number(
         allow_null=True,
         help_text="Differences decided or negligible; null: all matter.",
     )
     enough = Number(
         allow_null=True,
-        help_text="Chance that a run is surely as good as the best; null as above.",
+        help_text="Chance that a run has surely been as good as the best; null as above.",
     )
 
 
@@ -138,12 +138,19 @@ class ProspectRow(Row):
 
     state = serializers.ChoiceField(STATES[:4])
     judgments = IntegerField(
-        allow_null=True, help_text="How many more; null: not even the whole pool will do."
+        allow_null=True,
+        help_text="How many more, with even chances; null: not even the whole pool will do.",
     )
     least = IntegerField(
         allow_null=True, help_text="One in ten that fewer will do; of the best run only."
     )
-    most = IntegerField(allow_null=True, help_text="One in ten that it takes more.")
+    most = IntegerField(
+        allow_null=True, help_text="One in ten that it takes more; null: never, as far as is told."
+    )
+    chance = Number(
+        allow_null=True,
+        help_text="That it is so within the budget; of the best run only. Null: no batch is left.",
+    )
     text = CharField()
 
 

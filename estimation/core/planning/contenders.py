@@ -1,21 +1,35 @@
-"""Which run is the best, and when that will be known: a game played often with what is known now.
+"""Which run is the best, and when that will be known: futures, played with what is known now.
 
-True values are taken to be normal, independent for every run, about a mean and with a spread that
-fit what was observed. The best of many observed values is so in part by luck; given the spread, it
-regresses to the mean, and its rivals may be ahead of it. Later estimates err less, and those of now
-err about them, as samples are nested. So with T the variance of true values, C the covariance of
-estimates now and C' that of later ones, later estimates x' given those of now are normal with
+How far the best run is ahead of its rivals is not known to many digits after a few batches, and
+what one expects of it counts. Half of the futures hold each of two beliefs:
 
-    E[x'|x] = m + (T + C') (T + C)^-1 (x - m),
-    Cov[x'|x] = (T + C') - (T + C') (T + C)^-1 (T + C').
+- *Runs stand apart*: true values are normal and independent, about a mean and with a spread that
+  fit what was observed of the better half of the runs.
+- *Leading runs are alike*: true differences of the leading runs are as `shrinkage` says of those
+  that were observed, in standard errors of now. So runs that return nearly the same are nearly as
+  good, as copies of a good one are.
 
-They are drawn many times, with normal numbers that are the same on every machine, and a best run is
-decided where it is ahead of every other one by more than the critical value.
+Where the two say different things, ranges are wide, and hold in either case. Given the estimates x,
+of covariance C, true values are normal, with the prior covariance T about m,
+
+    E[theta|x] = m + T (T + C)^-1 (x - m),    Cov[theta|x] = T - T (T + C)^-1 T,
+
+where T is diagonal by the first belief, and w^2 C by the second, w being the width of a component.
+So the lead of what looks best regresses to the mean, and its rivals may be ahead of it. Samples are
+nested: what later estimates miss, e' of covariance C', is what is left of e = x - theta,
+
+    E[e'|e] = C' C^-1 e,    Cov[e'|e] = C' C^-1 (C - C'),
+
+and half way between two steps it is a bridge. A future ends at the first look at which one run is
+ahead of every other one by more than the critical value.
+
+Futures are drawn with normal numbers that are the same on every machine. None changes what is
+drawn, weighted or estimated, so that they bias nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -24,14 +38,48 @@ from scipy import special
 
 from ..arrays import mixed_bits
 from ..inference.intervals import ROUNDING, difference_variances
+from .shrinkage import SURE, fit_spread
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..arrays import BoolArray, FloatArray, IntArray
+    from .shrinkage import TrueSpread
 
 MOST = 24  # runs that may be the best, those with the largest observed values
-GAMES = 400
-NUGGET = 1e-9  # of the largest variance, so that there always is a spread
+FUTURES = 400
+LEADING = 12  # runs whose differences tell how far leading runs differ
+ALIKE = FUTURES // 2  # futures in which leading runs are alike
+AHEAD = 3  # leading runs of a future that may be as good as the best
+NUGGET = 1e-9  # of the largest variance, so that it can be divided by
 LEAST_SPREAD = 0.05  # of the variance of errors: no two runs are taken to be exactly alike
+
+
+@dataclass(frozen=True, eq=False)
+class Horizon:
+    """What estimates will be like at some later time.
+
+    Attributes
+    ----------
+    covariance : ndarray of float64, shape (k, k)
+        Of the estimates of then.
+    critical : float
+        From which size on differences have a verdict, in their standard errors.
+    short : float
+        Reach of intervals that say that a difference does not matter, in the same.
+    """
+
+    covariance: FloatArray
+    critical: float
+    short: float = 0.0
+
+    def half_way(self, later: Horizon) -> Horizon:
+        """Return what lies between this and a later step."""
+        return Horizon(
+            (self.covariance + later.covariance) / 2.0,
+            (self.critical + later.critical) / 2.0,
+            (self.short + later.short) / 2.0,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +94,16 @@ class Contenders:
         Observed, larger being better.
     covariance : ndarray of float64, shape (m, m)
         Of these.
+    width : ndarray of float64, shape (n,)
+        How far leading runs differ in each future in which they are alike, in standard errors.
     mean, spread : float
-        Of true values: mean and variance.
+        Of true values where they stand apart: mean and variance.
     """
 
     runs: IntArray
     value: FloatArray
     covariance: FloatArray
+    width: FloatArray
     mean: float
     spread: float
 
@@ -60,77 +111,119 @@ class Contenders:
     def of(cls, value: FloatArray, covariance: FloatArray) -> Contenders:
         """Choose among k runs; the spread is what the errors leave of that of the k values."""
         runs = np.argsort(-value, kind="stable")[:MOST]
+        leading = runs[:LEADING]
+        alike = fit_spread(_standardized(value[leading], covariance[np.ix_(leading, leading)]))
         mean, spread = _prior(value, covariance)
-        return cls(runs, value[runs], covariance[np.ix_(runs, runs)], mean, spread)
+        return cls(
+            runs, value[runs], covariance[np.ix_(runs, runs)], _widths(alike, ALIKE), mean, spread
+        )
 
-    def best(
-        self, covariance: FloatArray, critical: float, *, near: float = 0.0, short: float = 0.0
-    ) -> float:
-        """Return the chance that one of them is surely better than all others later.
+    def decided(self, steps: Sequence[Horizon], *, near: float = 0.0) -> FloatArray:
+        """Return with which chance one run has been surely better than all others by each step.
 
-        With ``near``: or surely at most so much worse than any other one, where later intervals
-        that lie within plus and minus that much say so.
+        With ``near``: or surely at most so much worse than any other one, where intervals that lie
+        within plus and minus that much say so.
 
         Parameters
         ----------
-        covariance : ndarray of float64, shape (k, k)
-            Of later estimates of the k runs.
-        critical : float
-            In standard errors of differences.
+        steps : sequence of Horizon
+            Ascending.
         near : float
             Differences up to this one do not matter.
-        short : float
-            Reach of the intervals for that, in standard errors of differences.
-        """
-        number = len(self.runs)
-        if number == 1:
-            return 1.0
-        then = covariance[np.ix_(self.runs, self.runs)]
-        least = NUGGET * max(float(np.diag(self.covariance).max()), 1e-300)
-        prior = max(self.spread, least) * np.eye(number)
-        gain = np.linalg.solve(prior + self.covariance, prior + then).T
-        mean = self.mean + gain @ (self.value - self.mean)
-        rest = prior + then - gain @ (prior + then)
-        played = mean + _normal(GAMES, number) @ _root(rest).T
-        needed = critical * np.sqrt(difference_variances(then))
-        if not near > 0.0:
-            return float(self._won(played, needed).mean())
-        short_of = short * np.sqrt(difference_variances(then))
-        return float(self._won_or_near(played, needed, near, short_of).mean())
 
-    def _won(self, played: FloatArray, needed: FloatArray) -> BoolArray:
-        """Whether a run is ahead of all others by what is needed, game by game.
+        Returns
+        -------
+        ndarray of float64, shape (s,)
+            Never falling.
+        """
+        if len(self.runs) == 1 or not steps:
+            return np.ones(len(steps))
+        true, missed = self._drawn()
+        before, ended = replace(steps[0], covariance=self.covariance), np.zeros(FUTURES, dtype=bool)
+        found = np.empty(len(steps))
+        for place, step in enumerate(steps):
+            then = replace(step, covariance=step.covariance[np.ix_(self.runs, self.runs)])
+            later, between = self._later(missed, before.covariance, then.covariance, place)
+            ended |= self._ended(true + between, before.half_way(then), near)
+            ended |= self._ended(true + later, then, near)
+            found[place], missed, before = ended.mean(), later, then
+        return found
+
+    def _drawn(self) -> tuple[FloatArray, FloatArray]:
+        """True values, and what now is missed of them."""
+        normal, number = _normal(0, len(self.runs)), len(self.runs)
+        kept = (self.width**2 / (1.0 + self.width**2))[:, None]
+        alike = kept * (self.value - self.mean)
+        alike = alike + np.sqrt(kept) * (normal[: len(kept)] @ _root(self.covariance).T)
+        prior = max(self.spread, self._least) * np.eye(number)
+        gain = np.linalg.solve(prior + self.covariance, prior).T
+        apart = gain @ (self.value - self.mean)
+        apart = apart + normal[len(kept) :] @ _root(prior - gain @ prior).T
+        true = np.concatenate([alike, apart])
+        return true, self.value - self.mean - true
+
+    def _later(
+        self, missed: FloatArray, before: FloatArray, then: FloatArray, place: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """What is missed at a later step, and half way to it."""
+        number = len(before)
+        gain = np.linalg.solve(before + self._least * np.eye(number), then).T
+        noise = _normal(2 * place + 1, number) @ _root(then - gain @ then).T
+        later = missed @ gain.T + noise
+        bridge = _normal(2 * place + 2, number) @ _root(before - then).T
+        return later, (missed + later + bridge) / 2.0
+
+    def _ended(self, value: FloatArray, step: Horizon, near: float) -> BoolArray:
+        """Whether a run is decided the best, future by future."""
+        error = np.sqrt(difference_variances(step.covariance))
+        if not near > 0.0:
+            return self._won(value, step.critical * error)
+        return self._won_or_near(value, step.critical * error, near, step.short * error)
+
+    def _won(self, value: FloatArray, needed: FloatArray) -> BoolArray:
+        """Whether a run is ahead of all others by what is needed.
 
         Only the first of the runs that are not behind where it is known can be: others are behind
         that one, or it is known to be behind them, and out.
         """
-        known, ahead = self._known, np.subtract.outer(self.value, self.value) > 0.0
-        able = np.flatnonzero(np.all(ahead | ~known, axis=1))
+        able = self._able
         if not len(able):
-            return np.zeros(len(played), dtype=bool)
-        first = able[np.argmax(played[:, able], axis=1)]
-        lead = played[np.arange(len(played)), first][:, None] - played
-        itself = first[:, None] == np.arange(len(self.runs))
-        return np.asarray(np.all((lead > needed[first]) | known[first] | itself, axis=1))
+            return np.zeros(len(value), dtype=bool)
+        first = able[np.argmax(value[:, able], axis=1)]
+        lead = value[np.arange(len(value)), first][:, None] - value
+        return np.asarray(np.all((lead > needed[first]) | self._known[first], axis=1))
 
     def _won_or_near(
-        self, played: FloatArray, needed: FloatArray, near: float, short: FloatArray
+        self, value: FloatArray, needed: FloatArray, near: float, short: FloatArray
     ) -> BoolArray:
         """The same, where runs at most `near` behind do not matter; several can be ahead so."""
-        difference = played[:, :, None] - played[:, None, :]
-        ahead = (difference > needed) | (np.abs(difference) + short <= near)
         observed = np.subtract.outer(self.value, self.value)
-        ahead[:, self._known] = ((observed > 0.0) | (np.abs(observed) <= near))[self._known]
-        ahead[:, np.arange(len(self.runs)), np.arange(len(self.runs))] = True
+        known = self._known & ((observed >= 0.0) | (np.abs(observed) <= near))
+        first = np.argsort(-value, axis=1, kind="stable")[:, :AHEAD]
+        lead = np.take_along_axis(value, first, axis=1)[:, :, None] - value[:, None, :]
+        ahead = (lead > needed[first]) | (np.abs(lead) + short[first] <= near)
+        ahead = np.where(self._known[first], known[first], ahead)
         return np.asarray(np.any(np.all(ahead, axis=2), axis=1))
+
+    @property
+    def _least(self) -> float:
+        return NUGGET * max(float(np.diag(self.covariance).max()), 1e-300)
+
+    @cached_property
+    def _able(self) -> IntArray:
+        """Runs that are not known to be behind another one, or exactly as good."""
+        ahead = np.subtract.outer(self.value, self.value) > 0.0
+        others = self._known & ~np.eye(len(self.runs), dtype=bool)
+        return np.flatnonzero(np.all(ahead | ~others, axis=1))
 
     @cached_property
     def _known(self) -> BoolArray:
-        """Which differences no further judgment changes: of runs that return the same, say."""
+        """Which differences no further judgment changes: of runs that return the same, say; and
+        those of runs to themselves."""
         single = np.diag(self.covariance)
         least = 2.0 * ROUNDING * np.add.outer(single, single)
         known = np.asarray(difference_variances(self.covariance) <= least)
-        np.fill_diagonal(known, False)
+        np.fill_diagonal(known, True)
         return known
 
 
@@ -149,14 +242,32 @@ def _prior(value: FloatArray, covariance: FloatArray) -> tuple[float, float]:
     return middle, max(float(squares - noise), LEAST_SPREAD * float(noise))
 
 
+def _standardized(value: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Differences of every two values in standard errors, where there is an error."""
+    above = np.triu_indices(len(value), 1)
+    variance = difference_variances(covariance)[above]
+    single = np.diag(covariance)
+    some = variance > 2.0 * ROUNDING * np.add.outer(single, single)[above]
+    difference = np.subtract.outer(value, value)[above][some]
+    return np.clip(difference / np.sqrt(variance[some]), -SURE, SURE)
+
+
+def _widths(spread: TrueSpread, number: int) -> FloatArray:
+    """A width for each of so many futures: of every component as many as its share says."""
+    ends = np.floor(np.append(0.0, np.cumsum(spread.share)) * number + 0.5).astype(np.int64)
+    ends[-1] = number
+    return np.repeat(spread.width, np.diff(ends))
+
+
 def _root(covariance: FloatArray) -> FloatArray:
     """A matrix whose product with its transpose is the covariance, which may lack full rank."""
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2.0)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-@lru_cache(maxsize=4)
-def _normal(number: int, runs: int) -> FloatArray:
-    mixed = mixed_bits(np.arange(1, number * runs + 1))
-    uniform = ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    return np.asarray(special.ndtri(uniform), dtype=np.float64).reshape(number, runs)
+@lru_cache(maxsize=64)
+def _normal(draw: int, runs: int) -> FloatArray:
+    """The normal numbers of one draw for every future and run."""
+    at = draw * FUTURES * MOST + np.arange(FUTURES * MOST).reshape(FUTURES, MOST)[:, :runs]
+    uniform = ((mixed_bits(at + 1) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return np.asarray(special.ndtri(uniform), dtype=np.float64)

@@ -12,9 +12,8 @@ Disagreement between assessors falls with the number of judged pairs. Half width
 Differences regress to the mean: `shrinkage` says how large they really may be, and with what chance
 they are beyond the critical value later. That is the product's own, of the step-down procedure of
 `multiplicity`, for the differences that are expected then; of more than `MOST_DIFFERENCES` it is
-that of now, for fewer differences. A run is expected to be decided as the
-best with the chance that its closest rival is, since rivals further behind are decided before it;
-chances are added up over the runs that may turn out to be the best.
+that of now, for fewer differences. When one run is known to be the best is told by futures that
+`contenders` plays: the chance that it was so at some look by then.
 
 A forecast looks at judgments, and changes none: nothing is drawn, weighted or estimated by it. An
 organizer who stops because of what is foretold stops at a time that depends on the judgments;
@@ -36,7 +35,7 @@ from ..rounds.adaptive.rounds import AdaptiveRound
 from ..rounds.rounds import PairRound
 from .adaptive_ahead import ahead_of_batches
 from .ahead import ahead_of_pairs
-from .contenders import Contenders
+from .contenders import Contenders, Horizon
 from .critical import (
     adjusted_p_values,
     critical_value,
@@ -45,7 +44,7 @@ from .critical import (
 )
 from .foretold import Forecast, Foretold, crossings
 from .nearness import Near, settled_now
-from .shrinkage import fit_spread
+from .shrinkage import SURE, fit_spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from .shrinkage import Later, Observed, TrueSpread
 
 MOST_DIFFERENCES = 2000  # for whose later critical value all are looked at
-SURE = 40.0  # standard errors: as good as certain
 
 
 def supports(part: object, measure: Measure) -> bool:
@@ -111,11 +109,17 @@ def forecast(
     present, later = _Present.of(scope, ahead, result, max_grade), ahead.later
     critical = present.critical_values(later, result.ranking.adjusted_p, 1.0 - confidence)
     near, end = Near.of(result, present.slack, 1.0 - confidence), _end(later)
+    short = [near.short(step, end) if near else 0.0 for step in range(len(later))]
+    now = _now(present, result, batches)
+    best = present.best(later, critical, short, by_now=now.best)
+    enough: list[float | None] = [None] * len(later)
+    if near:
+        enough = [*present.best(later, critical, short, near, by_now=now.enough or 0.0)]
     told = [
-        present.told(after, level, near, near.short(step, end) if near else 0.0)
+        present.told(after, level, near, short[step], best[step], enough[step])
         for step, (after, level) in enumerate(zip(later, critical, strict=True))
     ]
-    number, steps = len(present.z), (_now(present, result, batches), *(each for each, _ in told))
+    number, steps = len(present.z), (now, *(each for each, _ in told))
     chances = np.array([np.zeros(number), *(settled for _, settled in told)])
     until = _square(crossings([each.pairs for each in steps], chances), len(result.runs))
     return Forecast(batches, number, steps, until)
@@ -218,24 +222,49 @@ class _Present:
             at_end = critical_value_of(max(among * still / max(were, 1), 1.0), error)
         return np.interp(np.arange(number), [-1, end], [now, at_end])
 
+    def best(
+        self,
+        later: Sequence[After],
+        critical: FloatArray,
+        short: Sequence[float],
+        near: Near | None = None,
+        *,
+        by_now: float,
+    ) -> list[float]:
+        """With which chance the best run has been known by each step: at once if it is by now."""
+        if by_now >= 1.0:
+            return [1.0] * len(later)
+        steps = [
+            Horizon(self._scaled(after.covariance), level, reach)
+            for after, level, reach in zip(later, critical.tolist(), short, strict=True)
+        ]
+        found = self.contenders.decided(steps, near=near.within if near else 0.0)
+        chances: list[float] = found.tolist()
+        return chances
+
     def told(
-        self, after: After, critical: float, near: Near | None, short: float
+        self,
+        after: After,
+        critical: float,
+        near: Near | None,
+        short: float,
+        best: float,
+        enough: float | None,
     ) -> tuple[Foretold, FloatArray]:
         """Say what will be known then, with the critical value of then, and with what chance each
         difference will be settled."""
-        now, then = self.covariance, self._scaled(after.covariance)
-        left, later = _share(np.diag(after.covariance), of=np.diag(now)), self.later(after)
+        left = _share(np.diag(after.covariance), of=np.diag(self.covariance))
+        later = self.later(after)
         verdicts = later.decided(critical)
         settled = near.settled(later, verdicts, critical, short) if near else verdicts
-        within = {"near": near.within, "short": short} if near else {}
         found = Foretold(
             batches=after.batches,
             pairs=after.pairs,
             half_width=float(np.median(self.half_width * np.sqrt(left))),
             decided=float(verdicts.sum()),
-            best=self.contenders.best(then, critical),
+            best=best,
             settled=float(settled.sum()) if near else None,
-            enough=self.contenders.best(then, critical, **within) if near else None,
+            enough=enough,
         )
         return found, settled
 

@@ -41,12 +41,15 @@ class Prospect:
     least, most : float or None
         The same with a chance of one in ten that fewer will do, and that more are needed. Of the
         best run only; None as before.
+    chance : float or None
+        That it is so within the budget. Of the best run only; None where no batch is left.
     """
 
     state: State
     more: float | None
     least: float | None = None
     most: float | None = None
+    chance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,12 @@ class Foretold:
     decided : float
         Of the differences between two runs: how many have a verdict.
     best : float
-        Chance that one run is surely better than all others.
+        Chance that one run has surely been better than all others by then, at some look.
     settled : float or None
         How many differences have a verdict or do not matter; None where all differences do.
     enough : float or None
-        Chance that one run is surely at most negligibly worse than any other one; None as before.
+        Chance that one run has surely been at most negligibly worse than any other one; None as
+        before.
     """
 
     batches: int | None
@@ -78,6 +82,11 @@ class Foretold:
     best: float
     settled: float | None = None
     enough: float | None = None
+
+    @property
+    def known(self) -> float:
+        """Chance that the best run is known by then, or one that is as good as the best."""
+        return self.best if self.enough is None else self.enough
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,10 +153,7 @@ class Forecast(Tabled):
 
         Where some differences do not matter: the best, or as good as the best.
         """
-        points = [
-            (each.pairs, each.best if each.enough is None else each.enough) for each in self.steps
-        ]
-        return crossing(points, chance)
+        return crossing([(each.pairs, each.known) for each in self.steps], chance)
 
     def until_decided(self, share: float) -> float | None:
         """Return how many pairs are judged when a share of the differences has a verdict.
@@ -181,7 +187,8 @@ class Forecast(Tabled):
             return found
         ends = [self.until_best(SELDOM), self.until_best(1.0 - SELDOM)]
         least, most = (None if each is None else each - self.steps[0].pairs for each in ends)
-        return replace(found, least=least, most=most)
+        within = [each.known for each in self.steps[1:] if each.batches is not None]
+        return replace(found, least=least, most=most, chance=max(within, default=None))
 
     def of_ranking(self) -> Prospect:
         """Say the same of the ranking: of `MOST` of the differences between two runs."""

@@ -31,6 +31,7 @@ AT_ZERO = 0.1  # differences that are added to the point at 0
 SWEEPS = 100
 LEAST_SHARE = 1e-4  # of components that are looked at
 LEAST_LEFT = 1e-12  # of a variance, where nothing is left
+SURE = 40.0  # standard errors: as good as certain
 NEAR = 6.0  # standard errors: what is larger does not change its sign any more
 MOST_FITTED = 250  # differences that shares are fitted to, evenly spread among all
 
