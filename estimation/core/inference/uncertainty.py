@@ -161,8 +161,8 @@ class Unseen:
         Of the estimated values, without disagreement between assessors.
     find : ndarray of float64, shape (k,)
         What a find adds to each value, y_ij over its probability: its root mean square, each find
-        counted as much as it adds; as the judgments have it, or as the prior has it if that is
-        more.
+        counted as much as it adds; as the judgments have it, or half way to what the prior has if
+        that is more.
     doubt : ndarray of float64, shape (k,)
         Standard error of each value as the prior alone has it, as a share of the value that the run
         would have if the belief in all its documents were that in the pairs of a sample, on

@@ -71,7 +71,8 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
             by_topic += each.by_topic(first)
     if drawn.counts is not None:
         covariance = covariance - _of_means(drawn, reach.pool, totals[0], by_topic)
-    find = share_of(cubes, of=totals).max(axis=0)  # samples that miss heavy finds expect none
+    found, prior = share_of(cubes, of=totals)  # samples that miss heavy finds expect none
+    find = np.maximum(found, np.sqrt(found * prior))
     doubt = doubt_of(rows, drawn, total=total_weights(reach.pool, measure))
     left = _left(rows, drawn)
     missed = None if left is None else missed_of(_terms(left, measure, outlook))
