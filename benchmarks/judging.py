@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -27,8 +28,7 @@ from tests.support.postgres import Postgres
 CLUSTER = Postgres(durable=True) if "--postgres" in sys.argv else None
 if CLUSTER is not None:
     CLUSTER.start()
-    ORIGINAL = CLUSTER.create_database()
-    os.environ["DATABASE_URL"] = CLUSTER.url(ORIGINAL)
+    os.environ["DATABASE_URL"] = CLUSTER.create_database()
 
 import django  # noqa: E402
 
@@ -133,8 +133,9 @@ def recorded(into: Statements) -> Iterator[None]:
 def copy_database() -> str:
     connection.close()
     if CLUSTER is not None:
-        return CLUSTER.create_database(ORIGINAL)
-    name = str(settings.DATABASES["default"]["NAME"])
+        copy = CLUSTER.create_database(str(connection.settings_dict["NAME"]))
+        return urlsplit(copy).path.removeprefix("/")
+    name = str(connection.settings_dict["NAME"])
     return str(shutil.copy(name, f"{name}-copy"))
 
 

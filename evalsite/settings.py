@@ -148,6 +148,7 @@ DATABASES = {
     "default": env.db_url("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'evalsite.sqlite3'}")
 }
 DATABASE_SECONDS = env.float("DATABASE_SECONDS", default=600)  # of a statement; web: 10
+DATABASE_PREPARES = env.bool("DATABASE_PREPARES", default=True)
 _database = DATABASES["default"]
 if _database["ENGINE"] == "django.db.backends.sqlite3":
     private.close_database(str(_database["NAME"]))
@@ -163,6 +164,7 @@ else:
     _milliseconds = int(DATABASE_SECONDS * 1000)
     _database["OPTIONS"] = {
         "connect_timeout": 3,
+        "prepare_threshold": 2**31,  # only what asks for it is prepared
         "options": f"-c statement_timeout={_milliseconds} -c lock_timeout={_milliseconds}",
         "tcp_user_timeout": 10_000,
         "keepalives_idle": 10,

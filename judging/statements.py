@@ -7,6 +7,7 @@ their places. It is the same SQL: nothing is kept of what was read.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -43,7 +44,8 @@ class Compiled:
     columns: int
 
     def run(self, values: dict[str, Any]) -> list[Row]:
-        with connection.cursor() as cursor:
+        prepared = getattr(connection, "prepared", nullcontext)  # a driver that can
+        with prepared(), connection.cursor() as cursor:
             cursor.execute(self.sql, [_filled(each, values) for each in self.parameters])
             rows = cursor.fetchall()
         return [self._converted(row) for row in rows] if self.converters else rows

@@ -5,21 +5,58 @@ not run. Here the client gives up after settings.DATABASE_SECONDS and closes the
 """
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 from django.conf import settings
-from django.db.backends.postgresql import base
+from django.db.backends.postgresql import base, operations
 
 CHECK_SECONDS = 2.0
 
 
+class PreparingCursor(base.ServerBindingCursor):
+    """Has the server plan each statement once, and sends the values apart from it."""
+
+    def execute(self, query: Any, params: Any = None, **_options: Any) -> Any:
+        return super().execute(query, params, prepare=True)  # type: ignore[misc]
+
+
+class DatabaseOperations(operations.DatabaseOperations):
+    def last_executed_query(self, cursor: Any, sql: Any, params: Any) -> str:
+        """For logs: a prepared statement is told without its values."""
+        return super().last_executed_query(cursor, sql, params) or str(sql)
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
+    ops_class = DatabaseOperations
     checking = False
+    preparing = False
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         return _with_an_end(super().get_new_connection(conn_params), self._patience)
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Statements inside are prepared, unless a pool of connections stands in between.
+
+        For those that are asked again and again, and whose values the server can tell the types of.
+        """
+        self.preparing = bool(settings.DATABASE_PREPARES)
+        try:
+            yield
+        finally:
+            self.preparing = False
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        if name is not None or not self.preparing:
+            return super().create_cursor(name)
+        usual, self.connection.cursor_factory = self.connection.cursor_factory, PreparingCursor
+        try:
+            return super().create_cursor(name)
+        finally:
+            self.connection.cursor_factory = usual
 
     def _patience(self) -> float:
         seconds = float(settings.DATABASE_SECONDS)
