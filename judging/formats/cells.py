@@ -245,6 +245,19 @@ def changes(words: Words) -> IntArray:
     return np.flatnonzero(fresh)
 
 
+def distinct(words: Words) -> tuple[IntArray, IntArray]:
+    """Return the rows that differ from all before, and which of them each row is like."""
+    starts = changes(words)
+    some = words[starts]
+    keys, axis = (some[:, 0], None) if some.shape[1] == 1 else (some, 0)
+    _, first, place = np.unique(keys, axis=axis, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    by_appearance = np.empty_like(order)
+    by_appearance[order] = np.arange(len(order))
+    like = by_appearance[place.ravel()]
+    return starts[first[order]], np.repeat(like, np.diff(starts, append=len(words)))
+
+
 def are_plain_ids(cells: Cells, column: int) -> bool:
     """Whether all cells of a column are ids as `id_problem` wants them."""
     length, text = cells.length[column], cells.text
