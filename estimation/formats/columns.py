@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray
-from judging.formats.cells import WORD, Cells, Words, are_plain_ids, as_bytes, changes
+from judging.formats.cells import WORD, Cells, Words, are_plain_ids, as_bytes, distinct
 from judging.formats.lines import MEBIBYTE, BinaryFile, Limits, decode_line, read_chunks
 from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 
@@ -209,15 +209,14 @@ class LineReader(ABC):
         """
         if not (are_plain_ids(cells, docno) and cells.length[0].max() <= MAX_ID_LENGTH):
             return False
-        starts = changes(cells.words(0))
-        names = [cells.cell(0, line) for line in starts.tolist()]
-        fresh = [name for name in dict.fromkeys(names) if name not in self._codes]
+        lines, place = distinct(cells.words(0))
+        names = [cells.cell(0, line) for line in lines.tolist()]
+        fresh = [name for name in names if name not in self._codes]
         if len(self._names) + len(fresh) > MAX_TOPICS:
             return False
         if any(id_problem(name.decode(), "topic") for name in fresh):
             return False
-        codes = [self.code(name, first) for name in names]
-        topic = np.repeat(codes, np.diff(starts, append=len(cells)))
+        topic = np.array([self.code(name, first) for name in names])[place]
         docnos = as_bytes(cells.words(docno), int(cells.length[docno].max()))
         self.add(topic, docnos, np.arange(first, first + len(cells)), values)
         return True

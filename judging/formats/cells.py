@@ -8,6 +8,7 @@ from the beginning of every cell are taken in one step, and eight digits in anot
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,9 +111,19 @@ class Cells:
         np.divide(values, _POWERS.take(_within(after, 2 * WORD)), out=values)
         np.negative(values, where=minus, out=values)
         good &= length > (after >= 0)  # a digit
-        for line in np.flatnonzero(~good).tolist():
-            values[line] = parsed_number(self.cell(column, line).decode("ascii"))
+        if not good.all():
+            values[~good] = self._parsed(column, np.flatnonzero(~good))
         return values
+
+    def _parsed(self, column: int, lines: IntArray) -> list[float]:
+        """Return the numbers of some lines, by Python."""
+        begin = self.begin[column][lines]
+        end = begin + self.length[column][lines]
+        cells = [self.text[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+        if np.max(end - begin) <= MAX_NUMBER and b"_" not in self.text:
+            with suppress(ValueError):
+                return list(map(float, cells))
+        return [parsed_number(cell.decode("ascii")) for cell in cells]
 
     def _with_fraction(
         self,
@@ -232,6 +243,19 @@ def changes(words: Words) -> IntArray:
     """Return the rows that differ from the one before, the first among them."""
     fresh = np.append(True, np.any(words[1:] != words[:-1], axis=1))
     return np.flatnonzero(fresh)
+
+
+def distinct(words: Words) -> tuple[IntArray, IntArray]:
+    """Return the rows that differ from all before, and which of them each row is like."""
+    starts = changes(words)
+    some = words[starts]
+    keys, axis = (some[:, 0], None) if some.shape[1] == 1 else (some, 0)
+    _, first, place = np.unique(keys, axis=axis, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    by_appearance = np.empty_like(order)
+    by_appearance[order] = np.arange(len(order))
+    like = by_appearance[place.ravel()]
+    return starts[first[order]], np.repeat(like, np.diff(starts, append=len(words)))
 
 
 def are_plain_ids(cells: Cells, column: int) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judging.formats.cells import Cells, are_plain_ids, as_bytes, changes, split_cells
+from judging.formats.cells import Cells, are_plain_ids, as_bytes, distinct, split_cells
 from judging.formats.fields import not_empty
 from judging.formats.lines import (
     DEFAULT_LIMITS,
@@ -130,19 +130,18 @@ def _parse_plain(
     length = cells.length
     if length[0].max() > MAX_ID_LENGTH or length[_GRADES].max() > _GRADE_LENGTH:
         return None
-    starts = changes(cells.words(0))
-    topics = [cells.cell(0, line).decode() for line in starts.tolist()]
+    lines, of_line = distinct(cells.words(0))
+    topics = [cells.cell(0, line).decode() for line in lines.tolist()]
     written, place = np.unique(cells.words(_GRADES)[:, 0], return_inverse=True)
     texts = [text.decode() for text in as_bytes(written[:, None], _GRADE_LENGTH).tolist()]
-    faults = any(id_problem(topic, "topic") for topic in dict.fromkeys(topics))
+    faults = any(id_problem(topic, "topic") for topic in topics)
     if faults or any(_grade_problem(text, grades) for text in texts):
         return None
     if not are_plain_ids(cells, _DOCNO):
         return None
     docnos = as_bytes(cells.words(_DOCNO), int(length[_DOCNO].max())).astype(np.str_).tolist()
-    of_line = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells))).tolist()
     given = [int(text) for text in texts]
-    rows = zip(of_line, docnos, place.tolist(), strict=True)
+    rows = zip(of_line.tolist(), docnos, place.tolist(), strict=True)
     return (
         JudgedLine(topics[topic], docno, given[grade], line)
         for line, (topic, docno, grade) in enumerate(rows, first)

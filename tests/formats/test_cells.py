@@ -18,6 +18,7 @@ from judging.formats.cells import (
     are_plain_ids,
     as_bytes,
     changes,
+    distinct,
     parsed_number,
     split_cells,
 )
@@ -171,6 +172,9 @@ def test_what_is_cut_is_what_lines_hold(chunk: bytes, columns: int) -> None:
         assert as_bytes(words, width).dtype == np.array(wanted).dtype
         fresh = [n for n, cell in enumerate(wanted) if n == 0 or cell != wanted[n - 1]]
         assert changes(words).tolist() == fresh
+        first, place = distinct(words)
+        assert [wanted[line] for line in first.tolist()] == list(dict.fromkeys(wanted))
+        assert [wanted[first[which]] for which in place.tolist()] == wanted
         assert found.is_constant(column) == (len(set(wanted)) == 1)
 
 
