@@ -66,6 +66,17 @@ def test_covariances_are_those_of_each_constant_by_itself(runs: int, kept: bool)
     assert not found[-1].any(), "with everything judged nothing is left"
 
 
+@pytest.mark.parametrize("runs", [5, 60])
+def test_rough_products_have_half_the_digits(runs: int) -> None:
+    rows, squares, _ = some_rows(runs, kept=False)
+    scales = np.stack([squares, squares / 3.0])
+    exact = products.cross_products(rows.matrix, scales)
+    rough = products.cross_products(rows.matrix, scales, roughly=True)
+    assert rough == pytest.approx(exact, rel=1e-5, abs=1e-6 * exact.max())
+    assert rough.dtype == np.float64
+    assert np.array_equal(rough, rough.transpose(0, 2, 1))
+
+
 def test_a_twin_in_which_groups_do_not_rise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def first_alone(rows: sparse.csr_array, scales: FloatArray) -> FloatArray:
         found = products.cross_products(rows, scales)

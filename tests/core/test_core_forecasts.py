@@ -17,6 +17,7 @@ from estimation.core.planning.critical import adjusted_p_values, critical_value
 from estimation.core.planning.forecasts import forecast
 from estimation.core.planning.foretold import Forecast, Foretold, Prospect, crossing
 from estimation.core.planning.shrinkage import fit_spread
+from estimation.core.planning.tabulated import Tabulated
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling import goals
@@ -200,6 +201,22 @@ def test_verdicts_to_come_are_counted_right() -> None:
 def chance(seen: np.ndarray, now: np.ndarray, *later: np.ndarray, critical: float = 3.0) -> float:
     steps = [Horizon(each, critical) for each in later]
     return float(Contenders.of(seen, now).decided(steps)[-1])
+
+
+def test_what_is_read_off_a_table_is_what_is_worked_out_for_each() -> None:
+    """Of 8 000 differences; the twin takes the same share of the variance to be left of all."""
+    rng = np.random.default_rng(10)
+    z, left = 3.0 * rng.normal(size=8000), rng.uniform(0.02, 0.6, 8000)
+    spread = fit_spread(z)
+    exact, read = spread.of(z), Tabulated(z, spread)
+    for share in (left, np.full(8000, 0.3), np.full(8000, 1e-12)):
+        off = read.decided(share, 3.5) - exact.decided(share, 3.5)
+        assert np.abs(off).max() < 0.03
+        assert abs(off.mean()) < 0.002
+    expected = exact.expected(left)
+    assert read.expected(left) == pytest.approx(expected, rel=0.02, abs=0.05)
+    twin = read.decided(np.full(8000, left.mean()), 3.5) - exact.decided(left, 3.5)
+    assert np.abs(twin).max() > 0.1
 
 
 def test_the_best_of_equals_is_not_foretold_to_be_known() -> None:

@@ -30,6 +30,7 @@ Why this biases nothing: no batch is planned by it, and what is planned later is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from ..rounds.adaptive.sampling import Openness
     from ..rounds.results import MeasureResult
     from ..sampling.goals import Race
+
+LEAST_SORTED = 10_000  # open pairs whose sizes say what constants judge so many, if there are more
 
 
 def ahead_of_batches(
@@ -160,7 +163,9 @@ def _chances(
     first, most = now + float(by_end.sum(where=open_)), now + float(np.count_nonzero(open_))
     if most > first * (1.0 + 1e-9):
         targets = np.geomspace(first, most, BEYOND + 1)[1:] - now
-        beyond = poisson_thresholds(size[open_], targets=targets)
+        some = size[open_][:: max(1, int(np.count_nonzero(open_)) // LEAST_SORTED)]
+        share = len(some) / float(np.count_nonzero(open_))
+        beyond = poisson_thresholds(some, targets=targets * share)
         found += [np.maximum(_times(size, each), by_end) for each in beyond.tolist()]
     return found
 
@@ -208,27 +213,44 @@ class _Missed:
 
     def after(self, chance: FloatArray) -> FloatArray:
         """Return the same once pairs that were open had this chance to be judged, (n,)."""
-        left, judged = 1.0 - chance, self.passed + (1.0 - self.passed) * chance
-        before, since, since_left = (
-            np.divide(part, judged, out=np.full_like(judged, none), where=judged > 0.0)
-            for part, none in ((self.passed * left, 1.0), (chance, 0.0), (left, 0.0))
-        )
-        return before**2 * self.squares + np.where(self.open, since * since_left, 0.0) * (
-            self.variance
-        )
+        left = 1.0 - chance
+        judged = self.passed + (1.0 - self.passed) * chance
+        ever = judged > 0.0
+        rest = np.divide(left, judged, out=np.zeros_like(judged), where=ever)
+        since = np.divide(chance, judged, out=np.zeros_like(judged), where=ever)
+        since *= rest
+        since *= self._open_variance
+        rest *= self.passed
+        rest[~ever] = 1.0
+        rest *= rest
+        rest *= self.squares
+        rest += since
+        return rest
+
+    @cached_property
+    def _open_variance(self) -> FloatArray:
+        return np.where(self.open, self.variance, 0.0)
 
 
 def _grams(
     scope: Scope, rows: Rows, frame: AdaptiveFrame, squares: list[FloatArray]
 ) -> list[FloatArray]:
-    """Return sum_i weight_i squares_i y_ij y_il of each of some squares of n pairs, (k, k)."""
+    """Return sum_i weight_i squares_i y_ij y_il of each of some squares of n pairs, (k, k).
+
+    All but the first have half the digits: they say what share of the first is left.
+    """
     rows = rows.coupled()
     if (couples := rows.couples) is None:
         raise ValueError("rows must be coupled")
-    every = np.zeros((len(squares), len(frame.pool)))
-    every[:, frame.at] = squares
+    place = np.full(len(frame.pool), -1)
+    place[frame.at] = np.arange(len(frame.at))
     origin = scope.origin[rows.pair]
-    weights = every[:, origin] * (rows.weight * (origin >= 0))
+    at = np.where(origin >= 0, place[origin], -1)
+    weight = np.where(at >= 0, rows.weight, 0.0)
+    weights = np.stack([weight * each[at] for each in squares])
     first = couples.first
-    head = cross_products(first_rows(rows.matrix, first), weights[:, :first])
+    matrix, many = first_rows(rows.matrix, first), weights[:, :first]
+    head = np.concatenate(
+        [cross_products(matrix, many[:1]), cross_products(matrix, many[1:], roughly=True)]
+    )
     return list(head + couples.grams(np.ascontiguousarray(weights[:, first:].T)))

@@ -191,14 +191,15 @@ class Contenders:
             return np.zeros(len(value), dtype=bool)
         first = able[np.argmax(value[:, able], axis=1)]
         lead = value[np.arange(len(value)), first][:, None] - value
-        return np.asarray(np.all((lead > needed[first]) | self._known[first], axis=1))
+        itself = first[:, None] == np.arange(len(self.runs))
+        return np.asarray(np.all((lead > needed[first]) | self._known[first] | itself, axis=1))
 
     def _won_or_near(
         self, value: FloatArray, needed: FloatArray, near: float, short: FloatArray
     ) -> BoolArray:
         """The same, where runs at most `near` behind do not matter; several can be ahead so."""
         observed = np.subtract.outer(self.value, self.value)
-        known = self._known & ((observed >= 0.0) | (np.abs(observed) <= near))
+        known = (observed > 0.0) | (np.abs(observed) <= near)
         first = np.argsort(-value, axis=1, kind="stable")[:, :AHEAD]
         lead = np.take_along_axis(value, first, axis=1)[:, :, None] - value[:, None, :]
         ahead = (lead > needed[first]) | (np.abs(lead) + short[first] <= near)
@@ -213,17 +214,15 @@ class Contenders:
     def _able(self) -> IntArray:
         """Runs that are not known to be behind another one, or exactly as good."""
         ahead = np.subtract.outer(self.value, self.value) > 0.0
-        others = self._known & ~np.eye(len(self.runs), dtype=bool)
-        return np.flatnonzero(np.all(ahead | ~others, axis=1))
+        return np.flatnonzero(np.all(ahead | ~self._known, axis=1))
 
     @cached_property
     def _known(self) -> BoolArray:
-        """Which differences no further judgment changes: of runs that return the same, say; and
-        those of runs to themselves."""
+        """Which differences no further judgment changes: of runs that return the same, say."""
         single = np.diag(self.covariance)
         least = 2.0 * ROUNDING * np.add.outer(single, single)
         known = np.asarray(difference_variances(self.covariance) <= least)
-        np.fill_diagonal(known, True)
+        np.fill_diagonal(known, False)
         return known
 
 

@@ -23,7 +23,7 @@ intervals are then those of `Asked.confidence` at one look.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,19 +45,21 @@ from .critical import (
 from .foretold import Forecast, Foretold, crossings
 from .nearness import Near, settled_now
 from .shrinkage import SURE, fit_spread
+from .tabulated import Tabulated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..arrays import BoolArray, FloatArray
+    from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.labels import LabelRows
     from ..data.scope import Scope
     from ..measures.table import Measure
     from ..rounds.results import MeasureResult
     from .ahead import After, Ahead
-    from .shrinkage import Later, Observed, TrueSpread
+    from .shrinkage import Observed, TrueSpread
 
 MOST_DIFFERENCES = 2000  # for whose later critical value all are looked at
+MANY = 1000  # differences from which on what is told of them is read off a table
 
 
 def supports(part: object, measure: Measure) -> bool:
@@ -182,13 +184,13 @@ class _Present:
         """How large differences really may be."""
         return fit_spread(self.z)
 
-    def later(self, after: After) -> Later:
-        """Say what differences may be then."""
-        return self._observed.later(self._left(after))
-
     @cached_property
     def _observed(self) -> Observed:
         return self.spread.of(self.z)
+
+    @cached_property
+    def _expected(self) -> Observed | Tabulated:
+        return Tabulated(self.z, self.spread) if len(self.z) > MANY else self._observed
 
     def _left(self, after: After) -> FloatArray:
         """What is left of the variances of differences then."""
@@ -211,7 +213,7 @@ class _Present:
         if not (number and len(self.z)):
             return np.zeros(number)
         end = _end(later)
-        then = self._observed.expected(self._left(later[end]))
+        then = self._expected.expected(self._left(later[end]))
         among = independent_number(self.z, _above(adjusted), error)
         now = critical_value_of(among, error)
         if len(self.z) <= MOST_DIFFERENCES:
@@ -254,9 +256,12 @@ class _Present:
         """Say what will be known then, with the critical value of then, and with what chance each
         difference will be settled."""
         left = _share(np.diag(after.covariance), of=np.diag(self.covariance))
-        later = self.later(after)
-        verdicts = later.decided(critical)
-        settled = near.settled(later, verdicts, critical, short) if near else verdicts
+        if near is None:
+            settled = verdicts = self._expected.decided(self._left(after), critical)
+        else:
+            later = self._observed.later(self._left(after))
+            verdicts = later.decided(critical)
+            settled = near.settled(later, verdicts, critical, short)
         found = Foretold(
             batches=after.batches,
             pairs=after.pairs,
@@ -328,4 +333,10 @@ def _square(above: FloatArray, runs: int) -> FloatArray:
 
 def _above(matrix: FloatArray) -> FloatArray:
     """What stands above the diagonal, row by row."""
-    return np.asarray(matrix[np.triu_indices(len(matrix), 1)], dtype=np.float64)
+    return np.asarray(matrix.ravel()[_places_above(len(matrix))], dtype=np.float64)
+
+
+@lru_cache(maxsize=4)
+def _places_above(runs: int) -> IntArray:
+    first, second = np.triu_indices(runs, 1)
+    return np.asarray(first * runs + second)

@@ -94,6 +94,10 @@ class Observed:
         error = np.sqrt(np.maximum(kept * (1.0 - variance), LEAST_LEFT**2))
         return Later(self.share, self.z * kept, error, np.sqrt(variance))
 
+    def decided(self, left: FloatArray, critical: float) -> FloatArray:
+        """Return the chance of each later difference to be beyond a critical value, (n,)."""
+        return self.later(left).decided(critical)
+
     def expected(self, left: FloatArray) -> FloatArray:
         """Return the same on average, in standard errors of then, shape (n,)."""
         variance, kept = self._kept(left)
