@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray
-from judging.formats.cells import WORD, Cells, Words, are_plain_ids, as_bytes, distinct
+from judging.formats.cells import WORD, PlainLines, Words, are_plain_ids, as_bytes, distinct
 from judging.formats.lines import MEBIBYTE, BinaryFile, Limits, decode_line, read_chunks
 from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 
@@ -201,7 +201,7 @@ class LineReader(ABC):
                 self.problems.fatal(line, "topic", f"expected at most {MAX_TOPICS} topics")
         return code
 
-    def add_cells(self, first: int, cells: Cells, docno: int, values: FloatArray) -> bool:
+    def add_cells(self, first: int, cells: PlainLines, docno: int, values: FloatArray) -> bool:
         """Keep plain lines, the first of which has the number `first`.
 
         Topics stand in the first column, docnos in that of the number `docno`. Returns False, with

@@ -22,7 +22,7 @@ from estimation.core.arrays import (
     portable_bytes,
 )
 from estimation.formats.columns import LineReader, Lines
-from judging.formats.cells import Cells, parsed_number, split_cells
+from judging.formats.cells import PlainLines, parsed_number, split_cells
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import Problems, show
 
@@ -171,7 +171,7 @@ class _Reader(LineReader):
         if cells is None or not self._add_plain(first, cells):
             super().read_chunk(first, chunk)
 
-    def _add_plain(self, first: int, cells: Cells) -> bool:
+    def _add_plain(self, first: int, cells: PlainLines) -> bool:
         """Keep the lines of a chunk, or return False, with nothing kept."""
         count = len(cells.begin)
         values = np.stack([cells.numbers(column) for column in range(_VALUES, count)], axis=1)
@@ -246,7 +246,7 @@ class _Reader(LineReader):
         return wrong
 
 
-def _split_plain(chunk: bytes, columns: int) -> Cells | None:
+def _split_plain(chunk: bytes, columns: int) -> PlainLines | None:
     return split_cells(chunk, columns)
 
 

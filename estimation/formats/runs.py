@@ -18,7 +18,7 @@ from estimation.core.data.ranked_lists import RankedLists, trec_eval_order
 from estimation.core.data.scores import EXPECTED, first_unusable
 from estimation.formats.columns import LineReader, Lines
 from estimation.formats.run_columns import FORMAT, read_columns
-from judging.formats.cells import Cells, parsed_number, split_cells
+from judging.formats.cells import PlainLines, parsed_number, split_cells
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import Problems, id_problem, show
 
@@ -91,7 +91,7 @@ class _Reader(LineReader):
         if cells is None or not self._add_plain(first, cells):
             super().read_chunk(first, chunk)
 
-    def _add_plain(self, first: int, cells: Cells) -> bool:
+    def _add_plain(self, first: int, cells: PlainLines) -> bool:
         """Keep the lines of a chunk, or return False, with nothing kept."""
         tag, score = cells.cell(_TAG, 0).decode(), cells.numbers(_SCORE)
         if (self.tag or tag) != tag or id_problem(tag, "tag") or not cells.is_constant(_TAG):
@@ -133,7 +133,7 @@ class _Reader(LineReader):
         return f"{wanted}, found {show(tag)}"
 
 
-def _split_plain(chunk: bytes) -> Cells | None:
+def _split_plain(chunk: bytes) -> PlainLines | None:
     return split_cells(chunk, len(_COLUMNS))
 
 

@@ -49,8 +49,8 @@ def parsed_number(text: str) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """Cells of n lines: where they begin in `text`, and their lengths, each of shape (columns, n).
+class PlainLines:
+    """The cells of n lines: where they begin in `text`, their lengths; shape (columns, n) each.
 
     `text` goes on after the last line, so that `WORD` bytes can be taken from any place of a line.
     """
@@ -160,7 +160,7 @@ class Cells:
         return overlapping[begin]
 
 
-def split_cells(chunk: bytes, columns: int) -> Cells | None:
+def split_cells(chunk: bytes, columns: int) -> PlainLines | None:
     """Return the cells of whole lines, or None if they are not plain."""
     if not chunk.isascii() or b"\x7f" in chunk:
         return None
@@ -170,7 +170,7 @@ def split_cells(chunk: bytes, columns: int) -> Cells | None:
     return _cut(text, columns) or _cut(_with_single_blanks(text), columns)
 
 
-def _cut(text: bytes, columns: int) -> Cells | None:
+def _cut(text: bytes, columns: int) -> PlainLines | None:
     """Cut at every blank and line feed; None unless these come as often as `columns` says."""
     content = np.frombuffer(text, dtype=np.uint8)
     marks = np.flatnonzero(content <= _SPACE)
@@ -186,7 +186,7 @@ def _cut(text: bytes, columns: int) -> Cells | None:
     begin[0, 0] = -1
     begin += 1
     length = end - begin
-    return Cells(text + bytes(WORD), begin, length) if length.min() > 0 else None
+    return PlainLines(text + bytes(WORD), begin, length) if length.min() > 0 else None
 
 
 def _with_single_blanks(text: bytes) -> bytes:
@@ -258,7 +258,7 @@ def distinct(words: Words) -> tuple[IntArray, IntArray]:
     return starts[first[order]], np.repeat(like, np.diff(starts, append=len(words)))
 
 
-def are_plain_ids(cells: Cells, column: int) -> bool:
+def are_plain_ids(cells: PlainLines, column: int) -> bool:
     """Whether all cells of a column are ids as `id_problem` wants them."""
     length, text = cells.length[column], cells.text
     if length.max() > MAX_ID_LENGTH or b"\\" in text:

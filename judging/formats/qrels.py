@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judging.formats.cells import Cells, are_plain_ids, as_bytes, distinct, split_cells
+from judging.formats.cells import PlainLines, are_plain_ids, as_bytes, distinct, split_cells
 from judging.formats.fields import not_empty
 from judging.formats.lines import (
     DEFAULT_LIMITS,
@@ -119,12 +119,12 @@ def _judged(
             yield qrel
 
 
-def _split_plain(chunk: bytes) -> Cells | None:
+def _split_plain(chunk: bytes) -> PlainLines | None:
     return split_cells(chunk, _COLUMNS)
 
 
 def _parse_plain(
-    first: int, cells: Cells, grades: Collection[int] | None
+    first: int, cells: PlainLines, grades: Collection[int] | None
 ) -> Iterator[JudgedLine] | None:
     """Return the judgments of plain lines, or None if anything is wrong with one."""
     length = cells.length
