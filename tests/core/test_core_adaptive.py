@@ -11,9 +11,12 @@ from estimation.core.data.labels import LabelError, LabelRows, PairLabels, pair_
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.scope import Scope
 from estimation.core.estimates.difference import DifferenceEstimate
+from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive import grades as model
+from estimation.core.rounds.adaptive.answers import weighed
 from estimation.core.rounds.adaptive.estimates import BatchWeights, estimate_totals
+from estimation.core.rounds.adaptive.outlooks import Missing
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound, PlannedBatch
 from estimation.core.rounds.adaptive.sampling import reached
 from estimation.core.rounds.adaptive.state import AdaptiveError, AdaptivePlan, AdaptiveState, walk
@@ -201,6 +204,25 @@ def test_weights_by_all_chances_together_would_be_biased(pool: Pool, eager: None
         mean = mean + chance * (weights[pairs].T @ (GRADES[pairs] / together[pairs]))
     truth = true_values(pool, grades=GRADES, measure=DCG)
     assert np.abs(mean - truth).max() > 1e-3 * truth.max()
+
+
+def test_squares_that_were_found_expect_what_the_truth_expects(pool: Pool, eager: None) -> None:
+    """Over all rounds of three batches, pair by pair; not so if each counted as it was found."""
+    found, expected, unweighted = np.zeros((3, 5))
+    reached = np.stack([grade <= GRADES for grade in (1, 2)]).astype(np.float64)
+    truth = KnownOutlook(np.array([1, 2]), reached)
+    for share, drawn in every_round(pool, begun(plan_for(pool)), batches=3):
+        frame, pairs = drawn.design.frame(pool), drawn.sample.pair
+        weights = weighed(frame, drawn.sample, (DCG,)).weights
+        missing = Missing(weights, 0, DCG)
+        number = np.ones(len(pairs), dtype=np.int64)
+        labels = PairLabels(DCG.utilities(GRADES[pairs]), number, np.zeros(len(pairs)), False)
+        squares = missing.found(pairs, labels)
+        found[pairs] += share * squares
+        unweighted[pairs] += share * squares * weights.chance[pairs]
+        expected += share * missing.expected(truth, np.arange(5))
+    assert found == pytest.approx(expected, rel=1e-9)
+    assert unweighted != pytest.approx(expected, rel=0.05)
 
 
 def test_two_people_who_disagree_make_the_variance_larger_by_what_they_cost(

@@ -39,7 +39,7 @@ missed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -180,6 +180,13 @@ class Unseen:
     losses: Losses | None = None
     missed: Missed | None = None
 
+    def times(self, factor: float) -> Unseen:
+        """Return the same if so many times as much is expected."""
+        missed = self.missed
+        if missed is not None:
+            missed = replace(missed, squares=factor * missed.squares)
+        return replace(self, covariance=factor * self.covariance, missed=missed)
+
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
@@ -275,6 +282,28 @@ def variances_of_contrasts(
 
     squares = np.maximum(of(covariance), 0.0)
     return squares if expected is None else _variance(squares, of(expected), finds, freedom)
+
+
+def level(squares: FloatArray, expected: float) -> float:
+    """Return what all that is expected is multiplied by, because it is too small, at least 1.
+
+    The squares of all runs of a round together are unbiased as those of one are, and come from many
+    more finds. Where they are larger than what is expected of all, the model is wrong about all,
+    and they are believed as far as there are finds; where they are smaller, what is expected stays,
+    because a sample that found little has small squares *and* low values.
+
+    Parameters
+    ----------
+    squares : ndarray of float64, shape (n,)
+        What each judged pair adds to the variances of all runs; >= 0.
+    expected : float
+        What is expected that all pairs add.
+    """
+    total, fourth = float(squares.sum()), float((squares**2).sum())
+    if not (fourth > 0.0 and expected > 0.0):
+        return 1.0
+    finds = total**2 / fourth
+    return max(1.0, 1.0 + (total / expected - 1.0) * finds / (finds + FINDS_BELIEVED))
 
 
 def value_limits(

@@ -36,11 +36,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..data.labels import LabelRows, select_rows
+from ..data.labels import LabelRows, pair_labels, select_rows
 from ..estimates.products import cross_products, first_rows
-from ..inference.fitting import fit_outlook
 from ..inference.looked_at import looked_at
-from ..rounds.adaptive.answers import planned_alone, weighed_before
+from ..rounds.adaptive.answers import corrected_outlook, planned_alone, weighed_before
+from ..rounds.adaptive.outlooks import Missing
 from ..rounds.adaptive.race import race_of
 from ..rounds.adaptive.sampling import plan_chances, sizes_before
 from ..sampling.probabilities import poisson_thresholds
@@ -97,8 +97,7 @@ def ahead_of_batches(
     missed = _Missed.of(before, measure, _moments(frame, part, model, measure, labels), frame.at)
     every = [missed.squares, *(missed.after(chance) for chance in chances)]
     if noisy := result.label_noise_measured:
-        last = _moments(frame, part, part.sample.steps[-1].model, measure, labels)
-        every.append(_Missed.of(before, measure, last, frame.at).squares)
+        every.append(_told(frame, part, before, measure, labels))
     over = planned_alone(frame, part.sample).over(scope)
     now, *later = _grams(scope, looked_at(scope.pool, over, measure), frame, every)
     noise = expected_now(result) - later.pop() if noisy else np.zeros_like(now)
@@ -122,11 +121,31 @@ def _moments(
     was learned."""
     if model is not None:
         return frame.moments(measure, frame.reached(model))
-    pairs, best = part.sample.pair, part.design.max_grade
-    rows = select_rows(labels, sampled=pairs, prefix=pairs, max_grade=best, pool=frame.pool)
-    outlook = fit_outlook(frame.pool, planned_alone(frame, part.sample), rows, max_grade=best)
+    rows, planned = _rows(frame, part, labels), planned_alone(frame, part.sample)
+    outlook = corrected_outlook(frame, None, planned, rows, max_grade=part.design.max_grade)
     first, second, _ = outlook.moments(measure, frame.at)
     return first, second
+
+
+def _rows(frame: AdaptiveFrame, part: AdaptiveRound, labels: LabelRows) -> LabelRows:
+    pairs, best = part.sample.pair, part.design.max_grade
+    return select_rows(labels, sampled=pairs, prefix=pairs, max_grade=best, pool=frame.pool)
+
+
+def _told(
+    frame: AdaptiveFrame, part: AdaptiveRound, before: Weighed, measure: Measure, labels: LabelRows
+) -> FloatArray:
+    """What the estimates expect of the squares that they miss, (n,), without disagreement."""
+    judged, planned = _rows(frame, part, labels), planned_alone(frame, part.sample)
+    model, pairs = part.sample.steps[-1].model, part.sample.pair
+    outlook = corrected_outlook(frame, model, planned, judged, max_grade=part.design.max_grade)
+    missing = Missing(before.weights, before.measures.index(measure), measure)
+    squares = missing.expected(outlook, frame.at)
+    if model is None:
+        return squares
+    given = pair_labels(judged, pairs=len(pairs), measure=measure)
+    rows, goal = looked_at(frame.pool, planned, measure), part.design.goal
+    return squares * missing.level(rows, outlook, pairs, given, goal)
 
 
 def _race(scope: Scope, part: AdaptiveRound, result: MeasureResult) -> Race | None:

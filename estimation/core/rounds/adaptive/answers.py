@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from ...data.pool_ranks import total_weights
 from ...estimates.drawn import Drawn
 from ...inference.fitting import fit_outlook
 from ...inference.looked_at import LIKELY, Rows, doubt_of, looked_at, missed_of, share_of
-from ...inference.outlook import KnownOutlook
 from ...inference.ratio_knowledge import knowledge_at
 from ...inference.reach import Reach
 from ...inference.uncertainty import Losses, Unseen
@@ -21,6 +21,7 @@ from ..comparison import Comparison
 from ..limits import with_intervals
 from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
 from .estimates import BatchWeights, Weighed, estimate_totals
+from .outlooks import Missing, model_outlook
 from .ratios import at_outlook, estimate_ratio
 from .sampling import after
 from .state import FAMILIES, AdaptiveState, walk
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ...inference.outlook import Outlook
     from ...measures.table import Measure
     from .frame import AdaptiveFrame
+    from .grades import LearnedGrades
     from .sampling import Passed
 
 ESTIMATOR = "ad"
@@ -83,7 +85,7 @@ def _rows(frame: AdaptiveFrame, state: AdaptiveState, asked: Asked) -> LabelRows
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """What is asked of every measure; `planned` is over the scope's pairs, `outlook` is not."""
+    """What is asked of every measure; `over` is `planned` of the scope's pairs."""
 
     frame: AdaptiveFrame
     scope: Scope
@@ -91,8 +93,9 @@ class _Question:
     rows: LabelRows
     pairs: IntArray
     weights: BatchWeights
-    outlook: Outlook
+    model: LearnedGrades | None
     planned: Drawn
+    over: Drawn
     reach: Reach
     comparison: Comparison
 
@@ -117,11 +120,27 @@ class _Question:
             rows,
             state.pair,
             weights,
-            asked.outlook or _outlook(frame, state, planned, rows, asked),
+            state.steps[-1].model,
+            planned,
             over,
             Reach(scope.pool, over.pair, scope.spread(counted)),
             Comparison.of(scope, asked, over.inclusion > 0.0),
         )
+
+    @cached_property
+    def outlook(self) -> Outlook:
+        """What is expected of the sampled pool's pairs where gains are summed."""
+        if self.asked.outlook is not None:
+            return self.asked.outlook
+        best = self.asked.max_grade
+        return corrected_outlook(self.frame, self.model, self.planned, self.rows, max_grade=best)
+
+    @property
+    def of_ratios(self) -> Outlook:
+        """The same as the last batch was planned by."""
+        if self.asked.outlook is not None or self.model is None:
+            return self.outlook
+        return model_outlook(self.frame, self.model)
 
     def answer(self, at: int) -> MeasureResult:
         measure = self.asked.measures[at]
@@ -134,14 +153,18 @@ class _Question:
             scope, self.weights, at, measure=measure, pairs=self.pairs, labels=labels
         )
         missed = unseen_of_batches(
-            scope, self.weights, at, measure=measure, outlook=self.outlook, planned=self.planned
+            scope, self.weights, at, measure=measure, outlook=self.outlook, planned=self.over
         )
+        if self.model is not None and self.asked.outlook is None:
+            rows = looked_at(self.frame.pool, self.planned, measure)
+            missing, goal = Missing(self.weights, at, measure), self.frame.design.goal
+            missed = missed.times(missing.level(rows, self.outlook, self.pairs, labels, goal))
         shown = with_intervals(found, missed, self.asked.at_this_look, self._highest(measure))
         return self._result(measure, shown, found.by_topic, labels.noise_measured)
 
     def _ratio(self, measure: Measure) -> MeasureResult:
         scope, weights, pairs, rows = self.scope, self.weights, self.pairs, self.rows
-        line = at_outlook(scope, weights, measure, self.outlook, pairs=pairs, rows=rows)
+        line = at_outlook(scope, weights, measure, self.of_ratios, pairs=pairs, rows=rows)
         found = estimate_ratio(self.frame, scope, weights, measure, line, pairs=pairs, rows=rows)
         known = knowledge_at(line.at, measure, found)
         highest, confidence = self._highest(measure), self.asked.at_this_look
@@ -207,14 +230,29 @@ def planned_alone(frame: AdaptiveFrame, state: AdaptiveState) -> Drawn:
     return Drawn(state.pair, inclusion, inclusion, chance, belief=design.belief, rate=design.size)
 
 
-def _outlook(
-    frame: AdaptiveFrame, state: AdaptiveState, planned: Drawn, rows: LabelRows, asked: Asked
+def corrected_outlook(
+    frame: AdaptiveFrame,
+    model: LearnedGrades | None,
+    planned: Drawn,
+    rows: LabelRows,
+    *,
+    max_grade: int,
 ) -> Outlook:
-    """What the last batch was planned by; by judgments alone where nothing was learned then."""
-    model = state.steps[-1].model
-    if model is None:
-        return fit_outlook(frame.pool, planned, rows, max_grade=asked.max_grade)
-    return KnownOutlook(model.levels, model.reach(frame.features))
+    """Return what a model says, corrected by raking (`outlooks`); without one, judgments alone.
+
+    Parameters
+    ----------
+    frame, model : AdaptiveFrame, LearnedGrades or None
+        The model is that of the last batch.
+    planned : Drawn
+        What the design alone would have drawn: classes of probability are by it.
+    rows : LabelRows
+        Of the judged pairs, positions among them.
+    max_grade : int
+    """
+    if model is not None:
+        planned = replace(planned, belief=model.reach(frame.features)[0])
+    return fit_outlook(frame.pool, planned, rows, max_grade=max_grade)
 
 
 def unseen_of_batches(
@@ -287,15 +325,14 @@ class _Expected:
     ) -> _Expected:
         """Gains and losses are counted from the mean of what batches predicted of the pair."""
         shares, utility = outlook.shares(pairs), measure.utilities(outlook.grades)
-        _, _, summed, squared = weights.by_mean[at][:, pairs]
+        summed = weights.by_mean[at][2, pairs]
         once, spread, cubes = (
             each[pairs] for each in (weights.once, weights.spread, weights.cubes)
         )
-        missed = spread * (utility**2 @ shares) - 2.0 * summed * (utility @ shares) + squared
         predicted = share_of(summed, of=spread)
         sides = []
         for sign in (1.0, -1.0):
             left = np.maximum(sign * (utility[:, None] - predicted), 0.0)
             mean, square, cube = (np.add.reduce(shares * left**power) for power in (1, 2, 3))
             sides.append(_Side(once * mean, spread * square, cubes * cube))
-        return cls(np.maximum(missed, 0.0), (sides[0], sides[1]))
+        return cls(Missing(weights, at, measure).expected(outlook, pairs), (sides[0], sides[1]))
