@@ -55,12 +55,12 @@ def said(row: Round, forecast: Forecast) -> list[Said]:
     best, ranking = forecast.of_best(), forecast.of_ranking()
     share = f"nine tenths of the {forecast.differences:,} differences between two runs"
     decided, which = f"{share} are decided", "which run is the best"
-    of_best, of_share = f"{which} is decided", decided
+    of_best, of_share = "the best run is decided", decided
     if forecast.steps[0].enough is not None:
         limit = f"at most {row.negligible:g}"
         of_best, of_share = f"a run is known to be {limit} below the best", f"{decided} or {limit}"
     if best.state == "decided":
-        of_best = f"{which} is decided"
+        of_best = "the best run is decided"
     if ranking.state == "decided":
         of_share = decided
     return [
@@ -83,14 +83,12 @@ def _said(row: Round, found: Prospect, about: str, done: str, what: str) -> Said
     elif more is None:
         text = f"Not even the whole pool is foretold to decide {what}"
         if of_ten:
-            text = f"In most futures not even the whole pool decides {what}; {of_ten}"
+            text = f"In most cases not even the whole pool decides {what} ({of_ten})"
         text += f": runs may be equally good.{_within(found.chance)}"
-    elif of_ten:
-        takes = f"in half of all futures {done} after {judgments(more)}, {of_ten}"
-        text = f"{_begin(found)}: {takes}.{_within(found.chance)}"
     else:
-        takes = f"{judgments(more)} until {done}.{_within(found.chance)}"
-        text = f"{_begin(found)}: {'' if found.state == 'go on' else 'it takes '}{takes}"
+        takes = f"{judgments(more)} until {done}{f', {of_ten}' if of_ten else ''}"
+        it_takes = "" if found.state == "go on" else "it takes "
+        text = f"{_begin(found)}: {it_takes}{takes}.{_within(found.chance)}"
     return Said(about, found.state, more, least, most, found.chance, text)
 
 
@@ -106,14 +104,14 @@ def _of_ten(least: int | None, most: int | None) -> str:
     if least is None or least == most:
         return ""
     if most is None:
-        return f"in nine of ten after {least:,} or more, perhaps never"
-    return f"in eight of ten after {least:,} to {most:,}"
+        return f"in nine of ten cases {least:,} or more, perhaps without end"
+    return f"in eight of ten cases {least:,} to {most:,}"
 
 
 def _within(chance: float | None) -> str:
     if chance is None:
         return ""
-    return f" This budget is enough in {in_hundred(chance)} of 100."
+    return f" This budget is enough in {in_hundred(chance)} of 100 cases."
 
 
 def in_hundred(chance: float) -> str:

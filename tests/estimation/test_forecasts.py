@@ -104,22 +104,22 @@ def test_words_for_every_state(judged: Round) -> None:
     judged.labels, judged.extra_share = 2, 0.0
     decided = said(judged, told((1, 100.0, 9.0, 1.0), (2, 200.0, 10.0, 1.0)))
     assert [each.text for each in decided] == [
-        "Which run is the best is decided.",
+        "The best run is decided.",
         "Nine tenths of the 10 differences between two runs are decided.",
     ]
     best, ranking = said(judged, told((1, 100.0, 0.0, 0.0), (2, 400.0, 9.5, 1.0)))
     assert best.text == (
-        "Go on: in half of all futures which run is the best is decided after about 200 more "
-        "judgments, in eight of ten after 30 to 500. This budget is enough in more than 99 of 100."
+        "Go on: about 200 more judgments until the best run is decided, in eight of ten cases "
+        "30 to 500. This budget is enough in more than 99 of 100 cases."
     )
     assert re.match(r"Go on: about \d+ more judgments until nine tenths", ranking.text)
     best, ranking = said(
         judged, told((1, 100.0, 0.0, 0.0), (2, 200.0, 1.0, 0.0), (None, 800.0, 1, 1))
     )
     assert best.text == (
-        "Out of reach with this budget: in half of all futures which run is the best is decided "
-        "after about 600 more judgments, in eight of ten after 260 to 1,200. "
-        "This budget is enough in less than 1 of 100."
+        "Out of reach with this budget: it takes about 600 more judgments until the best run is "
+        "decided, in eight of ten cases 260 to 1,200. This budget is enough in less than 1 of 100 "
+        "cases."
     )
     assert ranking.text.startswith("Not even the whole pool")
     assert (best.judgments, ranking.judgments) == (600, None)
@@ -134,17 +134,17 @@ def test_words_where_futures_differ(judged: Round) -> None:
         return said(judged, told(*((batch, pairs, 0.0, each) for batch, pairs, each in steps)))[0]
 
     unlikely = best(0.0, 0.3, 0.6, 0.8)
-    assert unlikely.text.startswith("Unlikely within this budget: in half of all futures which run")
-    assert "in nine of ten after 26 or more, perhaps never." in unlikely.text
-    assert unlikely.text.endswith("This budget is enough in 30 of 100.")
+    assert unlikely.text.startswith("Unlikely within this budget: it takes about")
+    assert "in nine of ten cases 26 or more, perhaps without end." in unlikely.text
+    assert unlikely.text.endswith("This budget is enough in 30 of 100 cases.")
     never = best(0.0, 0.05, 0.2, 0.4)
     assert never.text == (
-        "In most futures not even the whole pool decides which run is the best; in nine of ten "
-        "after 150 or more, perhaps never: runs may be equally good. "
-        "This budget is enough in 5 of 100."
+        "In most cases not even the whole pool decides which run is the best (in nine of ten cases "
+        "150 or more, perhaps without end): runs may be equally good. "
+        "This budget is enough in 5 of 100 cases."
     )
     judged.state = Round.State.STOPPED
-    assert best(0.0, 0.3, 0.6, 0.95).text.endswith("is decided (in eight of ten after 26 to 620).")
+    assert best(0.0, 0.3, 0.6, 0.95).text.endswith("is decided (in eight of ten cases 26 to 620).")
 
 
 def test_where_there_is_a_forecast_no_other_number_of_judgments_is_told(
