@@ -227,7 +227,7 @@ def test_the_children_do_not_outlive_a_killed_supervisor(up: Up, data: Path) -> 
     children = up.children()
     up.process.kill()
     up.process.wait()
-    wait_until(lambda: none_left(children), seconds=15)
+    wait_until(lambda: none_left(children))
     again = Up(data)
     try:
         again.wait_ready()
