@@ -164,7 +164,6 @@ else:
     _milliseconds = int(DATABASE_SECONDS * 1000)
     _database["OPTIONS"] = {
         "connect_timeout": 3,
-        "prepare_threshold": 2**31,  # only what asks for it is prepared
         "options": f"-c statement_timeout={_milliseconds} -c lock_timeout={_milliseconds}",
         "tcp_user_timeout": 10_000,
         "keepalives_idle": 10,

@@ -17,10 +17,19 @@ CHECK_SECONDS = 2.0
 
 
 class PreparingCursor(base.ServerBindingCursor):
-    """Has the server plan each statement once, and sends the values apart from it."""
+    """Has the server plan each statement once, and sends the values apart from it.
+
+    The connection may prepare statements as long as this asks for it. Otherwise it would keep the
+    latest of all others to count them, with the values that are part of their text.
+    """
 
     def execute(self, query: Any, params: Any = None, **_options: Any) -> Any:
-        return super().execute(query, params, prepare=True)  # type: ignore[misc]
+        connection: Any = self.connection  # type: ignore[attr-defined]
+        connection.prepare_threshold = 0
+        try:
+            return super().execute(query, params, prepare=True)  # type: ignore[misc]
+        finally:
+            connection.prepare_threshold = None
 
 
 class DatabaseOperations(operations.DatabaseOperations):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -34,9 +35,10 @@ def skip(row: Round) -> None:
 
 def decide(row: Round) -> None:
     by = row.campaign.created_by
-    pair = row.campaign.pairs.filter(judged=0, batch_pairs__batch__state="open").first()
+    lacking = row.campaign.pairs.filter(decided=False, judged__lt=F("wanted"))
+    pair = lacking.filter(batch_pairs__batch__state="open").first()
     assert pair is not None
-    decisions.decide(pair=pair, by=by, grade=0, reason="empty")
+    decisions.decide(pair=pair, by=by, grade=None if pair.judged else 0, reason="empty")
 
 
 def judge(row: Round) -> None:

@@ -65,6 +65,22 @@ def test_a_judgment_by_rest_takes_few_statements_and_one_transaction(labels: int
     assert max(counts) <= MOST
 
 
+@committed
+@pytest.mark.postgres_only
+def test_what_a_judgment_asks_is_prepared_and_no_other_statement_is_kept() -> None:
+    campaign, (anna,) = campaign_of("anna")
+    for _ in range(8):
+        assert factories.judge_next(campaign, anna, grade=1)
+        assert Pair.objects.filter(docno="of which there is none").count() == 0
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        prepared = [sql for (sql,) in cursor.fetchall()]
+    assert any('INSERT INTO "judging_judgment"' in sql for sql in prepared)
+    assert not any("of which there is none" in sql for sql in prepared)
+    assert not connection.connection._prepared._counts
+
+
 URL = "/api/campaigns/test/judgments/"
 
 
