@@ -75,11 +75,11 @@ def _said(row: Round, found: Prospect, about: str, done: str, what: str) -> Said
         for pairs in (found.more, found.least, found.most)
     )
     of_ten = _of_ten(least, most)
-    if row.state == Round.State.STOPPED and more:
+    if found.state in ("decided", "equivalent"):
+        text = f"{done[0].upper()}{done[1:]}."
+    elif row.state == Round.State.STOPPED and more:
         rest = f" ({of_ten})" if of_ten else ""
         text = f"The round has stopped; it would have taken {judgments(more)} until {done}{rest}."
-    elif found.state in ("decided", "equivalent"):
-        text = f"{done[0].upper()}{done[1:]}."
     elif more is None:
         text = f"Not even the whole pool is foretold to decide {what}"
         if of_ten:

@@ -144,6 +144,7 @@ def test_words_where_futures_differ(judged: Round) -> None:
         "This budget is enough in 5 of 100 cases."
     )
     judged.state = Round.State.STOPPED
+    assert best(1.0, 1.0, 1.0, 1.0).text == "The best run is decided."
     assert best(0.0, 0.3, 0.6, 0.95).text.endswith("is decided (in eight of ten cases 26 to 620).")
 
 
