@@ -70,10 +70,7 @@ def said(row: Round, forecast: Forecast) -> list[Said]:
 
 
 def _said(row: Round, found: Prospect, about: str, done: str, what: str) -> Said:
-    more, least, most = (
-        None if pairs is None else in_two_digits(pairs * (row.labels + row.extra_share))
-        for pairs in (found.more, found.least, found.most)
-    )
+    more, least, most = (_judgments(row, pairs) for pairs in (found.more, found.least, found.most))
     of_ten = _of_ten(least, most)
     if found.state in ("decided", "equivalent"):
         text = f"{done[0].upper()}{done[1:]}."
@@ -90,6 +87,13 @@ def _said(row: Round, found: Prospect, about: str, done: str, what: str) -> Said
         it_takes = "" if found.state == "go on" else "it takes "
         text = f"{_begin(found)}: {it_takes}{takes}.{_within(found.chance)}"
     return Said(about, found.state, more, least, most, found.chance, text)
+
+
+def _judgments(row: Round, pairs: float | None) -> int | None:
+    """What judging so many pairs takes; nothing where nothing is left to judge."""
+    if not pairs:
+        return None if pairs is None else 0
+    return in_two_digits(pairs * (row.labels + row.extra_share))
 
 
 def _begin(found: Prospect) -> str:

@@ -107,6 +107,7 @@ def test_words_for_every_state(judged: Round) -> None:
         "The best run is decided.",
         "Nine tenths of the 10 differences between two runs are decided.",
     ]
+    assert [each.judgments for each in decided] == [0, 0]
     best, ranking = said(judged, told((1, 100.0, 0.0, 0.0), (2, 400.0, 9.5, 1.0)))
     assert best.text == (
         "Go on: about 200 more judgments until the best run is decided, in eight of ten cases "
