@@ -12,8 +12,8 @@ HEADER = (
     "s/trial",
 )  # fmt: skip
 HONESTY_HEADER = (
-    "method", "goal", "budget", "worst run", "covered", "all runs", "±", "withheld", "half width",
-    "any false", "reversed", "ranks", "true",
+    "method", "goal", "budget", "worst run", "covered", "all runs", "±", "differences", "withheld",
+    "half width", "any false", "reversed", "ranks", "true",
 )  # fmt: skip
 LEGEND = """\
 rmse, sd: over all trials and systems. bias: root mean square over systems of the mean error, of
@@ -21,9 +21,10 @@ which sd / sqrt(trials) is chance. Errors are those of the values (single, absol
 difference (pair), the differences from the baseline, or value less mean over systems (others).
 The second table is about what is told of all runs of the pool, whatever the goal. worst run,
 covered: the run whose interval held the truth least often, and how often; all runs: how often on
-average; ±: its standard error, as trials differ; withheld: share of values that were not shown;
-half width: median. any false, reversed: share of trials with a false verdict, ties included, and
-with one the wrong way round; ranks: with all true ranks possible; true: true verdicts per trial.
+average; ±: its standard error, as trials differ; differences: how often the intervals of those that
+were shown held; withheld: share of values that were not shown; half width: median. any false,
+reversed: share of trials with a false verdict, ties included, and with one the wrong way round;
+ranks: with all true ranks possible; true: true verdicts per trial.
 --help explains every number."""
 
 ANYTIME_LEGEND = """\
@@ -53,6 +54,8 @@ HONESTY_KEYS: Mapping[str, str] = {
     "value_coverage": "the same share, over all runs together",
     "coverage_error": "standard error of value_coverage; runs of a trial err together, so that it "
     "is by how trials differ",
+    "difference_coverage": "share of the differences of all runs, of those shown, whose interval, "
+    "each taken alone, held the truth",
     "withheld": "share of the values that were not shown because too little was known of them",
     "worst_run": "the run of worst_run_coverage",
     "median_half_width": "median half width of the intervals of the values that were shown",
@@ -161,7 +164,7 @@ def _told(report: TrialReport, found: Honesty | None) -> tuple[str, ...]:
 
 def _covered(found: Honesty) -> tuple[float | None, ...]:
     every = found.value_coverage, found.coverage_error
-    return found.worst_run_coverage, *every, found.withheld
+    return found.worst_run_coverage, *every, found.difference_coverage, found.withheld
 
 
 def _named(report: TrialReport) -> tuple[str, str, str]:

@@ -9,8 +9,10 @@ from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.estimators import Totals
-from estimation.core.inference import uncertainty
+from estimation.core.inference import knowledge, uncertainty
 from estimation.core.inference.intervals import gamma_limits
+from estimation.core.inference.ranks import rank_runs
+from estimation.core.inference.simultaneous import equivalence
 from estimation.core.inference.uncertainty import Losses, Missed, Unseen
 from estimation.core.inference.unknown import Reason
 from estimation.core.measures.table import parse_measure
@@ -47,18 +49,48 @@ def test_a_variance_is_half_way_to_larger_squares_and_as_far_to_smaller_ones_as_
     assert uncertainty.variances_of_contrasts(contrast, squares, expected).tolist() == [4.5]
 
 
-def test_differences_that_few_finds_carry_are_unknown_unless_nothing_is_uncertain() -> None:
+SPREAD = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
+
+
+def test_differences_are_unknown_by_what_the_design_lets_one_expect() -> None:
     value, covariance = np.array([5.0, 4.0, 4.0]), np.zeros((3, 3))
-    expected = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
-    finds = np.full((3, 3), 3.9)
-    found = uncertainty.unknown_differences(value, covariance, expected, finds)
+    found = knowledge.unknown_differences(value, covariance, 100.0 * SPREAD)
     assert found[0, 1] == Reason.TOO_LITTLE
     assert found[1, 2] == Reason.KNOWN  # the same documents: their difference has no variance
     assert np.diag(found).tolist() == [Reason.KNOWN] * 3
-    enough = uncertainty.unknown_differences(value, covariance, expected, finds + 0.2)
-    assert enough[0, 1] == Reason.KNOWN
-    far = uncertainty.unknown_differences(value, covariance, 100.0 * expected, finds + 0.2)
-    assert far[0, 1] == Reason.TOO_LITTLE
+    assert not knowledge.unknown_differences(value, covariance, SPREAD).any()
+
+
+def test_differences_that_few_finds_carry_are_shown_and_give_no_verdict() -> None:
+    covariance, finds = np.zeros((3, 3)), np.full((3, 3), 3.9)
+    few = knowledge.few_finds(finds, covariance, SPREAD)
+    assert few.tolist() == [[False, True, True], [True, False, False], [True, False, False]]
+    assert not knowledge.few_finds(finds + 0.2, covariance, SPREAD).any()
+    told = {
+        "covariance": covariance, "expected": SPREAD / 100.0, "finds": finds,
+        "df": np.full((3, 3), 1000.0), "tags": ("a", "b", "c"),
+    }  # fmt: skip
+    ranking, bold = (rank_runs(np.array([5.0, 4.0, 4.0]), few=each, **told) for each in (few, None))
+    assert not ranking.verdicts.any()
+    assert bold.verdicts[0, 1] == 1
+    assert not ranking.unknown.any()
+    assert np.array_equal(ranking.margin, bold.margin)
+    alike = equivalence(ranking, 2.0, confidence=0.95, slack=np.zeros((3, 3)), few=few)
+    assert alike.pairs(ranking.unknown).tolist() == [
+        [False, False, False], [False, False, True], [False, True, False],
+    ]  # fmt: skip
+    assert np.isfinite([alike.low, alike.high]).all()
+    twin = equivalence(ranking, 2.0, confidence=0.95, slack=np.zeros((3, 3)))
+    assert twin.pairs(ranking.unknown)[0, 1]
+
+
+def test_what_alone_tells_how_much_is_expected_leaves_its_own_degrees_of_freedom() -> None:
+    finds = np.array([[9.0, 6.0, 3.0], [6.0, 9.0, 3.0], [3.0, 3.0, 9.0]])
+    many = uncertainty.AS_NORMAL
+    assert (uncertainty.freedom(finds, SPREAD) == many).all()
+    alone = uncertainty.freedom(finds, SPREAD, (0, 1))
+    assert alone.tolist() == [[many, 5.0, many], [5.0, many, many], [many, many, many]]
+    assert uncertainty.freedom(finds, None).tolist() == (finds - 1.0).tolist()
 
 
 @pytest.mark.parametrize("mean", [0.3, 1.0, 4.0, 20.0])
@@ -166,8 +198,10 @@ def alike(copies: int = 4, bases: int = 3) -> tuple[Pool, np.ndarray]:
     return pool, (rng.random(len(pool)) < 0.3).astype(np.int64)
 
 
-def campaigns(pool: Pool, grades: np.ndarray, budget: int, trials: int) -> list[MeasureResult]:
-    goal = goals.absolute(*pool.runs)
+def campaigns(
+    pool: Pool, grades: np.ndarray, budget: int, trials: int, goal: goals.Goal | None = None
+) -> list[MeasureResult]:
+    goal = goal or goals.absolute(*pool.runs)
     prior = make_prior(pool, name="rank", goal=goal, measure=P10, max_grade=1)
     design = make_design(
         pool, goal=goal, measure=P10, prior=prior, budget=budget, batch_size=budget, max_grade=1
@@ -210,9 +244,29 @@ def test_without_a_floor_for_differences_they_would(monkeypatch: pytest.MonkeyPa
     pool, grades = alike()
     monkeypatch.setattr(Missed, "least_errors", lambda self, **_: np.zeros_like(self.squares))
     monkeypatch.setattr(uncertainty, "_together", lambda squares, expected, finds: squares)
-    monkeypatch.setattr(uncertainty, "LEAST_FINDS", 0.0)
+    monkeypatch.setattr(knowledge, "LEAST_FINDS", 0.0)
     found = campaigns(pool, grades, int(0.6 * len(pool)), 60)
     assert share_with_false_verdicts(found, pool, grades) > 0.3
+
+
+@pytest.mark.slow
+def test_differences_that_a_round_was_not_made_for_are_covered_where_they_are_shown() -> None:
+    """The twin hides by what was found, few finds and low values, and shows the lucky ones."""
+    pool, grades = alike(copies=1, bases=20)
+    truth = pool.weights(P10).T @ grades
+    once = np.triu_indices(len(pool.runs), k=1)
+    held: list[np.ndarray] = []
+    lucky: list[np.ndarray] = []
+    for each in campaigns(pool, grades, 400, 100, goals.pair(*pool.runs[:2])):
+        off = np.abs(each.ranking.difference - np.subtract.outer(truth, truth))
+        inside, shown = off <= each.ranking.margin, each.estimate
+        assert shown.expected is not None
+        assert shown.difference_few is not None
+        held.append(inside[once][each.ranking.unknown[once] == Reason.KNOWN])
+        hidden = knowledge.unknown_differences(shown.value, shown.covariance, shown.expected) > 0
+        lucky.append(inside[once][~(hidden | shown.difference_few)[once]])
+    assert 0.94 < np.concatenate(held).mean() < 0.99
+    assert np.concatenate(lucky).mean() < 0.92
 
 
 @pytest.mark.slow

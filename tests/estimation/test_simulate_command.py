@@ -16,8 +16,9 @@ from estimation.research.trials.settings import Setting
 from tests.estimation.simulations import TAGS, Simulate, rows, simulated, write_collection
 
 HONESTY = [
-    "worst_run_coverage", "value_coverage", "coverage_error", "withheld", "worst_run",
-    "median_half_width", "familywise_error", "reversed_verdicts", "rank_coverage", "true_verdicts",
+    "worst_run_coverage", "value_coverage", "coverage_error", "difference_coverage", "withheld",
+    "worst_run", "median_half_width", "familywise_error", "reversed_verdicts", "rank_coverage",
+    "true_verdicts",
 ]  # fmt: skip
 KEYS = [
     "method", "goal", "measure", "budget", "trials", "looks", "systems", "judged_pairs", "rmse",
@@ -79,13 +80,13 @@ def test_the_table(simulate: Simulate) -> None:
     assert lines[4].split()[:4] == ["top", "single", "12", "12.0"]
     assert lines[4].split()[7:10] == ["-", "-", "-"]
     assert lines[6].split() == [
-        "method", "goal", "budget", "worst", "run", "covered", "all", "runs", "±", "withheld",
-        "half", "width", "any", "false", "reversed", "ranks", "true",
+        "method", "goal", "budget", "worst", "run", "covered", "all", "runs", "±",
+        "differences", "withheld", "half", "width", "any", "false", "reversed", "ranks", "true",
     ]  # fmt: skip
     assert lines[7].split()[:3] == ["poisson", "single", "12"]
     assert lines[7].split()[3] in TAGS
-    assert len(lines[7].split()) == 13
-    assert lines[8].split() == ["top", "single", "12", *["-"] * 10]
+    assert len(lines[7].split()) == 14
+    assert lines[8].split() == ["top", "single", "12", *["-"] * 11]
     assert lines[10].startswith("rmse, sd: over all trials and systems.")
     assert "not judged" not in lines[-1]
 
@@ -96,7 +97,7 @@ def test_the_table_and_the_list_say_the_same(simulate: Simulate) -> None:
     cells = simulate(*options).splitlines()[6].split()
     assert cells[3:] == [
         row["worst_run"],
-        *(f"{row[key]:.3f}" for key in HONESTY[:4]),
+        *(f"{row[key]:.3f}" for key in HONESTY[:5]),
         f"{row['median_half_width']:.4g}",
         *(f"{row[key]:.3f}" for key in ("familywise_error", "reversed_verdicts", "rank_coverage")),
         f"{row['true_verdicts']:.1f}",

@@ -120,7 +120,7 @@ def difference_estimate(
         corrected.covariance,
         corrected.contributions,
         corrected.noise,
-        np.zeros_like(corrected.value),
+        weights.T @ np.where(chance < 1.0, 0.0, labels.mean),
         predicted + rest,
         expected,
         weights.T @ np.maximum(uncertain, 0.0),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from ..arrays import FloatArray, IntArray, check_confidence, refuse
+from ..arrays import BoolArray, FloatArray, IntArray, check_confidence, refuse
 from .intervals import ROUNDING, Bound, student_quantile
 from .multiplicity import holm, largest_deviates
 from .uncertainty import AS_NORMAL, variances_of_differences
@@ -75,6 +75,7 @@ def rank_runs(
     freedom: float | None = None,
     least: FloatArray | None = None,
     unknown: Reasons | None = None,
+    few: BoolArray | None = None,
     slack: FloatArray | None = None,
     bound: Bound | None = None,
 ) -> Ranking:
@@ -106,6 +107,8 @@ def rank_runs(
         Standard errors that those of differences are not taken to be below for verdicts.
     unknown : ndarray of int8, shape (k, k), optional
         Which differences are not known, symmetric: they give no verdict. By default none.
+    few : ndarray of bool, shape (k, k), optional
+        Which differences too few finds carry, symmetric: neither do they. By default none.
     slack : ndarray of float64, shape (k, k), optional
         By how much the true difference, row less column, may be smaller than what is estimated,
         because part of a run was out of the sample's reach; >= 0, by default 0. Only what a
@@ -125,7 +128,7 @@ def rank_runs(
     unknown = all_known(len(tags), len(tags)) if unknown is None else unknown
     se = np.sqrt(variances_of_differences(covariance, expected, finds, freedom))
     certain = _without_rounding(difference if slack is None else _beyond(difference, slack), value)
-    certain[unknown != Reason.KNOWN] = 0.0
+    certain[(unknown != Reason.KNOWN) | (False if few is None else few)] = 0.0
     if bound is None:
         single, margin = _by_student(certain, se, df, confidence)
         if least is not None:
@@ -209,7 +212,9 @@ def _by_student(
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(difference != 0.0, difference / se, 0.0)
     margin = student_quantile(df, confidence=confidence) * se
-    tail = special.ndtr(-ratio) if np.all(df >= AS_NORMAL) else special.stdtr(df, -ratio)
+    tail = special.ndtr(-ratio)
+    if np.any(free := df < AS_NORMAL):
+        tail[free] = special.stdtr(df[free], -ratio[free])
     return _mirrored(2.0 * tail, above, 1.0), _mirrored(margin, above, 0.0)
 
 

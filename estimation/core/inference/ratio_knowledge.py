@@ -47,8 +47,8 @@ from scipy import sparse
 from ..estimates.products import cross_product
 from ..estimates.ratio_lines import Frame, Gains, Tangent
 from .intervals import difference_variances
-from .uncertainty import MOST_DOUBT, variances, variances_of_differences
-from .unknown import Reason, Reasons, all_known
+from .uncertainty import variances, variances_of_differences
+from .unknown import MOST_DOUBT, Reason, Reasons, all_known
 
 if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray

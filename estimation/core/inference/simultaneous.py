@@ -10,7 +10,7 @@ from .equivalence import SHARE, Equivalence
 from .intervals import student_quantile
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray
+    from ..arrays import BoolArray, FloatArray
     from .intervals import Bound
     from .ranks import Ranking
 
@@ -22,6 +22,7 @@ def equivalence(
     confidence: float,
     slack: FloatArray,
     least: FloatArray | None = None,
+    few: BoolArray | None = None,
     bound: Bound | None = None,
 ) -> Equivalence:
     """Return the simultaneous intervals of all differences; see the module's text.
@@ -38,6 +39,8 @@ def equivalence(
         As for `rank_runs`.
     least : ndarray of float64, shape (k, k), optional
         As for `rank_runs`.
+    few : ndarray of bool, shape (k, k), optional
+        As for `rank_runs`: intervals of these differences are never within what is negligible.
     bound : Bound, optional
         As for `rank_runs`.
     """
@@ -49,6 +52,9 @@ def equivalence(
         below = above = reach * (se if least is None else np.maximum(se, least))
     else:
         below, above = bound.below(1.0 - error), bound.above(1.0 - error)
+    if few is not None:
+        apart = np.where(few, 2.0 * within, 0.0)
+        below, above = np.maximum(below, apart), np.maximum(above, apart)
     low = ranking.difference - below - slack
     return Equivalence(within, low, ranking.difference + above + slack.T)
 

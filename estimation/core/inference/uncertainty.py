@@ -16,10 +16,12 @@ contrast alike; it is applied to each by itself, because the rule's results for 
 what those for differences are.
 
 At least half of such a variance does not hang on what the sample happened to find, and differences
-that few finds carry are not known at all (below). So quantiles are those of a normal distribution,
+that few finds carry give no verdict (`knowledge`). So quantiles are those of a normal distribution,
 or of a gamma distribution for values (`intervals.gamma_limits`). Without an expectation the degrees
 of freedom are those of the squares: their number of finds less one, counted as Kish does, (sum c)^2
-/ sum c^2 over the squared contributions c of the found pairs.
+/ sum c^2 over the squared contributions c of the found pairs. So are those of the one difference of
+an adaptive round for two runs: what is expected of it has its level from these squares
+(`rounds.adaptive.outlooks`), and is as uncertain as they are.
 
 Of whole topics there are no pairs to be missed, but few topics: what is expected comes from all
 runs and their lists (`Pooled`), and the more topics were drawn, the less it counts beside the
@@ -29,12 +31,6 @@ squares, as where variances of many things that were measured a few times each a
     (WORTH expected + f squares) / (WORTH + f)
 
 with f degrees of freedom of the squares.
-
-What the sample says next to nothing about is *unknown* (`Reason`): a value whose standard error, as
-the prior has it, is a large share of what is usual (`Unseen.doubt`); a difference whose expected
-standard error is a large share of the mean of the two values, or that fewer than `LEAST_FINDS`
-finds carry, unless it is certain: unless no pair in which the two runs differ could have been
-missed.
 """
 
 from __future__ import annotations
@@ -46,24 +42,20 @@ import numpy as np
 from scipy import special
 
 from .intervals import (
-    ROUNDING,
     degrees_of_freedom,
     difference_variances,
     gamma_limits,
     normal_quantile,
 )
-from .unknown import Reason, Reasons, all_known
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
     from ..estimates.estimators import Totals
 
-LEAST_FINDS = 4.0
 WORTH = 10.0  # degrees of freedom that what is expected of pooled runs counts for
 FINDS_BELIEVED = 5.0  # so many that squares below what is expected count half of what they can
 MOSTLY = 0.3  # a chance of uncertain pairs, in the median, above which what is missed can matter
 MOST_MISSED = 20  # pairs; where more are, intervals are longer than any one of them counts
-MOST_DOUBT = 0.5  # a standard error, as a share of a value
 AS_NORMAL = 1000.0  # degrees of freedom: Student's quantiles are within 1 % of normal ones
 
 
@@ -172,6 +164,10 @@ class Unseen:
         Where pairs can lower a value as well as raise it: with predictions.
     missed : Missed or None
         Where most uncertain pairs are likely to be in the sample; else it would change nothing.
+    usual : ndarray of float64, shape (k,), or None
+        What is expected of each value on uncertain pairs; None where that is not worked out.
+    alone : (int, int), optional
+        Two runs whose difference alone tells how much is to be expected of it.
     """
 
     covariance: FloatArray
@@ -179,6 +175,8 @@ class Unseen:
     doubt: FloatArray
     losses: Losses | None = None
     missed: Missed | None = None
+    usual: FloatArray | None = None
+    alone: tuple[int, int] | None = None
 
     def times(self, factor: float) -> Unseen:
         """Return the same if so many times as much is expected."""
@@ -355,30 +353,18 @@ def _reach_of(
     return (found - low) ** 2, (high - found) ** 2
 
 
-def freedom(finds: FloatArray, expected: FloatArray | None) -> FloatArray:
+def freedom(
+    finds: FloatArray, expected: FloatArray | None, alone: tuple[int, int] | None = None
+) -> FloatArray:
     """Return degrees of freedom, >= 1, from the numbers of finds; see the module's text."""
-    if expected is not None:
-        return np.full_like(finds, AS_NORMAL)
-    return degrees_of_freedom(finds)
-
-
-def unknown_values(doubt: FloatArray) -> Reasons:
-    """Say which values are unknown, shape (k,), from `Unseen.doubt`."""
-    return np.where(doubt > MOST_DOUBT, np.int8(Reason.TOO_LITTLE), all_known(len(doubt)))
-
-
-def unknown_differences(
-    value: FloatArray, covariance: FloatArray, expected: FloatArray, finds: FloatArray
-) -> Reasons:
-    """Say which differences are unknown, shape (k, k); see the module's text."""
-    variance = variances_of_differences(covariance, expected)
-    single = variances(covariance, expected)
-    certain = variance <= 2.0 * ROUNDING * np.add.outer(single, single)
-    mean = np.add.outer(value, value) / 2.0
-    spread = np.sqrt(difference_variances(expected)) > MOST_DOUBT * mean
-    unknown = (spread | (finds < LEAST_FINDS)) & ~certain
-    np.fill_diagonal(unknown, False)
-    return np.where(unknown, np.int8(Reason.TOO_LITTLE), all_known(*unknown.shape))
+    of_squares = degrees_of_freedom(finds)
+    if expected is None:
+        return of_squares
+    found = np.full_like(finds, AS_NORMAL)
+    if alone is not None:
+        first, second = alone
+        found[first, second] = found[second, first] = min(AS_NORMAL, of_squares[first, second])
+    return found
 
 
 def _variance(

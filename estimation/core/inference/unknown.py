@@ -10,6 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_DOUBT = 0.5  # a standard error, as a share of a value
+
 
 class Reason(IntEnum):
     """Why a value or a difference is not known; `KNOWN` if it is."""

@@ -76,16 +76,22 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     doubt = doubt_of(rows, drawn, total=total_weights(reach.pool, measure))
     left = _left(rows, drawn)
     missed = None if left is None else missed_of(_terms(left, measure, outlook))
-    return Unseen(covariance, np.sqrt(find), doubt, missed=missed)
+    return Unseen(covariance, np.sqrt(find), doubt, missed=missed, usual=totals[0])
 
 
 def unseen_residuals(
-    reach: Reach, drawn: Drawn, moments: Callable[[IntArray], FloatArray], *, measure: Measure
+    reach: Reach,
+    drawn: Drawn,
+    moments: Callable[[IntArray], FloatArray],
+    *,
+    measure: Measure,
+    predicted: FloatArray,
 ) -> Unseen:
     """Work out the same of what predictions leave over, for the difference estimator.
 
     Of one pool and a sample by the method ``poisson``; `moments` says what is expected of the
-    residuals of pairs (`Residuals.moments`). The measure is of the family gain.
+    residuals of pairs (`Residuals.moments`), `predicted` what they are residuals of, shape (N,).
+    The measure is of the family gain.
     """
     rows = looked_at(reach.pool, drawn, measure)
     squares, size = rows.powers(2), _sizes(rows, drawn)
@@ -101,6 +107,7 @@ def unseen_residuals(
             share_of(losses, of=gains + losses),
         ),
         None if left is None else missed_of([(left, both)]),
+        rows.total(predicted[rows.pair] + gain - loss),
     )
 
 

@@ -84,6 +84,7 @@ class Comparison:
             least=shown.difference_least,
             df=shown.difference_df,
             unknown=shown.difference_unknown,
+            few=shown.difference_few,
             tags=runs,
             confidence=verdict_confidence(confidence) if within else confidence,
             slack=stand_back,
@@ -97,6 +98,7 @@ class Comparison:
                 confidence=confidence,
                 slack=stand_back,
                 least=shown.difference_least,
+                few=shown.difference_few,
                 bound=shown.difference_bound,
             )
             ranking = replace(ranking, margin=margins(ranking, confidence, shown.difference_bound))

@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..inference.intervals import student_intervals
-from ..inference.uncertainty import (
-    freedom,
-    unknown_differences,
-    unknown_values,
-    value_limits,
-    variances,
-)
+from ..inference.knowledge import few_finds, unknown_differences, unknown_values
+from ..inference.uncertainty import freedom, value_limits, variances
 from ..inference.unknown import all_known
 from .results import EstimatorResult
 
@@ -46,7 +41,8 @@ def with_intervals(
     """
     runs, value = len(estimate.value), estimate.value
     expected = None if unseen is None else unseen.covariance + estimate.noise
-    difference_df = freedom(estimate.contributions, expected)
+    alone = None if unseen is None else unseen.alone
+    difference_df = freedom(estimate.contributions, expected, alone)
     finds = None if ratios is not None or expected is None else estimate.contributions
     if ratios is not None:
         expected, difference_df = ratios.expected + estimate.noise, ratios.freedom
@@ -55,14 +51,14 @@ def with_intervals(
         value, variance=variance, df=np.diag(difference_df), confidence=confidence
     )
     low, high = student.low, student.high
-    unknown, difference_unknown = all_known(runs), all_known(runs, runs)
+    unknown, difference_unknown, few = all_known(runs), all_known(runs, runs), None
     if ratios is not None:
         unknown, difference_unknown = ratios.unknown, ratios.difference_unknown
     elif unseen is not None and expected is not None:
         unknown = unknown_values(unseen.doubt)
-        difference_unknown = unknown_differences(
-            value, estimate.covariance, expected, estimate.carried
-        )
+        usual = value if unseen.usual is None else estimate.sure + unseen.usual
+        difference_unknown = unknown_differences(usual, estimate.covariance, expected)
+        few = few_finds(estimate.carried, estimate.covariance, expected)
         low, high = value_limits(estimate, unseen, variance, confidence=confidence)
     low = np.maximum(low, 0.0)
     return EstimatorResult(
@@ -75,6 +71,7 @@ def with_intervals(
         difference_df=difference_df,
         unknown=unknown,
         difference_unknown=difference_unknown,
+        difference_few=few,
         expected=expected,
         finds=finds,
         difference_least=None

@@ -197,7 +197,10 @@ class _Question:
         def moments(pairs: IntArray) -> FloatArray:
             return fitted.moments(scope.origin[pairs])
 
-        return helped, unseen_residuals(self.reach, over, moments, measure=measure)
+        left_over = unseen_residuals(
+            self.reach, over, moments, measure=measure, predicted=helped.expected
+        )
+        return helped, left_over
 
     def _ratio(self, measure: Measure) -> _Found:
         pool, drawn = self.scope.pool, self.over

@@ -18,7 +18,7 @@ from ..tables import Columns, FactSheet, Tabled, by_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..arrays import FloatArray, IntArray
+    from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.labels import LabelRows
     from ..data.pool import Pool
     from ..data.scope import Scope
@@ -96,6 +96,8 @@ class EstimatorResult:
         all the same, unbiased ones, but nobody should read anything into them.
     difference_unknown : ndarray of int8, shape (k, k)
         The same of the differences.
+    difference_few : ndarray of bool, shape (k, k), or None
+        Which differences too few finds carry for a verdict, however far apart the values are.
     expected : ndarray of float64, shape (k, k), or None
         Covariance that is expected of what the sample may have missed, or of topics as all runs
         have them; see `uncertainty`. None where there is no such model: variances are then by the
@@ -119,6 +121,7 @@ class EstimatorResult:
     difference_df: FloatArray
     unknown: Reasons
     difference_unknown: Reasons
+    difference_few: BoolArray | None = None
     expected: FloatArray | None = None
     finds: FloatArray | None = None
     freedom: float | None = None

@@ -35,6 +35,14 @@ class Standings:
 
 
 @dataclass(frozen=True, eq=False)
+class Apart:
+    """Differences of k runs, row less column, and half their intervals; NaN where not shown."""
+
+    difference: FloatArray
+    margin: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Claims:
     """What is told about k runs at one look.
 
@@ -46,12 +54,15 @@ class Claims:
         Whether the value is shown. It is withheld where it is unknown.
     standings : Standings or None
         None for methods without verdicts.
+    apart : Apart or None
+        The same of the intervals of differences, each taken alone.
     """
 
     low: FloatArray
     high: FloatArray
     shown: BoolArray
     standings: Standings | None = None
+    apart: Apart | None = None
 
     @classmethod
     def of(cls, result: MeasureResult) -> "Claims":
@@ -61,7 +72,9 @@ class Claims:
         if alike := result.equivalence:
             equal = alike.pairs(ranking.unknown)
             standings = replace(standings, equivalent=equal, within=alike.within)
-        return cls(found.low, found.high, found.unknown == Reason.KNOWN, standings)
+        margin = np.where(ranking.unknown == Reason.KNOWN, ranking.margin, np.nan)
+        apart = Apart(ranking.difference, margin)
+        return cls(found.low, found.high, found.unknown == Reason.KNOWN, standings, apart)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,12 +137,16 @@ class Checked:
     half_width : ndarray of float64, shape (k,)
         At the last look; NaN where the value was withheld then.
     order : Order or None
+    differences : (int, int)
+        Differences, each once, that were shown at any look, and of how many of them the interval
+        held the truth at every look at which it was shown.
     """
 
     told: BoolArray
     held: BoolArray
     half_width: FloatArray
     order: Order | None
+    differences: tuple[int, int]
 
 
 def check(looks: Sequence[Claims], truth: Truth) -> Checked:
@@ -147,7 +164,22 @@ def check(looks: Sequence[Claims], truth: Truth) -> Checked:
         held=np.asarray((inside | ~shown).all(axis=0)),
         half_width=np.where(last.shown, (last.high - last.low) / 2.0, np.nan),
         order=_order([each.standings for each in looks], truth),
+        differences=_differences([each.apart for each in looks if each.apart is not None], truth),
     )
+
+
+def _differences(looks: Sequence[Apart], truth: Truth) -> tuple[int, int]:
+    if not looks:
+        return 0, 0
+    once = np.triu_indices(len(truth.value), k=1)
+    true = np.subtract.outer(truth.value, truth.value)
+    slack = TIED * np.abs(truth.value).max()
+    margin = np.stack([each.margin for each in looks])
+    off = np.stack([np.abs(each.difference - true) for each in looks]) - slack
+    shown = ~np.isnan(margin)
+    held = (off <= margin) | ~shown
+    told, right = (np.asarray(each)[once] for each in (shown.any(axis=0), held.all(axis=0)))
+    return int(told.sum()), int((told & right).sum())
 
 
 def _order(looks: Sequence[Standings | None], truth: Truth) -> Order | None:
@@ -207,6 +239,9 @@ class Honesty:
     coverage_error : float or None
         Standard error of `value_coverage`. Runs of a trial share its draws and err together, so
         that trials are counted and not intervals. None of one trial.
+    difference_coverage : float or None
+        The share of `value_coverage`, of the differences of all runs: those that were shown, each
+        by its interval taken alone.
     withheld : float or None
         Share of the values, one per trial and run, that were not shown at the last look.
     worst_run : str or None
@@ -227,6 +262,7 @@ class Honesty:
     worst_run_coverage: float | None = None
     value_coverage: float | None = None
     coverage_error: float | None = None
+    difference_coverage: float | None = None
     withheld: float | None = None
     worst_run: str | None = None
     median_half_width: float | None = None
@@ -253,6 +289,8 @@ def honesty(trials: Sequence[Checked | None], runs: Sequence[str]) -> Honesty:
     widths = np.stack([each.half_width for each in known])
     values = _of_values(told, held, widths, runs)
     orders = [each.order for each in known if each.order is not None]
+    told_of, right = map(sum, zip(*(each.differences for each in known), strict=True))
+    values = replace(values, difference_coverage=right / told_of if told_of else None)
     return _with_verdicts(values, orders) if len(orders) == len(known) else values
 
 

@@ -158,9 +158,18 @@ class _Question:
         if self.model is not None and self.asked.outlook is None:
             rows = looked_at(self.frame.pool, self.planned, measure)
             missing, goal = Missing(self.weights, at, measure), self.frame.design.goal
-            missed = missed.times(missing.level(rows, self.outlook, self.pairs, labels, goal))
+            factor = missing.level(rows, self.outlook, self.pairs, labels, goal)
+            missed = replace(missed.times(factor), alone=self._alone)
         shown = with_intervals(found, missed, self.asked.at_this_look, self._highest(measure))
         return self._result(measure, shown, found.by_topic, labels.noise_measured)
+
+    @property
+    def _alone(self) -> tuple[int, int] | None:
+        """Where the runs of the goal stand if it is about two: only they tell the level."""
+        tags, pool = self.frame.design.goal.all_runs, self.scope.pool
+        if len(tags) != 2 or not set(tags) <= set(pool.runs):
+            return None
+        return pool.run_index(tags[0]), pool.run_index(tags[1])
 
     def _ratio(self, measure: Measure) -> MeasureResult:
         scope, weights, pairs, rows = self.scope, self.weights, self.pairs, self.rows
@@ -290,12 +299,14 @@ def unseen_of_batches(
     )
     covariance = rows.gram(expected.squares)
     lost = Losses(loss, share_of(losses, of=gains + losses))
+    moments = outlook.moments(measure, np.where(known, origin, 0))
+    usual = rows.total(np.where(known, moments[0], 0.0))
     open_pairs = known & (weights.on_label[np.where(known, origin, 0)] == 0.0)
     if not np.any(known) or np.mean(open_pairs[known]) > 1.0 - LIKELY:
-        return Unseen(covariance, find, doubt, lost)
+        return Unseen(covariance, find, doubt, lost, usual=usual)
     left = replace(rows, factor=rows.weight * open_pairs)
-    missed = missed_of([(left, outlook.moments(measure, np.where(known, origin, 0)))])
-    return Unseen(covariance, find, doubt, lost, missed)
+    missed = missed_of([(left, moments)])
+    return Unseen(covariance, find, doubt, lost, missed, usual)
 
 
 def _total(rows: Rows, numbers: FloatArray) -> FloatArray:

@@ -86,6 +86,8 @@ def _doubts(found: MeasureResult, leader: int, negligible: float) -> FloatArray:
     open_ = variance > 2.0 * ROUNDING * (single + single[leader])
     gap = np.maximum(behind, negligible - behind) ** 2
     known = shown.difference_unknown[leader] == Reason.KNOWN
+    if shown.difference_few is not None:
+        known &= ~shown.difference_few[leader]
     variance = np.where(known, variance, np.maximum(variance, gap))
     both = np.where(open_, gap + variance, 1.0)
     return np.where(open_, (variance / both) ** 2 / both, 0.0)

@@ -1,0 +1,55 @@
+"""What a sample tells of values and differences, and what it does not.
+
+What the sample says next to nothing about is *unknown* (`Reason`): a value whose standard error, as
+the prior has it, is a large share of what is usual (`Unseen.doubt`); a difference whose expected
+standard error is a large share of the mean of the two values as they are expected, unless it is
+certain: unless no pair in which the two runs differ could have been missed.
+
+What was found has no part in this, or next to none (a model of grades has). What is hidden by what
+was found leaves the lucky ones: as long as a difference was hidden where few finds carried it or
+the estimated values were low, one in ten of those that a round was not made for was shown, and
+their intervals held .85 to .90 times. So a difference that fewer than `LEAST_FINDS` finds carry is
+told with its interval, and gives no verdict.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .intervals import ROUNDING, difference_variances
+from .uncertainty import variances, variances_of_differences
+from .unknown import MOST_DOUBT, Reason, Reasons, all_known
+
+if TYPE_CHECKING:
+    from ..arrays import BoolArray, FloatArray
+
+LEAST_FINDS = 4.0
+
+
+def unknown_values(doubt: FloatArray) -> Reasons:
+    """Say which values are unknown, shape (k,), from `Unseen.doubt`."""
+    return np.where(doubt > MOST_DOUBT, np.int8(Reason.TOO_LITTLE), all_known(len(doubt)))
+
+
+def unknown_differences(usual: FloatArray, covariance: FloatArray, expected: FloatArray) -> Reasons:
+    """Say which differences are unknown, shape (k, k), beside the usual values, (k,)."""
+    mean = np.add.outer(usual, usual) / 2.0
+    spread = np.sqrt(difference_variances(expected)) > MOST_DOUBT * mean
+    unknown = spread & _uncertain(covariance, expected)
+    return np.where(unknown, np.int8(Reason.TOO_LITTLE), all_known(*unknown.shape))
+
+
+def few_finds(finds: FloatArray, covariance: FloatArray, expected: FloatArray) -> BoolArray:
+    """Say which uncertain differences too few finds carry for a verdict, shape (k, k)."""
+    return np.asarray((finds < LEAST_FINDS) & _uncertain(covariance, expected), dtype=np.bool_)
+
+
+def _uncertain(covariance: FloatArray, expected: FloatArray) -> BoolArray:
+    """In which differences a pair may have been missed, (k, k)."""
+    variance = variances_of_differences(covariance, expected)
+    single = variances(covariance, expected)
+    uncertain = variance > 2.0 * ROUNDING * np.add.outer(single, single)
+    np.fill_diagonal(uncertain, False)
+    return np.asarray(uncertain, dtype=np.bool_)
