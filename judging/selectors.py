@@ -411,6 +411,16 @@ def _skipped_pairs() -> QuerySet[Pair]:
     return Pair.objects.filter(Exists(skipped), Exists(waited_for), decided=False)
 
 
+def free_places(assessor: Any) -> QuerySet[BatchPair]:
+    """Places that the assessor, a row id or an expression for one, may take."""
+    used = Assignment.objects.filter(pair=OuterRef("pair"), assessor=assessor)
+    return BatchPair.objects.filter(
+        ~Exists(used.exclude(state=Assignment.State.LAPSED)),
+        pair__decided=False,
+        pair__held__lt=F("labels"),
+    )
+
+
 def empty_queue(campaign: Campaign) -> str:
     """Why there is nothing to judge: draft, closed, nothing (drawn yet), others, chosen, halted,
     complete.

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from judging.clock import seconds_from_now
 from judging.models import Assignment, Batch, BatchPair, Campaign, Document, Job, Pair, Upload, User
-from judging.selectors import OwnProgress, TopicProgress
+from judging.selectors import OwnProgress, TopicProgress, free_places
 from judging.statements import Row, Slot, Statement, beside, counts, reads
 
 DAY_SECONDS = 86_400
@@ -115,13 +115,7 @@ def _had() -> QuerySet[Campaign, tuple[object, ...]]:
     """Whether a place is free, a batch waits to be opened, or a lease has run out."""
     batches = Batch.objects.filter(campaign=OuterRef("pk"))
     open_ones = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
-    used = Assignment.objects.filter(pair=OuterRef("pair"), assessor=Slot("assessor"))
-    free = BatchPair.objects.filter(
-        ~Exists(used.exclude(state=Assignment.State.LAPSED)),
-        batch__in=open_ones,
-        pair__decided=False,
-        pair__held__lt=F("labels"),
-    )
+    free = free_places(Slot("assessor")).filter(batch__in=open_ones)
     leased = Assignment.objects.filter(state=Assignment.State.LEASED)
     lapsed = leased.filter(lease_until__lt=Now(), pair__campaign=OuterRef("pk"))
     held = leased.filter(assessor=Slot("assessor"), pair__campaign=OuterRef("pk"))

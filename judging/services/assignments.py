@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 from judging.clock import from_now
 from judging.errors import UserError
 from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, Topic, User
+from judging.selectors import free_places
 from judging.services import audit, batches
 from judging.statements import Row, Slot, changes, columns_of, inserts, reads, row_of
 
@@ -170,7 +171,7 @@ def _places_of(free: QuerySet[BatchPair], topic_id: int | None, by: User) -> lis
 
 
 def _free_places(batch_id: int, by: User) -> QuerySet[BatchPair]:
-    return batches.free_places(batch_id, by.pk)
+    return free_places(by.pk).filter(batch_id=batch_id)
 
 
 def _own(by: User) -> QuerySet[Assignment]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Exists, F, Max, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, Greatest, Now
 
 from judging.models import Assignment, Batch, BatchPair, Campaign, Pair
@@ -197,17 +197,6 @@ def unfinished_pairs(campaign_id: int) -> QuerySet[BatchPair, int]:
         pair__judged__lt=F("labels"),
     )
     return waited_for.values_list("pair_id", flat=True)
-
-
-def free_places(batch: Any, assessor: Any) -> QuerySet[BatchPair]:
-    """Places of a batch that the assessor may take; both are row ids, or expressions for them."""
-    used = Assignment.objects.filter(pair=OuterRef("pair"), assessor=assessor)
-    return BatchPair.objects.filter(
-        ~Exists(used.exclude(state=Assignment.State.LAPSED)),
-        batch_id=batch,
-        pair__decided=False,
-        pair__held__lt=F("labels"),
-    )
 
 
 def settle(batch_id: int) -> None:

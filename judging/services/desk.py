@@ -26,7 +26,8 @@ from django.db.models import CharField, Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import SHA256, Cast, Concat
 
 from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, User
-from judging.services import assignments, batches, judgments, steps
+from judging.selectors import free_places
+from judging.services import assignments, judgments, steps
 from judging.services.assignments import LEASED
 from judging.services.judgments import Recorded, Saying
 from judging.sheets import Sheet, document, how_far, laid_out, sheet_of
@@ -43,11 +44,11 @@ class Shuffled(SHA256):
 
 def _chosen() -> QuerySet[Any, Any]:
     """The place, its pair, and the texts of its documents."""
-    free = batches.free_places(OuterRef("pk"), Slot("assessor"))
+    free = free_places(Slot("assessor")).filter(batch_id=OuterRef("pk"))
     open_ones = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
     first = open_ones.filter(Exists(free)).order_by("number").values("pk")[:1]
     had = Assignment.objects.filter(pair=OuterRef("pair"), assessor=Slot("assessor"))
-    places = batches.free_places(Subquery(first), Slot("assessor")).filter(~Exists(had))
+    places = free_places(Slot("assessor")).filter(~Exists(had), batch_id=Subquery(first))
     by_hash = Shuffled(
         Concat(Slot("salt", CharField()), Cast("pair", CharField()), output_field=CharField())
     )
