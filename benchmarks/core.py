@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.figures import Figure, tell
 from estimation.core.arrays import IntArray
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
@@ -42,6 +43,7 @@ from estimation.core.sampling.priors import make_prior
 from estimation.core.sampling.samples import Sample
 
 DEPTHS, BUDGET, BATCH, MAX_GRADE = (100, 1000), 100_000, 1000, 2
+MOST = 0.15  # seconds of a recompute
 LIGHT = [parse_measure(text) for text in ("DCG@100", "P@10", "RBP(p=0.8)")]
 HEAVY = [parse_measure(text) for text in ("DCG", "P@10", "RBP(p=0.8)")]
 METHODS: tuple[Method, ...] = ("poisson", "iid")
@@ -296,7 +298,8 @@ def main() -> None:
             f"{len(pool.run):,} entries; one pass over them {1000 * one_pass:.1f} ms"
         )
         for name, seconds in reports(pool, collection.grades(pool), given.repetitions):
-            print(f"{seconds:7.3f} s {seconds / one_pass:6.0f} passes  {name}", flush=True)
+            most = MOST if name.startswith("recompute") else None
+            tell(Figure(f"depth {depth}, {name}", seconds, "s", "a pass", one_pass, most))
 
 
 if __name__ == "__main__":

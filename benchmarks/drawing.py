@@ -15,6 +15,7 @@ django.setup()
 
 from django.core.management import call_command  # noqa: E402
 
+from benchmarks.figures import Figure, tell  # noqa: E402
 from estimation.models import Draw, Round  # noqa: E402
 from estimation.services import rounds  # noqa: E402
 from judging.models import BatchPair, Campaign, Pair  # noqa: E402
@@ -83,7 +84,8 @@ def main() -> None:
     for budget in BUDGETS:
         row, seconds = drawn(made, budget)
         pairs, floor = row.draws.count(), bare(row)
-        print(f"{pairs:>7,} pairs: {seconds:.2f} s of a processor, the bare driver {floor:.2f} s")
+        most = 2.0 if budget == max(BUDGETS) else None
+        tell(Figure(f"draw {pairs:,} pairs", seconds, "s", "the bare driver", floor, most))
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ from django.http import HttpRequest, HttpResponse  # noqa: E402
 from django.test import Client, RequestFactory  # noqa: E402
 from django.urls import path  # noqa: E402
 
+from benchmarks.figures import Figure, tell  # noqa: E402
 from judging.models import Assignment, Campaign, Document, User  # noqa: E402
 from judging.services import members  # noqa: E402
 from tests.support import factories  # noqa: E402
@@ -182,11 +183,11 @@ def measured(name: str, way: Callable[[Campaign, User], Judge]) -> None:
     floor, floor_database = bare(turns)
     connection.close()
     settings.MIDDLEWARE, settings.ROOT_URLCONF, connection.settings_dict["NAME"] = kept
-    print(
-        f"{name:>5}: {apart[0]} statements, {own:.1f} ms and {database:.1f} ms of the database;"
-        f" bare Django {floor:.1f} and {floor_database:.1f} ms:"
-        f" {(own + database) / (floor + floor_database):.1f} times it"
-    )
+    work = f"one judgment by {name}, {connection.vendor}"
+    print(f"{work}: {own:.1f} ms and {database:.1f} ms of the database")
+    tell(Figure(f"{work}: statements", apart[0], "statements", most=12))
+    both = floor + floor_database
+    tell(Figure(work, own + database, "ms", "bare Django", both, 12.0 if CLUSTER else 8.0))
 
 
 def _each(judge: Judge, turns: list[Statements]) -> Iterator[Callable[[], object]]:
@@ -204,8 +205,9 @@ def _each(judge: Judge, turns: list[Statements]) -> Iterator[Callable[[], object
 def growth() -> None:
     """The same with few and with many pairs waiting."""
     few, many = (_of_pairs(documents) for documents in (11, 500))
-    print(f"{11 * TOPICS:>6} pairs: {few:.1f} ms a judgment by REST")
-    print(f"{500 * TOPICS:>6} pairs: {many:.1f} ms, {many / few:.1f} times the time")
+    work = f"one judgment by rest, {connection.vendor}, {500 * TOPICS:,} pairs waiting"
+    most = None if CLUSTER else 8.0
+    tell(Figure(work, many, "ms", f"with {11 * TOPICS:,} waiting", few, most))
 
 
 def _of_pairs(documents: int) -> float:

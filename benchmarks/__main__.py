@@ -1,0 +1,124 @@
+"""All benchmarks of time and memory, one after the other, and one table of what they told.
+
+    make bench                                   every figure beside its reference
+    .venv/bin/python -m benchmarks --only drawing,judging
+
+Each runs in a process of its own. What evalsite is measured against (`benchmarks/peers.txt`) is
+installed once into an environment of its own. `--json FILE` keeps the figures with machine and
+versions, `--page FILE` writes the table between the marks of docs/benchmarks.md.
+"""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+import psutil
+
+from benchmarks.figures import KEPT, Figure, as_json, read_figures, table
+
+HERE = Path(__file__).resolve().parent
+BEGINS, ENDS = "<!-- speed: begins -->", "<!-- speed: ends -->"
+LIBRARIES = ("Django", "djangorestframework", "numpy", "scipy", "celery", "psycopg")
+PEERS = "{peers}"
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "reading": ("benchmarks.reading", "--peers", PEERS),
+    "drawing": ("benchmarks.drawing",),
+    "judging": ("benchmarks.judging",),
+    "judging-postgres": ("benchmarks.judging", "--postgres"),
+    "pages": ("benchmarks.pages",),
+    "site": ("benchmarks.site",),
+    "core": ("benchmarks.core",),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _options().parse_args(arguments)
+    peers, failed = given.peers, []
+    with tempfile.NamedTemporaryFile() as kept:
+        for name in given.only:
+            command = COMMANDS[name]
+            if PEERS in command and peers is None:
+                peers = peers_python(HERE.parent / ".peers")
+            print(f"\n{name}", flush=True)
+            asked = [str(peers) if each == PEERS else each for each in command]
+            environment = os.environ | {KEPT: kept.name, "OMP_NUM_THREADS": "1"}
+            done = subprocess.run([sys.executable, "-m", *asked], env=environment, check=False)
+            failed += [name] if done.returncode else []
+        figures = read_figures(Path(kept.name))
+    print("\n".join(["", *table(figures)]))
+    if given.json is not None:
+        given.json.write_text(as_json(figures, machine()))
+    if given.page is not None:
+        write_page(given.page, figures)
+    if failed:
+        print(f"\nThese did not end well: {', '.join(failed)}.")
+    return 1 if failed else 0
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", type=_names, default=list(COMMANDS), metavar="NAME,NAME")
+    parser.add_argument("--peers", type=Path, metavar="PYTHON", help="that has them installed")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--page", type=Path, metavar="FILE")
+    return parser
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in COMMANDS]:
+        known = ", ".join(COMMANDS)
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: there are only {known}")
+    return names
+
+
+def peers_python(folder: Path) -> Path:
+    """The Python of an environment with all that evalsite is measured against; made once."""
+    python, wanted = folder / "bin" / "python", HERE / "peers.txt"
+    stamp = folder / "peers.txt"
+    if not stamp.exists() or stamp.read_text() != wanted.read_text():
+        venv.create(folder, with_pip=True, clear=True)
+        install = [python, "-m", "pip", "install", "--quiet", "--requirement", wanted]
+        subprocess.run(install, check=True)
+        stamp.write_text(wanted.read_text())
+    return python
+
+
+def machine() -> dict[str, object]:
+    """What the figures were measured on, and with."""
+    return {
+        "day": datetime.now(UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "processors": psutil.cpu_count(),
+        "memory": psutil.virtual_memory().total,
+        **{name: metadata.version(name) for name in LIBRARIES},
+    }
+
+
+def write_page(path: Path, figures: Sequence[Figure]) -> None:
+    """Put the table in the place of the one that stands between the marks."""
+    before, _, rest = path.read_text().partition(BEGINS)
+    _, mark, after = rest.partition(ENDS)
+    if not mark:
+        raise SystemExit(f"{path} has no place between {BEGINS} and {ENDS}")
+    told = machine()
+    on = f"{told['processors']} processors, Python {told['python']}, {told['day']}."
+    lines = "\n".join([BEGINS, "", on, "", *table(figures), "", ENDS])
+    path.write_text(before + lines + after)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
