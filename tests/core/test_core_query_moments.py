@@ -13,11 +13,10 @@ import pytest
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.kinds import MeasureError
-from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.measures.table import Measure, document_gains, parse_measure
 from estimation.core.rounds.topics.grade_models import (
     GradeModel,
     GradeModelError,
-    document_gains,
     predicted_grades,
     uniform_grades,
 )

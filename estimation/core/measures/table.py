@@ -274,6 +274,26 @@ def parse_measure(text: str) -> Measure:
     return Measure(kind.name, cutoff, _read_parameters(kind, match["inside"] or ""))
 
 
+def document_gains(measure: Measure, *, max_grade: int) -> FloatArray:
+    """Return the gain of each grade 0..max_grade.
+
+    The utility, or under a measure of readers who stop the probability that one does: for ERR
+    g = (2^grade - 1) / 2^max_grade (Chapelle et al. 2009; Sawade et al. 2013, eq. 2).
+
+    Raises
+    ------
+    MeasureError
+        If no grade of the scale counts under the measure, or it is about predictions or
+        preferences.
+    """
+    if measure.family not in ("gain", "ratio", "query"):
+        raise MeasureError(f"{measure} cannot be computed from topics that are judged whole")
+    measure.max_utility(max_grade)
+    gains = measure.utilities(np.arange(max_grade + 1))
+    stopping = KINDS[measure.name].stopping
+    return gains if stopping is None else stopping(gains, max_grade)
+
+
 # ------------------------------------------------------------------------------- the notation
 
 MAX_LENGTH = 100

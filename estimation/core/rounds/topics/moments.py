@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray, IntArray, column_sums
+from ...measures.table import document_gains
 from ...sampling.goals import Goal, effective_weights
-from .grade_models import GradeModel, check_grade_model, document_gains
+from .grade_models import GradeModel, check_grade_model
 from .ratio_moments import GradeLine
 
 if TYPE_CHECKING:
