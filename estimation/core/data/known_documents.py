@@ -91,12 +91,21 @@ def _words(topic: IntArray, docno: BytesArray) -> list[NDArray[np.uint64]]:
     return [topic.astype(np.uint64), *(columns[:, each] for each in range(width))]
 
 
+def document_hashes(topic: IntArray, docno: BytesArray) -> NDArray[np.uint64]:
+    """Return 64 well-mixed bits of each topic and docno; equal ones have equal bits."""
+    return _mixed(_words(topic, docno))
+
+
 def _places(words: Sequence[NDArray[np.uint64]], bits: int) -> IntArray:
     """Where documents belong in a table of 2**bits places."""
+    return (_mixed(words) >> np.uint64(64 - bits)).astype(np.int64)
+
+
+def _mixed(words: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     state = np.zeros(len(words[0]), dtype=np.uint64)
     for each in words:
         state ^= each
         state *= _ODD
         state ^= state >> np.uint64(29)
     state *= _OTHER
-    return (state >> np.uint64(64 - bits)).astype(np.int64)
+    return state
