@@ -68,13 +68,18 @@ def _r_precision(found, every, given, _cutoff, _best) -> float:
     return sum(_relevant(found[:total], given)) / total if total else 0.0
 
 
-def _reciprocal(found, _every, _given, cutoff, best) -> float:
+def _satisfied(found, _every, _given, cutoff, best) -> float:
     value, going = 0.0, 1.0
     for rank, grade in enumerate(found[:cutoff], 1):
         stops = (2**grade - 1) / 2**best
         value += going * stops / rank
         going *= 1.0 - stops
     return value
+
+
+def _first_relevant(found, _every, given, cutoff, _best) -> float:
+    hits = _relevant(found[:cutoff], given)
+    return 1.0 / (1 + hits.index(True)) if any(hits) else 0.0
 
 
 WAYS: Mapping[str, Callable[..., float]] = {
@@ -86,5 +91,6 @@ WAYS: Mapping[str, Callable[..., float]] = {
     "Mean": _mean,
     "AP": _average_precision,
     "Rprec": _r_precision,
-    "ERR": _reciprocal,
+    "ERR": _satisfied,
+    "RR": _first_relevant,
 }

@@ -30,6 +30,7 @@ TEXTS = [
     "DCG(dcg='exp-ln')@2", "Gain@3", "Gain(gain='exp')@5", "RBP(p=0.8)", "RBP(p=0.5,rel=3)@4",
     "Mean(max=4)", "AP", "AP@3", "AP(rel=2)", "nDCG", "nDCG@1", "nDCG@5",
     "nDCG(dcg='exp-log2')@3", "nDCG(dcg='ln')@4", "Rprec", "Rprec(rel=2)", "ERR", "ERR@3",
+    "RR", "RR(rel=2)@3",
 ]  # fmt: skip
 MEASURES = [parse_measure(text) for text in TEXTS]
 EXACT = {"rel": 1e-12, "abs": 1e-12}
@@ -217,9 +218,9 @@ def test_values_are_those_of_trec_eval() -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval")
     names = {
         "P@5": "P_5", "AP": "map", "AP@5": "map_cut_5", "nDCG": "ndcg", "nDCG@5": "ndcg_cut_5",
-        "Rprec": "Rprec",
+        "Rprec": "Rprec", "RR": "recip_rank",
     }  # fmt: skip
-    asked = {"P.5", "map", "map_cut.5", "ndcg", "ndcg_cut.5", "Rprec"}
+    asked = {"P.5", "map", "map_cut.5", "ndcg", "ndcg_cut.5", "Rprec", "recip_rank"}
     for seed in range(60):
         case = Case.at_random(seed)
         judged = ev.Qrels.of(case.qrels)
@@ -336,8 +337,8 @@ def test_a_table_that_is_full_of_neighbors_finds_all(monkeypatch: pytest.MonkeyP
     """All documents belong in one place, so that each stands where there was room."""
     from estimation.core.data import known_documents
 
-    def same(words: list[np.ndarray], bits: int) -> np.ndarray:
-        return np.full(len(words[0]), (1 << bits) - 3)
+    def same(mixed: np.ndarray, start: np.ndarray, last: np.ndarray) -> np.ndarray:
+        return start + np.maximum(last - 2, 0)
 
     monkeypatch.setattr(known_documents, "_places", same)
     compare(range(20))

@@ -81,9 +81,12 @@ def test_both_ways_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def longer(cells: plain_cells.PlainCells, column: int) -> np.ndarray:
-    width = int(cells.length[:, column].max())
-    text = bytes(cells.text)
-    return np.array([text[at : at + width] for at in cells.begin[:, column].tolist()])
+    """Leaves what stands behind a cell that is shorter than others."""
+    end, text = cells.end.ravel().tolist(), bytes(cells.text)
+    begins = [0, *(each + 1 for each in end[:-1])]
+    here = slice(column, None, cells.end.shape[1])
+    width = max(b - a for a, b in zip(begins[here], end[here], strict=True))
+    return np.array([text[at : at + width] for at in begins[here]])
 
 
 def any_lines(content: bytes, columns: int) -> plain_cells.PlainCells | None:

@@ -44,7 +44,7 @@ class JudgedDocuments:
         code = np.array([codes.get(name, -1) for name in names.tolist()], dtype=np.int64)[which]
         kept = np.flatnonzero((code >= 0) & (qrels.grade >= 0))
         topic, docno, grade = code[kept], qrels.docno[kept], qrels.grade[kept].astype(np.int64)
-        known = KnownDocuments.of(topic, docno)
+        known = KnownDocuments.of(topic, docno, topics=len(topics))
         twice = known.first_twice(topic, docno)
         if twice is not None:
             name = f"document {docno[twice].decode()!r} of topic {topics[topic[twice]]!r}"

@@ -29,38 +29,48 @@ _OTHER = np.uint64(0xBF58476D1CE4E5B9)
 class KnownDocuments:
     """m documents in a table of hashes, in which the next free place is taken where one is not.
 
+    Every topic has a part of the table of its own, so that lists, which come topic by topic, are
+    looked up in little memory.
+
     Attributes
     ----------
     words : sequence of ndarray of uint64, shape (m,)
-        Topic, and the bytes of the docno, eight by eight; behind its end are zeros.
-    table : ndarray of int32, shape (2**b,)
+        The bytes of the docnos, eight by eight; behind their ends are zeros.
+    start, last : ndarray of int64, shape (T,)
+        Where the part of a topic begins, and its number of places, a power of two, less one.
+    table : ndarray of int32
         Which document stands at a place; -1 for none.
     """
 
     words: Sequence[NDArray[np.uint64]]
+    start: IntArray
+    last: IntArray
     table: Int32Array
 
     @classmethod
-    def of(cls, topic: IntArray, docno: BytesArray) -> KnownDocuments:
-        """Put documents into a table; topics are numbers from 0 on."""
-        bits = max(ROOM * len(docno), 2).bit_length()
-        table = np.full(1 << bits, -1, dtype=np.int32)
-        words = _words(topic, docno)
-        place, waiting = _places(words, bits), np.arange(len(docno))
+    def of(cls, topic: IntArray, docno: BytesArray, *, topics: int) -> KnownDocuments:
+        """Put documents into a table; topics are numbers below `topics`."""
+        counts = np.bincount(topic, minlength=topics).tolist()
+        sizes = np.array([1 << (ROOM * count).bit_length() for count in counts], dtype=np.int64)
+        start, last = np.cumsum(sizes) - sizes, sizes - 1
+        table = np.full(int(sizes.sum()), -1, dtype=np.int32)
+        words = _words(docno)
+        place, waiting = _places(_mixed(words), start[topic], last[topic]), np.arange(len(docno))
         while len(waiting):
             free = waiting[table[place[waiting]] < 0]
             table[place[free]] = free  # of several, one stays
             waiting = waiting[table[place[waiting]] != waiting]
-            place[waiting] = (place[waiting] + 1) & (len(table) - 1)
-        return cls(words, table)
+            part = topic[waiting]
+            place[waiting] = _next(place[waiting], start[part], last[part])
+        return cls(words, start, last, table)
 
     def find(self, topic: IntArray, docno: BytesArray) -> IntArray:
         """Return which of the m documents each of n is, (n,); -1 for none of them."""
-        words, width = _words(topic, docno), len(self.words)
+        words, width = _words(docno), len(self.words)
         longer = [each > 0 for each in words[width:]]
         zeros = np.zeros(len(docno), dtype=np.uint64)
         words = (words + [zeros] * width)[:width]
-        place = _places(words, len(self.table).bit_length() - 1)
+        place = _places(_mixed(words), self.start[topic], self.last[topic])
         found = np.full(len(docno), -1, dtype=np.int64)
         some, there = np.arange(len(docno)), self.table[place]
         while len(some):
@@ -71,7 +81,8 @@ class KnownDocuments:
                 same &= known[there] == wanted[some]
             found[some[same]] = there[same]
             some = some[~same]
-            place[some] = (place[some] + 1) & (len(self.table) - 1)
+            part = topic[some]
+            place[some] = _next(place[some], self.start[part], self.last[part])
             there = self.table[place[some]]
         for beyond in longer:
             found[beyond] = -1
@@ -84,21 +95,25 @@ class KnownDocuments:
         return int(np.argmax(twice)) if twice.any() else None
 
 
-def _words(topic: IntArray, docno: BytesArray) -> list[NDArray[np.uint64]]:
+def document_hashes(topic: IntArray, docno: BytesArray) -> NDArray[np.uint64]:
+    """Return 64 well-mixed bits of each topic and docno; equal ones have equal bits."""
+    return _mixed([topic.astype(np.uint64), *_words(docno)])
+
+
+def _words(docno: BytesArray) -> list[NDArray[np.uint64]]:
     width = -(-max(docno.dtype.itemsize, 1) // WORD)
     padded = np.ascontiguousarray(docno.astype(f"S{WORD * width}", copy=False))
     columns = padded.view("<u8").reshape(len(docno), width)
-    return [topic.astype(np.uint64), *(columns[:, each] for each in range(width))]
+    return [columns[:, each] for each in range(width)]
 
 
-def document_hashes(topic: IntArray, docno: BytesArray) -> NDArray[np.uint64]:
-    """Return 64 well-mixed bits of each topic and docno; equal ones have equal bits."""
-    return _mixed(_words(topic, docno))
+def _places(mixed: NDArray[np.uint64], start: IntArray, last: IntArray) -> IntArray:
+    """Where documents belong in the parts of their topics."""
+    return start + ((mixed >> np.uint64(33)).astype(np.int64) & last)
 
 
-def _places(words: Sequence[NDArray[np.uint64]], bits: int) -> IntArray:
-    """Where documents belong in a table of 2**bits places."""
-    return (_mixed(words) >> np.uint64(64 - bits)).astype(np.int64)
+def _next(place: IntArray, start: IntArray, last: IntArray) -> IntArray:
+    return start + ((place - start + 1) & last)
 
 
 def _mixed(words: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:

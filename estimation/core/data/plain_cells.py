@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..arrays import BytesArray, IntArray
 
 MOST_BYTES = 200  # of a cell; a column of longer ones could take any memory
-_BLANK, _TAB, _NEWLINE = b" \t\n"
+_BLANK = ord(" ")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,27 +28,29 @@ class PlainCells:
     ----------
     text : ndarray of uint8
         The lines, and `MOST_BYTES` after them, so that so many can be taken from any place.
-    begin, length : ndarray of int64, shape (n, c)
+    end : ndarray of int64, shape (n, c)
+        Where cells end.
     """
 
     text: NDArray[np.uint8]
-    begin: IntArray
-    length: IntArray
+    end: IntArray
 
     def __len__(self) -> int:
         """Return the number of lines."""
-        return len(self.begin)
+        return len(self.end)
 
     def __getitem__(self, column: int) -> BytesArray:
         """Return the cells of a column."""
-        length = self.length[:, column]
+        end = self.end[:, column]
+        before = np.append(-1, self.end[:-1, -1]) if column == 0 else self.end[:, column - 1]
+        length = (end - before - 1).astype(np.uint8)
         width = int(length.max())
         every = len(self.text) - width + 1
         overlapping: BytesArray = np.ndarray((every,), f"S{width}", self.text.data, 0, (1,))
-        cells = overlapping[self.begin[:, column]]
+        cells = overlapping[before + 1]
         if length.min() < width:
             letters = cells.view(np.uint8).reshape(-1, width)
-            letters *= np.arange(width) < length[:, None]
+            letters *= np.arange(width, dtype=np.uint8) < length[:, None]
         return cells
 
 
@@ -57,17 +59,13 @@ def cut_plain(content: bytes, columns: int) -> PlainCells | None:
     if not content.isascii():
         return None
     lines = content.replace(b"\r\n", b"\n") if b"\r" in content else content
-    lines = lines.removesuffix(b"\n")
-    text = np.frombuffer(lines + b"\n" + bytes(MOST_BYTES), dtype=np.uint8)
-    marks = np.flatnonzero(text[: len(lines) + 1] <= _BLANK)
-    if len(marks) % columns:
+    rest = bytes(MOST_BYTES) if lines.endswith(b"\n") else b"\n" + bytes(MOST_BYTES)
+    text = np.frombuffer(lines + rest, dtype=np.uint8)
+    marks = np.flatnonzero(text[: len(text) - MOST_BYTES] <= _BLANK)
+    kinds = text[marks].tobytes().replace(b"\t", b" ")
+    if kinds != (b" " * (columns - 1) + b"\n") * (len(marks) // columns):
         return None
-    kinds = text[marks].reshape(-1, columns)
-    inside = kinds[:, :-1]
-    if np.any(kinds[:, -1] != _NEWLINE) or not np.all((inside == _BLANK) | (inside == _TAB)):
+    length = np.diff(marks, prepend=-1)
+    if length.min() < 2 or length.max() > MOST_BYTES + 1:
         return None
-    begin = np.append(0, marks[:-1] + 1).reshape(-1, columns)
-    length = marks.reshape(-1, columns) - begin
-    if length.min() < 1 or length.max() > MOST_BYTES:
-        return None
-    return PlainCells(text, begin, length)
+    return PlainCells(text, marks.reshape(-1, columns))

@@ -2,9 +2,9 @@
 
 Nothing is estimated here. Whatever needs a value of complete judgments takes it from here: the
 library's `evaluate_complete`, and the truth that simulated rounds are held against. The values are
-those of trec_eval (``P``, ``map``, ``ndcg``, ``Rprec`` and their cutoffs), equal but for rounding:
-documents without a grade above 0 gain nothing, R and the ideal list are those of all graded
-documents of the topic, returned or not, and a topic without any counts 0.
+those of trec_eval (``P``, ``map``, ``ndcg``, ``Rprec``, ``recip_rank`` and their cutoffs), equal
+but for rounding: documents without a grade above 0 gain nothing, R and the ideal list are those of
+all graded documents of the topic, returned or not, and a topic without any counts 0.
 
 ====================  ==========================================================================
 family                value of a topic and run; r ranks, u utilities of the returned documents
@@ -13,7 +13,7 @@ gain                  sum of weight(r) u
 ratio                 AP: sum over useful documents of (useful ones down to r) / r, over R;
                       nDCG: sum of weight(r) u over that of the best list; Rprec: useful ones
                       down to rank R, over R
-query                 sum of u / r times the product of 1 - u of all documents above (ERR)
+query                 sum of u / r times the product of 1 - u of all documents above: ERR, RR
 prediction,           sum of weight(r) u, of all entries: a document of grade 0 has a utility
 preference
 ====================  ==========================================================================
