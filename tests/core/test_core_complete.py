@@ -362,6 +362,15 @@ def test_what_is_refused() -> None:
         ev.evaluate_complete(pool, judged, measures="AP", topics=["t"])
     with pytest.raises(LabelError, match="1 whole numbers, one grade for each pair"):
         ev.evaluate_complete(pool, [1, 2], measures="AP")
+    for given, options in (([4], {"max_grade": 3}), ([51], {}), ([1000], {})):
+        with pytest.raises(LabelError, match="grades must be at most"):
+            ev.evaluate_complete(pool, given, measures="AP", **options)
+        rows = ev.Qrels.of({"t": {"z": given[0]}})
+        for source in (runs, pool):
+            with pytest.raises(LabelError, match="grades must be at most"):
+                ev.evaluate_complete(source, rows, measures="AP", **options)
+    with pytest.raises(LabelError, match="max_grade must be a whole number"):
+        ev.evaluate_complete(runs, judged, measures="AP", max_grade=51)
     with pytest.raises(LabelError, match="judged by Qrels"):
         ev.evaluate_complete(runs, [1], measures="AP")
     with pytest.raises(MeasureError, match="needs the scores"):
@@ -372,6 +381,20 @@ def test_what_is_refused() -> None:
         ev.evaluate_complete(runs, judged, measures="AP")["P@1"]
     with pytest.raises(MeasureError, match="needs max_grade"):
         complete_values(pool, grades=np.array([1]), measures=[parse_measure("ERR")])
+
+
+def test_a_grade_that_nobody_gave_counts_for_nothing() -> None:
+    scores, qrels = {"r": {"t": {"a": 1.0}}}, {"t": {"a": 1}}
+    for text in ("P(rel=3)@1", "AP(rel=3)", "RR(rel=3)", "Rprec(rel=3)"):
+        assert one(scores, qrels, text).value.tolist() == [0.0]
+
+
+def test_preferences_are_all_judged() -> None:
+    run = ev.rank_scores({"t": {"a": 2.0, "b": 1.0}})
+    pairs = ev.preference_pool(ev.pool_runs({"r": run}, depth=2), depth=2)
+    assert ev.evaluate_complete(pairs, [0], measures="#ofSwaps")["#ofSwaps"].value[0] == 1.0
+    with pytest.raises(LabelError, match="needs a preference"):
+        ev.evaluate_complete(pairs, [-1], measures="#ofSwaps")
 
 
 def test_measures_of_scores_take_a_pool_that_has_them() -> None:

@@ -29,8 +29,8 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, column_sums
 from ..data.graded_lists import GradedLists, lists_of_pool
 from ..data.labels import check_grades
-from ..measures.kinds import MAX_GRADE, MeasureError
-from ..measures.table import Measure, check_measures, document_gains
+from ..measures.kinds import KINDS, MAX_GRADE, MeasureError
+from ..measures.table import Measure, check_measures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def complete_values(
     measures : sequence of Measure
         M of them.
     max_grade : int, optional
-        The best grade of the scale, which ERR needs.
+        The best grade of the scale, which ERR and RR need.
     known : tuple of ndarray of int64, each of shape (m,), optional
         Topic and grade of all judged documents, where some are not in the pool.
 
@@ -143,7 +143,7 @@ def need_lengths(measures: Sequence[Measure]) -> bool:
 def list_values(lists: GradedLists, measure: Measure, *, max_grade: int | None) -> FloatArray:
     """Return the value of every topic and run, (T, k); of the families gain, ratio and query.
 
-    `lists` go down to the measure's cutoff at least.
+    `lists` go down to the measure's cutoff at least; no grade is above `max_grade`.
     """
     if measure.family == "ratio":
         return _ratio(lists, measure)
@@ -153,7 +153,9 @@ def list_values(lists: GradedLists, measure: Measure, *, max_grade: int | None) 
         raise MeasureError(f"{measure} compares grades with what runs say: give a pool of them")
     if max_grade is None:
         raise MeasureError(f"{measure} needs max_grade, the best grade of the scale")
-    return _by_gain(lists, measure, document_gains(measure, max_grade=max_grade))
+    utilities, stopping = measure.utilities(np.arange(MAX_GRADE + 1)), KINDS[measure.name].stopping
+    assert stopping is not None  # noqa: S101 - every kind of the family query has it
+    return _by_gain(lists, measure, stopping(utilities, max_grade))
 
 
 def _useful(lists: GradedLists, measure: Measure, gains: FloatArray) -> GradedLists:

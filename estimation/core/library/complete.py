@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..arrays import check_whole, refuse
 from ..data.judged_runs import JudgedDocuments, lists_of_runs
 from ..data.judged_tops import PooledTops
 from ..data.labels import LabelError
@@ -19,7 +20,7 @@ from ..data.pool import Pool
 from ..data.qrels import Qrels
 from ..data.ranked_lists import PoolError
 from ..estimates.complete import complete_values, last_rank, list_values, need_lengths
-from ..measures.kinds import MeasureError
+from ..measures.kinds import MAX_GRADE, MeasureError
 from ..measures.table import Measure, parse_measure
 from ..tables import Columns, Tabled, by_rows
 from .names import named_measure
@@ -71,7 +72,8 @@ def evaluate_complete(
     Raises
     ------
     LabelError
-        If a document has two judgments, or there is not one grade for each pair of the pool.
+        If a document has two judgments, a grade is above `max_grade`, or there is not one grade for
+        each pair of the pool.
     MeasureError
         If a measure is unknown, or about scores or preferences and not of a pool that has them.
     PoolError
@@ -227,12 +229,12 @@ def _of_runs(
         each.check_pooled(preferences=False, scores=False)
     tags = tuple(sorted(runs, key=str.encode))
     judged = JudgedDocuments.of(qrels, topics)
+    best = _best(judged.grade, max_grade)
     whole = need_lengths(measures)
     last = None if whole else last_rank(measures, MOST_DEPTH)
     lists, tops = lists_of_runs({tag: runs[tag] for tag in tags}, judged, last=last)
     if whole:
         lists = replace(lists, lengths=tops.counts(MOST_DEPTH)[1])
-    best = _best(judged.grade, max_grade)
     values = [list_values(lists, each, max_grade=best) for each in measures]
     by_topic = np.stack(values) if values else np.zeros((0, len(topics), len(tags)))
     return CompleteEvaluation(topics, tags, measures, by_topic, tops)
@@ -254,6 +256,8 @@ def _of_pool(
         if grades.shape != (len(pool),) or not np.issubdtype(grades.dtype, np.integer):
             wanted = f"{len(pool)} whole numbers, one grade for each pair of the pool"
             raise LabelError(f"grades must be {wanted}, not {grades.dtype} of {grades.shape}")
+    if pool.is_of_preferences and grades.min(initial=0) < 0:
+        raise LabelError("every pair of documents needs a preference; none can count as another")
     best = _best(grades if known is None else known[1], max_grade)
     values = complete_values(
         pool, grades=np.maximum(grades, 0), measures=measures, max_grade=best, known=known
@@ -263,6 +267,10 @@ def _of_pool(
 
 
 def _best(grades: IntArray, max_grade: int | None) -> int:
+    """The best grade of the scale, by default of the judgments; LabelError if one is better."""
+    most = MAX_GRADE if max_grade is None else max_grade
+    check_whole(most, name="max_grade", most=MAX_GRADE, error=LabelError)
+    refuse(grades > most, grades, name="grades", rule=f"be at most {most}", error=LabelError)
     return max(1, int(grades.max(initial=1))) if max_grade is None else max_grade
 
 
