@@ -1,0 +1,142 @@
+"""Lines of runs and of judgments as columns, cut into shards by a hash of their topic."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays import check_whole
+from ..data.ranked_lists import PoolError
+from .running import Step, StepResult
+from .store import read_columns, write_columns
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from ..arrays import BytesArray, FloatArray, Indices, IntArray
+
+MOST_SHARDS = 100_000
+NAMES = ("topics", "runs")  # columns that are no rows: what codes stand for
+
+
+def write_run_lines(
+    place: Path,
+    *,
+    topics: BytesArray,
+    runs: BytesArray,
+    topic: Indices,
+    run: Indices,
+    docno: BytesArray,
+    score: FloatArray,
+) -> None:
+    """Write lines of runs, in any order: an input, of which there may be any number.
+
+    Parameters
+    ----------
+    place : Path
+        A folder that is not there yet.
+    topics, runs : ndarray of bytes
+        UTF-8 names.
+    topic, run : ndarray of int, shape (L,)
+        Of each line, as positions in these.
+    docno : ndarray of bytes, shape (L,)
+    score : ndarray of float64, shape (L,)
+        Finite. The order of lists is trec_eval's.
+
+    Raises
+    ------
+    PoolError
+        If the columns are not of one length, or a score is not finite.
+    """
+    _check_length(topic, run, docno, score)
+    if not np.all(np.isfinite(score)):
+        at = int(np.argmin(np.isfinite(score)))
+        raise PoolError(f"scores must be finite numbers; line {at} has {score[at]}")
+    _write_lines(
+        place,
+        {"topics": topics, "runs": runs},
+        {"topic": topic, "run": run},
+        {"docno": docno, "score": score},
+    )
+
+
+def write_judgment_lines(
+    place: Path, *, topics: BytesArray, topic: Indices, docno: BytesArray, grade: IntArray
+) -> None:
+    """Write judgments as an input: topic as a position in names, docno and grade, (L,) each.
+
+    Several rows of a pair are several judgments. PoolError as `write_run_lines`.
+    """
+    _check_length(topic, docno, grade)
+    _write_lines(place, {"topics": topics}, {"topic": topic}, {"docno": docno, "grade": grade})
+
+
+def shard_of(topic: bytes, shards: int) -> int:
+    """Return the shard of a topic: by a hash, the same on every machine."""
+    return int.from_bytes(hashlib.sha256(b"shard " + topic).digest()[:8], "big") % shards
+
+
+@dataclass(frozen=True)
+class Cut(Step):
+    """The lines of an input, shard by shard.
+
+    Attributes
+    ----------
+    source : Path
+        What `write_run_lines` or `write_judgment_lines` wrote.
+    seal : str
+        `seal_of` the source.
+    shards : int
+    """
+
+    source: Path
+    seal: str
+    shards: int
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        return self.seal, self.shards
+
+    def work(self) -> StepResult:
+        """Order the lines by shard; those of a shard stay in their order."""
+        check_whole(self.shards, name="shards", most=MOST_SHARDS, error=PoolError)
+        _, columns = read_columns(self.source)
+        names = {name: columns.pop(name) for name in NAMES if name in columns}
+        shard = np.array(
+            [shard_of(name, self.shards) for name in names["topics"].tolist()], dtype=np.int32
+        )[columns["topic"]]
+        order = np.argsort(shard, kind="stable")
+        ends = np.searchsorted(shard[order], np.arange(self.shards + 1))
+        rows = {name: column[order] for name, column in columns.items()}
+        return {}, {**names, **rows, "ends": ends}
+
+
+def lines_of(cut: Path, shard: int) -> dict[str, NDArray[Any]]:
+    """Return the names of an input, and the lines of one shard, memory-mapped."""
+    _, columns = read_columns(cut, check=False)
+    start, stop = columns.pop("ends")[shard : shard + 2].tolist()
+    return {name: each if name in NAMES else each[start:stop] for name, each in columns.items()}
+
+
+def _check_length(*columns: NDArray[Any]) -> None:
+    if len({each.shape for each in columns}) != 1 or columns[0].ndim != 1:
+        shapes = ", ".join(str(each.shape) for each in columns)
+        raise PoolError(f"columns of lines must be of one length, not {shapes}")
+
+
+def _write_lines(
+    place: Path,
+    names: dict[str, BytesArray],
+    codes: dict[str, Indices],
+    rest: dict[str, NDArray[Any]],
+) -> None:
+    for (name, known), (code, values) in zip(names.items(), codes.items(), strict=True):
+        if values.size and not 0 <= values.min() <= values.max() < len(known):
+            raise PoolError(f"{code} must be a position among {len(known)} {name}")
+    narrow = {name: values.astype(np.int32) for name, values in codes.items()}
+    write_columns(place, {}, {**names, **narrow, **rest})

@@ -1,0 +1,162 @@
+"""The pool of a shard: that of the campaign, without the pairs of other shards' topics.
+
+Topics count as in the campaign, so that weights, which are shares of all topics, have the bits that
+they have in the whole pool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays import check_whole, frozen
+from ..data.pool import Pool, build_pool
+from ..data.ranked_lists import PoolError, RankedLists, trec_eval_order
+from .lines import lines_of, shard_of
+from .running import Step, StepResult
+from .store import key_of, read_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from ..arrays import BytesArray, FloatArray, IntArray
+
+COLUMNS = ("topic", "docno", "indptr", "run", "rank")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What all shards have in common.
+
+    Attributes
+    ----------
+    topics, runs : tuple of str
+        Of the campaign, sorted as UTF-8.
+    depth : int
+        Documents per topic and run that are pooled.
+    shards : int
+    """
+
+    topics: tuple[str, ...]
+    runs: tuple[str, ...]
+    depth: int
+    shards: int
+
+    def __post_init__(self) -> None:
+        check_whole(self.depth, name="depth", error=PoolError)
+        if not self.topics or not self.runs:
+            given = f"not {len(self.topics)} topics and {len(self.runs)} runs"
+            raise PoolError(f"a pool needs at least one topic and one run, {given}")
+
+    @property
+    def key(self) -> str:
+        """A digest of all of it."""
+        return key_of(self.topics, self.runs, self.depth, self.shards)
+
+    def topics_of(self, shard: int) -> IntArray:
+        """Return the topics of a shard, as positions among all, ascending."""
+        of = [shard_of(topic.encode(), self.shards) for topic in self.topics]
+        return np.flatnonzero(np.array(of) == shard)
+
+
+@dataclass(frozen=True)
+class ShardPool(Step):
+    """The pool of a shard, from the cut lines of all inputs.
+
+    Attributes
+    ----------
+    frame : Frame
+    shard : int
+        From 0.
+    cuts : tuple of Path
+        Places of `lines.Cut`.
+    """
+
+    frame: Frame
+    shard: int
+    cuts: tuple[Path, ...]
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        return self.frame.key, self.shard, [cut.name for cut in self.cuts]
+
+    def work(self) -> StepResult:
+        """Pool the lines of the shard."""
+        local = self.frame.topics_of(self.shard)
+        names = [self.frame.topics[topic] for topic in local.tolist()]
+        if not names:
+            return self._stored(_without_pairs(self.frame))
+        lists = _ranked(self._lines(names), names, self.frame)
+        pool = build_pool(names, lists, depth=self.frame.depth)
+        topic = frozen(local.astype(np.int32)[pool.topic])
+        return self._stored(replace(pool, topics=self.frame.topics, topic=topic))
+
+    def _lines(self, names: Sequence[str]) -> _Lines:
+        topics = {name.encode(): place for place, name in enumerate(names)}
+        runs = {name.encode(): place for place, name in enumerate(self.frame.runs)}
+        parts = []
+        for cut in self.cuts:
+            lines = lines_of(cut, self.shard)
+            if len(lines["topic"]):
+                topic = _places(lines["topics"], topics)[lines["topic"]]
+                run = _places(lines["runs"], runs)[lines["run"]]
+                kept = slice(None) if topic.min() >= 0 <= run.min() else (topic >= 0) & (run >= 0)
+                docno, score = lines["docno"][kept], lines["score"][kept]
+                parts.append((topic[kept], run[kept], docno, score))
+        if not parts:
+            nothing = np.array([], dtype=np.int64)
+            return _Lines(nothing, nothing, np.array([], dtype="S1"), np.array([]))
+        return _Lines(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _stored(self, pool: Pool) -> StepResult:
+        facts = {"frame": self.frame.key, "shard": self.shard}
+        facts |= {"digest": pool.digest, "pairs": len(pool), "entries": len(pool.run)}
+        return facts, {name: getattr(pool, name) for name in COLUMNS}
+
+
+def read_pool(frame: Frame, place: Path) -> Pool:
+    """Return the pool of a shard, its columns memory-mapped; ArchiveError if they are damaged."""
+    facts, columns = read_columns(place, COLUMNS)
+    if facts["frame"] != frame.key:
+        raise PoolError(f"{place} is the pool of another campaign")
+    pool = Pool(frame.topics, frame.runs, frame.depth, **{n: frozen(c) for n, c in columns.items()})
+    pool.__dict__["digest"] = facts["digest"]  # of columns that were held against theirs above
+    return pool
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    topic: IntArray
+    run: IntArray
+    docno: BytesArray
+    score: FloatArray
+
+
+def _places(names: BytesArray, known: dict[bytes, int]) -> IntArray:
+    return np.array([known.get(name, -1) for name in names.tolist()], dtype=np.int64)
+
+
+def _ranked(lines: _Lines, names: Sequence[str], frame: Frame) -> dict[str, RankedLists]:
+    """The lists of every run, in trec_eval's order: all lists are sorted at once."""
+    topics, runs = len(names), len(frame.runs)
+    cell = lines.run * topics + lines.topic
+    order = trec_eval_order(lines.score, lines.docno, topics=cell)
+    docno = lines.docno[order]
+    ends = np.append(0, np.cumsum(np.bincount(cell, minlength=runs * topics)))
+    lists = {}
+    for place, tag in enumerate(frame.runs):
+        bounds = ends[place * topics : (place + 1) * topics + 1]
+        lists[tag] = RankedLists(tuple(names), bounds - bounds[0], docno[bounds[0] : bounds[-1]])
+    return lists
+
+
+def _without_pairs(frame: Frame) -> Pool:
+    nothing: NDArray[Any] = np.array([], dtype=np.int32)
+    docno = np.array([], dtype="S1")
+    start = np.zeros(1, dtype=np.int64)
+    return Pool(frame.topics, frame.runs, frame.depth, nothing, docno, start, nothing, nothing)
