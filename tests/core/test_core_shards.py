@@ -17,6 +17,8 @@ from estimation.core.shards.running import SerialExecutor, Step, StepResult, do_
 from estimation.core.shards.store import is_written, read_columns, seal_of, write_columns
 from tests.core.sharded_pools import DEPTH, NAMES, NUMBERS, TAGS, whole_pool, write_inputs
 
+pytestmark = pytest.mark.usefixtures("no_disk_waits")
+
 
 def built(folder: Path, shards: int, executor: Executor | None = None) -> ShardedPool:
     inputs = (

@@ -13,7 +13,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from .store import is_written, key_of, write_columns
+from .store import FORM, is_written, key_of, write_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ class Step:
     def place(self) -> Path:
         """Where the result is, or will be."""
         kind = type(self).__name__.lower()
-        return self.root / kind / key_of(kind, *self.inputs)
+        return self.root / kind / key_of(FORM, kind, *self.inputs)
 
 
 def do_step(step: Step) -> Path:
