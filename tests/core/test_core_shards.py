@@ -13,7 +13,7 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.shards.building import ShardedPool, build_shards
 from estimation.core.shards.lines import shard_of, write_run_lines
 from estimation.core.shards.pools import read_pool
-from estimation.core.shards.running import SerialExecutor, Step, StepResult, do_step
+from estimation.core.shards.running import SerialExecutor, ShardStep, StepResult, do_step
 from estimation.core.shards.store import is_written, read_columns, seal_of, write_columns
 from tests.core.sharded_pools import DEPTH, NAMES, NUMBERS, TAGS, whole_pool, write_inputs
 
@@ -160,7 +160,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
         seal_of(place)
 
 
-class Counted(Step):
+class Counted(ShardStep):
     done = 0
 
     @property
@@ -183,6 +183,6 @@ def test_more_lines_do_not_repeat_the_cut_of_old_ones(tmp_path: Path) -> None:
     inputs = write_inputs(tmp_path / "inputs")
     for number in (2, 3):
         build_shards(SerialExecutor(), tmp_path / "r", inputs[:number], shards=2, depth=DEPTH)
-    assert len(list((tmp_path / "r" / "cut").iterdir())) == 3
+    assert len(list((tmp_path / "r" / "cutlines").iterdir())) == 3
     assert len(list((tmp_path / "r" / "shardpool").iterdir())) == 4
     assert len(TAGS) == 5

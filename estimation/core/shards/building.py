@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .lines import Cut
-from .pools import Frame, ShardPool
+from .lines import CutLines
+from .pools import ShardFrame, ShardPool
 from .running import do_steps
 from .store import read_columns, read_facts, seal_of
 
@@ -26,7 +26,7 @@ class ShardedPool:
     ----------
     root : Path
         The folder of all results, which all workers see.
-    frame : Frame
+    frame : ShardFrame
     places : tuple of Path
         Of the pools of the shards (`pools.read_pool`), in their order.
     pairs, entries : int
@@ -34,7 +34,7 @@ class ShardedPool:
     """
 
     root: Path
-    frame: Frame
+    frame: ShardFrame
     places: tuple[Path, ...]
     pairs: int
     entries: int
@@ -77,7 +77,7 @@ def build_shards(
     seals = [seal_of(place) for place in inputs]
     cuts = do_steps(
         executor,
-        [Cut(root, place, seal, shards) for place, seal in zip(inputs, seals, strict=True)],
+        [CutLines(root, place, seal, shards) for place, seal in zip(inputs, seals, strict=True)],
     )
     named: set[bytes] = set()
     tags: set[bytes] = set()
@@ -86,7 +86,7 @@ def build_shards(
         named.update(names["topics"].tolist())
         tags.update(names["runs"].tolist())
     wanted = named if topics is None else {topic.encode() for topic in topics}
-    frame = Frame(_sorted(wanted), _sorted(tags), depth, shards)
+    frame = ShardFrame(_sorted(wanted), _sorted(tags), depth, shards)
     steps = [ShardPool(root, frame, shard, tuple(cuts)) for shard in range(shards)]
     places = tuple(do_steps(executor, steps))
     facts = [read_facts(place) for place in places]

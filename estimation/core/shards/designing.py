@@ -23,14 +23,14 @@ from ..sampling.draws import draw
 from ..sampling.goals import Goal, check_goal, check_serves
 from ..sampling.priors import PRIORS, PriorError
 from ..sampling.probabilities import ROUNDING
-from .pools import Frame, read_pool
-from .running import Step, StepResult, do_steps
+from .pools import ShardFrame, read_pool
+from .running import ShardStep, StepResult, do_steps
 from .sizes import (
-    Purpose,
-    Raised,
+    DesignPurpose,
+    RaisedSizes,
     RawSizes,
-    Scale,
-    Sizes,
+    ShardSizes,
+    SizeScale,
     divided,
     extremes,
     joined,
@@ -64,16 +64,16 @@ class ShardedDesign:
     Attributes
     ----------
     pool : ShardedPool
-    purpose : Purpose
+    purpose : DesignPurpose
     raws, sizes : tuple of Path
-        Of `RawSizes` and `Sizes`, shard by shard.
+        Of `RawSizes` and `ShardSizes`, shard by shard.
     steps : ndarray of float64, shape (B,)
         The constant c_b of each batch, increasing; infinite when every eligible pair is certain.
     budget, batch_size : int
     """
 
     pool: ShardedPool
-    purpose: Purpose
+    purpose: DesignPurpose
     raws: tuple[Path, ...]
     sizes: tuple[Path, ...]
     steps: FloatArray
@@ -112,14 +112,14 @@ def design_shards(
         raise PriorError(f"In shards the prior is one of {', '.join(PRIORS)}, not {prior!r}.")
     check_budget(budget, batch_size, None, pairs=pool.pairs, again=False)
     check_fraction(floor, name="floor", error=DesignError)
-    purpose = Purpose(goal, measure, prior, rule, tuple(reported), max_grade, floor)
+    purpose = DesignPurpose(goal, measure, prior, rule, tuple(reported), max_grade, floor)
     root, frame = pool.root, pool.frame
     raws = do_steps(executor, [RawSizes(root, frame, each, purpose) for each in pool.places])
     scale = _scale(executor, pool, raws)
     if scale is None:
         raise DesignError(nothing_to_sample(goal, measure))
     steps = [
-        Sizes(root, frame, place, raw, floor, scale)
+        ShardSizes(root, frame, place, raw, floor, scale)
         for place, raw in zip(pool.places, raws, strict=True)
     ]
     sizes = do_steps(executor, steps)
@@ -129,12 +129,12 @@ def design_shards(
     )
 
 
-def _scale(executor: Executor, pool: ShardedPool, raws: Sequence[Path]) -> Scale | None:
+def _scale(executor: Executor, pool: ShardedPool, raws: Sequence[Path]) -> SizeScale | None:
     largest, least = extremes(raws)
     if not needs_raising(largest, least) or largest == 0.0:
         return scale_of(raws)
     steps = [
-        Raised(pool.root, pool.frame, place, raw, largest)
+        RaisedSizes(pool.root, pool.frame, place, raw, largest)
         for place, raw in zip(pool.places, raws, strict=True)
     ]
     return scale_of(raws, do_steps(executor, steps))
@@ -192,18 +192,18 @@ def solved(targets: FloatArray, sums: Callable[[FloatArray], Divided], whole: in
 
 
 @dataclass(frozen=True)
-class Draw(Step):
+class ShardDraw(ShardStep):
     """The sample of a shard: each pair by its own permanent random number.
 
     The result has ``pair``, positions in the shard's pool, ``batch`` and ``probability``, (n,)
     each, with ``topic`` (of the campaign) and ``docno``.
     """
 
-    frame: Frame
+    frame: ShardFrame
     pool: Path
     sizes: Path
     raw: Path
-    purpose: Purpose
+    purpose: DesignPurpose
     steps: tuple[float, ...]
     budget: int
     batch_size: int
@@ -250,7 +250,7 @@ class ShardedSample:
     Attributes
     ----------
     places : tuple of Path
-        Of `Draw`, shard by shard.
+        Of `ShardDraw`, shard by shard.
     topic : ndarray of int32, shape (n,)
         Positions among the topics of the campaign, ascending.
     docno : ndarray of bytes, shape (n,)
@@ -277,7 +277,7 @@ def draw_shards(executor: Executor, design: ShardedDesign, *, seed: str) -> Shar
     constants = tuple(design.steps.tolist())
     shards = zip(pool.places, design.sizes, design.raws, strict=True)
     steps = [
-        Draw(
+        ShardDraw(
             pool.root, pool.frame, *places, design.purpose, constants,
             design.budget, design.batch_size, seed,
         )

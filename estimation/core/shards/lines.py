@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import check_whole
 from ..data.ranked_lists import PoolError
-from .running import Step, StepResult
+from .running import ShardStep, StepResult
 from .store import read_columns, write_columns
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def shard_of(topic: bytes, shards: int) -> int:
 
 
 @dataclass(frozen=True)
-class Cut(Step):
+class CutLines(ShardStep):
     """The lines of an input, shard by shard.
 
     Attributes

@@ -15,7 +15,7 @@ from ..arrays import check_whole, frozen
 from ..data.pool import Pool, build_pool
 from ..data.ranked_lists import PoolError, RankedLists, trec_eval_order
 from .lines import lines_of, shard_of
-from .running import Step, StepResult
+from .running import ShardStep, StepResult
 from .store import key_of, read_columns
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ COLUMNS = ("topic", "docno", "indptr", "run", "rank")
 
 
 @dataclass(frozen=True)
-class Frame:
+class ShardFrame:
     """What all shards have in common.
 
     Attributes
@@ -65,19 +65,19 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class ShardPool(Step):
+class ShardPool(ShardStep):
     """The pool of a shard, from the cut lines of all inputs.
 
     Attributes
     ----------
-    frame : Frame
+    frame : ShardFrame
     shard : int
         From 0.
     cuts : tuple of Path
-        Places of `lines.Cut`.
+        Places of `lines.CutLines`.
     """
 
-    frame: Frame
+    frame: ShardFrame
     shard: int
     cuts: tuple[Path, ...]
 
@@ -119,7 +119,7 @@ class ShardPool(Step):
         return facts, {name: getattr(pool, name) for name in COLUMNS}
 
 
-def read_pool(frame: Frame, place: Path) -> Pool:
+def read_pool(frame: ShardFrame, place: Path) -> Pool:
     """Return the pool of a shard, its columns memory-mapped; ArchiveError if they are damaged."""
     facts, columns = read_columns(place, COLUMNS)
     if facts["frame"] != frame.key:
@@ -141,7 +141,7 @@ def _places(names: BytesArray, known: dict[bytes, int]) -> IntArray:
     return np.array([known.get(name, -1) for name in names.tolist()], dtype=np.int64)
 
 
-def _ranked(lines: _Lines, names: Sequence[str], frame: Frame) -> dict[str, RankedLists]:
+def _ranked(lines: _Lines, names: Sequence[str], frame: ShardFrame) -> dict[str, RankedLists]:
     """The lists of every run, in trec_eval's order: all lists are sorted at once."""
     topics, runs = len(names), len(frame.runs)
     cell = lines.run * topics + lines.topic
@@ -155,7 +155,7 @@ def _ranked(lines: _Lines, names: Sequence[str], frame: Frame) -> dict[str, Rank
     return lists
 
 
-def _without_pairs(frame: Frame) -> Pool:
+def _without_pairs(frame: ShardFrame) -> Pool:
     nothing: NDArray[Any] = np.array([], dtype=np.int32)
     docno = np.array([], dtype="S1")
     start = np.zeros(1, dtype=np.int64)

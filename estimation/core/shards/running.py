@@ -27,7 +27,7 @@ StepResult = tuple["Mapping[str, Any]", "Mapping[str, NDArray[Any]]"]
 
 
 @dataclass(frozen=True)
-class Step:
+class ShardStep:
     """What is to be done: a small value that can be sent to any worker.
 
     Attributes
@@ -54,14 +54,14 @@ class Step:
         return self.root / kind / key_of(FORM, kind, *self.inputs)
 
 
-def do_step(step: Step) -> Path:
+def do_step(step: ShardStep) -> Path:
     """Do a step unless its result is there, and return where it is."""
     if not is_written(step.place):
         write_columns(step.place, *step.work())
     return step.place
 
 
-def do_steps(executor: Executor, steps: Sequence[Step]) -> list[Path]:
+def do_steps(executor: Executor, steps: Sequence[ShardStep]) -> list[Path]:
     """Do steps in any order, on any workers; return their places in the order of the steps."""
     return list(executor.map(do_step, steps))
 

@@ -17,8 +17,8 @@ from ..arrays import column_sums
 from ..sampling.allocation import LEAST_SIZE, raised_sizes, relative_sizes, touched_pairs
 from ..sampling.goals import effective_weights
 from ..sampling.priors import make_prior
-from .pools import Frame, read_pool
-from .running import Step, StepResult
+from .pools import ShardFrame, read_pool
+from .running import ShardStep, StepResult
 from .store import read_columns
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Purpose:
+class DesignPurpose:
     """What a design is for, as `allocation.make_design` takes it."""
 
     goal: Goal
@@ -53,16 +53,16 @@ class Purpose:
 
 
 @dataclass(frozen=True)
-class RawSizes(Step):
+class RawSizes(ShardStep):
     """Sizes of the pairs of a shard before all shards are weighed against each other.
 
     The result has ``size`` and ``touched``, (n,) each, and of every topic of the campaign with a
     pair here ``topic``, ``total``, ``number`` of touched pairs, ``largest`` and ``least`` size.
     """
 
-    frame: Frame
+    frame: ShardFrame
     pool: Path
-    purpose: Purpose
+    purpose: DesignPurpose
 
     @property
     def inputs(self) -> tuple[Any, ...]:
@@ -92,10 +92,10 @@ class RawSizes(Step):
 
 
 @dataclass(frozen=True)
-class Raised(Step):
+class RaisedSizes(ShardStep):
     """Totals of sizes by topic where some are next to 0 and raised (`allocation`)."""
 
-    frame: Frame
+    frame: ShardFrame
     pool: Path
     raw: Path
     largest: float
@@ -113,7 +113,7 @@ class Raised(Step):
 
 
 @dataclass(frozen=True)
-class Scale:
+class SizeScale:
     """What sizes of all shards are relative to.
 
     Attributes
@@ -138,18 +138,18 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Sizes(Step):
+class ShardSizes(ShardStep):
     """Sizes of the pairs of a shard that sum to 1 over all shards, and what constants need.
 
     The result has ``size``, (n,); ``rising``, the positive ones of each topic in rising order;
     ``below``, their sums from the first of the topic on; ``ends``, where they end, by ``topic``.
     """
 
-    frame: Frame
+    frame: ShardFrame
     pool: Path
     raw: Path
     floor: float
-    scale: Scale
+    scale: SizeScale
 
     @property
     def inputs(self) -> tuple[Any, ...]:
@@ -180,7 +180,7 @@ class Sizes(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class Certain:
+class CertainPairs:
     """How constants divide pairs, those of a shard or of all: each with B constants.
 
     Attributes
@@ -201,7 +201,7 @@ class Certain:
     rest: FloatArray
 
 
-def divided(sizes: Path, constants: FloatArray) -> Certain:
+def divided(sizes: Path, constants: FloatArray) -> CertainPairs:
     """Divide the pairs of a shard: certain are those of sizes of at least 1 / c, shape (B,)."""
     _, columns = read_columns(sizes, ["rising", "below", "ends", "topic"], check=False)
     rising, below, ends = columns["rising"], columns["below"], columns["ends"].tolist()
@@ -214,10 +214,10 @@ def divided(sizes: Path, constants: FloatArray) -> Certain:
         rest[place, some] = below[start + cut[some] - 1]
         capped = start + cut < stop
         least[capped] = np.minimum(least[capped], rising[start + cut[capped]])
-    return Certain(number, least, columns["topic"], rest)
+    return CertainPairs(number, least, columns["topic"], rest)
 
 
-def joined(parts: Sequence[Certain]) -> tuple[IntArray, FloatArray, FloatArray]:
+def joined(parts: Sequence[CertainPairs]) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return number, least and the sum of the rest over all shards, (B,) each."""
     number = np.sum([part.number for part in parts], axis=0)
     least = np.min([part.least for part in parts], axis=0)
@@ -225,7 +225,7 @@ def joined(parts: Sequence[Certain]) -> tuple[IntArray, FloatArray, FloatArray]:
     return number, least, np.array([math.fsum(column) for column in rest.T])
 
 
-def scale_of(raws: Sequence[Path], raised: Sequence[Path] = ()) -> Scale | None:
+def scale_of(raws: Sequence[Path], raised: Sequence[Path] = ()) -> SizeScale | None:
     """Return the scale of all shards' sizes; None if there is nothing to sample.
 
     Totals are those of `raised` shards where these are given, or else must be: see `needs_raising`.
@@ -237,7 +237,7 @@ def scale_of(raws: Sequence[Path], raised: Sequence[Path] = ()) -> Scale | None:
         return None
     touched = sum(int(each["number"].sum()) for each in columns)
     largest = max(float(each["largest"].max(initial=0.0)) for each in columns)
-    return Scale(total, touched, largest if raised else None)
+    return SizeScale(total, touched, largest if raised else None)
 
 
 def extremes(raws: Sequence[Path]) -> tuple[float, float]:

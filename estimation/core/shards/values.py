@@ -20,9 +20,9 @@ from ..estimates.estimators import Totals, horvitz_thompson_poisson
 from ..estimates.ratios import true_ratios
 from ..estimates.terms import linear_terms
 from ..measures.kinds import MAX_GRADE, MeasureError
-from .lines import Cut, lines_of
-from .pools import Frame, read_pool
-from .running import Step, StepResult, do_step, do_steps
+from .lines import CutLines, lines_of
+from .pools import ShardFrame, read_pool
+from .running import ShardStep, StepResult, do_step, do_steps
 from .store import read_columns, seal_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def complete_topic_values(pool: Pool, measure: Measure, grades: IntArray) -> Flo
 
 
 @dataclass(frozen=True)
-class TopicValues(Step):
+class TopicValues(ShardStep):
     """Values of every run on the topics of a shard, from judgments of all its pairs.
 
     The result has ``topic``, (t,), and ``value``, (measures, t, k).
@@ -61,12 +61,12 @@ class TopicValues(Step):
     Attributes
     ----------
     judgments : Path
-        A place of `lines.Cut`.
+        A place of `lines.CutLines`.
     unlisted : int or None
         The grade of pairs without a judgment; LabelError if there is one and this is None.
     """
 
-    frame: Frame
+    frame: ShardFrame
     shard: int
     pool: Path
     judgments: Path
@@ -145,7 +145,7 @@ def evaluate_shards(
 
 
 @dataclass(frozen=True)
-class SampledTerms(Step):
+class SampledTerms(ShardStep):
     """What the sampled pairs of a shard add to the values of runs.
 
     The result has the weights of the pairs as ``data``, ``indices`` and ``indptr`` of a csr_array,
@@ -153,7 +153,7 @@ class SampledTerms(Step):
     its ``topic``.
     """
 
-    frame: Frame
+    frame: ShardFrame
     shard: int
     pool: Path
     sample: Path
@@ -249,7 +249,7 @@ def estimate_shards(
 
 
 def _cut(executor: Executor, pool: ShardedPool, judgments: Path) -> Path:
-    step = Cut(pool.root, judgments, seal_of(judgments), pool.frame.shards)
+    step = CutLines(pool.root, judgments, seal_of(judgments), pool.frame.shards)
     return executor.submit(do_step, step).result()
 
 
