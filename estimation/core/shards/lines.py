@@ -24,8 +24,7 @@ MOST_SHARDS = 100_000
 NAMES = ("topics", "runs")  # columns that are no rows: what codes stand for
 
 
-def write_run_lines(
-    place: Path,
+def run_lines(
     *,
     topics: BytesArray,
     runs: BytesArray,
@@ -33,13 +32,11 @@ def write_run_lines(
     run: Indices,
     docno: BytesArray,
     score: FloatArray,
-) -> None:
-    """Write lines of runs, in any order: an input, of which there may be any number.
+) -> StepResult:
+    """Return facts and columns of lines of runs, in any order: of an input, one of any number.
 
     Parameters
     ----------
-    place : Path
-        A folder that is not there yet.
     topics, runs : ndarray of bytes
         UTF-8 names.
     topic, run : ndarray of int, shape (L,)
@@ -57,23 +54,30 @@ def write_run_lines(
     if not np.all(np.isfinite(score)):
         at = int(np.argmin(np.isfinite(score)))
         raise PoolError(f"scores must be finite numbers; line {at} has {score[at]}")
-    _write_lines(
-        place,
-        {"topics": topics, "runs": runs},
-        {"topic": topic, "run": run},
-        {"docno": docno, "score": score},
-    )
+    names, codes = {"topics": topics, "runs": runs}, {"topic": topic, "run": run}
+    return {}, {**names, **_narrow(names, codes), "docno": docno, "score": score}
 
 
-def write_judgment_lines(
-    place: Path, *, topics: BytesArray, topic: Indices, docno: BytesArray, grade: IntArray
-) -> None:
-    """Write judgments as an input: topic as a position in names, docno and grade, (L,) each.
+def judgment_lines(
+    *, topics: BytesArray, topic: Indices, docno: BytesArray, grade: IntArray
+) -> StepResult:
+    """Return the same of judgments: topic as a position in names, docno and grade, (L,) each.
 
-    Several rows of a pair are several judgments. PoolError as `write_run_lines`.
+    Several rows of a pair are several judgments. PoolError as `run_lines`.
     """
     _check_length(topic, docno, grade)
-    _write_lines(place, {"topics": topics}, {"topic": topic}, {"docno": docno, "grade": grade})
+    names = {"topics": topics}
+    return {}, {**names, **_narrow(names, {"topic": topic}), "docno": docno, "grade": grade}
+
+
+def write_run_lines(place: Path, **columns: Any) -> None:
+    """Write `run_lines` as a folder that is not there yet."""
+    write_columns(place, *run_lines(**columns))
+
+
+def write_judgment_lines(place: Path, **columns: Any) -> None:
+    """Write `judgment_lines` as a folder that is not there yet."""
+    write_columns(place, *judgment_lines(**columns))
 
 
 def shard_of(topic: bytes, shards: int) -> int:
@@ -88,7 +92,7 @@ class CutLines(ShardStep):
     Attributes
     ----------
     source : Path
-        What `write_run_lines` or `write_judgment_lines` wrote.
+        An input: what `write_run_lines` or `write_judgment_lines` wrote.
     seal : str
         `seal_of` the source.
     shards : int
@@ -129,14 +133,10 @@ def _check_length(*columns: NDArray[Any]) -> None:
         raise PoolError(f"columns of lines must be of one length, not {shapes}")
 
 
-def _write_lines(
-    place: Path,
-    names: dict[str, BytesArray],
-    codes: dict[str, Indices],
-    rest: dict[str, NDArray[Any]],
-) -> None:
+def _narrow(
+    names: dict[str, BytesArray], codes: dict[str, Indices]
+) -> dict[str, NDArray[np.int32]]:
     for (name, known), (code, values) in zip(names.items(), codes.items(), strict=True):
         if values.size and not 0 <= values.min() <= values.max() < len(known):
             raise PoolError(f"{code} must be a position among {len(known)} {name}")
-    narrow = {name: values.astype(np.int32) for name, values in codes.items()}
-    write_columns(place, {}, {**names, **narrow, **rest})
+    return {name: values.astype(np.int32) for name, values in codes.items()}
