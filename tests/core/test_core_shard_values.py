@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_values_of_topics_have_the_bits_of_one_pool(folder: Path, shards: int) -> None:
     pool = whole_pool()
     found = evaluate_shards(
-        SerialExecutor(), built(folder, shards), folder / "judgments1", measures=MEASURES
+        SerialExecutor(), built(folder, shards), [folder / "judgments1"], measures=MEASURES
     )
     for measure, value in zip(MEASURES, found, strict=True):
         grades = grades_of(pool)
@@ -51,18 +51,18 @@ def test_values_of_topics_have_the_bits_of_one_pool(folder: Path, shards: int) -
 
 def test_complete_judgments_may_be_asked_for(folder: Path) -> None:
     pool, plan = built(folder, 2), {"measures": MEASURES[:1], "unlisted": None}
-    every = evaluate_shards(SerialExecutor(), pool, folder / "judgments0", **plan)
-    listed = evaluate_shards(SerialExecutor(), pool, folder / "judgments1", measures=MEASURES[:1])
+    every = evaluate_shards(SerialExecutor(), pool, [folder / "judgments0"], **plan)
+    listed = evaluate_shards(SerialExecutor(), pool, [folder / "judgments1"], measures=MEASURES[:1])
     assert every.tobytes() == listed.tobytes()
     with pytest.raises(LabelError, match="pairs have no judgment"):
-        evaluate_shards(SerialExecutor(), pool, folder / "judgments1", **plan)
+        evaluate_shards(SerialExecutor(), pool, [folder / "judgments1"], **plan)
 
 
 def test_measures_that_need_more_are_refused(folder: Path) -> None:
     pool = built(folder, 2)
     with pytest.raises(MeasureError, match="gain or ratio: ERR@20"):
         evaluate_shards(
-            SerialExecutor(), pool, folder / "judgments1", measures=[parse_measure("ERR@20")]
+            SerialExecutor(), pool, [folder / "judgments1"], measures=[parse_measure("ERR@20")]
         )
 
 
@@ -103,7 +103,7 @@ def one_estimate(sample: ShardedSample) -> Totals:
 @pytest.mark.parametrize("shards", NUMBERS)
 def test_estimates_have_the_bits_of_one_pool(folder: Path, shards: int) -> None:
     sample = drawn(folder, shards)
-    judgments = judged_twice(folder, sample)
+    judgments = [judged_twice(folder, sample)]
     expected = one_estimate(sample)
     found = estimate_shards(SerialExecutor(), built(folder, shards), sample, judgments, measure=DCG)
     assert np.all(np.diag(expected.noise) > 0.0)
@@ -116,7 +116,7 @@ def test_a_census_gives_the_truth(folder: Path) -> None:
     design = sharded_design(folder, "absolute", 7, pool.pairs, 1000)
     sample = draw_shards(SerialExecutor(), design, seed="any")
     found = estimate_shards(
-        SerialExecutor(), pool, sample, folder / "judgments1", measure=DCG, unlisted=0
+        SerialExecutor(), pool, sample, [folder / "judgments1"], measure=DCG, unlisted=0
     )
     truth = true_values(whole_pool(), grades=grades_of(whole_pool()), measure=DCG)
     np.testing.assert_allclose(found.value, truth, rtol=1e-13)
@@ -126,10 +126,14 @@ def test_a_census_gives_the_truth(folder: Path) -> None:
 def test_a_pair_that_was_not_judged_is_named(folder: Path) -> None:
     with pytest.raises(LabelError, match="sampled pairs of these batches have no label"):
         estimate_shards(
-            SerialExecutor(), built(folder, 7), drawn(folder, 7), folder / "judgments1", measure=DCG
+            SerialExecutor(),
+            built(folder, 7),
+            drawn(folder, 7),
+            [folder / "judgments1"],
+            measure=DCG,
         )
     with pytest.raises(MeasureError, match="family gain: AP"):
         estimate_shards(
-            SerialExecutor(), built(folder, 7), drawn(folder, 7), folder / "judgments1",
+            SerialExecutor(), built(folder, 7), drawn(folder, 7), [folder / "judgments1"],
             measure=parse_measure("AP"),
         )  # fmt: skip

@@ -22,7 +22,7 @@ from ..estimates.terms import linear_terms
 from ..measures.kinds import MAX_GRADE, MeasureError
 from .lines import CutLines, lines_of
 from .pools import ShardFrame, read_pool
-from .running import ShardStep, StepResult, do_step, do_steps
+from .running import ShardStep, StepResult, do_steps
 from .store import read_columns, seal_of
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class TopicValues(ShardStep):
 
     Attributes
     ----------
-    judgments : Path
-        A place of `lines.CutLines`.
+    judgments : tuple of Path
+        Places of `lines.CutLines`.
     unlisted : int or None
         The grade of pairs without a judgment; LabelError if there is one and this is None.
     """
@@ -69,14 +69,14 @@ class TopicValues(ShardStep):
     frame: ShardFrame
     shard: int
     pool: Path
-    judgments: Path
+    judgments: tuple[Path, ...]
     measures: tuple[Measure, ...]
     unlisted: int | None
 
     @property
     def inputs(self) -> tuple[Any, ...]:
         measures = [str(measure) for measure in self.measures]
-        return self.pool.name, self.judgments.name, measures, self.unlisted
+        return self.pool.name, _names(self.judgments), measures, self.unlisted
 
     def work(self) -> StepResult:
         """Work out one measure after the other."""
@@ -98,7 +98,7 @@ class TopicValues(ShardStep):
 def evaluate_shards(
     executor: Executor,
     pool: ShardedPool,
-    judgments: Path,
+    judgments: Sequence[Path],
     *,
     measures: Sequence[Measure],
     unlisted: int | None = 0,
@@ -109,7 +109,7 @@ def evaluate_shards(
     ----------
     executor, pool
         As for `building.build_shards`, and what it returned.
-    judgments : Path
+    judgments : sequence of Path
         What `lines.write_judgment_lines` wrote, one row a pair; of several the last one counts.
     measures : sequence of Measure
         Of the families gain and ratio.
@@ -157,7 +157,7 @@ class SampledTerms(ShardStep):
     shard: int
     pool: Path
     sample: Path
-    judgments: Path
+    judgments: tuple[Path, ...]
     measure: Measure
     max_grade: int
     unlisted: int | None
@@ -165,7 +165,7 @@ class SampledTerms(ShardStep):
     @property
     def inputs(self) -> tuple[Any, ...]:
         told = str(self.measure), self.max_grade, self.unlisted
-        return self.sample.name, self.judgments.name, *told
+        return self.sample.name, _names(self.judgments), *told
 
     def work(self) -> StepResult:
         """Look up the judgments of the sampled pairs, and what these count for."""
@@ -188,7 +188,7 @@ def estimate_shards(
     executor: Executor,
     pool: ShardedPool,
     sample: ShardedSample,
-    judgments: Path,
+    judgments: Sequence[Path],
     *,
     measure: Measure,
     max_grade: int = MAX_GRADE,
@@ -248,17 +248,26 @@ def estimate_shards(
     return horvitz_thompson_poisson(weights, labels, probability=chance)
 
 
-def _cut(executor: Executor, pool: ShardedPool, judgments: Path) -> Path:
-    step = CutLines(pool.root, judgments, seal_of(judgments), pool.frame.shards)
-    return executor.submit(do_step, step).result()
+def _cut(executor: Executor, pool: ShardedPool, judgments: Sequence[Path]) -> tuple[Path, ...]:
+    steps = [CutLines(pool.root, each, seal_of(each), pool.frame.shards) for each in judgments]
+    return tuple(do_steps(executor, steps))
+
+
+def _names(places: Sequence[Path]) -> list[str]:
+    return [place.name for place in places]
 
 
 def _judged(
-    pool: Pool, judgments: Path, shard: int, pairs: IntArray, unlisted: int | None
+    pool: Pool, judgments: Sequence[Path], shard: int, pairs: IntArray, unlisted: int | None
 ) -> LabelRows:
     """The judgments of pairs of a shard; with a grade for `unlisted` ones, every pair has one."""
-    lines = lines_of(judgments, shard)
-    qrels = Qrels(lines["topics"][lines["topic"]], lines["docno"], np.asarray(lines["grade"]))
+    parts = [lines_of(cut, shard) for cut in judgments]
+    nothing = np.array([], dtype="S1")
+    qrels = Qrels(
+        np.concatenate([nothing, *(part["topics"][part["topic"]] for part in parts)]),
+        np.concatenate([nothing, *(part["docno"] for part in parts)]),
+        np.concatenate([np.array([], dtype=np.int64), *(part["grade"] for part in parts)]),
+    )
     return qrels.labels(pool, pairs, unlisted=unlisted)
 
 

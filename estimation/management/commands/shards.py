@@ -96,7 +96,7 @@ class Command(BaseCommand):
         qrels: Path,
         measures: Sequence[Measure],
     ) -> None:
-        (judgments,) = do_steps(executor, [QrelsFileLines(root, *_named(qrels))])
+        judgments = do_steps(executor, [QrelsFileLines(root, *_named(qrels))])
         values = evaluate_shards(executor, pool, judgments, measures=measures).mean(axis=1)
         rows = [
             (tag, measure, repr(value))
@@ -140,7 +140,7 @@ class Command(BaseCommand):
         measures: Sequence[Measure],
         judged: Path,
     ) -> None:
-        (judgments,) = do_steps(executor, [QrelsFileLines(root, *_named(judged))])
+        judgments = do_steps(executor, [QrelsFileLines(root, *_named(judged))])
         rows = []
         for measure in measures:
             if measure.family != "gain":
