@@ -2,9 +2,9 @@
 
 `.venv/bin/python -m benchmarks.scaling` generates campaigns of 1e6 and 1e7 lines (100 runs, depth
 1000, as many topics as that takes), and more with ``--lines``: the lines, too, are made by the
-workers, input by input, so that no process ever holds them all. Every size is worked on by
-processes of its own (``--workers``, or the Dask cluster of ``DASK_SCHEDULER``, whose time and memory
-are then not seen here). Shown per size:
+workers, input by input, so that no process ever holds all. Every size is worked on by
+processes of its own (``--workers``, or the Dask cluster of ``DASK_SCHEDULER``, whose time and
+memory are then not seen here). Shown per size:
 
 * seconds of processor time of each stage, of workers and this process together, and microseconds a
   line of all stages but the making of lines;

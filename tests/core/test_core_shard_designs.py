@@ -12,6 +12,7 @@ from estimation.core.sampling.designs import Design, DesignError
 from estimation.core.sampling.draws import draw
 from estimation.core.sampling.priors import PriorError, make_prior
 from estimation.core.sampling.probabilities import poisson_thresholds
+from estimation.core.shards import sizes
 from estimation.core.shards.designing import ShardedDesign, design_shards, draw_shards, solved
 from estimation.core.shards.pools import read_pool
 from estimation.core.shards.running import SerialExecutor
@@ -91,6 +92,15 @@ def test_the_bits_do_not_depend_on_the_number_of_shards(folder: Path, case: str)
     samples = [draw_shards(SerialExecutor(), design, seed="any") for design in designs]
     for name in ("topic", "docno", "batch", "probability"):
         assert len({getattr(sample, name).tobytes() for sample in samples}) == 1
+
+
+def test_sums_in_the_order_of_shards_would_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "over_topics", lambda sums: float(np.cumsum(sums)[-1]))
+    designs = [sharded_design(tmp_path, "absolute", shards, 300, 45) for shards in NUMBERS]
+    assert len({sizes_in_order(design).tobytes() for design in designs}) > 1
+    assert len({design.steps.tobytes() for design in designs}) > 1
 
 
 @pytest.mark.parametrize("case", CASES)

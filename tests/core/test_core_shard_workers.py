@@ -65,7 +65,11 @@ def test_a_dask_cluster_does_the_same(tmp_path: Path) -> None:
         open_executor(2, scheduler=cluster.scheduler_address) as executor,
     ):
         pool = build_shards(executor, tmp_path / "dask", inputs, shards=SHARDS, depth=DEPTH)
-    assert [seal_of(place) for place in pool.places] == [seal_of(place) for place in alone.places]
+        steps = deadly_steps(pool, tmp_path)
+        again = do_steps(executor, steps)  # one kills its worker, and is done by another
+    assert steps[3].marker.exists()
+    for places in (pool.places, again):
+        assert [seal_of(place) for place in places] == [seal_of(place) for place in alone.places]
 
 
 def test_errors_of_steps_come_out(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from estimation.core.data.pool import Pool
 from estimation.core.data.ranked_lists import PoolError
 from estimation.core.measures.table import parse_measure
 from estimation.core.shards.building import ShardedPool, build_shards
-from estimation.core.shards.lines import shard_of, write_run_lines
+from estimation.core.shards.lines import write_run_lines
 from estimation.core.shards.pools import read_pool
 from estimation.core.shards.running import SerialExecutor, ShardStep, StepResult, do_step
 from estimation.core.shards.store import is_written, read_columns, seal_of, write_columns
@@ -46,7 +46,9 @@ def test_the_shards_are_the_pool_cut_by_topic(tmp_path: Path, shards: int) -> No
     whole, sharded = whole_pool(), built(tmp_path, shards)
     assert len(sharded.places) == shards
     assert (sharded.pairs, sharded.entries) == (len(whole), len(whole.run))
-    of = np.array([shard_of(name, shards) for name in NAMES.tolist()])
+    of = sharded.frame.shard
+    sizes = np.bincount(of, minlength=shards)
+    assert sizes.max() - sizes.min() <= 1
     for shard, pool in enumerate(pools(sharded)):
         pairs = np.flatnonzero(of[whole.topic] == shard)
         entries, _ = whole.entries_of(pairs)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .frames import ShardFrame
 from .lines import CutLines
-from .pools import ShardFrame, ShardPool
+from .pools import ShardPool
 from .running import do_steps
 from .store import read_columns, read_facts, seal_of
 
@@ -74,11 +75,6 @@ def build_shards(
     ArchiveError
         If an input is damaged.
     """
-    seals = [seal_of(place) for place in inputs]
-    cuts = do_steps(
-        executor,
-        [CutLines(root, place, seal, shards) for place, seal in zip(inputs, seals, strict=True)],
-    )
     named: set[bytes] = set()
     tags: set[bytes] = set()
     for place in inputs:
@@ -87,6 +83,7 @@ def build_shards(
         tags.update(names["runs"].tolist())
     wanted = named if topics is None else {topic.encode() for topic in topics}
     frame = ShardFrame(_sorted(wanted), _sorted(tags), depth, shards)
+    cuts = do_steps(executor, [CutLines(root, place, seal_of(place), frame) for place in inputs])
     steps = [ShardPool(root, frame, shard, tuple(cuts)) for shard in range(shards)]
     places = tuple(do_steps(executor, steps))
     facts = [read_facts(place) for place in places]

@@ -23,7 +23,7 @@ from ..sampling.draws import draw
 from ..sampling.goals import Goal, check_goal, check_serves
 from ..sampling.priors import PRIORS, PriorError
 from ..sampling.probabilities import ROUNDING
-from .pools import ShardFrame, read_pool
+from .pools import read_pool
 from .running import ShardStep, StepResult, do_steps
 from .sizes import (
     DesignPurpose,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ..arrays import BytesArray, Int32Array, IntArray
     from ..measures.table import Measure
     from .building import ShardedPool
+    from .frames import ShardFrame
 
     Divided: TypeAlias = tuple[IntArray, FloatArray, FloatArray]
 

@@ -1,14 +1,12 @@
-"""Lines of runs and of judgments as columns, cut into shards by a hash of their topic."""
+"""Lines of runs and of judgments as columns, cut into shards by topic."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import check_whole
 from ..data.ranked_lists import PoolError
 from .running import ShardStep, StepResult
 from .store import read_columns, write_columns
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..arrays import BytesArray, FloatArray, Indices, IntArray
+    from .frames import ShardFrame
 
-MOST_SHARDS = 100_000
 NAMES = ("topics", "runs")  # columns that are no rows: what codes stand for
 
 
@@ -80,11 +78,6 @@ def write_judgment_lines(place: Path, **columns: Any) -> None:
     write_columns(place, *judgment_lines(**columns))
 
 
-def shard_of(topic: bytes, shards: int) -> int:
-    """Return the shard of a topic: by a hash, the same on every machine."""
-    return int.from_bytes(hashlib.sha256(b"shard " + topic).digest()[:8], "big") % shards
-
-
 @dataclass(frozen=True)
 class CutLines(ShardStep):
     """The lines of an input, shard by shard.
@@ -95,27 +88,28 @@ class CutLines(ShardStep):
         An input: what `write_run_lines` or `write_judgment_lines` wrote.
     seal : str
         `seal_of` the source.
-    shards : int
+    frame : ShardFrame
+        Lines of topics that it does not have are left out.
     """
 
     source: Path
     seal: str
-    shards: int
+    frame: ShardFrame
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        return self.seal, self.shards
+        return self.seal, self.frame.partition
 
     def work(self) -> StepResult:
         """Order the lines by shard; those of a shard stay in their order."""
-        check_whole(self.shards, name="shards", most=MOST_SHARDS, error=PoolError)
         _, columns = read_columns(self.source)
         names = {name: columns.pop(name) for name in NAMES if name in columns}
-        shard = np.array(
-            [shard_of(name, self.shards) for name in names["topics"].tolist()], dtype=np.int32
-        )[columns["topic"]]
+        known = {topic.encode(): place for place, topic in enumerate(self.frame.topics)}
+        place = np.array([known.get(name, -1) for name in names["topics"].tolist()], dtype=np.int64)
+        of_topics = np.where(place >= 0, self.frame.shard[place], -1)
+        shard = of_topics[columns["topic"]].astype(np.int32)
         order = np.argsort(shard, kind="stable")
-        ends = np.searchsorted(shard[order], np.arange(self.shards + 1))
+        ends = np.searchsorted(shard, np.arange(self.frame.shards + 1), sorter=order)
         rows = {name: column[order] for name, column in columns.items()}
         return {}, {**names, **rows, "ends": ends}
 

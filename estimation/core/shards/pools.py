@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import check_whole, frozen
+from ..arrays import frozen
 from ..data.pool import Pool, build_pool
 from ..data.ranked_lists import PoolError, RankedLists, trec_eval_order
-from .lines import lines_of, shard_of
+from .lines import lines_of
 from .running import ShardStep, StepResult
-from .store import key_of, read_columns
+from .store import read_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,43 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..arrays import BytesArray, FloatArray, IntArray
+    from .frames import ShardFrame
 
 COLUMNS = ("topic", "docno", "indptr", "run", "rank")
-
-
-@dataclass(frozen=True)
-class ShardFrame:
-    """What all shards have in common.
-
-    Attributes
-    ----------
-    topics, runs : tuple of str
-        Of the campaign, sorted as UTF-8.
-    depth : int
-        Documents per topic and run that are pooled.
-    shards : int
-    """
-
-    topics: tuple[str, ...]
-    runs: tuple[str, ...]
-    depth: int
-    shards: int
-
-    def __post_init__(self) -> None:
-        check_whole(self.depth, name="depth", error=PoolError)
-        if not self.topics or not self.runs:
-            given = f"not {len(self.topics)} topics and {len(self.runs)} runs"
-            raise PoolError(f"a pool needs at least one topic and one run, {given}")
-
-    @property
-    def key(self) -> str:
-        """A digest of all of it."""
-        return key_of(self.topics, self.runs, self.depth, self.shards)
-
-    def topics_of(self, shard: int) -> IntArray:
-        """Return the topics of a shard, as positions among all, ascending."""
-        of = [shard_of(topic.encode(), self.shards) for topic in self.topics]
-        return np.flatnonzero(np.array(of) == shard)
 
 
 @dataclass(frozen=True)

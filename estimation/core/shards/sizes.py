@@ -17,7 +17,7 @@ from ..arrays import column_sums
 from ..sampling.allocation import LEAST_SIZE, raised_sizes, relative_sizes, touched_pairs
 from ..sampling.goals import effective_weights
 from ..sampling.priors import make_prior
-from .pools import ShardFrame, read_pool
+from .pools import read_pool
 from .running import ShardStep, StepResult
 from .store import read_columns
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
     from ..sampling.designs import Rule
     from ..sampling.goals import Goal
+    from .frames import ShardFrame
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,7 @@ def joined(parts: Sequence[CertainPairs]) -> tuple[IntArray, FloatArray, FloatAr
     number = np.sum([part.number for part in parts], axis=0)
     least = np.min([part.least for part in parts], axis=0)
     rest = np.concatenate([part.rest for part in parts])
-    return number, least, np.array([math.fsum(column) for column in rest.T])
+    return number, least, np.array([over_topics(column) for column in rest.T])
 
 
 def scale_of(raws: Sequence[Path], raised: Sequence[Path] = ()) -> SizeScale | None:
@@ -232,7 +233,7 @@ def scale_of(raws: Sequence[Path], raised: Sequence[Path] = ()) -> SizeScale | N
     """
     columns = [read_columns(raw, ["total", "number", "largest"])[1] for raw in raws]
     totals = [read_columns(place, ["total"])[1] for place in raised] or columns
-    total = math.fsum(np.concatenate([each["total"] for each in totals]))
+    total = over_topics(np.concatenate([each["total"] for each in totals]))
     if total <= 0.0:
         return None
     touched = sum(int(each["number"].sum()) for each in columns)
@@ -256,6 +257,11 @@ def ends_of_topics(pool: Pool) -> tuple[IntArray, IntArray]:
     """Return the topics with a pair, and where their pairs begin, and end at last."""
     topic, start = np.unique(pool.topic, return_index=True)
     return topic.astype(np.int64), np.append(start, len(pool)).astype(np.int64)
+
+
+def over_topics(sums: FloatArray) -> float:
+    """Add up sums of topics, in any order, rounding once."""
+    return math.fsum(sums)
 
 
 def topic_sums(values: FloatArray, ends: IntArray) -> FloatArray:

@@ -21,7 +21,7 @@ from ..estimates.ratios import true_ratios
 from ..estimates.terms import linear_terms
 from ..measures.kinds import MAX_GRADE, MeasureError
 from .lines import CutLines, lines_of
-from .pools import ShardFrame, read_pool
+from .pools import read_pool
 from .running import ShardStep, StepResult, do_steps
 from .store import read_columns, seal_of
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
     from .building import ShardedPool
     from .designing import ShardedSample
+    from .frames import ShardFrame
 
 
 def complete_topic_values(pool: Pool, measure: Measure, grades: IntArray) -> FloatArray:
@@ -249,7 +250,7 @@ def estimate_shards(
 
 
 def _cut(executor: Executor, pool: ShardedPool, judgments: Sequence[Path]) -> tuple[Path, ...]:
-    steps = [CutLines(pool.root, each, seal_of(each), pool.frame.shards) for each in judgments]
+    steps = [CutLines(pool.root, each, seal_of(each), pool.frame) for each in judgments]
     return tuple(do_steps(executor, steps))
 
 
