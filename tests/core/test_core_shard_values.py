@@ -49,6 +49,17 @@ def test_values_of_topics_have_the_bits_of_one_pool(folder: Path, shards: int) -
         assert value.mean(axis=0).tobytes() == one.tobytes()
 
 
+def test_there_may_be_more_shards_than_topics(folder: Path) -> None:
+    sample, pool = drawn(folder, len(NAMES) + 10), built(folder, len(NAMES) + 10)
+    assert [len(pool.frame.topics_of(shard)) for shard in range(100)].count(0) == 10
+    assert sample.probability.tobytes() == drawn(folder, 2).probability.tobytes()
+    judgments, measures = [folder / "judgments1"], MEASURES[3:4]
+    found = evaluate_shards(SerialExecutor(), pool, judgments, measures=measures)
+    expected = evaluate_shards(SerialExecutor(), built(folder, 2), judgments, measures=measures)
+    assert found.tobytes() == expected.tobytes()
+    estimate_shards(SerialExecutor(), pool, sample, [folder / "judgments0"], measure=DCG)
+
+
 def test_complete_judgments_may_be_asked_for(folder: Path) -> None:
     pool, plan = built(folder, 2), {"measures": MEASURES[:1], "unlisted": None}
     every = evaluate_shards(SerialExecutor(), pool, [folder / "judgments0"], **plan)

@@ -114,6 +114,13 @@ class CutLines(ShardStep):
         return {}, {**names, **rows, "ends": ends}
 
 
+def piece_of(cut: Path, shard: int) -> tuple[int, int]:
+    """Return how many lines of an input one shard has, and the width of docnos in bytes."""
+    _, columns = read_columns(cut, ("ends", "docno"), check=False)
+    start, stop = columns["ends"][shard : shard + 2].tolist()
+    return stop - start, columns["docno"].dtype.itemsize
+
+
 def lines_of(cut: Path, shard: int) -> dict[str, NDArray[Any]]:
     """Return the names of an input, and the lines of one shard, memory-mapped."""
     _, columns = read_columns(cut, check=False)

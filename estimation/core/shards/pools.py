@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import frozen
 from ..data.pool import Pool, build_pool
 from ..data.ranked_lists import PoolError, RankedLists, trec_eval_order
-from .lines import lines_of
+from .lines import lines_of, piece_of
 from .running import ShardStep, StepResult
 from .store import read_columns
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ..arrays import BytesArray, FloatArray, IntArray
+    from ..arrays import BytesArray, FloatArray, Int32Array, IntArray
     from .frames import ShardFrame
 
 COLUMNS = ("topic", "docno", "indptr", "run", "rank")
@@ -63,21 +63,19 @@ class ShardPool(ShardStep):
         return self._stored(replace(pool, topics=self.frame.topics, topic=topic))
 
     def _lines(self, names: Sequence[str]) -> _Lines:
+        """All lines of the shard: of one input at a time more is in memory than these."""
         topics = {name.encode(): place for place, name in enumerate(names)}
         runs = {name.encode(): place for place, name in enumerate(self.frame.runs)}
-        parts = []
-        for cut in self.cuts:
-            lines = lines_of(cut, self.shard)
-            if len(lines["topic"]):
-                topic = _places(lines["topics"], topics)[lines["topic"]]
-                run = _places(lines["runs"], runs)[lines["run"]]
-                kept = slice(None) if topic.min() >= 0 <= run.min() else (topic >= 0) & (run >= 0)
-                docno, score = lines["docno"][kept], lines["score"][kept]
-                parts.append((topic[kept], run[kept], docno, score))
-        if not parts:
-            nothing = np.array([], dtype=np.int64)
-            return _Lines(nothing, nothing, np.array([], dtype="S1"), np.array([]))
-        return _Lines(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        pieces = [piece_of(cut, self.shard) for cut in self.cuts]
+        lines, start = _Lines.empty(pieces), 0
+        for cut, (number, _) in zip(self.cuts, pieces, strict=True):
+            if number:
+                found, rows = lines_of(cut, self.shard), slice(start, start + number)
+                lines.topic[rows] = _places(found["topics"], topics)[found["topic"]]
+                lines.run[rows] = _places(found["runs"], runs)[found["run"]]
+                lines.docno[rows], lines.score[rows] = found["docno"], found["score"]
+                start += number
+        return lines
 
     def _stored(self, pool: Pool) -> StepResult:
         facts = {"frame": self.frame.key, "shard": self.shard}
@@ -97,10 +95,18 @@ def read_pool(frame: ShardFrame, place: Path) -> Pool:
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
-    topic: IntArray
-    run: IntArray
+    topic: Int32Array
+    run: Int32Array
     docno: BytesArray
     score: FloatArray
+
+    @classmethod
+    def empty(cls, pieces: Sequence[tuple[int, int]]) -> _Lines:
+        """Room for pieces of so many lines, with docnos of so many bytes."""
+        total = sum(number for number, _ in pieces)
+        width = max((width for _, width in pieces), default=1)
+        topic, run = np.empty((2, total), dtype=np.int32)
+        return cls(topic, run, np.empty(total, dtype=f"S{width}"), np.empty(total))
 
 
 def _places(names: BytesArray, known: dict[bytes, int]) -> IntArray:
@@ -110,7 +116,7 @@ def _places(names: BytesArray, known: dict[bytes, int]) -> IntArray:
 def _ranked(lines: _Lines, names: Sequence[str], frame: ShardFrame) -> dict[str, RankedLists]:
     """The lists of every run, in trec_eval's order: all lists are sorted at once."""
     topics, runs = len(names), len(frame.runs)
-    cell = lines.run * topics + lines.topic
+    cell = lines.run.astype(np.int64) * topics + lines.topic
     order = trec_eval_order(lines.score, lines.docno, topics=cell)
     docno = lines.docno[order]
     ends = np.append(0, np.cumsum(np.bincount(cell, minlength=runs * topics)))

@@ -8,7 +8,7 @@ bits.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -27,7 +27,7 @@ StepResult = tuple["Mapping[str, Any]", "Mapping[str, NDArray[Any]]"]
 
 
 @dataclass(frozen=True)
-class ShardStep:
+class ShardStep(ABC):
     """What is to be done: a small value that can be sent to any worker.
 
     Attributes

@@ -57,8 +57,9 @@ class DesignPurpose:
 class RawSizes(ShardStep):
     """Sizes of the pairs of a shard before all shards are weighed against each other.
 
-    The result has ``size`` and ``touched``, (n,) each, and of every topic of the campaign with a
-    pair here ``topic``, ``total``, ``number`` of touched pairs, ``largest`` and ``least`` size.
+    The result has ``size``, ``touched`` and ``belief``, (n,) each, and of every topic of the
+    campaign with a pair here ``topic``, ``total``, ``number`` of touched pairs, ``largest`` and
+    ``least`` size.
     """
 
     frame: ShardFrame
@@ -79,14 +80,13 @@ class RawSizes(ShardStep):
         touched = touched_pairs(pool, (why.measure, *why.reported))
         size = relative_sizes(weights, prior, why.rule, touched)
         topic, ends = ends_of_topics(pool)
+        positive = np.where(size > 0.0, size, np.inf)
         columns = {
             "topic": topic,
             "total": topic_sums(size, ends),
             "number": topic_sums(touched.astype(np.float64), ends).astype(np.int64),
             "largest": np.maximum.reduceat(size, ends[:-1]) if len(topic) else size,
-            "least": np.minimum.reduceat(np.where(size > 0.0, size, np.inf), ends[:-1])
-            if len(topic)
-            else size,
+            "least": np.minimum.reduceat(positive, ends[:-1]) if len(topic) else positive,
         }
         belief = prior.expected**2 / prior.second_moment
         return {}, {"size": size, "touched": touched, "belief": belief, **columns}
