@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..arrays import column_sums
 from ..data.labels import LabelError, PairLabels, pair_name, select_rows, singles_per_repeated
 from ..data.qrels import Qrels
+from ..estimates.complete import complete_values
 from ..estimates.estimators import Totals, horvitz_thompson_poisson
-from ..estimates.ratios import true_ratios
 from ..estimates.terms import linear_terms
 from ..measures.kinds import MAX_GRADE, MeasureError
 from .lines import CutLines, lines_of
@@ -37,20 +36,6 @@ if TYPE_CHECKING:
     from .building import ShardedPool
     from .designing import ShardedSample
     from .frames import ShardFrame
-
-
-def complete_topic_values(pool: Pool, measure: Measure, grades: IntArray) -> FloatArray:
-    """Return the value of every run on every topic, (T, k), from the grade of every pair, (N,).
-
-    Of measures of the families gain and ratio.
-    """
-    if measure.family == "ratio":
-        return true_ratios(pool, measure, grades=grades)
-    pair, runs, topics = pool.entry_pair, len(pool.runs), len(pool.topics)
-    weights = pool.entry_weights(measure) * topics
-    gained = weights * measure.utilities(grades)[pair]
-    cells = pool.topic[pair].astype(np.int64) * runs + pool.run
-    return column_sums(cells, gained, number=topics * runs).reshape(topics, runs)
 
 
 @dataclass(frozen=True)
@@ -80,7 +65,7 @@ class TopicValues(ShardStep):
         return self.pool.name, _names(self.judgments), measures, self.unlisted
 
     def work(self) -> StepResult:
-        """Work out one measure after the other."""
+        """Work out all measures."""
         pool = read_pool(self.frame, self.pool)
         rows = _judged(pool, self.judgments, self.shard, np.arange(len(pool)), self.unlisted)
         grades = np.full(len(pool), -1)
@@ -90,9 +75,8 @@ class TopicValues(ShardStep):
             raise LabelError(f"{missing} pairs have no judgment; the first is {first}")
         topic = self.frame.topics_of(self.shard)
         value = np.zeros((len(self.measures), len(topic), len(pool.runs)))
-        for place, measure in enumerate(self.measures):
-            if len(pool):
-                value[place] = complete_topic_values(pool, measure, grades)[topic]
+        if len(pool):
+            value[:] = complete_values(pool, grades=grades, measures=self.measures)[:, topic]
         return {}, {"topic": topic, "value": value}
 
 
@@ -105,6 +89,8 @@ def evaluate_shards(
     unlisted: int | None = 0,
 ) -> FloatArray:
     """Return the value of every run on every topic when the grade of every pair is known.
+
+    R and ideal lists are of documents in the pool; trec_eval's are of all that are judged.
 
     Parameters
     ----------
