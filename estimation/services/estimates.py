@@ -26,6 +26,7 @@ from estimation.selectors import MATRICES_FORMAT, complete_batches
 from estimation.services import (
     collections,
     drawing,
+    exact,
     files,
     finite,
     forecasting,
@@ -180,8 +181,7 @@ def _digest(evaluation: Evaluation) -> str:
     for result in evaluation.results:
         digest.update(f"{result.measure} {result.primary}\n".encode())
         for name, numbers in _numbers(result):
-            exact = " ".join(float(number).hex() for number in numbers.ravel().tolist())
-            digest.update(f"{name} {exact}\n".encode())
+            digest.update(b"%s %s\n" % (name.encode(), exact.hexadecimal(numbers)))
     return digest.hexdigest()
 
 
