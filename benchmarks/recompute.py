@@ -1,4 +1,4 @@
-"""What the recompute after a batch costs: the job of a site, part by part, with few and many judgments.
+"""What the recompute after a batch costs: the job of a site part by part, with few and many labels.
 
 ``python -m benchmarks.recompute [--postgres]``. Processor seconds of the process that does the job
 and, with PostgreSQL, of its server. 128 made-up runs of 50 topics, of which about one judged
@@ -11,7 +11,6 @@ import cProfile
 import os
 import pstats
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -74,7 +73,6 @@ from judging.models import (  # noqa: E402
     Job,
     Judgment,
     Pair,
-    User,
 )
 from judging.services import bulk, campaigns, jobs  # noqa: E402
 from tests.support import evaluation, factories  # noqa: E402

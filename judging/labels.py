@@ -1,4 +1,4 @@
-"""All labels of many pairs at once, as columns: an object for each takes most of a recompute's time.
+"""All labels of many pairs at once, as columns: an object for each would take most of the time.
 
 The database joins them and hands over each column as one text, so that there is one row whatever
 the number of labels, and nothing is done for each of them but by the database and by NumPy.
@@ -19,7 +19,7 @@ Column = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class LabelColumns:
-    """One row per label, in no particular order: judgments that count, and the organizer's decisions.
+    """One row per label, in no particular order: judgments that count, and decisions.
 
     ``places`` are the columns that were asked for. ``assessor`` counts in ``names``, which are in
     the order of their code points; decisions are of nobody, whose name is empty and the first.
@@ -37,8 +37,8 @@ def label_columns(rows: QuerySet[Any, Any], *places: str) -> LabelColumns:
 
     A label of a pair that several of the rows have is there several times.
     """
-    *judged, decided = _read(rows.order_by().values_list("pair_id", *places), places)
-    found = [np.concatenate(columns) for columns in zip(*judged, decided, strict=True)]
+    judged, decided = _read(rows.order_by().values_list("pair_id", *places), places)
+    found = [np.concatenate(columns) for columns in zip(judged, decided, strict=True)]
     *placed, assessor, grade = found
     numbers, codes = np.unique(assessor, return_inverse=True)
     names = dict(User.objects.filter(pk__in=numbers.tolist()).values_list("pk", "username"))
@@ -59,17 +59,17 @@ def _read(rows: QuerySet[Any, Any], places: tuple[str, ...]) -> list[list[Column
     wanted = [f"placed.{connection.ops.quote_name(name)}" for name in places]
     assignment, judgment, decision = map(_table, (Assignment, Judgment, Decision))
     judged = (
-        f"SELECT {_texts([*wanted, 'a.assessor_id', 'j.grade'])} FROM ({sql}) AS placed"
+        f"SELECT {_texts([*wanted, 'a.assessor_id', 'j.grade'])} FROM ({sql}) AS placed"  # noqa: S608 (names of our own)
         f" JOIN {assignment} AS a ON a.pair_id = placed.pair_id"
         f" JOIN {judgment} AS j ON j.assignment_id = a.id AND j.revision = a.revision"
     )
     decided = (  # CROSS JOIN: SQLite begins with the first, and decisions are few
-        f"SELECT {_texts([*wanted, str(_NOBODY), 'd.grade'])} FROM {decision} AS d"
+        f"SELECT {_texts([*wanted, str(_NOBODY), 'd.grade'])} FROM {decision} AS d"  # noqa: S608
         f" CROSS JOIN ({sql}) AS placed WHERE placed.pair_id = d.pair_id AND d.kind = %s"
     )
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT * FROM ({judged}) AS judged CROSS JOIN ({decided}) AS decided",
+            f"SELECT * FROM ({judged}) AS judged CROSS JOIN ({decided}) AS decided",  # noqa: S608
             [*parameters, *parameters, Decision.Kind.GRADE.value],
         )
         texts = cursor.fetchone()

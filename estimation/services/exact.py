@@ -1,4 +1,4 @@
-"""Numbers as text for digests, many at once: a fixed width for each, and what is not used taken out.
+"""Numbers as text for digests, many at once: of one width each, and what is not used taken out.
 
 The text of each number is that of Python, so that digests are the same as if it had been asked.
 """

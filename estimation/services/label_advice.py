@@ -32,18 +32,18 @@ def compared(row: Round, collection: RoundCollection) -> dict[str, dict[str, Any
             pool, seed=row.seed, pairs=sample.pair, labels=row.labels, share=row.extra_share
         ),
     )
-    found = {
-        str(measure): compare_labels(
-            pool,
-            design,
-            sample,
-            labels=collection.labels,
-            wanted=wanted,
-            measure=measure,
-            max_grade=row.campaign.max_grade,
-            batches=drawn.used,
-            numbers=sorted({*NUMBERS, row.labels}),
-        )
-        for measure in measures
+    found = compare_labels(
+        pool,
+        design,
+        sample,
+        labels=collection.labels,
+        wanted=wanted,
+        measures=measures,
+        max_grade=row.campaign.max_grade,
+        batches=drawn.used,
+        numbers=sorted({*NUMBERS, row.labels}),
+    )
+    return {
+        str(measure): asdict(comparison)
+        for measure, comparison in zip(measures, found, strict=True)
     }
-    return {measure: asdict(comparison) for measure, comparison in found.items()}

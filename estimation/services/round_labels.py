@@ -1,4 +1,4 @@
-"""The labels that a round is estimated from, as columns in an order that does not depend on time."""
+"""The labels that a round is estimated from, as columns in an order that knows no time."""
 
 import hashlib
 import json
@@ -49,7 +49,9 @@ class RoundLabels:
         columns = (pair, found.assessor, found.grade, found.decided.astype(np.int64))
         sizes = [1 + int(column.max(initial=0)) for column in columns]
         sizes[1] = len(found.names)
-        keys = reduce(lambda key, part: key * part[0] + part[1], zip(sizes, columns, strict=True), 0 * pair)
+        keys = reduce(
+            lambda key, part: key * part[0] + part[1], zip(sizes, columns, strict=True), 0 * pair
+        )
         keys.sort()
         keys = keys[np.diff(keys, prepend=-1) > 0]
         parts = []

@@ -50,13 +50,13 @@ def test_what_is_stored_is_what_the_core_compares(campaign: Campaign, method: st
     collection = estimates.gather(row).collection
     sample = collection.drawn.sample
     for name in ("DCG@10", "P@10"):
-        found = compare_labels(
+        (found,) = compare_labels(
             collection.pool,
             collection.drawn.design,
             sample,
             labels=collection.labels,
             wanted=extra_labels(collection.pool, seed="s", pairs=sample.pair, labels=1, share=0.5),
-            measure=parse_measure(name),
+            measures=[parse_measure(name)],
             max_grade=campaign.max_grade,
             batches=3,
         )
