@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from estimation.core.data.scope import place_of_pairs
 from estimation.models import Draw, Round
 from estimation.selectors import draws_of
-from estimation.services import estimates, pools, together
+from estimation.services import estimates, pools, round_labels, together
 from estimation.services.collections import columns_of
 from estimation.services.round_labels import RoundLabels
 from judging import selectors as judging
@@ -237,6 +237,18 @@ def test_the_order_in_which_judgments_came_is_in_no_bit(judged: Round) -> None:
         arrived(judged, seed)
         assert numbers(judged) == before
         assert in_order_of_arrival(judged) != twin
+
+
+@pytest.mark.parametrize("piece", [1, 7, 41])
+def test_the_digest_is_the_same_in_pieces(
+    judged: Round, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    found = columns(judged)
+    whole = found.digest()
+    monkeypatch.setattr(round_labels, "PIECE", piece)
+    assert found.digest() == whole
+    monkeypatch.setattr(round_labels, "PIECE", len(found.pair))
+    assert found.digest() == whole
 
 
 def test_one_other_grade_is_in_the_digest(judged: Round) -> None:
