@@ -106,7 +106,9 @@ def read_qrels(path: Path) -> Qrels:
     return {(topic.decode(), docno): max(int(grade), 0) for topic, _, docno, grade in rows}
 
 
-def synthetic(runs: int = 128, topics: int = 50, documents: int = 14_000) -> Collection:
+def synthetic(
+    runs: int = 128, topics: int = 50, documents: int = 14_000, noise: float = 1.0
+) -> Collection:
     """Runs that mostly agree, each noisy in its own way; 100 relevant documents in a topic."""
     rng = np.random.default_rng(8)
     names = [f"t{topic:02}" for topic in range(topics)]
@@ -114,7 +116,7 @@ def synthetic(runs: int = 128, topics: int = 50, documents: int = 14_000) -> Col
     common = rng.exponential(size=(topics, documents))
     lists: dict[str, dict[str, np.ndarray]] = {}
     for run in range(runs):
-        noisy = common + rng.normal(size=common.shape)
+        noisy = common + noise * rng.normal(size=common.shape)
         best = np.argsort(-noisy, axis=1)[:, : max(DEPTHS)]
         lists[f"run{run:03}"] = dict(zip(names, docnos[best], strict=True))
     relevant = np.argsort(-common - 0.5 * rng.normal(size=common.shape), axis=1)[:, :100]

@@ -24,13 +24,13 @@ from scipy import optimize
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import rank_lines
+from estimation.core.estimates.complete import complete_values
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.topics.allocation import make_query_design
 from estimation.core.rounds.topics.designs import Estimator, QueryDesign, Rule
 from estimation.core.rounds.topics.draws import draw_queries
 from estimation.core.rounds.topics.estimators import ratio_estimate, unbiased_estimate
 from estimation.core.rounds.topics.grade_models import GradeModel, predicted_grades, uniform_grades
-from estimation.core.rounds.topics.values import topic_values
 from estimation.core.sampling import goals
 from estimation.core.sampling.goals import Goal
 
@@ -242,14 +242,11 @@ def saved_in_the_limit(data: JudgedCollection, setting: Setting) -> dict[str, fl
 
 def true_contrast(data: JudgedCollection, setting: Setting) -> np.ndarray:
     """The value, or the difference, that is to be estimated, topic by topic."""
-    values = topic_values(
-        data.pool,
-        labels=data.labels,
-        measure=setting.measure,
-        max_grade=data.max_grade,
-        runs=setting.goal.all_runs,
-    )
-    return values @ setting.contrast
+    values = complete_values(
+        data.pool, grades=data.grades, measures=[setting.measure], max_grade=data.max_grade
+    )[0]
+    columns = [data.pool.run_index(tag) for tag in setting.goal.all_runs]
+    return values[:, columns] @ setting.contrast
 
 
 def print_table(data: JudgedCollection, setting: Setting, repeats: int) -> None:

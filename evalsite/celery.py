@@ -6,12 +6,13 @@ worker is alive, releases lapsed leases and wakes whatever is due. No beat proce
 
 import gc
 import os
+from functools import cache
 from typing import Any
 
 from celery import Celery
 from celery.signals import (
     celeryd_init,
-    worker_process_init,
+    task_prerun,
     worker_ready,
     worker_shutting_down,
 )
@@ -53,9 +54,19 @@ def stop_steward(**_kwargs: Any) -> None:
     steward.stop()
 
 
-@worker_process_init.connect
-def leave_code_alone(**_kwargs: Any) -> None:
+@task_prerun.connect
+def load_what_jobs_need(**_kwargs: Any) -> None:
+    """By the process that does the first of them: a worker at rest has none of it, and its main
+    process never does."""
+    _load()
+
+
+@cache
+def _load() -> None:
     """What is loaded by now stays: looking through it again and again would cost a third of a job
     that makes many objects."""
+    from judging.services import jobs  # noqa: PLC0415
+
+    jobs.register_all()
     gc.collect()
     gc.freeze()

@@ -1,21 +1,10 @@
-"""The one Celery task, and judging's job handlers."""
+"""The one Celery task."""
 
 from celery import shared_task
 
-from judging.services import (  # noqa: F401  (loaders register themselves)
-    decisions,
-    jobs,
-    known_grades,
-    loaders,
-    uploads,
-)
+from judging.services import jobs
 
 
 @shared_task(name="judging.tasks.run_job")
 def run_job(job_id: int) -> None:
     jobs.run(job_id)
-
-
-jobs.handles("upload", give_up=uploads.give_up)(uploads.read)
-jobs.handles("judge-from-qrels")(known_grades.judge)
-jobs.handles("decide-rest")(decisions.rest)

@@ -308,6 +308,24 @@ print(len(patterns), sorted(name for name in ("scipy", "sklearn") if name in sys
 
 
 @pytest.mark.slow
+def test_workers_load_what_jobs_need_with_the_first_of_them() -> None:
+    """SciPy alone takes a second to load and 40 MB, in each process of a worker."""
+    out = run_python(
+        """
+import sys
+from evalsite.celery import app, load_what_jobs_need
+app.loader.import_default_modules()
+assert "judging.tasks.run_job" in app.tasks
+known = ("scipy", "estimation.core.rounds.evaluation")
+print([name for name in known if name in sys.modules])
+load_what_jobs_need(task_id="1")
+print([name for name in known if name in sys.modules])
+"""
+    )
+    assert out.splitlines() == ["[]", "['scipy', 'estimation.core.rounds.evaluation']"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("database", "loaded"),
     [("", "[] False"), ("postgres://site@host/name", "['psycopg', 'psycopg_binary'] True")],
@@ -323,7 +341,7 @@ import {process}
 import django
 django.setup()
 from django.urls import get_resolver
-import judging.tasks, estimation.tasks, rest_framework.serializers
+import judging.handlers, estimation.handlers, rest_framework.serializers
 assert len(get_resolver().url_patterns) > 5
 from rest_framework.compat import postgres_fields
 names = sorted({{name.partition(".")[0] for name in sys.modules if name.startswith("psycopg")}})

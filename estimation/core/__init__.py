@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from .inference.looks import Look as Look
     from .inference.ranks import Ranking as Ranking
     from .inference.unknown import Reason as Reason
+    from .library.complete import CompleteEvaluation as CompleteEvaluation
+    from .library.complete import CompleteMeasure as CompleteMeasure
+    from .library.complete import evaluate_complete as evaluate_complete
     from .library.designing import make_design as make_design
     from .library.designing import pool_runs as pool_runs
     from .library.designing import rank_scores as rank_scores
@@ -90,6 +93,7 @@ _WHERE = {
     ".inference.looks": ("Look",),
     ".inference.ranks": ("Ranking",),
     ".inference.unknown": ("Reason",),
+    ".library.complete": ("CompleteEvaluation", "CompleteMeasure", "evaluate_complete"),
     ".library.designing": ("make_design", "pool_runs", "rank_scores"),
     ".library.estimating": ("evaluate", "given_round", "together"),
     ".library.files": ("write_prels",),

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, column_sums, listed
-from estimation.core.data.labels import LabelRows, check_grades
+from estimation.core.arrays import FloatArray, IntArray, listed
+from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
-from estimation.core.estimates.ratios import true_ratios
-from estimation.core.measures.kinds import MeasureError
-from estimation.core.measures.table import Measure, check_is_measure
+from estimation.core.estimates.complete import complete_values
+from estimation.core.measures.table import Measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design
@@ -87,17 +86,8 @@ def true_topic_values(pool: Pool, *, grades: IntArray, measure: Measure) -> Floa
     -------
     ndarray of float64, shape (T, k)
     """
-    check_is_measure(measure)
-    check_grades(grades, pairs=len(pool))
-    if measure.family == "ratio":
-        return true_ratios(pool, measure, grades=grades)
-    if measure.family == "query":
-        raise MeasureError(f"{measure} is no sum over pairs of a pool")
-    pair, runs, topics = pool.entry_pair, len(pool.runs), len(pool.topics)
-    weights = pool.entry_weights(measure) * topics
-    gained = weights * measure.entry_utilities(grades[pair], pool.predictions)
-    cells = pool.topic[pair].astype(np.int64) * runs + pool.run
-    return column_sums(cells, gained, number=topics * runs).reshape(topics, runs)
+    values: FloatArray = complete_values(pool, grades=grades, measures=[measure])[0]
+    return values
 
 
 def simulate(

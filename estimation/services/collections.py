@@ -5,9 +5,7 @@ and the labels of its complete batches in a row from the first. Every such prefi
 of the design; which pairs it holds was settled before any grade was known.
 """
 
-import hashlib
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -26,10 +24,9 @@ from estimation.core.rounds.rounds import Round as Drawn
 from estimation.formats.collections.archive import TooLargeError
 from estimation.formats.collections.files import write_collection
 from estimation.models import EstimateSet, Round
-from estimation.selectors import draws_of
 from estimation.services import designing, files, pools, predictions, together
+from estimation.services.round_labels import RoundLabels
 from estimation.services.together import Counted
-from judging import selectors as judging
 from judging.errors import UserError
 
 
@@ -62,28 +59,19 @@ def gather(row: Round, counted: Sequence[Counted]) -> Gathered:
     The same rows give the same bits, in whatever order they come.
     """
     pool, drawn = columns_of(row)
-    draws = draws_of(row.campaign, {each.row.number: each.batches for each in counted})
-    positions = together.positions_of(pool, row, draws)
-    labels = sorted(
-        (positions[label.pair], label.assessor, label.grade, label.decided)
-        for label in judging.labels(draws.values("pair"))
-        if label.pair in positions
-    )
+    labels = RoundLabels.of(row, pool, counted)
     best = PREFERENCE_MAX_GRADE if pool.is_of_preferences else row.campaign.max_grade
     collection = RoundCollection(
         pool,
         _counting(pool, drawn, counted),
-        LabelRows(
-            pair=np.array([label[0] for label in labels], dtype=np.int64),
-            grade=np.array([label[2] for label in labels], dtype=np.int64),
-        ),
+        LabelRows(labels.pair, labels.grade),
         max_grade=best,
         made_for=tuple(designing.measures_of(row)),
         predictions=_predictions(row, pool) if len(counted) == 1 else None,
         negligible=row.negligible or None,
     )
-    digest = hashlib.sha256(json.dumps(labels).encode()).hexdigest()
-    return Gathered(collection, drawn.batches, digest, sum(label[3] for label in labels))
+    decided = int(np.count_nonzero(labels.decided))
+    return Gathered(collection, drawn.batches, labels.digest(), decided)
 
 
 def _counting(pool: Pool, drawn: Drawn, counted: Sequence[Counted]) -> DrawnRound:

@@ -9,7 +9,7 @@ import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from django.db import transaction
@@ -26,6 +26,7 @@ from estimation.selectors import MATRICES_FORMAT, complete_batches
 from estimation.services import (
     collections,
     drawing,
+    exact,
     files,
     finite,
     forecasting,
@@ -35,7 +36,7 @@ from estimation.services import (
     together,
 )
 from estimation.services.collections import Gathered
-from judging.services import jobs
+from judging.services import bulk, jobs
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,7 @@ def _digest(evaluation: Evaluation) -> str:
     for result in evaluation.results:
         digest.update(f"{result.measure} {result.primary}\n".encode())
         for name, numbers in _numbers(result):
-            exact = " ".join(float(number).hex() for number in numbers.ravel().tolist())
-            digest.update(f"{name} {exact}\n".encode())
+            digest.update(b"%s %s\n" % (name.encode(), exact.hexadecimal(numbers)))
     return digest.hexdigest()
 
 
@@ -259,12 +259,10 @@ def _store(row: Round, outcome: Recomputed, matrices: str) -> EstimateSet:
     )
     runs = dict(row.campaign.runs.values_list("tag", "pk"))
     late = frozenset(inputs.late)
-    Estimate.objects.bulk_create(
-        estimate
-        for result in evaluation.results
-        for name in result.estimators
-        for estimate in _rows(estimate_set, runs, late, result, name)
-    )
+    for result in evaluation.results:
+        for name in result.estimators:
+            columns = _columns(runs, late, result, name)
+            bulk.insert(Estimate, columns | {"estimate_set": estimate_set.pk})
     return estimate_set
 
 
@@ -279,36 +277,31 @@ def _relevant_found(evaluation: Evaluation) -> float | None:
     return float(min(np.median(each) for each in found)) if found else None
 
 
-def _rows(
-    estimate_set: EstimateSet,
-    runs: dict[str, int],
-    late: frozenset[str],
-    result: MeasureResult,
-    name: str,
-) -> Iterator[Estimate]:
+def _columns(
+    runs: dict[str, int], late: frozenset[str], result: MeasureResult, name: str
+) -> dict[str, Any]:
+    """Of the estimates of all runs by one estimator."""
     primary = name == result.primary
     ranking, estimator = result.ranking, result.estimators[name]
     places = _places(result)
-    for index, tag in enumerate(result.runs):
-        yield Estimate(
-            estimate_set=estimate_set,
-            run_id=runs[tag],
-            measure=str(result.measure),
-            estimator=name,
-            primary=primary,
-            value=float(estimator.value[index]),
-            se=float(estimator.se[index]),
-            df=float(estimator.df[index]),
-            low=float(estimator.low[index]),
-            high=float(estimator.high[index]),
-            support=float(result.support[index]),
-            sample_size=float(result.effective_sample_size[index]),
-            late=tag in late,
-            unknown=int(estimator.unknown[index]),
-            rank=places.get(index) if primary else None,
-            rank_low=int(ranking.rank_low[index]) if primary else None,
-            rank_high=int(ranking.rank_high[index]) if primary else None,
-        )
+    return {
+        "run": [runs[tag] for tag in result.runs],
+        "measure": str(result.measure),
+        "estimator": name,
+        "primary": primary,
+        "value": estimator.value.tolist(),
+        "se": estimator.se.tolist(),
+        "df": estimator.df.tolist(),
+        "low": estimator.low.tolist(),
+        "high": estimator.high.tolist(),
+        "support": result.support.tolist(),
+        "sample_size": result.effective_sample_size.tolist(),
+        "late": [tag in late for tag in result.runs],
+        "unknown": estimator.unknown.tolist(),
+        "rank": [places.get(index) for index in range(len(result.runs))] if primary else None,
+        "rank_low": ranking.rank_low.tolist() if primary else None,
+        "rank_high": ranking.rank_high.tolist() if primary else None,
+    }
 
 
 def _places(result: MeasureResult) -> dict[int, int]:

@@ -3,7 +3,9 @@
 from dataclasses import asdict
 from typing import Any
 
+from estimation.core.arrays import array_digest
 from estimation.core.collections.base import RoundCollection
+from estimation.core.data.kept import kept
 from estimation.core.planning.label_advice import NUMBERS, compare_labels, supports
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.random_numbers import extra_labels
@@ -22,21 +24,26 @@ def compared(row: Round, collection: RoundCollection) -> dict[str, dict[str, Any
     measures = [each for each in collection.measures if supports(design, each)]
     if not measures:
         return {}
-    wanted = extra_labels(
-        pool, seed=row.seed, pairs=sample.pair, labels=row.labels, share=row.extra_share
+    wanted = kept(
+        pool.kept,
+        "wanted labels",
+        (array_digest(sample.pair), row.seed, row.labels, row.extra_share),
+        lambda: extra_labels(
+            pool, seed=row.seed, pairs=sample.pair, labels=row.labels, share=row.extra_share
+        ),
     )
-    found = {
-        str(measure): compare_labels(
-            pool,
-            design,
-            sample,
-            labels=collection.labels,
-            wanted=wanted,
-            measure=measure,
-            max_grade=row.campaign.max_grade,
-            batches=drawn.used,
-            numbers=sorted({*NUMBERS, row.labels}),
-        )
-        for measure in measures
+    found = compare_labels(
+        pool,
+        design,
+        sample,
+        labels=collection.labels,
+        wanted=wanted,
+        measures=measures,
+        max_grade=row.campaign.max_grade,
+        batches=drawn.used,
+        numbers=sorted({*NUMBERS, row.labels}),
+    )
+    return {
+        str(measure): asdict(comparison)
+        for measure, comparison in zip(measures, found, strict=True)
     }
-    return {measure: asdict(comparison) for measure, comparison in found.items()}

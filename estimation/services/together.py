@@ -10,6 +10,7 @@ with that of the later alone (`estimation.core.rounds.combining.part_over`).
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from django.db.models import QuerySet
 
 from estimation.core.arrays import IntArray
@@ -19,7 +20,7 @@ from estimation.core.rounds.combining import part_over
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.samples import Sample
-from estimation.models import Draw, EstimateSet, Round
+from estimation.models import EstimateSet, Round
 from estimation.selectors import complete_batches
 from estimation.services import files, pools
 
@@ -129,17 +130,14 @@ def _over(pool: Pool, counted: Counted, row: Round, like: Design) -> PairRound:
     return part_over(counted.part, pool=pools.load(smaller), joined=pool, like=like)
 
 
-def positions_of(pool: Pool, row: Round, draws: QuerySet[Draw]) -> dict[int, int]:
-    """Where in the pool of the round the drawn pairs stand, by their row id."""
-    places: dict[int, IntArray] = {}
-    found = {}
+def places_of(pool: Pool, row: Round, drawn_by: IntArray, position: IntArray) -> IntArray:
+    """Where in the pool of the round what was drawn stands, from the rounds that drew it, by their
+    row ids, and the positions in their own pools."""
+    found = position.copy()
     rounds = {each.pk: each for each in _earlier(row)}
-    for pair, position, round_id in draws.values_list("pair_id", "position", "round_id"):
-        smaller = rounds[round_id].pool if round_id in rounds else None
-        if smaller is None or smaller.pk == row.pool_id:
-            found[pair] = position
-            continue
-        if round_id not in places:
-            places[round_id] = place_of_pairs(pools.load(smaller), pool)
-        found[pair] = int(places[round_id][position])
+    for number in np.unique(drawn_by).tolist():
+        smaller = rounds[number].pool if number in rounds else None
+        if smaller is not None and smaller.pk != row.pool_id:
+            own = drawn_by == number
+            found[own] = place_of_pairs(pools.load(smaller), pool)[position[own]]
     return found

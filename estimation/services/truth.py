@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from demo.assessors import load_truth
-from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
+from estimation.core.estimates.complete import complete_values
 from estimation.core.measures.table import parse_measure
-from estimation.core.rounds.topics.values import topic_values
 from estimation.models import Round
 from estimation.selectors import RankedRun, ranking_table
 from estimation.services import demo, pools
@@ -39,10 +38,10 @@ def _true_values(row: Round, pool: Pool, measure: str) -> dict[str, float]:
     truth = load_truth(demo.COLLECTION / "qrels.txt.gz")
     names = zip((pool.topics[at] for at in pool.topic.tolist()), pool.docno.tolist(), strict=True)
     grades = [truth.get((topic, docno.decode()), 0) for topic, docno in names]
-    values = topic_values(
+    values = complete_values(
         pool,
-        labels=LabelRows(np.arange(len(pool)), np.array(grades, dtype=np.int64)),
-        measure=parse_measure(measure),
+        grades=np.array(grades, dtype=np.int64),
+        measures=[parse_measure(measure)],
         max_grade=row.campaign.max_grade,
-    )
+    )[0]
     return dict(zip(pool.runs, values.mean(axis=0).tolist(), strict=True))

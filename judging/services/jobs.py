@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.db.models.functions import Greatest, Now
+from django.utils.module_loading import autodiscover_modules
 
 from judging.clock import seconds_from_now
 from judging.errors import UserError
@@ -258,14 +259,14 @@ def _give_back(running: Running) -> None:
 
 
 def _handler(kind: str) -> Handler:
-    _register_all()
+    register_all()
     return _handlers[kind]
 
 
 @cache
-def _register_all() -> None:
-    """Outside of a worker nobody has imported the task modules yet, or somebody only some."""
-    current_app.loader.import_default_modules()
+def register_all() -> None:
+    """Loads the modules ``handlers`` of all applications, and with them all that jobs need."""
+    autodiscover_modules("handlers")
 
 
 def claim(job_id: int) -> Running | None:
@@ -356,7 +357,7 @@ def _conclude_failed(job: Job, message: str) -> None:
     Job.objects.filter(pk=job.pk).update(
         state=Job.State.FAILED, done=job.requested, token="", error=message, finished=Now()
     )
-    _register_all()
+    register_all()
     if job.kind in _give_up:
         _give_up[job.kind](job.target, message)
 

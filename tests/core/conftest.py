@@ -2,7 +2,7 @@
 
 import gzip
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,14 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no test collections in {folder}; set EVALSITE_TEST_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def no_disk_waits() -> Iterator[None]:
+    """Files are not forced to the disk one by one, which takes longer than all the rest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
+        yield
 
 
 def read_run(path: Path, depth: int | None = None) -> RankedLists:

@@ -58,8 +58,9 @@ def same(sample: Sample, number: int) -> np.ndarray:
 
 
 def compared(pool, design, sample, rows, wanted, **options) -> LabelComparison:
-    settings = {"batches": design.batches, "measure": DCG, "max_grade": 3} | options
-    return compare_labels(pool, design, sample, labels=rows, wanted=wanted, **settings)
+    settings = {"batches": design.batches, "measures": [DCG], "max_grade": 3} | options
+    (found,) = compare_labels(pool, design, sample, labels=rows, wanted=wanted, **settings)
+    return found
 
 
 @pytest.mark.parametrize("method", ["poisson", "priority"])

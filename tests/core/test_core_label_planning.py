@@ -8,11 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import optimize, sparse
 
 from estimation.core.data.labels import PairLabels
 from estimation.core.estimates.estimators import importance_sampling
-from estimation.core.planning.label_advice import JudgedSample, predicted_variances
+from estimation.core.planning import label_advice
+from estimation.core.planning.label_advice import (
+    BISECTIONS,
+    JudgedSample,
+    _bisected,
+    predicted_variances,
+)
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 WEIGHTS = np.array([[0.5, 0.2], [0.3, 0.3], [0.1, 0.6]])
@@ -242,3 +248,59 @@ def test_predictions_agree_with_brute_force(collection, pairs, pair_cost, reques
     assert np.abs(predicted / tried - 1).max() < 4 * (error / tried).max()
     unchanged = np.broadcast_to(tried[1], tried.shape)  # twin: the number makes no difference
     assert np.abs(unchanged / tried - 1).max() > 4 * (error / tried).max()
+
+
+# ------------------------------------------------------------------------------- the bisection
+
+
+def plainly_bisected(excess, high: float) -> float:
+    """Every step looked at."""
+    low = 0.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if excess(middle) < 0.0 else (low, middle)
+    return high
+
+
+def excess_of(seed: int, method: str):
+    """How many more pairs are expected at a scale than are wanted, and how often that is asked."""
+    rng = np.random.default_rng(seed)
+    expected = rng.exponential(size=400) * 10.0 ** rng.uniform(-3, 1)
+    chance = np.minimum(1.0, expected)
+    counts = rng.poisson(5.0, size=400) if method == "iid" else None
+    probability = expected / expected.sum() if method == "iid" else chance
+    sample = JudgedSample(None, None, probability, counts, None if counts is not None else expected)
+    expects = sample.expectation(sample.chance)
+    wanted = expects(1.0) * rng.uniform(0.05, 0.95)
+    asked: list[float] = []
+
+    def excess(scale: float) -> float:
+        asked.append(scale)
+        return expects(scale) - wanted
+
+    return excess, asked
+
+
+@pytest.mark.parametrize("method", ["poisson", "iid"])
+@pytest.mark.parametrize("high", [1.0, 8.0])
+def test_a_bisection_that_skips_what_is_known_ends_at_the_same_number(method, high) -> None:
+    for seed in range(30):
+        excess, asked = excess_of(seed, method)
+        expected = plainly_bisected(excess, high)
+        asked.clear()
+        assert _bisected(excess, high) == expected
+        assert len(asked) < 40
+
+
+def test_and_one_that_takes_its_root_for_exact_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        label_advice, "_bisected", lambda excess, high: optimize.brentq(excess, 0, high, rtol=1e-9)
+    )
+    excesses = [excess_of(seed, "poisson")[0] for seed in range(5)]
+    assert any(label_advice._bisected(e, 1.0) != plainly_bisected(e, 1.0) for e in excesses)
+
+
+def test_there_may_be_nothing_to_look_for() -> None:
+    for wanted in (0.0, 1.0):
+        excess = lambda scale, wanted=wanted: scale - wanted  # noqa: E731
+        assert _bisected(excess, 1.0) == plainly_bisected(excess, 1.0)

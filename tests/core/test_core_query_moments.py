@@ -5,6 +5,7 @@ Each statement comes with a broken twin that the same check must catch.
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
@@ -13,11 +14,10 @@ import pytest
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.kinds import MeasureError
-from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.measures.table import Measure, document_gains, parse_measure
 from estimation.core.rounds.topics.grade_models import (
     GradeModel,
     GradeModelError,
-    document_gains,
     predicted_grades,
     uniform_grades,
 )
@@ -33,6 +33,8 @@ Lists = Callable[[dict[str, str]], RankedLists]
 MEASURES = [
     "ERR",
     "ERR@2",
+    "RR",
+    "RR(rel=2)@2",
     "DCG",
     "DCG(dcg='exp-log2')@3",
     "DCG(dcg='exp-ln')",
@@ -66,7 +68,7 @@ def list_value(pool: Pool, topic: int, tag: str, measure: Measure, gain: np.ndar
     for entry in sorted(np.flatnonzero(kept), key=lambda each: pool.rank[each]):
         rank, g = int(pool.rank[entry]), gain[pool.entry_pair[entry]]
         if measure.cutoff is None or rank <= measure.cutoff:
-            if str(measure).startswith("ERR"):
+            if measure.family == "query":
                 total += going_on * g / rank
                 going_on *= 1.0 - g
             else:
@@ -139,6 +141,26 @@ def test_differences_of_two_runs_are_those_of_all_label_vectors(
         assert independent != pytest.approx(square - difference**2, rel=1e-6)
 
 
+@pytest.mark.parametrize("certain", [{0: 1}, {0: 2, 2: 0}, {1: 1, 4: 2}])
+@pytest.mark.parametrize("text", ["RR", "RR@2", "ERR"])
+def test_documents_that_are_relevant_for_certain_end_what_is_expected(
+    pool: Pool, model: GradeModel, text: str, certain: dict[int, int]
+) -> None:
+    """Under RR nobody goes on from them: E(1 - g) is 0, by which nothing can be divided."""
+    chance = model.probability.copy()
+    for pair, grade in certain.items():
+        chance[pair] = np.eye(3)[grade]
+    believed, measure = replace(model, probability=chance), parse_measure(text)
+    every = Enumeration(pool, believed, measure)
+    for a, b in permutations(range(3), 2):
+        runs = [pool.runs[a], pool.runs[b]]
+        found = goal_moments(pool, goal=goals.pair(*runs), measure=measure, model=believed)
+        difference = every.mean(lambda values, a=a, b=b: values[:, a] - values[:, b])
+        square = every.mean(lambda values, a=a, b=b: (values[:, a] - values[:, b]) ** 2)
+        assert found.mean[:, 0] == pytest.approx(difference, **EXACT)
+        assert found.variance == pytest.approx(square - difference**2, **EXACT)
+
+
 GOALS: dict[str, tuple[Goal, Callable[..., np.ndarray]]] = {
     "single": (goals.single("beta"), lambda a, b, c: b**2),
     "absolute": (goals.absolute(*RUNS), lambda a, b, c: a**2 + b**2 + c**2),
@@ -155,7 +177,7 @@ GOALS: dict[str, tuple[Goal, Callable[..., np.ndarray]]] = {
 
 
 @pytest.mark.parametrize("kind", GOALS)
-@pytest.mark.parametrize("text", ["ERR", "DCG@3"])
+@pytest.mark.parametrize("text", ["ERR", "RR", "DCG@3"])
 def test_goals_expect_the_squares_of_all_label_vectors(
     pool: Pool, model: GradeModel, kind: str, text: str
 ) -> None:

@@ -13,7 +13,10 @@ import pytest
 
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.qrels import Qrels
 from estimation.core.data.ranked_lists import RankedLists
+from estimation.core.estimates.complete import complete_values
+from estimation.core.library.complete import evaluate_complete
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.results import Evaluation
@@ -92,7 +95,7 @@ def trec_eval_values(evaluator, run, pool: Pool, measures: Mapping[str, str]) ->
 def ours(pool: Pool, grades: np.ndarray, measures: Mapping[str, str]) -> np.ndarray:
     """Shape (measures, T, k)."""
     parsed = [parse_measure(text) for text in measures]
-    return np.stack([true_topic_values(pool, grades=grades, measure=each) for each in parsed])
+    return complete_values(pool, grades=grades, measures=parsed, max_grade=int(grades.max()))
 
 
 def census(pool: Pool, grades: np.ndarray, texts: list[str]) -> Evaluation:
@@ -232,6 +235,8 @@ def test_expected_reciprocal_rank_rank_by_rank(name: str, request) -> None:
     best = int(grades.max())
     measure = parse_measure("ERR@20")
     values = topic_values(pool, labels=labels, measure=measure, max_grade=best)
+    known = complete_values(pool, grades=grades, measures=[measure], max_grade=best)[0]
+    assert known == pytest.approx(values, abs=1e-12)
     for place, topic, found in graded_lists(collection, pool, grades):
         expected, going_on = 0.0, 1.0
         for rank, grade in enumerate(found[:20], start=1):
@@ -308,7 +313,7 @@ def whole_runs(trec8: Collection) -> dict[str, RankedLists]:
     return whole_rankings(trec8.folder)
 
 
-WHOLE = BINARY | {"AP@1000": "map_cut_1000"}
+WHOLE = BINARY | {"AP@1000": "map_cut_1000", "RR": "recip_rank"}
 
 
 @pytest.mark.parametrize("depth", [100, 1000])
@@ -324,7 +329,12 @@ def test_the_whole_qrels_count_in_the_pool(trec8: Collection, whole_runs, depth:
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, names_for(WHOLE))
     for place, tag in enumerate(pool.runs):
         expected = trec_eval_values(evaluator, run_of(whole_runs[tag], depth), pool, WHOLE)
-        assert found[:, :, place] == pytest.approx(expected, abs=1e-9), tag
+        assert found[:, :, place] == pytest.approx(expected, abs=1e-10), tag
+    if depth == 1000:
+        judged = Qrels.of(qrels)
+        whole = evaluate_complete(whole_runs, judged, measures=list(WHOLE))
+        assert (whole.topics, whole.runs) == (pool.topics, pool.runs)
+        assert whole.by_topic == pytest.approx(found, abs=1e-12)
 
 
 def test_the_comparison_catches_one_wrong_grade(trec8: Collection) -> None:

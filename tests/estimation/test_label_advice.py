@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from django.conf import settings
@@ -10,12 +11,14 @@ from django.test import Client
 from estimation import selectors
 from estimation.core.archives import read_archive, write_archive
 from estimation.core.measures.table import parse_measure
+from estimation.core.planning import label_advice as core
 from estimation.core.planning.label_advice import compare_labels
 from estimation.core.sampling.random_numbers import extra_labels
 from estimation.figures import label_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import MATRICES_FORMAT
 from estimation.services import estimates, files
+from estimation.services import label_advice as service
 from judging.models import Campaign
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
@@ -50,13 +53,13 @@ def test_what_is_stored_is_what_the_core_compares(campaign: Campaign, method: st
     collection = estimates.gather(row).collection
     sample = collection.drawn.sample
     for name in ("DCG@10", "P@10"):
-        found = compare_labels(
+        (found,) = compare_labels(
             collection.pool,
             collection.drawn.design,
             sample,
             labels=collection.labels,
             wanted=extra_labels(collection.pool, seed="s", pairs=sample.pair, labels=1, share=0.5),
-            measure=parse_measure(name),
+            measures=[parse_measure(name)],
             max_grade=campaign.max_grade,
             batches=3,
         )
@@ -210,3 +213,38 @@ def test_disagreement_counts_where_pairs_have_two_labels(
     asked = {"method": method, "measure": measure, "labels": labels, "batch_size": 60}
     row = complete(campaign, **asked, reported=[], extra_share=0.0)
     assert latest(row).noise_measured == (labels == 2)
+
+
+def test_what_does_not_depend_on_labels_is_worked_out_once(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = complete(campaign)
+    collection = estimates.gather(row).collection
+    collection.pool.kept.clear()
+    hashed, scaled = (counted(monkeypatch, *each) for each in PARTS)
+
+    first = service.compared(row, collection)
+    assert (len(hashed), len(scaled)) == (1, 3)  # 1, 2 and 3 labels, of both measures
+    assert len(first) == 2
+    assert service.compared(row, collection) == first
+    assert (len(hashed), len(scaled)) == (1, 6)
+
+    row.seed = "another"
+    service.compared(row, collection)
+    assert len(hashed) == 2
+
+
+PARTS = (service, "extra_labels"), (core, "_scaled")
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[str]:
+    """One item for each call."""
+    calls: list[str] = []
+    work = getattr(module, name)
+
+    def noted(*args: object, **options: object) -> object:
+        calls.append(name)
+        return work(*args, **options)
+
+    monkeypatch.setattr(module, name, noted)
+    return calls

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .known_documents import document_hashes
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -126,7 +128,7 @@ def rank_lines(
     docno = np.asarray(docnos, dtype=np.bytes_)
     if topic.shape != docno.shape:
         raise PoolError(f"topics and docnos must be of one length, not {topic.size}, {docno.size}")
-    names, code = np.unique(topic, return_inverse=True)
+    names, code = _numbered(topic)
     _refuse_duplicates(names, code, docno)
     order = trec_eval_order(scores, docno, topics=code)
     starts = np.searchsorted(code[order], np.arange(len(names) + 1))
@@ -139,7 +141,18 @@ def rank_lines(
     return RankedLists(decoded, starts.astype(np.int64), docno[order], score)
 
 
+def _numbered(names: BytesArray) -> tuple[BytesArray, IntArray]:
+    """The different names, sorted, and the number of each; only those that change are sorted."""
+    fresh = np.append(True, names[1:] != names[:-1])[: len(names)]
+    starts = np.flatnonzero(fresh)
+    different, number = np.unique(names[starts], return_inverse=True)
+    return different, np.repeat(number, np.diff(starts, append=len(names)))
+
+
 def _refuse_duplicates(names: BytesArray, code: NDArray[Any], docno: BytesArray) -> None:
+    mixed = np.sort(document_hashes(code, docno))
+    if not np.any(mixed[1:] == mixed[:-1]):
+        return
     order = np.lexsort((docno, code))
     same = (docno[order][1:] == docno[order][:-1]) & (code[order][1:] == code[order][:-1])
     if same.any():

@@ -240,8 +240,9 @@ def _ranked(path: Path, depth: int | None, name: str | None = None) -> Runs:
     topic, docno, score = lines.names("topic"), lines.names("docno"), lines.scores()
     tags = lines.names("tag")
     found: Runs = {}
-    for tag in np.unique(tags).tolist():
-        rows = tags == tag
+    different = np.unique(tags[np.append(True, tags[1:] != tags[:-1])]).tolist()
+    for tag in different:
+        rows = slice(None) if len(different) == 1 else tags == tag
         try:
             found[tag.decode()] = rank_lines(topic[rows], docno[rows], score[rows], depth=depth)
         except PoolError as error:

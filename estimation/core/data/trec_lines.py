@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..measures.kinds import MAX_GRADE
+from .plain_cells import PlainCells, cut_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,13 +30,17 @@ class TrecLines:
     path: Path
     names_of_columns: Sequence[str]
     number: Sequence[int]  # of each line in the file
-    columns: Sequence[Sequence[bytes]]
+    columns: Sequence[Sequence[bytes]] | PlainCells
 
     @classmethod
     def of(cls, path: Path, names: Sequence[str]) -> TrecLines:
+        content = _content(path)
+        plain = cut_plain(content, len(names))
+        if plain is not None:
+            return cls(path, names, range(1, len(plain) + 1), plain)
         rows: list[list[bytes]] = []
         number: list[int] = []
-        for at, line in enumerate(_content(path).splitlines(), 1):
+        for at, line in enumerate(content.splitlines(), 1):
             fields = line.split()
             if not fields:
                 continue
@@ -51,6 +56,8 @@ class TrecLines:
     def names(self, column: str) -> BytesArray:
         """A column of names: UTF-8 without the byte 0, which arrays of bytes would lose."""
         values = self._column(column)
+        if isinstance(values, np.ndarray):  # ASCII without control characters
+            return values
         for at, name in enumerate(values):
             if not name.isascii() or b"\0" in name:
                 self._check_name(at, column, name)
@@ -76,7 +83,7 @@ class TrecLines:
     def refuse_twice(self) -> None:
         """Raise an error if two lines are of one pair."""
         seen: dict[tuple[bytes, bytes], int] = {}
-        pairs = zip(self._column("topic"), self._column("docno"), strict=True)
+        pairs = zip(*map(self._listed, ("topic", "docno")), strict=True)
         for at, pair in enumerate(pairs):
             first = seen.setdefault(pair, at)
             if first != at:
@@ -86,15 +93,19 @@ class TrecLines:
                 )
                 raise TrecError(f"{self.path}, line {self.number[at]}, docno: {twice}")
 
-    def _column(self, name: str) -> Sequence[bytes]:
+    def _column(self, name: str) -> Sequence[bytes] | BytesArray:
         return self.columns[self.names_of_columns.index(name)]
+
+    def _listed(self, name: str) -> Sequence[bytes]:
+        values = self._column(name)
+        return values.tolist() if isinstance(values, np.ndarray) else values
 
     def _numbers(
         self, column: str, wanted: str, are_good: Callable[[FloatArray], BoolArray]
     ) -> FloatArray:
-        values = self._column(column)
+        values = self._listed(column)
         try:
-            numbers = np.array(list(map(float, values)))
+            numbers = np.fromiter(map(float, values), np.float64, len(values))
         except ValueError:
             numbers = np.array(list(map(_number, values)))
         wrong = ~are_good(numbers)
@@ -111,7 +122,7 @@ class TrecLines:
             raise self._unlike(at, column, "a name without the byte 0")
 
     def _unlike(self, at: int, column: str, wanted: str) -> TrecError:
-        found = self._column(column)[at][:40].decode(errors="replace")
+        found = self._listed(column)[at][:40].decode(errors="replace")
         place = f"{self.path}, line {self.number[at]}, {column}"
         return TrecError(f"{place}: expected {wanted}, found {found!r}")
 

@@ -173,11 +173,6 @@ def judged_ratios(pool: Pool, measure: Measure, *, rows: LabelRows) -> JudgedRat
     )
 
 
-def true_ratios(pool: Pool, measure: Measure, *, grades: IntArray) -> FloatArray:
-    """Return the ratio of every topic and run, (T, k), when the grades of all N pairs are known."""
-    return judged_ratios(pool, measure, rows=LabelRows(np.arange(len(pool)), grades)).value
-
-
 @dataclass(frozen=True, eq=False)
 class PriorSlopes:
     """Derivatives of the runs' values by the utility of pairs, c_ij = slope - topic_slope.

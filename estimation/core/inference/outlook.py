@@ -56,8 +56,11 @@ class Outlook(ABC):
         The measure is of the family gain: its utilities do not depend on runs.
         """
         utility, shares = measure.utilities(self.grades), self.shares(pairs)
-        powers = utility[:, None, None] ** np.arange(1, 4)[:, None]
-        return np.asarray(np.add.reduce(powers * shares[:, None, :], axis=0))
+        some = np.flatnonzero(utility)
+        if np.all(utility[some] == 1.0):  # all powers are the same
+            return np.broadcast_to(np.add.reduce(shares[some], axis=0) + 0.0, (3, len(pairs)))
+        powers = utility[some, None, None] ** np.arange(1, 4)[:, None]
+        return np.asarray(np.add.reduce(powers * shares[some, None, :], axis=0) + 0.0)
 
 
 @dataclass(frozen=True, eq=False)

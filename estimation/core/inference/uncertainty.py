@@ -107,15 +107,17 @@ class Missed:
         """
         runs = len(self.step)
         error = (1.0 - confidence) / max(1, runs * (runs - 1) // 2)
-        step = np.maximum.outer(self.step, self.step)
-        expected = difference_variances(self.squares)
+        first, second = np.triu_indices(runs, k=1)
+        step = np.maximum(self.step[first], self.step[second])
+        expected = difference_variances(self.squares)[first, second]
         number = np.divide(expected, step**2, out=np.zeros_like(step), where=step > 0.0)
-        some = -np.expm1(-number) > error
-        most = special.pdtrik(1.0 - error, np.where(some, number, 1.0))
-        beyond = np.where(some, np.ceil(most) + 0.5 - number, 0.0)
-        least = beyond * step / normal_quantile(confidence=1.0 - error)
-        np.fill_diagonal(least, 0.0)
-        return np.asarray(least, dtype=np.float64)
+        some = np.flatnonzero(-np.expm1(-number) > error)
+        number, step = number[some], step[some]
+        beyond = np.ceil(special.pdtrik(1.0 - error, number)) + 0.5 - number
+        of_two = beyond * step / normal_quantile(confidence=1.0 - error)
+        least = np.zeros((runs, runs))
+        least[first[some], second[some]] = least[second[some], first[some]] = of_two
+        return least
 
     def least_reach(self, *, confidence: float) -> FloatArray:
         """Return how far at least values may lie above their estimates, shape (k,).

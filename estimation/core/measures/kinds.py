@@ -254,5 +254,9 @@ KINDS: Mapping[str, MeasureKind] = {
             "ERR", "query", "ERR@20", {}, reciprocal_rank, exponential_gain,
             stopping=lambda gains, max_grade: gains / 2.0**max_grade,
         ),
+        MeasureKind(
+            "RR", "query", "RR@10", {"rel": _REL}, reciprocal_rank, binary_gain,
+            stopping=lambda gains, max_grade: gains,
+        ),
     )
 }  # fmt: skip

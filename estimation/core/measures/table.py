@@ -14,7 +14,7 @@ preference
 ratio
     The value of a topic is a ratio of two unknowns: AP, nDCG, Rprec (`estimates.ratios`).
 query
-    Known only for topics whose returned documents are all judged: ERR
+    Known only for topics whose returned documents are all judged: ERR and RR
     (`estimation.core.rounds.topics.designs`).
 
 `kinds` has the table of measures.
@@ -251,7 +251,8 @@ def parse_measure(text: str) -> Measure:
 
     ``P@10``, ``P(rel=2)@10``, ``DCG``, ``DCG@100``, ``DCG(dcg='exp-log2')@10``, ``Gain@5``,
     ``Gain(gain='exp')@5``, ``RBP(p=0.8)``, ``RBP(p=0.8,rel=2)@20``, ``AP``, ``nDCG@10``,
-    ``Rprec``, ``ERR@20``, ``MAE``, ``MSE``, ``Accuracy``, ``Mean``, ``#ofSwaps``, ``wSwaps``.
+    ``Rprec``, ``ERR@20``, ``RR@10``, ``MAE``, ``MSE``, ``Accuracy``, ``Mean``, ``#ofSwaps``,
+    ``wSwaps``.
 
     Raises
     ------
@@ -272,6 +273,27 @@ def parse_measure(text: str) -> Measure:
     kind = _kind_named(match["name"])
     cutoff = int(match["cutoff"]) if match["cutoff"] else None
     return Measure(kind.name, cutoff, _read_parameters(kind, match["inside"] or ""))
+
+
+def document_gains(measure: Measure, *, max_grade: int) -> FloatArray:
+    """Return the gain of each grade 0..max_grade.
+
+    The utility, or under a measure of readers who stop the probability that one does: for ERR
+    g = (2^grade - 1) / 2^max_grade (Chapelle et al. 2009; Sawade et al. 2013, eq. 2), for RR 1 for
+    relevant documents.
+
+    Raises
+    ------
+    MeasureError
+        If no grade of the scale counts under the measure, or it is about predictions or
+        preferences.
+    """
+    if measure.family not in ("gain", "ratio", "query"):
+        raise MeasureError(f"{measure} cannot be computed from topics that are judged whole")
+    measure.max_utility(max_grade)
+    gains = measure.utilities(np.arange(max_grade + 1))
+    stopping = KINDS[measure.name].stopping
+    return gains if stopping is None else stopping(gains, max_grade)
 
 
 # ------------------------------------------------------------------------------- the notation

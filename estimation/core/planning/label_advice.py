@@ -10,23 +10,24 @@ pairs differ in, and what assessors differ in.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
-from ..arrays import FloatArray, IntArray, SparseMatrix, check_confidence
-from ..data.labels import LabelRows, PairLabels, select_rows
+from ..arrays import BoolArray, FloatArray, IntArray, SparseMatrix, check_confidence
+from ..data.entries import weights_of
+from ..data.labels import LabelRows, PairLabels, pair_labels, select_rows
 from ..estimates.drawn import Drawn, check_sample
 from ..estimates.estimators import importance_sampling
-from ..estimates.terms import linear_terms
 from ..sampling.designs import Design
 from ..sampling.methods import SAMPLING_METHODS
 from ..sampling.probabilities import drawn_probabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..data.pool import Pool
     from ..measures.table import Measure
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 NUMBERS = (1, 2, 3)
 """Labels per pair that are compared."""
 BISECTIONS = 100
+NEAR = 1e-13  # of a root: there, sums in floating point say which side it is
+FINEST = 1e-15
+Scales = dict[float, tuple[float, FloatArray] | None]
 ROUNDING = 1e-9
 
 
@@ -93,12 +97,12 @@ def compare_labels(
     *,
     labels: LabelRows,
     wanted: IntArray,
-    measure: Measure,
+    measures: Sequence[Measure],
     max_grade: int,
     batches: int,
     numbers: Sequence[int] = NUMBERS,
     confidence: float = 0.95,
-) -> LabelComparison:
+) -> tuple[LabelComparison, ...]:
     """Predict half widths for the labels there are, spent on fewer or more labels per pair.
 
     Variances are those of `predicted_variances`. The optimum of two-stage sampling, r* = sqrt(c_p /
@@ -108,8 +112,8 @@ def compare_labels(
 
     Parameters
     ----------
-    pool, design, sample, labels, measure, max_grade, batches, confidence
-        As for `evaluation.evaluate`; design and measure must be such that `supports` is true.
+    pool, design, sample, labels, measures, max_grade, batches, confidence
+        As for `evaluation.evaluate`; design and measures must be such that `supports` is true.
     wanted : ndarray of int64, shape (len(sample),)
         Labels that each sampled pair was to have, decided at random (`extra_labels`). Only pairs
         that were to have two say how much assessors differ; labels that came in some other way
@@ -117,41 +121,57 @@ def compare_labels(
     numbers : sequence of int
         Labels per pair to compare, each at least 1.
 
+    Returns
+    -------
+    tuple of LabelComparison
+        One per measure.
+
     Raises
     ------
     ValueError
-        If design or measure are not supported, `wanted` has another shape, or a number is out of
+        If design or a measure are not supported, `wanted` has another shape, or a number is out of
         range.
     LabelError
         As `evaluate`.
     """
-    _check(design, sample, measure, wanted, confidence)
+    _check(design, sample, measures, wanted, confidence)
     check_sample(pool, design, sample)
     drawn = Drawn.of(design, sample, batches, topic=pool.topic)
     rows = select_rows(labels, sampled=sample.pair, prefix=drawn.pair, max_grade=max_grade)
-    work = len(rows.pair)
-    terms = linear_terms(pool, measure, pairs=drawn.pair, rows=rows)
-    planned = _as_planned(terms.labels, wanted[np.searchsorted(sample.pair, drawn.pair)])
-    repeated = int(np.count_nonzero(planned.number >= 2))
-    if repeated == 0:
-        return LabelComparison(work, 0, ())
-    judged = JudgedSample(
-        weights=terms.weights,
-        labels=planned,
-        probability=drawn.probability,
-        counts=drawn.counts,
-        expected=None if drawn.counts is not None else _expected(design, sample, drawn, batches),
-    )
+    used = np.zeros(len(pool), dtype=np.bool_)
+    used[drawn.pair] = True
+    wanted = wanted[used[sample.pair]]
+    expected = None if drawn.counts is not None else _expected(design, sample, drawn, batches)
     there = float((1.0 / drawn.inclusion[drawn.pair]).sum())
-    choices = (_choice(judged, number, work, there, confidence) for number in numbers)
-    return LabelComparison(work, repeated, tuple(choices))
+    work, scales = len(rows.pair), Scales()
+
+    def compared(measure: Measure) -> LabelComparison:
+        found = pair_labels(rows, pairs=len(drawn.pair), measure=measure)
+        planned = _as_planned(found, wanted)
+        repeated = int(np.count_nonzero(planned.number >= 2))
+        if repeated == 0:
+            return LabelComparison(work, 0, ())
+        weights = weights_of(pool, measure, drawn.pair, wanted=_counting(planned, drawn))
+        judged = JudgedSample(
+            weights, planned, drawn.probability, drawn.counts, expected, scales=scales
+        )
+        choices = (_choice(judged, number, work, there, confidence) for number in numbers)
+        return LabelComparison(work, repeated, tuple(choices))
+
+    return tuple(map(compared, measures))
 
 
 def _check(
-    design: Design, sample: Sample, measure: Measure, wanted: IntArray, confidence: float
+    design: Design,
+    sample: Sample,
+    measures: Sequence[Measure],
+    wanted: IntArray,
+    confidence: float,
 ) -> None:
-    if not supports(design, measure):
-        raise ValueError(f"labels are not compared for {measure} and the method {design.method!r}")
+    for measure in measures:
+        if not supports(design, measure):
+            about = f"{measure} and the method {design.method!r}"
+            raise ValueError(f"labels are not compared for {about}")
     if wanted.shape != sample.pair.shape:
         raise ValueError(f"wanted has the shape {wanted.shape}, not {sample.pair.shape}")
     check_confidence(confidence)
@@ -160,6 +180,12 @@ def _check(
 def _as_planned(labels: PairLabels, wanted: IntArray) -> PairLabels:
     """Pairs that were to have one label do not measure disagreement, whatever they have."""
     return replace(labels, number=np.where(wanted >= 2, labels.number, 1))
+
+
+def _counting(labels: PairLabels, drawn: Drawn) -> BoolArray:
+    """Pairs whose weights are in a sum: of a Poisson sample only some of those with two labels."""
+    some = (labels.mean > 0.0) | (labels.variance > 0.0)
+    return some if drawn.counts is not None else some & (labels.number >= 2)
 
 
 def _expected(design: Design, sample: Sample, drawn: Drawn, batches: int) -> FloatArray:
@@ -205,6 +231,9 @@ class JudgedSample:
     expected : ndarray of float64, shape (n,), optional
         ``poisson`` only: c * size, so that pi = min(1, c * size): says at which smaller sample a
         certain pair becomes uncertain. By default certain pairs remain so at every size.
+    scales : dict
+        By numbers of pairs, at which scale the design expects so many, with the probabilities
+        then, or None; shared by samples that differ in weights and labels alone.
     """
 
     weights: SparseMatrix
@@ -212,6 +241,7 @@ class JudgedSample:
     probability: FloatArray
     counts: IntArray | None = None
     expected: FloatArray | None = None
+    scales: Scales = field(default_factory=dict)
 
     def inclusion(self, scale: float) -> FloatArray:
         """Return the probability of each pair to be in a sample of `scale` times the size."""
@@ -222,6 +252,35 @@ class JudgedSample:
             return np.where(self.probability < 1.0, larger, 1.0)
         return np.where(np.isinf(self.expected), 1.0, np.minimum(1.0, scale * self.expected))
 
+    @cached_property
+    def chance(self) -> FloatArray:
+        """The probabilities with which the sample was drawn."""
+        return self.inclusion(1.0)
+
+    @cached_property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Unbiased v^2 and s2 from pairs with two labels or more, 0 for the others."""
+        labels = self.labels
+        repeated = labels.number >= 2
+        share = float(repeated.mean())
+        spread = np.where(repeated, labels.variance, 0.0) / share
+        utility = np.where(repeated, labels.mean**2, 0.0) / share - spread / labels.number
+        return utility, spread
+
+    def expectation(self, chance: FloatArray) -> Callable[[float], float]:
+        """How many distinct pairs the design expects at a scale, from chances at the scale 1."""
+        if self.expected is None or np.isinf(self.expected).any():
+            return lambda scale: float((self.inclusion(scale) / chance).sum())
+        expected, room = self.expected, np.empty_like(chance)
+
+        def expects(scale: float) -> float:
+            np.multiply(scale, expected, out=room)
+            np.minimum(1.0, room, out=room)
+            np.divide(room, chance, out=room)
+            return float(room.sum())
+
+        return expects
+
 
 def predicted_variances(sample: JudgedSample, *, labels: int, pairs: float) -> FloatArray | None:
     """Predict the variance of every run, (k,), if so many pairs got so many labels each.
@@ -231,15 +290,20 @@ def predicted_variances(sample: JudgedSample, *, labels: int, pairs: float) -> F
     have two labels or more. None where there are not as many pairs, or fewer than are certain at
     every size.
     """
-    scale = _scale_for(sample, pairs)
-    if scale is None:
+    if pairs not in sample.scales:
+        sample.scales[pairs] = _scaled(sample, pairs)
+    scaled = sample.scales[pairs]
+    if scaled is None:
         return None
-    chance, later = sample.inclusion(1.0), sample.inclusion(scale)
-    utility, spread = _moments(sample.labels)
+    (scale, later), chance = scaled, sample.chance
+    utility, spread = sample.moments
     squares = sample.weights.power(2).T
     if sample.counts is None:
-        terms = utility * (1.0 - later) / later + spread / (labels * later)
-        return np.asarray(squares @ (terms / chance))
+        some = np.flatnonzero((utility != 0.0) | (spread != 0.0))
+        terms, chance, later = np.zeros(len(chance)), chance[some], later[some]
+        of_pairs = utility[some] * (1.0 - later) / later + spread[some] / (labels * later)
+        terms[some] = of_pairs / chance
+        return np.asarray(squares @ terms)
     draws = scale * float(sample.counts.sum())
     repeats = 1.0 / (draws * sample.probability)
     terms = utility * repeats + spread / labels * (repeats + 1.0 - 1.0 / draws)
@@ -250,31 +314,38 @@ def predicted_variances(sample: JudgedSample, *, labels: int, pairs: float) -> F
     return np.asarray(squares @ (terms / chance) - squared_values / draws)
 
 
-def _moments(labels: PairLabels) -> tuple[FloatArray, FloatArray]:
-    """Unbiased v^2 and s2 from pairs with two labels or more, 0 for the others."""
-    repeated = labels.number >= 2
-    share = float(repeated.mean())
-    spread = np.where(repeated, labels.variance, 0.0) / share
-    utility = np.where(repeated, labels.mean**2, 0.0) / share - spread / labels.number
-    return utility, spread
-
-
-def _scale_for(sample: JudgedSample, pairs: float) -> float | None:
-    """The scale at which the design expects so many distinct pairs; None if there is none."""
-    chance = sample.inclusion(1.0)
+def _scaled(sample: JudgedSample, pairs: float) -> tuple[float, FloatArray] | None:
+    """The scale at which the design expects so many distinct pairs, and their probabilities then;
+    None if there is none."""
+    chance = sample.chance
     every = float((1.0 / chance).sum())
     always = float(np.count_nonzero(sample.inclusion(0.0) > 0.0))
     if not always <= pairs <= every * (1.0 + ROUNDING):
         return None
     wanted = min(pairs, every)
 
-    def expects(scale: float) -> float:
-        return float((sample.inclusion(scale) / chance).sum())
-
-    low, high = 0.0, 1.0
+    expects = sample.expectation(chance)
+    high = 1.0
     while expects(high) < wanted:
         high *= 2.0
+    scale = _bisected(lambda scale: expects(scale) - wanted, high)
+    return scale, sample.inclusion(scale)
+
+
+def _bisected(excess: Callable[[float], float], high: float) -> float:
+    """The end of a bisection between 0 and a number from which on there is no lack.
+
+    What is not near the end is known from a root that is found in a few steps.
+    """
+    low, root = 0.0, 0.0
+    if excess(low) < 0.0 < excess(high):
+        root = optimize.brentq(excess, low, high, xtol=FINEST, rtol=NEAR)
+    known = 8.0 * (NEAR * root + FINEST)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if expects(middle) < wanted else (low, middle)
+        if middle in (low, high):
+            break
+        away = middle - root
+        lacking = away < 0.0 if root and abs(away) > known else excess(middle) < 0.0
+        low, high = (middle, high) if lacking else (low, middle)
     return high

@@ -122,14 +122,14 @@ def make_design(
     check_is_measure(measure)
     check_measures(reported, name="reported")
     _check_costs(costs, len(pool), method)
-    _check_budget(budget, batch_size, costs, pairs=len(pool), again=again)
+    check_budget(budget, batch_size, costs, pairs=len(pool), again=again)
     check_number(eps, name="eps", least=0.0, error=DesignError)
     check_fraction(floor, name="floor", error=DesignError)
     weights = effective_weights(pool, goal, measure, max_grade=max_grade)
     if not weights.any():
-        raise DesignError(_nothing_to_sample(goal, measure))
-    touched = _touched(pool, (measure, *reported))
-    size = _sizes(weights, prior, rule, touched)
+        raise DesignError(nothing_to_sample(goal, measure))
+    touched = touched_pairs(pool, (measure, *reported))
+    size = relative_sizes(weights, prior, rule, touched)
     if costs is not None:
         size = size / np.sqrt(costs)
     strata = 1
@@ -176,9 +176,10 @@ def _check_names(pool: Pool, goal: Goal, prior: Prior, method: str, rule: str) -
         raise DesignError(f"The prior belongs to another pool: {described}.")
 
 
-def _check_budget(
+def check_budget(
     budget: float, batch_size: float, costs: FloatArray | None, *, pairs: int, again: bool
 ) -> None:
+    """Raise DesignError unless a budget can be cut into batches, and the pool has so much."""
     for name, number in (("budget", budget), ("batch_size", batch_size)):
         if costs is None:
             check_whole(number, name=name, error=DesignError)
@@ -215,15 +216,16 @@ def refuse_costs(costs: FloatArray, *, error: type[ValueError]) -> None:
     refuse(~usable, costs, name="costs", rule=rule, error=error)
 
 
-def _nothing_to_sample(goal: Goal, measure: Measure) -> str:
+def nothing_to_sample(goal: Goal, measure: Measure) -> str:
+    """Return the sentence for a goal that gives no pair a weight."""
     runs = ", ".join(goal.all_runs)
     if goal.kind in ("single", "absolute"):
         return f"There is nothing to sample: no document of {runs} has a weight under {measure}."
     return f"There is nothing to sample: {runs} do not differ under {measure}."
 
 
-def _touched(pool: Pool, measures: Sequence[Measure]) -> BoolArray:
-    """Which pairs have a weight in some run under some measure."""
+def touched_pairs(pool: Pool, measures: Sequence[Measure]) -> BoolArray:
+    """Return which pairs have a weight in some run under some measure, shape (N,)."""
     touched = np.zeros(len(pool), dtype=bool)
     for measure in measures:
         if measure.family == "ratio":
@@ -232,7 +234,8 @@ def _touched(pool: Pool, measures: Sequence[Measure]) -> BoolArray:
     return touched
 
 
-def _sizes(weights: FloatArray, prior: Prior, rule: Rule, touched: BoolArray) -> FloatArray:
+def relative_sizes(weights: FloatArray, prior: Prior, rule: Rule, touched: BoolArray) -> FloatArray:
+    """Return sizes of pairs, up to a factor, from the goal's weights, (N,), and a prior."""
     if rule == "uniform":
         return touched.astype(np.float64)
     belief = prior.expected if rule == "first" else np.sqrt(prior.second_moment)
@@ -249,8 +252,13 @@ def _normalized(size: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         total = size.sum()
     if not (np.isfinite(total) and least > LEAST_SIZE * largest):
-        size = np.where(size > 0.0, np.maximum(size / largest, LEAST_SIZE), 0.0)
+        size = raised_sizes(size, largest)
     return np.asarray(size / size.sum(), dtype=np.float64)
+
+
+def raised_sizes(size: FloatArray, largest: float) -> FloatArray:
+    """Return sizes as shares of the largest, positive ones of at least `LEAST_SIZE`."""
+    return np.where(size > 0.0, np.maximum(size / largest, LEAST_SIZE), 0.0)
 
 
 def _floored(size: FloatArray, eligible: BoolArray, floor: float) -> FloatArray:

@@ -23,16 +23,14 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from estimation.core.arrays import FloatArray, IntArray, check_fraction, check_whole, column_sums
+from estimation.core.arrays import FloatArray, IntArray, check_fraction, check_whole
 from estimation.core.data.labels import LabelRows, check_grades
 from estimation.core.data.pool import Pool
-from estimation.core.estimates.ratios import true_ratios
+from estimation.core.estimates.complete import complete_values, expected_values
 from estimation.core.inference.equivalence import Negligible
 from estimation.core.measures.kinds import MAX_GRADE
-from estimation.core.measures.table import Measure, check_is_measure
+from estimation.core.measures.table import Measure, check_is_measure, document_gains
 from estimation.core.planning.stopping import StoppingRule
-from estimation.core.rounds.topics.grade_models import document_gains
-from estimation.core.rounds.topics.moments import err_values, ranked_pairs
 from estimation.core.sampling.designs import Rule
 from estimation.core.sampling.goals import Goal, check_goal
 from estimation.core.sampling.interval_kinds import INTERVAL_KINDS, IntervalKind
@@ -203,14 +201,16 @@ class Setting:
         -------
         ndarray of float64, shape (k,)
         """
-        pool, measure = self.pool, self.measure
+        pool, measure, best = self.pool, self.measure, self.max_grade
         if measure.family == "ratio":
-            return np.asarray(true_ratios(pool, measure, grades=self.grades).mean(axis=0))
-        if measure.family == "query":
-            gains = document_gains(measure, max_grade=self.max_grade)
-            gain = np.append(self.assessors.expected(gains)[self.grades], 0.0)
-            slots = (ranked_pairs(pool, tag, depth=measure.cutoff) for tag in pool.runs)
-            return np.array([err_values(each, gain).mean() for each in slots])
-        utility = self.assessors.expected(measure.utilities(np.arange(self.max_grade + 1)))
-        gained = pool.entry_weights(measure) * utility[self.grades][pool.entry_pair]
-        return column_sums(pool.run, gained, number=len(pool.runs))
+            values = complete_values(pool, grades=self.grades, measures=[measure])[0]
+            return np.asarray(values.mean(axis=0))
+        stops = measure.family == "query"
+        gains = (
+            document_gains(measure, max_grade=best)
+            if stops
+            else measure.utilities(np.arange(best + 1))
+        )
+        expected = self.assessors.expected(gains)
+        values = expected_values(pool, grades=self.grades, measure=measure, gains=expected)
+        return np.asarray(values.mean(axis=0))

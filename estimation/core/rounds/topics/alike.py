@@ -28,7 +28,7 @@ import numpy as np
 from scipy import sparse
 
 from ...inference.uncertainty import Pooled
-from .grade_models import document_gains
+from ...measures.table import document_gains
 from .moments import err_slopes
 
 if TYPE_CHECKING:

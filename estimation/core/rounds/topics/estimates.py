@@ -19,6 +19,7 @@ from ...inference.intervals import (
 )
 from ...inference.uncertainty import variances
 from ...inference.unknown import all_known
+from ...measures.table import document_gains
 from ..comparison import Comparison
 from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
 from .alike import Alike, JudgedGains, distances, least_spread
@@ -36,7 +37,6 @@ from .estimators import (
     ratio_estimate,
     unbiased_estimate,
 )
-from .grade_models import document_gains
 from .values import JudgedTopics, judged_topics
 
 if TYPE_CHECKING:

@@ -13,40 +13,16 @@ import numpy as np
 
 from ...arrays import BoolArray, FloatArray, IntArray, check_whole, frozen
 from ...data.labels import pair_name
-from ...measures.kinds import KINDS, MAX_GRADE, MeasureError
+from ...measures.kinds import MAX_GRADE
 
 if TYPE_CHECKING:
     from ...data.pool import Pool
-    from ...measures.table import Measure
 
 SUM_TOLERANCE = 1e-9
 
 
 class GradeModelError(ValueError):
     """Probabilities of grades that make no model; the message names topic and docno."""
-
-
-def document_gains(measure: Measure, *, max_grade: int) -> FloatArray:
-    """Return the gain of each grade 0..max_grade.
-
-    The utility, or under a measure of readers who stop the probability that one does: for ERR
-    g = (2^grade - 1) / 2^max_grade (Chapelle et al. 2009; Sawade et al. 2013, eq. 2).
-
-    Raises
-    ------
-    MeasureError
-        If no grade of the scale counts under the measure, or it is about predictions or
-        preferences.
-    """
-    if measure.family not in ("gain", "ratio", "query"):
-        raise MeasureError(f"{measure} cannot be computed from topics that are judged whole")
-    measure.max_utility(max_grade)
-    gains = measure.utilities(np.arange(max_grade + 1))
-    stopping = KINDS[measure.name].stopping
-    return gains if stopping is None else stopping(gains, max_grade)
-
-
-# --------------------------------------------------------------------------------- grade models
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray, IntArray, column_sums
+from ...measures.table import document_gains
 from ...sampling.goals import Goal, effective_weights
-from .grade_models import GradeModel, check_grade_model, document_gains
+from .grade_models import GradeModel, check_grade_model
 from .ratio_moments import GradeLine
 
 if TYPE_CHECKING:
@@ -297,13 +298,14 @@ def err_product(first: IntArray, second: IntArray, gain: GainMoments) -> FloatAr
 
     The sum over ranks (a, b) of 1/(ab) times a product over the documents of the two prefixes
     (Sawade et al. 2013, eq. 39-46), in time proportional to the product of the two lengths: goes
-    through the ranks of the first run, with all topics and ranks of the second at once. E(1 - g) is
-    at least 2^-G, so that a document may be taken out of a product by division.
+    through the ranks of the first run, with all topics and ranks of the second at once. A document
+    is taken out of a product by division; where E(1 - g) is 0, which ERR does not know, all that
+    stands below it in either list has no chance anyway.
     """
     place = _places(second, first)  # where the documents of the second run stand in the first
     back = _places(first, second)
-    missed, mixed, mean = (each[second] for each in (gain.missed, gain.mixed, gain.first))
-    shared = gain.missed_twice[second] / missed
+    missed, mean = gain.missed[second], gain.first[second]
+    shared, stopped = (_divided(each[second], missed) for each in (gain.missed_twice, gain.mixed))
     ranks = np.arange(1, second.shape[1] + 1)
     before = _before(gain.missed[first])
     total = np.zeros(len(first))
@@ -312,10 +314,15 @@ def err_product(first: IntArray, second: IntArray, gain: GainMoments) -> FloatAr
         prefix = _before(np.where(place == at, 1.0, np.where(place < at, shared, missed)))
         seen = back[:, at, None] < ranks - 1
         own = np.where(seen, gain.mixed[z][:, None], gain.first[z][:, None])
-        stops = own * np.where(place < at, mixed / missed, mean)
+        stops = own * np.where(place < at, stopped, mean)
         stops = np.where(place == at, gain.second[z][:, None], stops)
         total += before[:, at] / (at + 1) * (prefix * stops / ranks).sum(axis=1)
     return total
+
+
+def _divided(above: FloatArray, below: FloatArray) -> FloatArray:
+    """The quotient, 0 where both are."""
+    return np.divide(above, below, out=np.zeros_like(above), where=below > 0.0)
 
 
 def _places(slots: IntArray, other: IntArray) -> IntArray:

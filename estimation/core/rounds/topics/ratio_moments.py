@@ -21,7 +21,8 @@ import numpy as np
 from scipy import sparse
 
 from ...estimates.ratio_lines import Frame, Gains, Tangent
-from .grade_models import GradeModel, check_grade_model, document_gains
+from ...measures.table import document_gains
+from .grade_models import GradeModel, check_grade_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable

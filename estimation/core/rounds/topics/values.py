@@ -28,8 +28,8 @@ import numpy as np
 from ...arrays import BoolArray, FloatArray, IntArray, column_sums, index_array
 from ...data.labels import LabelRows, pair_labels, singles_per_repeated
 from ...estimates.ratios import judged_ratios
+from ...measures.table import document_gains
 from .designs import QueryError, judged_depth, labeled_pairs
-from .grade_models import document_gains
 from .moments import err_slopes, err_values, ranked_pairs
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Estimation's job handlers (the Celery task is judging.tasks.run_job)."""
+"""Estimation's job handlers."""
 
 from estimation.machines import AGREEMENT, ASKING
 from estimation.services import (  # noqa: F401  (loaders register themselves)

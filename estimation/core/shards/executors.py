@@ -1,0 +1,44 @@
+"""Executors for shards: this process, processes of this machine, or a Dask cluster."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .running import SerialExecutor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def open_executor(workers: int, *, scheduler: str | None = None) -> Iterator[Executor]:
+    """Open an executor, and close it at the end.
+
+    Parameters
+    ----------
+    workers : int
+        Processes of this machine; 0 does all work in this one. They are spawned, not forked, so
+        that they hold nothing of this process.
+    scheduler : str, optional
+        Address of a Dask scheduler (``tcp://host:8786``), whose workers do the work instead. They
+        import this package and see the folders of the work. Needs the package ``distributed``.
+
+    Raises
+    ------
+    ImportError
+        If there is a scheduler and no ``distributed``.
+    """
+    if scheduler:
+        client = importlib.import_module("distributed").Client(scheduler)
+        with client, client.get_executor() as executor:
+            yield executor
+    elif workers == 0:
+        yield SerialExecutor()
+    else:
+        spawning = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, mp_context=spawning) as executor:
+            yield executor

@@ -1,0 +1,143 @@
+"""Lines of runs and of judgments as columns, cut into shards by topic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..data.ranked_lists import PoolError
+from .running import ShardStep, StepResult
+from .store import read_columns, write_columns
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from ..arrays import BytesArray, FloatArray, Indices, IntArray
+    from .frames import ShardFrame
+
+NAMES = ("topics", "runs")  # columns that are no rows: what codes stand for
+
+
+def run_lines(
+    *,
+    topics: BytesArray,
+    runs: BytesArray,
+    topic: Indices,
+    run: Indices,
+    docno: BytesArray,
+    score: FloatArray,
+) -> StepResult:
+    """Return facts and columns of lines of runs, in any order: of an input, one of any number.
+
+    Parameters
+    ----------
+    topics, runs : ndarray of bytes
+        UTF-8 names.
+    topic, run : ndarray of int, shape (L,)
+        Of each line, as positions in these.
+    docno : ndarray of bytes, shape (L,)
+    score : ndarray of float64, shape (L,)
+        Finite. The order of lists is trec_eval's.
+
+    Raises
+    ------
+    PoolError
+        If the columns are not of one length, or a score is not finite.
+    """
+    _check_length(topic, run, docno, score)
+    if not np.all(np.isfinite(score)):
+        at = int(np.argmin(np.isfinite(score)))
+        raise PoolError(f"scores must be finite numbers; line {at} has {score[at]}")
+    names, codes = {"topics": topics, "runs": runs}, {"topic": topic, "run": run}
+    return {}, {**names, **_narrow(names, codes), "docno": docno, "score": score}
+
+
+def judgment_lines(
+    *, topics: BytesArray, topic: Indices, docno: BytesArray, grade: IntArray
+) -> StepResult:
+    """Return the same of judgments: topic as a position in names, docno and grade, (L,) each.
+
+    Several rows of a pair are several judgments. PoolError as `run_lines`.
+    """
+    _check_length(topic, docno, grade)
+    names = {"topics": topics}
+    return {}, {**names, **_narrow(names, {"topic": topic}), "docno": docno, "grade": grade}
+
+
+def write_run_lines(place: Path, **columns: Any) -> None:
+    """Write `run_lines` as a folder that is not there yet."""
+    write_columns(place, *run_lines(**columns))
+
+
+def write_judgment_lines(place: Path, **columns: Any) -> None:
+    """Write `judgment_lines` as a folder that is not there yet."""
+    write_columns(place, *judgment_lines(**columns))
+
+
+@dataclass(frozen=True)
+class CutLines(ShardStep):
+    """The lines of an input, shard by shard.
+
+    Attributes
+    ----------
+    source : Path
+        An input: what `write_run_lines` or `write_judgment_lines` wrote.
+    seal : str
+        `seal_of` the source.
+    frame : ShardFrame
+        Lines of topics that it does not have are left out.
+    """
+
+    source: Path
+    seal: str
+    frame: ShardFrame
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        return self.seal, self.frame.partition
+
+    def work(self) -> StepResult:
+        """Order the lines by shard; those of a shard stay in their order."""
+        _, columns = read_columns(self.source)
+        names = {name: columns.pop(name) for name in NAMES if name in columns}
+        known = {topic.encode(): place for place, topic in enumerate(self.frame.topics)}
+        place = np.array([known.get(name, -1) for name in names["topics"].tolist()], dtype=np.int64)
+        of_topics = np.where(place >= 0, self.frame.shard[place], -1)
+        shard = of_topics[columns["topic"]].astype(np.int32)
+        order = np.argsort(shard, kind="stable")
+        ends = np.searchsorted(shard, np.arange(self.frame.shards + 1), sorter=order)
+        rows = {name: column[order] for name, column in columns.items()}
+        return {}, {**names, **rows, "ends": ends}
+
+
+def piece_of(cut: Path, shard: int) -> tuple[int, int]:
+    """Return how many lines of an input one shard has, and the width of docnos in bytes."""
+    _, columns = read_columns(cut, ("ends", "docno"), check=False)
+    start, stop = columns["ends"][shard : shard + 2].tolist()
+    return stop - start, columns["docno"].dtype.itemsize
+
+
+def lines_of(cut: Path, shard: int) -> dict[str, NDArray[Any]]:
+    """Return the names of an input, and the lines of one shard, memory-mapped."""
+    _, columns = read_columns(cut, check=False)
+    start, stop = columns.pop("ends")[shard : shard + 2].tolist()
+    return {name: each if name in NAMES else each[start:stop] for name, each in columns.items()}
+
+
+def _check_length(*columns: NDArray[Any]) -> None:
+    if len({each.shape for each in columns}) != 1 or columns[0].ndim != 1:
+        shapes = ", ".join(str(each.shape) for each in columns)
+        raise PoolError(f"columns of lines must be of one length, not {shapes}")
+
+
+def _narrow(
+    names: dict[str, BytesArray], codes: dict[str, Indices]
+) -> dict[str, NDArray[np.int32]]:
+    for (name, known), (code, values) in zip(names.items(), codes.items(), strict=True):
+        if values.size and not 0 <= values.min() <= values.max() < len(known):
+            raise PoolError(f"{code} must be a position among {len(known)} {name}")
+    return {name: values.astype(np.int32) for name, values in codes.items()}

@@ -1,0 +1,134 @@
+"""The pool of a shard: that of the campaign, without the pairs of other shards' topics.
+
+Topics count as in the campaign, so that weights, which are shares of all topics, have the bits that
+they have in the whole pool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays import frozen
+from ..data.pool import Pool, build_pool
+from ..data.ranked_lists import PoolError, RankedLists, trec_eval_order
+from .lines import lines_of, piece_of
+from .running import ShardStep, StepResult
+from .store import read_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from ..arrays import BytesArray, FloatArray, Int32Array, IntArray
+    from .frames import ShardFrame
+
+COLUMNS = ("topic", "docno", "indptr", "run", "rank")
+
+
+@dataclass(frozen=True)
+class ShardPool(ShardStep):
+    """The pool of a shard, from the cut lines of all inputs.
+
+    Attributes
+    ----------
+    frame : ShardFrame
+    shard : int
+        From 0.
+    cuts : tuple of Path
+        Places of `lines.CutLines`.
+    """
+
+    frame: ShardFrame
+    shard: int
+    cuts: tuple[Path, ...]
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        return self.frame.key, self.shard, [cut.name for cut in self.cuts]
+
+    def work(self) -> StepResult:
+        """Pool the lines of the shard."""
+        local = self.frame.topics_of(self.shard)
+        names = [self.frame.topics[topic] for topic in local.tolist()]
+        if not names:
+            return self._stored(_without_pairs(self.frame))
+        lists = _ranked(self._lines(names), names, self.frame)
+        pool = build_pool(names, lists, depth=self.frame.depth)
+        topic = frozen(local.astype(np.int32)[pool.topic])
+        return self._stored(replace(pool, topics=self.frame.topics, topic=topic))
+
+    def _lines(self, names: Sequence[str]) -> _Lines:
+        """All lines of the shard: of one input at a time more is in memory than these."""
+        topics = {name.encode(): place for place, name in enumerate(names)}
+        runs = {name.encode(): place for place, name in enumerate(self.frame.runs)}
+        pieces = [piece_of(cut, self.shard) for cut in self.cuts]
+        lines, start = _Lines.empty(pieces), 0
+        for cut, (number, _) in zip(self.cuts, pieces, strict=True):
+            if number:
+                found, rows = lines_of(cut, self.shard), slice(start, start + number)
+                lines.topic[rows] = _places(found["topics"], topics)[found["topic"]]
+                lines.run[rows] = _places(found["runs"], runs)[found["run"]]
+                lines.docno[rows], lines.score[rows] = found["docno"], found["score"]
+                start += number
+        return lines
+
+    def _stored(self, pool: Pool) -> StepResult:
+        facts = {"frame": self.frame.key, "shard": self.shard}
+        facts |= {"digest": pool.digest, "pairs": len(pool), "entries": len(pool.run)}
+        return facts, {name: getattr(pool, name) for name in COLUMNS}
+
+
+def read_pool(frame: ShardFrame, place: Path) -> Pool:
+    """Return the pool of a shard, its columns memory-mapped; ArchiveError if they are damaged."""
+    facts, columns = read_columns(place, COLUMNS)
+    if facts["frame"] != frame.key:
+        raise PoolError(f"{place} is the pool of another campaign")
+    pool = Pool(frame.topics, frame.runs, frame.depth, **{n: frozen(c) for n, c in columns.items()})
+    pool.__dict__["digest"] = facts["digest"]  # of columns that were held against theirs above
+    return pool
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    topic: Int32Array
+    run: Int32Array
+    docno: BytesArray
+    score: FloatArray
+
+    @classmethod
+    def empty(cls, pieces: Sequence[tuple[int, int]]) -> _Lines:
+        """Room for pieces of so many lines, with docnos of so many bytes."""
+        total = sum(number for number, _ in pieces)
+        width = max((width for _, width in pieces), default=1)
+        topic, run = np.empty((2, total), dtype=np.int32)
+        return cls(topic, run, np.empty(total, dtype=f"S{width}"), np.empty(total))
+
+
+def _places(names: BytesArray, known: dict[bytes, int]) -> IntArray:
+    return np.array([known.get(name, -1) for name in names.tolist()], dtype=np.int64)
+
+
+def _ranked(lines: _Lines, names: Sequence[str], frame: ShardFrame) -> dict[str, RankedLists]:
+    """The lists of every run, in trec_eval's order: all lists are sorted at once."""
+    topics, runs = len(names), len(frame.runs)
+    cell = lines.run.astype(np.int64) * topics + lines.topic
+    order = trec_eval_order(lines.score, lines.docno, topics=cell)
+    docno = lines.docno[order]
+    ends = np.append(0, np.cumsum(np.bincount(cell, minlength=runs * topics)))
+    lists = {}
+    for place, tag in enumerate(frame.runs):
+        bounds = ends[place * topics : (place + 1) * topics + 1]
+        lists[tag] = RankedLists(tuple(names), bounds - bounds[0], docno[bounds[0] : bounds[-1]])
+    return lists
+
+
+def _without_pairs(frame: ShardFrame) -> Pool:
+    nothing: NDArray[Any] = np.array([], dtype=np.int32)
+    docno = np.array([], dtype="S1")
+    start = np.zeros(1, dtype=np.int64)
+    return Pool(frame.topics, frame.runs, frame.depth, nothing, docno, start, nothing, nothing)

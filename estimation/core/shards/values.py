@@ -1,0 +1,265 @@
+"""Values of runs in shards: from complete judgments, and from those of a sample.
+
+Every topic has its values from one shard alone. Means over topics are taken from the first topic to
+the last, and a sample's estimates from its pairs in their order; so the bits are those of one pool,
+however many shards there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from ..data.labels import LabelError, PairLabels, pair_name, select_rows, singles_per_repeated
+from ..data.qrels import Qrels
+from ..estimates.complete import complete_values
+from ..estimates.estimators import Totals, horvitz_thompson_poisson
+from ..estimates.terms import linear_terms
+from ..measures.kinds import MAX_GRADE, MeasureError
+from .lines import CutLines, lines_of
+from .pools import read_pool
+from .running import ShardStep, StepResult, do_steps
+from .store import read_columns, seal_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
+    from pathlib import Path
+
+    from ..arrays import FloatArray, IntArray
+    from ..data.labels import LabelRows
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+    from .building import ShardedPool
+    from .designing import ShardedSample
+    from .frames import ShardFrame
+
+
+@dataclass(frozen=True)
+class TopicValues(ShardStep):
+    """Values of every run on the topics of a shard, from judgments of all its pairs.
+
+    The result has ``topic``, (t,), and ``value``, (measures, t, k).
+
+    Attributes
+    ----------
+    judgments : tuple of Path
+        Places of `lines.CutLines`.
+    unlisted : int or None
+        The grade of pairs without a judgment; LabelError if there is one and this is None.
+    """
+
+    frame: ShardFrame
+    shard: int
+    pool: Path
+    judgments: tuple[Path, ...]
+    measures: tuple[Measure, ...]
+    unlisted: int | None
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        measures = [str(measure) for measure in self.measures]
+        return self.pool.name, _names(self.judgments), measures, self.unlisted
+
+    def work(self) -> StepResult:
+        """Work out all measures."""
+        pool = read_pool(self.frame, self.pool)
+        rows = _judged(pool, self.judgments, self.shard, np.arange(len(pool)), self.unlisted)
+        grades = np.full(len(pool), -1)
+        grades[rows.pair] = rows.grade
+        if missing := np.count_nonzero(grades < 0):
+            first = pair_name(int(np.argmin(grades)), pool)
+            raise LabelError(f"{missing} pairs have no judgment; the first is {first}")
+        topic = self.frame.topics_of(self.shard)
+        value = np.zeros((len(self.measures), len(topic), len(pool.runs)))
+        if len(pool):
+            value[:] = complete_values(pool, grades=grades, measures=self.measures)[:, topic]
+        return {}, {"topic": topic, "value": value}
+
+
+def evaluate_shards(
+    executor: Executor,
+    pool: ShardedPool,
+    judgments: Sequence[Path],
+    *,
+    measures: Sequence[Measure],
+    unlisted: int | None = 0,
+) -> FloatArray:
+    """Return the value of every run on every topic when the grade of every pair is known.
+
+    R and ideal lists are of documents in the pool; trec_eval's are of all that are judged.
+
+    Parameters
+    ----------
+    executor, pool
+        As for `building.build_shards`, and what it returned.
+    judgments : sequence of Path
+        What `lines.write_judgment_lines` wrote, one row a pair; of several the last one counts.
+    measures : sequence of Measure
+        Of the families gain and ratio.
+    unlisted : int, optional
+        The grade of pairs without a judgment; None if there must be none.
+
+    Returns
+    -------
+    ndarray of float64, shape (measures, T, k)
+        The mean over topics, ``.mean(axis=1)``, is the value of the run.
+
+    Raises
+    ------
+    MeasureError
+        If a measure is of another family.
+    LabelError
+        If a pair has no judgment, and `unlisted` is None.
+    """
+    _check_families(measures, ("gain", "ratio"))
+    cut = _cut(executor, pool, judgments)
+    steps = [
+        TopicValues(pool.root, pool.frame, shard, place, cut, tuple(measures), unlisted)
+        for shard, place in enumerate(pool.places)
+    ]
+    value = np.zeros((len(measures), len(pool.frame.topics), len(pool.frame.runs)))
+    for place in do_steps(executor, steps):
+        _, columns = read_columns(place)
+        value[:, columns["topic"]] = columns["value"]
+    return value
+
+
+# ---------------------------------------------------------------------------- from a sample
+
+
+@dataclass(frozen=True)
+class SampledTerms(ShardStep):
+    """What the sampled pairs of a shard add to the values of runs.
+
+    The result has the weights of the pairs as ``data``, ``indices`` and ``indptr`` of a csr_array,
+    of each pair ``mean``, ``number``, ``variance`` (`labels.PairLabels`) and ``probability``, and
+    its ``topic``.
+    """
+
+    frame: ShardFrame
+    shard: int
+    pool: Path
+    sample: Path
+    judgments: tuple[Path, ...]
+    measure: Measure
+    max_grade: int
+    unlisted: int | None
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        told = str(self.measure), self.max_grade, self.unlisted
+        return self.sample.name, _names(self.judgments), *told
+
+    def work(self) -> StepResult:
+        """Look up the judgments of the sampled pairs, and what these count for."""
+        pool = read_pool(self.frame, self.pool)
+        _, drawn = read_columns(self.sample, ["pair", "probability"])
+        pairs = np.asarray(drawn["pair"])
+        rows = _judged(pool, self.judgments, self.shard, pairs, self.unlisted)
+        rows = select_rows(rows, sampled=pairs, prefix=pairs, max_grade=self.max_grade, pool=pool)
+        terms = linear_terms(pool, self.measure, pairs=pairs, rows=rows)
+        weights, labels = terms.weights, terms.labels
+        return {}, {
+            **{name: getattr(weights, name) for name in ("data", "indices", "indptr")},
+            **{name: getattr(labels, name) for name in ("mean", "number", "variance")},
+            "probability": drawn["probability"],
+            "topic": pool.topic[pairs],
+        }
+
+
+def estimate_shards(
+    executor: Executor,
+    pool: ShardedPool,
+    sample: ShardedSample,
+    judgments: Sequence[Path],
+    *,
+    measure: Measure,
+    max_grade: int = MAX_GRADE,
+    unlisted: int | None = None,
+) -> Totals:
+    """Estimate the value of every run from the judgments of a sample, with covariance.
+
+    Parameters
+    ----------
+    executor, pool, judgments
+        As for `evaluate_shards`; several rows of a pair are several judgments.
+    sample : ShardedSample
+        All of it must be judged.
+    measure : Measure
+        Of the family gain.
+    max_grade : int
+        The best grade of the scale.
+    unlisted : int, optional
+        The grade of sampled pairs without a judgment; by default there must be none.
+
+    Returns
+    -------
+    Totals
+        Those of `estimators.horvitz_thompson_poisson`, from all sampled pairs in their order. The
+        rows of pairs that are relevant to somebody come together in this process, no others.
+
+    Raises
+    ------
+    MeasureError
+        If the measure is of another family.
+    LabelError
+        If a sampled pair has no judgment, or a grade is off the scale.
+    """
+    _check_families([measure], ("gain",))
+    cut = _cut(executor, pool, judgments)
+    steps = [
+        SampledTerms(pool.root, pool.frame, shard, *places, cut, measure, max_grade, unlisted)
+        for shard, places in enumerate(zip(pool.places, sample.places, strict=True))
+    ]
+    parts = [read_columns(place)[1] for place in do_steps(executor, steps)]
+    order = np.argsort(np.concatenate([part["topic"] for part in parts]), kind="stable")
+    of_pairs = {
+        name: np.concatenate([part[name] for part in parts])[order]
+        for name in ("mean", "number", "variance", "probability")
+    }
+    rows = [
+        sparse.csr_array(
+            (part["data"], part["indices"], part["indptr"]),
+            shape=(len(part["mean"]), len(pool.frame.runs)),
+        )
+        for part in parts
+    ]
+    chance, number = of_pairs.pop("probability"), of_pairs["number"]
+    measured = bool(np.any(number >= 2))
+    labels = PairLabels(**of_pairs, noise_measured=measured, singles=singles_per_repeated(number))
+    weights = sparse.vstack(rows, format="csr")[order]
+    return horvitz_thompson_poisson(weights, labels, probability=chance)
+
+
+def _cut(executor: Executor, pool: ShardedPool, judgments: Sequence[Path]) -> tuple[Path, ...]:
+    steps = [CutLines(pool.root, each, seal_of(each), pool.frame) for each in judgments]
+    return tuple(do_steps(executor, steps))
+
+
+def _names(places: Sequence[Path]) -> list[str]:
+    return [place.name for place in places]
+
+
+def _judged(
+    pool: Pool, judgments: Sequence[Path], shard: int, pairs: IntArray, unlisted: int | None
+) -> LabelRows:
+    """The judgments of pairs of a shard; with a grade for `unlisted` ones, every pair has one."""
+    parts = [lines_of(cut, shard) for cut in judgments]
+    nothing = np.array([], dtype="S1")
+    qrels = Qrels(
+        np.concatenate([nothing, *(part["topics"][part["topic"]] for part in parts)]),
+        np.concatenate([nothing, *(part["docno"] for part in parts)]),
+        np.concatenate([np.array([], dtype=np.int64), *(part["grade"] for part in parts)]),
+    )
+    return qrels.labels(pool, pairs, unlisted=unlisted)
+
+
+def _check_families(measures: Sequence[Measure], families: tuple[str, ...]) -> None:
+    for measure in measures:
+        if measure.family not in families:
+            named = " or ".join(families)
+            raise MeasureError(f"In shards this needs a measure of the family {named}: {measure}")

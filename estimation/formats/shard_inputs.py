@@ -1,0 +1,78 @@
+"""Run files and qrels as inputs of shards: each file is read once, by one worker."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from estimation.core.data.ranked_lists import PoolError
+from estimation.core.data.trec import read_qrels
+from estimation.core.shards.lines import judgment_lines, run_lines
+from estimation.core.shards.running import ShardStep, StepResult
+from estimation.formats.runs import read_run
+from judging.formats.lines import Limits
+from judging.formats.problems import Problems, UnreadableError
+
+MOST_BYTES, MOST_LINES = 1 << 40, 1 << 31  # one file is held by one worker whole
+SHOWN_ERRORS = 10
+
+
+@dataclass(frozen=True)
+class RunFileLines(ShardStep):
+    """The lines of a run file in TREC's six columns, plain or gzip.
+
+    Attributes
+    ----------
+    path : Path
+    digest : str
+        SHA-256 of the file.
+    """
+
+    path: Path
+    digest: str
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        return (self.digest,)
+
+    def work(self) -> StepResult:
+        """Read the file; PoolError with what is wrong with it."""
+        problems, run = Problems(str(self.path)), None
+        try:
+            with self.path.open("rb") as file:
+                run = read_run(
+                    file, problems, limits=Limits(max_bytes=MOST_BYTES), max_lines=MOST_LINES
+                )
+        except UnreadableError:
+            pass
+        if run is None:
+            told = (f"{each.file}:{each.line or '-'}: {each.message}" for each in problems.errors)
+            raise PoolError("\n".join(list(told)[:SHOWN_ERRORS]))
+        lists = run.lists
+        return run_lines(
+            topics=np.array([topic.encode() for topic in lists.topics], dtype=np.bytes_),
+            runs=np.array([run.tag.encode()]),
+            topic=np.repeat(np.arange(len(lists.topics)), np.diff(lists.indptr)),
+            run=np.zeros(len(lists.docnos), dtype=np.int32),
+            docno=lists.docnos,
+            score=run.scores,
+        )
+
+
+@dataclass(frozen=True)
+class QrelsFileLines(ShardStep):
+    """The judgments of a qrels file; grades below 0 count as 0. Attributes as `RunFileLines`."""
+
+    path: Path
+    digest: str
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        return (self.digest,)
+
+    def work(self) -> StepResult:
+        """Read the file; TrecError with the first thing that is wrong with it."""
+        qrels = read_qrels(self.path, below_zero=0)
+        topics, topic = np.unique(qrels.topic, return_inverse=True)
+        return judgment_lines(topics=topics, topic=topic, docno=qrels.docno, grade=qrels.grade)

@@ -1,0 +1,172 @@
+"""``manage.py shards``: collections that are too large for one process, in shards by topic."""
+
+import argparse
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import BrokenExecutor, Executor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from django.core.management.base import BaseCommand, CommandError
+
+from estimation.core.measures.table import Measure, parse_measure
+from estimation.core.sampling.goals import Goal
+from estimation.core.sampling.priors import PRIORS
+from estimation.core.shards.building import ShardedPool, build_shards
+from estimation.core.shards.designing import ShardedSample, design_shards, draw_shards
+from estimation.core.shards.executors import open_executor
+from estimation.core.shards.running import do_steps
+from estimation.core.shards.values import estimate_shards, evaluate_shards
+from estimation.formats.shard_inputs import QrelsFileLines, RunFileLines
+
+MOST_ATTEMPTS = 3
+GOALS = ("absolute", "ranking")
+
+
+class Command(BaseCommand):
+    help = (
+        "Pools, samples and evaluates runs of any size, in shards by topic: by processes of this "
+        "machine, or by the Dask cluster of DASK_SCHEDULER. What is done is kept in FOLDER and not "
+        "done again. Needs no server and no database."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "folder", type=Path, metavar="FOLDER", help="of results; all workers see it"
+        )
+        parser.add_argument("run", type=Path, nargs="+", metavar="RUN", help="file, plain or .gz")
+        parser.add_argument("--depth", type=int, default=1000, help="documents per topic and run")
+        parser.add_argument("--shards", type=int, default=8, help="changes no number")
+        parser.add_argument("--workers", type=int, default=2, help="processes; 0: this one alone")
+        parser.add_argument("--qrels", type=Path, help="complete judgments; unlisted are 0")
+        parser.add_argument(
+            "--measure", action="append", metavar="M", help="to evaluate; may be repeated"
+        )
+        parser.add_argument("--budget", type=int, help="pairs to draw, as expected")
+        parser.add_argument("--batch-size", type=int, help="by default the budget")
+        parser.add_argument("--design-measure", default="DCG@100", metavar="M")
+        parser.add_argument("--goal", choices=GOALS, default=GOALS[0], help="of all runs")
+        parser.add_argument("--prior", choices=tuple(PRIORS), default="rank")
+        parser.add_argument("--floor", type=float, default=0.1)
+        parser.add_argument("--seed", default="evalsite")
+        parser.add_argument("--judged", type=Path, help="qrels of the sample, to estimate from")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        scheduler = os.environ.get("DASK_SCHEDULER")
+        try:
+            for attempt in range(MOST_ATTEMPTS):
+                try:
+                    with open_executor(options["workers"], scheduler=scheduler) as executor:
+                        self._work(executor, options)
+                    return
+                except BrokenExecutor:
+                    self.stderr.write("A worker ended. What was done is kept; the rest goes on.")
+                    if attempt == MOST_ATTEMPTS - 1:
+                        raise CommandError(f"Workers ended {MOST_ATTEMPTS} times.") from None
+        except (ValueError, OSError, ImportError) as error:
+            raise CommandError(str(error)) from None
+
+    def _work(self, executor: Executor, options: dict[str, Any]) -> None:
+        root = options["folder"].resolve()
+        inputs = do_steps(executor, [RunFileLines(root, *_named(path)) for path in options["run"]])
+        pool = build_shards(
+            executor, root, inputs, shards=options["shards"], depth=options["depth"]
+        )
+        frame = pool.frame
+        self.stdout.write(
+            f"{pool.pairs} pairs and {pool.entries} entries of {len(frame.topics)} topics and "
+            f"{len(frame.runs)} runs"
+        )
+        measures = [
+            parse_measure(text) for text in options["measure"] or ("P@10", "nDCG@100", "AP")
+        ]
+        if options["qrels"]:
+            self._evaluate(executor, root, pool, options["qrels"], measures)
+        if options["budget"]:
+            self._sample(executor, root, pool, measures, options)
+
+    def _evaluate(
+        self,
+        executor: Executor,
+        root: Path,
+        pool: ShardedPool,
+        qrels: Path,
+        measures: Sequence[Measure],
+    ) -> None:
+        judgments = do_steps(executor, [QrelsFileLines(root, *_named(qrels))])
+        values = evaluate_shards(executor, pool, judgments, measures=measures).mean(axis=1)
+        rows = [
+            (tag, measure, repr(value))
+            for measure, of_runs in zip(measures, values.tolist(), strict=True)
+            for tag, value in zip(pool.frame.runs, of_runs, strict=True)
+        ]
+        self._write(root / "values.tsv", ("run", "measure", "value"), rows)
+
+    def _sample(
+        self,
+        executor: Executor,
+        root: Path,
+        pool: ShardedPool,
+        measures: Sequence[Measure],
+        options: dict[str, Any],
+    ) -> None:
+        design = design_shards(
+            executor,
+            pool,
+            goal=Goal(options["goal"], pool.frame.runs),
+            measure=parse_measure(options["design_measure"]),
+            budget=options["budget"],
+            batch_size=options["batch_size"] or options["budget"],
+            prior=options["prior"],
+            reported=measures,
+            floor=options["floor"],
+        )
+        sample = draw_shards(executor, design, seed=options["seed"])
+        self._write(
+            root / "sample.tsv", ("topic", "docno", "batch", "probability"), _rows(pool, sample)
+        )
+        if options["judged"]:
+            self._estimate(executor, root, pool, sample, measures, options["judged"])
+
+    def _estimate(
+        self,
+        executor: Executor,
+        root: Path,
+        pool: ShardedPool,
+        sample: ShardedSample,
+        measures: Sequence[Measure],
+        judged: Path,
+    ) -> None:
+        judgments = do_steps(executor, [QrelsFileLines(root, *_named(judged))])
+        rows = []
+        for measure in measures:
+            if measure.family != "gain":
+                self.stderr.write(f"note: {measure} is not estimated from shards yet")
+                continue
+            found = estimate_shards(executor, pool, sample, judgments, measure=measure)
+            errors = np.sqrt(np.diag(found.covariance)).tolist()
+            shown = zip(pool.frame.runs, found.value.tolist(), errors, strict=True)
+            rows += [(tag, measure, repr(value), repr(error)) for tag, value, error in shown]
+        self._write(root / "estimates.tsv", ("run", "measure", "value", "se"), rows)
+
+    def _write(self, path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        draft = path.with_name(f".{path.name}")
+        lines = ["\t".join(map(str, row)) + "\n" for row in (columns, *rows)]
+        draft.write_text("".join(lines), "utf-8")
+        draft.replace(path)
+        self.stdout.write(f"{path}: {len(lines) - 1} rows")
+
+
+def _rows(pool: ShardedPool, sample: ShardedSample) -> Iterable[tuple[object, ...]]:
+    columns = (sample.topic, sample.docno, sample.batch, sample.probability)
+    for topic, docno, batch, chance in zip(*(each.tolist() for each in columns), strict=True):
+        yield pool.frame.topics[topic], docno.decode(), batch, repr(chance)
+
+
+def _named(path: Path) -> tuple[Path, str]:
+    """A file, and the SHA-256 of what is in it."""
+    with path.open("rb") as file:
+        return path.resolve(), hashlib.file_digest(file, "sha256").hexdigest()

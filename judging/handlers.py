@@ -1,0 +1,13 @@
+"""Judging's job handlers."""
+
+from judging.services import (  # noqa: F401  (loaders register themselves)
+    decisions,
+    jobs,
+    known_grades,
+    loaders,
+    uploads,
+)
+
+jobs.handles("upload", give_up=uploads.give_up)(uploads.read)
+jobs.handles("judge-from-qrels")(known_grades.judge)
+jobs.handles("decide-rest")(decisions.rest)

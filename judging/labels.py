@@ -1,0 +1,89 @@
+"""All labels of many pairs at once, as columns: an object for each would take most of the time.
+
+The database joins them and hands over each column as one text, so that there is one row whatever
+the number of labels, and nothing is done for each of them but by the database and by NumPy.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.db import connection
+from django.db.models import Model, QuerySet
+from numpy.typing import NDArray
+
+from judging.models import Assignment, Decision, Judgment, User
+
+Column = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelColumns:
+    """One row per label, in no particular order: judgments that count, and decisions.
+
+    ``places`` are the columns that were asked for. ``assessor`` counts in ``names``, which are in
+    the order of their code points; decisions are of nobody, whose name is empty and the first.
+    """
+
+    places: tuple[Column, ...]
+    assessor: Column
+    grade: Column
+    decided: NDArray[np.bool_]
+    names: list[str]
+
+
+def label_columns(rows: QuerySet[Any, Any], *places: str) -> LabelColumns:
+    """The labels of the pairs of some rows, beside columns of whole numbers of those rows.
+
+    A label of a pair that several of the rows have is there several times.
+    """
+    judged, decided = _read(rows.order_by().values_list("pair_id", *places), places)
+    found = [np.concatenate(columns) for columns in zip(judged, decided, strict=True)]
+    *placed, assessor, grade = found
+    numbers, codes = np.unique(assessor, return_inverse=True)
+    names = dict(User.objects.filter(pk__in=numbers.tolist()).values_list("pk", "username"))
+    names[_NOBODY] = ""
+    ordered = sorted(names.values())
+    code = {name: at for at, name in enumerate(ordered)}
+    table = np.array([code[names[pk]] for pk in numbers.tolist()], dtype=np.int64)
+    return LabelColumns(tuple(placed), table[codes], grade, assessor == _NOBODY, ordered)
+
+
+_NOBODY = 0
+"""In the place of an assessor's row id, which begin with 1."""
+
+
+def _read(rows: QuerySet[Any, Any], places: tuple[str, ...]) -> list[list[Column]]:
+    """Places, assessor and grade of judgments, and the same of decisions, by one statement."""
+    sql, parameters = rows.query.get_compiler(connection=connection).as_sql()
+    wanted = [f"placed.{connection.ops.quote_name(name)}" for name in places]
+    assignment, judgment, decision = map(_table, (Assignment, Judgment, Decision))
+    judged = (
+        f"SELECT {_texts([*wanted, 'a.assessor_id', 'j.grade'])} FROM ({sql}) AS placed"  # noqa: S608 (names of our own)
+        f" JOIN {assignment} AS a ON a.pair_id = placed.pair_id"
+        f" JOIN {judgment} AS j ON j.assignment_id = a.id AND j.revision = a.revision"
+    )
+    decided = (  # CROSS JOIN: SQLite begins with the first, and decisions are few
+        f"SELECT {_texts([*wanted, str(_NOBODY), 'd.grade'])} FROM {decision} AS d"  # noqa: S608
+        f" CROSS JOIN ({sql}) AS placed WHERE placed.pair_id = d.pair_id AND d.kind = %s"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT * FROM ({judged}) AS judged CROSS JOIN ({decided}) AS decided",  # noqa: S608
+            [*parameters, *parameters, Decision.Kind.GRADE.value],
+        )
+        texts = cursor.fetchone()
+    columns = [np.fromstring(text or "", dtype=np.int64, sep=",") for text in texts]
+    width = len(places) + 2
+    return [columns[:width], columns[width:]]
+
+
+def _texts(columns: list[str]) -> str:
+    """Each column as one text; all are in one order, that in which rows come."""
+    if connection.vendor == "postgresql":
+        return ", ".join(f"string_agg(({column})::text, ',')" for column in columns)
+    return ", ".join(f"group_concat({column})" for column in columns)
+
+
+def _table(model: type[Model]) -> str:
+    return connection.ops.quote_name(model._meta.db_table)

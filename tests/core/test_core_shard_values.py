@@ -1,0 +1,150 @@
+"""Values from shards: the bits of one pool, whatever the number of shards."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from estimation.core.data.labels import LabelError, LabelRows, pair_labels, select_rows
+from estimation.core.data.qrels import find_rows
+from estimation.core.estimates.estimators import Totals, horvitz_thompson_poisson
+from estimation.core.estimates.terms import linear_terms
+from estimation.core.measures.kinds import MeasureError
+from estimation.core.measures.table import parse_measure
+from estimation.core.shards.designing import ShardedSample, draw_shards
+from estimation.core.shards.lines import write_judgment_lines
+from estimation.core.shards.running import SerialExecutor
+from estimation.core.shards.values import estimate_shards, evaluate_shards
+from estimation.research.simulation import true_topic_values, true_values
+from tests.core.sharded_pools import NAMES, NUMBERS, grades_of, whole_pool, write_judgments
+from tests.core.test_core_shard_designs import sharded_design
+from tests.core.test_core_shards import built
+
+pytestmark = pytest.mark.usefixtures("no_disk_waits")
+
+MEASURES = tuple(map(parse_measure, ("P@10", "DCG@100", "nDCG@100", "AP", "Rprec", "Mean(max=3)")))
+DCG = parse_measure("DCG@10")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With judgments of the relevant pairs, ``judgments1``, and of all, ``judgments0``."""
+    folder = tmp_path_factory.mktemp("shards")
+    for least in (0, 1):
+        write_judgments(folder, whole_pool(), least=least)
+    return folder
+
+
+@pytest.mark.parametrize("shards", NUMBERS)
+def test_values_of_topics_have_the_bits_of_one_pool(folder: Path, shards: int) -> None:
+    pool = whole_pool()
+    found = evaluate_shards(
+        SerialExecutor(), built(folder, shards), [folder / "judgments1"], measures=MEASURES
+    )
+    for measure, value in zip(MEASURES, found, strict=True):
+        grades = grades_of(pool)
+        assert np.all(value.mean(axis=0) > 0.0)
+        assert value.tobytes() == true_topic_values(pool, grades=grades, measure=measure).tobytes()
+        one = true_values(pool, grades=grades, measure=measure)
+        assert value.mean(axis=0).tobytes() == one.tobytes()
+
+
+def test_there_may_be_more_shards_than_topics(folder: Path) -> None:
+    sample, pool = drawn(folder, len(NAMES) + 10), built(folder, len(NAMES) + 10)
+    assert [len(pool.frame.topics_of(shard)) for shard in range(100)].count(0) == 10
+    assert sample.probability.tobytes() == drawn(folder, 2).probability.tobytes()
+    judgments, measures = [folder / "judgments1"], MEASURES[3:4]
+    found = evaluate_shards(SerialExecutor(), pool, judgments, measures=measures)
+    expected = evaluate_shards(SerialExecutor(), built(folder, 2), judgments, measures=measures)
+    assert found.tobytes() == expected.tobytes()
+    estimate_shards(SerialExecutor(), pool, sample, [folder / "judgments0"], measure=DCG)
+
+
+def test_complete_judgments_may_be_asked_for(folder: Path) -> None:
+    pool, plan = built(folder, 2), {"measures": MEASURES[:1], "unlisted": None}
+    every = evaluate_shards(SerialExecutor(), pool, [folder / "judgments0"], **plan)
+    listed = evaluate_shards(SerialExecutor(), pool, [folder / "judgments1"], measures=MEASURES[:1])
+    assert every.tobytes() == listed.tobytes()
+    with pytest.raises(LabelError, match="pairs have no judgment"):
+        evaluate_shards(SerialExecutor(), pool, [folder / "judgments1"], **plan)
+
+
+def test_measures_that_need_more_are_refused(folder: Path) -> None:
+    pool = built(folder, 2)
+    with pytest.raises(MeasureError, match="gain or ratio: ERR@20"):
+        evaluate_shards(
+            SerialExecutor(), pool, [folder / "judgments1"], measures=[parse_measure("ERR@20")]
+        )
+
+
+# --------------------------------------------------------------------------------- of a sample
+
+
+def drawn(folder: Path, shards: int) -> ShardedSample:
+    design = sharded_design(folder, "absolute", shards, 500, 100)
+    return draw_shards(SerialExecutor(), design, seed="any")
+
+
+def judged_twice(folder: Path, sample: ShardedSample) -> Path:
+    """Judgments of a sample alone: every third pair is judged twice, by people who disagree."""
+    place = folder / "twice"
+    rows = np.append(np.arange(len(sample.docno)), np.arange(0, len(sample.docno), 3))
+    again = np.arange(len(rows)) >= len(sample.docno)
+    if not place.exists():
+        grade = (rows * 7 + again) % 4 * (rows % 3 > 0) + again
+        write_judgment_lines(
+            place, topics=NAMES, topic=sample.topic[rows], docno=sample.docno[rows], grade=grade
+        )
+    return place
+
+
+def one_estimate(sample: ShardedSample) -> Totals:
+    """The same sample and judgments in one pool."""
+    pool = whole_pool()
+    pairs = find_rows(pool, NAMES[sample.topic], sample.docno)
+    rows = np.append(np.arange(len(pairs)), np.arange(0, len(pairs), 3))
+    again = np.arange(len(rows)) >= len(pairs)
+    grade = (rows * 7 + again) % 4 * (rows % 3 > 0) + again
+    labels = select_rows(LabelRows(pairs[rows], grade), sampled=pairs, prefix=pairs, max_grade=9)
+    terms = linear_terms(pool, DCG, pairs=pairs, rows=labels)
+    assert pair_labels(labels, pairs=len(pairs), measure=DCG).singles == terms.labels.singles > 1.9
+    return horvitz_thompson_poisson(terms.weights, terms.labels, probability=sample.probability)
+
+
+@pytest.mark.parametrize("shards", NUMBERS)
+def test_estimates_have_the_bits_of_one_pool(folder: Path, shards: int) -> None:
+    sample = drawn(folder, shards)
+    judgments = [judged_twice(folder, sample)]
+    expected = one_estimate(sample)
+    found = estimate_shards(SerialExecutor(), built(folder, shards), sample, judgments, measure=DCG)
+    assert np.all(np.diag(expected.noise) > 0.0)
+    for name in ("value", "covariance", "contributions", "noise", "sure"):
+        assert getattr(found, name).tobytes() == getattr(expected, name).tobytes(), name
+
+
+def test_a_census_gives_the_truth(folder: Path) -> None:
+    pool = built(folder, 7)
+    design = sharded_design(folder, "absolute", 7, pool.pairs, 1000)
+    sample = draw_shards(SerialExecutor(), design, seed="any")
+    found = estimate_shards(
+        SerialExecutor(), pool, sample, [folder / "judgments1"], measure=DCG, unlisted=0
+    )
+    truth = true_values(whole_pool(), grades=grades_of(whole_pool()), measure=DCG)
+    np.testing.assert_allclose(found.value, truth, rtol=1e-13)
+    assert not found.covariance.any()
+
+
+def test_a_pair_that_was_not_judged_is_named(folder: Path) -> None:
+    with pytest.raises(LabelError, match="sampled pairs of these batches have no label"):
+        estimate_shards(
+            SerialExecutor(),
+            built(folder, 7),
+            drawn(folder, 7),
+            [folder / "judgments1"],
+            measure=DCG,
+        )
+    with pytest.raises(MeasureError, match="family gain: AP"):
+        estimate_shards(
+            SerialExecutor(), built(folder, 7), drawn(folder, 7), [folder / "judgments1"],
+            measure=parse_measure("AP"),
+        )  # fmt: skip

@@ -1,0 +1,78 @@
+"""Shards on processes: what they return, and what is left when one is killed."""
+
+from concurrent.futures import BrokenExecutor
+from pathlib import Path
+
+import pytest
+
+from estimation.core.shards.building import ShardedPool, build_shards
+from estimation.core.shards.executors import open_executor
+from estimation.core.shards.running import SerialExecutor, do_steps
+from estimation.core.shards.store import is_written, seal_of
+from tests.core.deadly_shards import DeadlyPool
+from tests.core.sharded_pools import DEPTH, write_inputs
+from tests.core.test_core_shards import built
+
+SHARDS = 7
+
+
+def deadly_steps(pool: ShardedPool, folder: Path) -> list[DeadlyPool]:
+    cuts = tuple(sorted((pool.root / "cutlines").iterdir()))
+    marker = folder / "killed"
+    return [DeadlyPool(folder, pool.frame, shard, cuts, marker) for shard in range(SHARDS)]
+
+
+@pytest.mark.slow
+def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+    pool = built(tmp_path, SHARDS)
+    steps = deadly_steps(pool, tmp_path / "deadly")
+    (tmp_path / "deadly").mkdir()
+    with pytest.raises(BrokenExecutor), open_executor(1) as executor:
+        do_steps(executor, steps)
+    assert steps[3].marker.exists()
+    assert [is_written(step.place) for step in steps] == [True] * 3 + [False] * 4
+    kept = {step.place: (step.place / "facts.json").stat().st_mtime_ns for step in steps[:3]}
+    (draft,) = (tmp_path / "deadly" / "deadlypool").glob(".*")
+    assert sorted(path.name for path in draft.iterdir())[:1] == ["docno.npy"]
+    with open_executor(1) as executor:
+        places = do_steps(executor, steps)
+    assert [seal_of(place) for place in places] == [seal_of(place) for place in pool.places]
+    for place, written in kept.items():
+        assert (place / "facts.json").stat().st_mtime_ns == written, "done once"
+
+
+@pytest.mark.slow
+def test_any_number_of_workers_gives_the_same_folders(tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path / "inputs")
+    seals = []
+    for workers in (0, 1, 3):
+        with open_executor(workers) as executor:
+            pool = build_shards(
+                executor, tmp_path / str(workers), inputs, shards=SHARDS, depth=DEPTH
+            )
+        seals.append([seal_of(place) for place in pool.places])
+    assert seals[0] == seals[1] == seals[2]
+
+
+def test_a_dask_cluster_does_the_same(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    inputs = write_inputs(tmp_path / "inputs")
+    alone = build_shards(SerialExecutor(), tmp_path / "alone", inputs, shards=SHARDS, depth=DEPTH)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+        ) as cluster,
+        open_executor(2, scheduler=cluster.scheduler_address) as executor,
+    ):
+        pool = build_shards(executor, tmp_path / "dask", inputs, shards=SHARDS, depth=DEPTH)
+        steps = deadly_steps(pool, tmp_path)
+        again = do_steps(executor, steps)  # one kills its worker, and is done by another
+    assert steps[3].marker.exists()
+    for places in (pool.places, again):
+        assert [seal_of(place) for place in places] == [seal_of(place) for place in alone.places]
+
+
+def test_errors_of_steps_come_out(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        SerialExecutor().submit(lambda: 1 // 0).result()
+    assert SerialExecutor().submit(len, [1, 2]).result() == 2

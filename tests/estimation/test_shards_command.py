@@ -1,0 +1,96 @@
+"""``manage.py shards`` as somebody types it who has run files and qrels, and nothing else."""
+
+import io
+from concurrent.futures import BrokenExecutor, Executor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+
+from estimation.core.measures.table import parse_measure
+from estimation.management.commands import shards as command
+from estimation.research.simulation import true_values
+from tests.core.sharded_pools import DEPTH, NAMES, TAGS, grades_of, some_lines, whole_pool
+
+RESULTS = ("values.tsv", "sample.tsv", "estimates.tsv")
+
+
+def shards(*arguments: object) -> str:
+    out = io.StringIO()
+    call_command("shards", *map(str, arguments), "--workers", "0", stdout=out, stderr=out)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs, and judgments of every pair of the pool."""
+    folder = tmp_path_factory.mktemp("files")
+    topic, run, docno, score = some_lines()
+    for code, tag in enumerate(TAGS.tolist()):
+        rows = np.flatnonzero(run == code)
+        lines = [
+            f"{NAMES[topic[row]].decode()} Q0 {docno[row].decode()} 0 {score[row]} {tag.decode()}\n"
+            for row in rows
+        ]
+        (folder / f"{tag.decode()}.run").write_text("".join(lines))
+    pool = whole_pool()
+    judged = zip(pool.topic.tolist(), pool.docno.tolist(), grades_of(pool).tolist(), strict=True)
+    lines = [f"{NAMES[t].decode()} 0 {docno.decode()} {grade}\n" for t, docno, grade in judged]
+    (folder / "qrels").write_text("".join(lines))
+    return folder
+
+
+def arguments(files: Path, folder: Path, number: int) -> list[object]:
+    runs = sorted(files.glob("*.run"))
+    return [
+        folder, *runs, "--depth", DEPTH, "--shards", number, "--qrels", files / "qrels",
+        "--judged", files / "qrels", "--budget", 300, "--batch-size", 100,
+        "--measure", "P@10", "--measure", "AP", "--design-measure", "DCG@10",
+    ]  # fmt: skip
+
+
+def test_the_files_do_not_depend_on_the_number_of_shards(files: Path, tmp_path: Path) -> None:
+    for number in (1, 5):
+        said = shards(*arguments(files, tmp_path / str(number), number))
+        assert f"{len(whole_pool())} pairs" in said
+        assert "AP is not estimated from shards yet" in said
+    for name in RESULTS:
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "5" / name).read_bytes()
+    rows = [line.split("\t") for line in (tmp_path / "5" / "values.tsv").read_text().split("\n")]
+    pool = whole_pool()
+    truth = true_values(pool, grades=grades_of(pool), measure=parse_measure("AP"))
+    assert [float(value) for _, measure, value in rows[1:-1] if measure == "AP"] == truth.tolist()
+    sample = (tmp_path / "5" / "sample.tsv").read_text().splitlines()
+    assert sample[0] == "topic\tdocno\tbatch\tprobability"
+    assert 200 < len(sample) < 400
+
+
+def test_what_is_wrong_is_said_in_one_line(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.run").write_text("t01 Q0 d1 1 much r\n")
+    with pytest.raises(CommandError, match=r"bad\.run:1: expected a finite number, found"):
+        shards(tmp_path / "results", tmp_path / "bad.run")
+    with pytest.raises(CommandError, match="is not a known measure"):
+        shards(tmp_path / "results", files / "run0.run", "--measure", "Q@10")
+    with pytest.raises(CommandError, match="nowhere"):
+        shards(tmp_path / "results", files / "nowhere")
+
+
+def test_work_goes_on_when_workers_end(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = command.evaluate_shards, []
+
+    def broken(executor: Executor, *given: object, **named: object) -> object:
+        calls.append(1)
+        if len(calls) < 3:
+            raise BrokenExecutor
+        return real(executor, *given, **named)
+
+    monkeypatch.setattr(command, "evaluate_shards", broken)
+    said = shards(*arguments(files, tmp_path / "killed", 5))
+    assert said.count("A worker ended.") == 2
+    calls.clear()
+    monkeypatch.setattr(command, "MOST_ATTEMPTS", 1)
+    with pytest.raises(CommandError, match="Workers ended 1 times"):
+        shards(*arguments(files, tmp_path / "killed", 5))
