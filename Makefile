@@ -4,6 +4,8 @@
 # make test-core  the statistical core, in a new environment of NumPy, SciPy and pytest alone
 # make drills     kills, frozen and absent services, a full disk, slow clients, hostile files: about
 #                 45 minutes and a table; DRILL="kills disk" runs some of them, as root also the disk
+# make bench      time and memory of all parts beside references measured in the same run: a table;
+#                 ONLY=reading,judging runs some of them
 # make check      lint, types, import contracts, migrations, deployment settings
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -21,7 +23,7 @@ PYTEST := $(PY) -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loads
 # the first one compiles, and each computes in one thread, as those of a site do (evalsite/settings.py).
 CLEAN := env -u PYTHONDONTWRITEBYTECODE -u DATABASE_URL -u CELERY_BROKER_URL -u SITE_URL -u SECRET_KEY -u DEBUG -u ALLOWED_HOSTS OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: run test test-fast test-core drills check lint types contracts deployable install install-dev services
+.PHONY: run test test-fast test-core drills bench check lint types contracts deployable install install-dev services
 
 run: install
 	@exec $(PY) manage.py up --host '$(HOST)' --port '$(PORT)'
@@ -47,6 +49,9 @@ test-core:
 
 drills: install-dev services
 	@$(CLEAN) $(PY) -m tests.at_length $(if $(DRILL),--only $(DRILL))
+
+bench: install-dev services
+	@$(CLEAN) $(PY) -m benchmarks $(if $(ONLY),--only $(ONLY)) --json build/benchmarks.json
 
 check: lint types contracts deployable
 

@@ -30,12 +30,16 @@ LIBRARIES = ("Django", "djangorestframework", "numpy", "scipy", "celery", "psyco
 PEERS = "{peers}"
 COMMANDS: Mapping[str, Sequence[str]] = {
     "reading": ("benchmarks.reading", "--peers", PEERS),
+    "whole": ("benchmarks.whole", "--peers", PEERS),
     "drawing": ("benchmarks.drawing",),
     "judging": ("benchmarks.judging",),
     "judging-postgres": ("benchmarks.judging", "--postgres"),
     "pages": ("benchmarks.pages",),
     "site": ("benchmarks.site",),
     "core": ("benchmarks.core",),
+    "recompute": ("benchmarks.recompute",),
+    "recompute-postgres": ("benchmarks.recompute", "--postgres"),
+    "scaling": ("benchmarks.scaling",),
 }
 
 
@@ -55,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         figures = read_figures(Path(kept.name))
     print("\n".join(["", *table(figures)]))
     if given.json is not None:
+        given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text(as_json(figures, machine()))
     if given.page is not None:
         write_page(given.page, figures)

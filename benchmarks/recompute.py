@@ -55,6 +55,7 @@ from django.db import connection  # noqa: E402
 from django.db.models import F  # noqa: E402
 
 from benchmarks.core import Collection, synthetic  # noqa: E402
+from benchmarks.figures import Figure, tell  # noqa: E402
 from estimation.models import Round  # noqa: E402
 from estimation.services import (  # noqa: E402
     collections,
@@ -86,6 +87,7 @@ PARTS: dict[str, tuple[Any, str]] = {
     "files": (files, "keep_written"),
 }
 ASSESSORS = 10
+LARGE, MOST = 100_000, 0.25  # judgments, and seconds of the recompute after them
 LATER = "9999-01-01T00:00:00+00:00"
 
 
@@ -283,8 +285,11 @@ def of_round(judged: Judged, method: str, judgments: int) -> None:
     again = Spent.median([corrected(row) for _ in range(GIVEN.passes)])
     shown = row.estimate_sets.last()
     print(f"\n{method}, {row.goal}: {shown.label_count:,} judgments of {shown.pair_count:,} pairs")
-    for name, spent in [("first", first), ("next", Spent.median(following)), ("again", again)]:
+    after = Spent.median(following)
+    for name, spent in [("first", first), ("next", after), ("again", again)]:
         print(f"  {name:>6} {spent}", flush=True)
+    work = f"recompute, {method}, {connection.vendor}, {shown.label_count:,} judgments"
+    tell(Figure(work, after.every + after.database, "s", most=MOST if judgments <= LARGE else None))
     if GIVEN.profile:
         hottest(lambda: corrected(row))
 

@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.figures import Figure, tell
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling import goals
 from estimation.core.shards.building import build_shards
@@ -186,6 +187,12 @@ def show(found: dict[str, Any], before: dict[str, Any] | None) -> None:
         growth = math.log(worked[0] / worked[1]) / math.log(found["lines"] / before["lines"])
         memory = found["worker MB"] / before["worker MB"]
         print(f"  growth: time with exponent {growth:.2f}, memory of a worker times {memory:.2f}")
+        work = f"{found['lines']:,} lines in shards"
+        each = [1e6 * _worked(known) / known["lines"] for known in (found, before)]
+        beside = f"with {before['lines']:,}"
+        tell(Figure(f"{work}: a line", each[0], "µs", beside, each[1], most_times=1.15))
+        sizes = found["worker MB"], "MB", beside, before["worker MB"]
+        tell(Figure(f"{work}: largest worker", *sizes, most=4096.0, most_times=1.15))
     print(f"  ({found['waited']:.0f} s in all; {found['sampled']} sampled; means {found['means']})")
 
 

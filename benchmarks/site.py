@@ -1,4 +1,4 @@
-"""What a whole site takes: processor time to start, memory at rest, eight sign-ins, its environment.
+"""What a whole site takes: time to start, memory at rest, eight sign-ins, its environment.
 
 `manage.py up --no-demo` on SQLite, in a new folder; processor time is that of all its processes,
 memory what they have for themselves and their share of what they have in common (PSS).

@@ -25,9 +25,13 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.figures import Figure, tell
+
 TOPICS, DEPTH, DOCUMENTS, JUDGED, RELEVANT = 50, 1000, 528_000, 1737, 100
 CANDIDATES = 20_000  # documents of a topic that runs return any of
 WANTED = 1e-10
+FILES = 0.5  # of pytrec_eval's time
+POOL = "evalsite, pool"
 MEASURES = ("P@10", "nDCG@100", "AP")
 
 EACH_RUN = """
@@ -250,6 +254,14 @@ def report(peers: Sequence[Peer]) -> None:
             f" {peer.total:8.2f} {peer.total / oracle.total:15.2f}"
             f" {peer.evaluated / oracle.evaluated:9.4f} {apart:8.0e}"
         )
+    for peer in peers:
+        if "evalsite" in peer.name:
+            work = f"files to values, {peer.name}"
+            tell(Figure(work, peer.total, "s", oracle.name, oracle.total, most_times=FILES))
+    pool = next((peer for peer in peers if peer.name == POOL), None)
+    if pool is not None:
+        taken = pool.evaluated, "s", oracle.name, oracle.evaluated
+        tell(Figure("P@10, nDCG@100, AP from the pool", *taken, most=0.06, most_times=0.02))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,75 @@
+"""The table that `make bench` prints, and what it is put together from."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks.figures import KEPT, Figure, as_json, read_figures, table, tell
+
+
+@pytest.mark.parametrize(
+    ("figure", "met"),
+    [
+        (Figure("a", 2.0, "s"), None),
+        (Figure("a", 2.0, "s", most=2.0), True),
+        (Figure("a", 2.1, "s", most=2.0), False),
+        (Figure("a", 2.0, "s", "b", 1.0, most_times=2.0), True),
+        (Figure("a", 2.1, "s", "b", 1.0, most_times=2.0), False),
+        (Figure("a", 2.1, "s", "b", 1.0, most=3.0, most_times=2.0), False),
+        (Figure("a", 2.1, "s", most_times=2.0), None),  # there was nothing to measure it by
+    ],
+)
+def test_a_figure_is_as_good_as_it_should_be_in_every_way_that_was_asked(
+    figure: Figure, met: bool | None
+) -> None:
+    assert figure.met is met
+
+
+def test_figures_are_collected_in_the_order_in_which_they_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "figures"
+    monkeypatch.setenv(KEPT, str(kept))
+    told = [Figure("read", 1.5, "s", "bare", 0.5, most_times=2.0), Figure("rest", 290.0, "MB")]
+    for each in told:
+        tell(each)
+    assert read_figures(kept) == told
+    assert "read   1.5 s   0.5 bare   3.00   2 times   missed" in capsys.readouterr().out
+    lines = table(told)
+    assert lines[2] == "| read | 1.5 s | 0.5 bare | 3.00 | 2 times | missed |"
+    assert {line.count("|") for line in lines} == {7}
+    rows = json.loads(as_json(told, command.machine()))
+    assert [row["met"] for row in rows["figures"]] == [False, None]
+    assert rows["machine"]["processors"] > 0
+
+
+def test_nothing_is_kept_where_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEPT, raising=False)
+    tell(Figure("read", 1.0, "s"))
+
+
+def test_every_command_is_a_module_that_is_there() -> None:
+    for module, *_ in command.COMMANDS.values():
+        assert importlib.util.find_spec(module) is not None, module
+    with pytest.raises(SystemExit):
+        command._options().parse_args(["--only", "reading,nothing"])
+
+
+def test_the_table_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{command.BEGINS}\nold\n{command.ENDS}\nafter\n")
+    for value in (1.0, 2.0):
+        command.write_page(page, [Figure("work", value, "s")])
+    text = page.read_text()
+    assert text.startswith(f"before\n{command.BEGINS}\n")
+    assert text.endswith(f"{command.ENDS}\nafter\n")
+    assert "| work | 2 s |" in text
+    assert "1 s" not in text
+    assert "old" not in text
+    page.write_text("nothing")
+    with pytest.raises(SystemExit):
+        command.write_page(page, [])
+    assert page.read_text() == "nothing"
