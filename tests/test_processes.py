@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from celery.signals import worker_process_init
+from celery.signals import task_prerun
 from django.contrib.auth.hashers import Argon2PasswordHasher
 
 from evalsite.hashers import PasswordHasher
@@ -37,11 +37,15 @@ def test_a_password_of_before_is_stored_anew_when_it_is_used() -> None:
 
 
 def test_a_worker_no_longer_looks_through_what_it_started_with() -> None:
-    import evalsite.celery  # noqa: F401
+    from evalsite import celery
 
     try:
-        worker_process_init.send(sender=None)
+        celery._load.cache_clear()
+        task_prerun.send(sender=None)
         assert gc.get_freeze_count() > 10_000
+        gc.unfreeze()
+        task_prerun.send(sender=None)
+        assert gc.get_freeze_count() == 0, "with its first job, and not with each"
     finally:
         gc.unfreeze()
 
