@@ -18,8 +18,6 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-import psutil
-
 os.environ["EVALSITE_DATA"] = tempfile.mkdtemp(prefix="evalsite-benchmark-")
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
 
@@ -42,6 +40,7 @@ from django.http import HttpRequest, HttpResponse  # noqa: E402
 from django.test import Client, RequestFactory  # noqa: E402
 from django.urls import path  # noqa: E402
 
+from benchmarks.clusters import seconds_of  # noqa: E402
 from benchmarks.figures import Figure, tell  # noqa: E402
 from judging.models import Assignment, Campaign, Document, User  # noqa: E402
 from judging.services import members  # noqa: E402
@@ -101,24 +100,15 @@ def by_rest(campaign: Campaign, by: User) -> Judge:
     return judge
 
 
-def seconds_of_database() -> float:
-    """Of all processes of the cluster that are there."""
-    if CLUSTER is None or CLUSTER.process is None:
-        return 0.0
-    server = psutil.Process(CLUSTER.process.pid)
-    times = [each.cpu_times() for each in [server, *server.children(recursive=True)]]
-    return float(sum(each.user + each.system for each in times))
-
-
 def cost(acts: Iterator[Callable[[], object]]) -> tuple[float, float]:
     """Milliseconds of this process (median) and of the database (mean) for one act."""
-    mine, before, count = [], seconds_of_database(), 0
+    mine, before, count = [], seconds_of(CLUSTER), 0
     for act in acts:
         start = time.process_time()
         act()
         mine.append(time.process_time() - start)
         count += 1
-    return 1000 * statistics.median(mine), 1000 * (seconds_of_database() - before) / count
+    return 1000 * statistics.median(mine), 1000 * (seconds_of(CLUSTER) - before) / count
 
 
 @contextmanager

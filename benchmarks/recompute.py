@@ -49,11 +49,11 @@ import django  # noqa: E402
 
 django.setup()
 
-import psutil  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.db.models import F  # noqa: E402
 
+from benchmarks.clusters import seconds_of  # noqa: E402
 from benchmarks.core import Collection, synthetic  # noqa: E402
 from benchmarks.figures import Figure, tell  # noqa: E402
 from estimation.models import Round  # noqa: E402
@@ -239,22 +239,14 @@ def parted(spent: Spent) -> Iterator[None]:
         yield
 
 
-def seconds_of_database() -> float:
-    if CLUSTER is None or CLUSTER.process is None:
-        return 0.0
-    server = psutil.Process(CLUSTER.process.pid)
-    times = [each.cpu_times() for each in [server, *server.children(recursive=True)]]
-    return float(sum(each.user + each.system for each in times))
-
-
 def recomputed(row: Round) -> Spent:
     """The job, as a worker does it."""
     known = row.estimate_sets.count()
     job, spent = jobs.request("recompute", row.pk, campaign=row.campaign), Spent()
-    start, before = time.process_time(), seconds_of_database()
+    start, before = time.process_time(), seconds_of(CLUSTER)
     with parted(spent):
         jobs.run(job.pk)
-    spent.every, spent.database = time.process_time() - start, seconds_of_database() - before
+    spent.every, spent.database = time.process_time() - start, seconds_of(CLUSTER) - before
     if row.estimate_sets.count() != known + 1:
         raise SystemExit(f"nothing was recomputed: {Job.objects.get(pk=job.pk).error}")
     return spent

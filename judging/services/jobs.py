@@ -205,6 +205,7 @@ def wake_due() -> int:
         attempts__gte=MAX_ATTEMPTS, state=Job.State.RUNNING, lease_until__lt=Now()
     )
     for job_id in list(exhausted.values_list("pk", flat=True)):
+        register_all()  # outside of the transaction: it takes a second, and others want to write
         try:
             with transaction.atomic():
                 if job := exhausted.select_for_update().filter(pk=job_id).first():
@@ -357,7 +358,6 @@ def _conclude_failed(job: Job, message: str) -> None:
     Job.objects.filter(pk=job.pk).update(
         state=Job.State.FAILED, done=job.requested, token="", error=message, finished=Now()
     )
-    register_all()
     if job.kind in _give_up:
         _give_up[job.kind](job.target, message)
 
