@@ -2,6 +2,9 @@
 
 from estimation.models import Round
 
+HAND = "hand"
+"""The rule of an organizer who ends a round without one."""
+
 
 def rule_in_words(row: Round) -> str:
     """The rule of a round, as the end of a sentence; nothing if it has none."""
@@ -27,8 +30,13 @@ def end_in_words(row: Round) -> str:
     if not found:
         return ""
     after = f"after batch {found['batch']} of {found['batches']}"
+    by_hand = found["rule"] == HAND
     if "saved" not in found:
+        if by_hand:
+            return f"Its organizer ends the round {after}."
         return f"The rule of this round came true {after}, and it is being ended."
     saved = found["saved"]
     spared = f"{saved:,} judgment{' was' if saved == 1 else 's were'} saved"
+    if by_hand:
+        return f"Ended by its organizer {after}. {spared}."
     return f"Stopped by its rule {after}: {rule_in_words(row)}. {spared}."

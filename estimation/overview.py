@@ -1,24 +1,17 @@
-"""What the campaign's home says: five steps with their state, and what needs attention now."""
+"""What the campaign's home says: how to set it up, then what is known, and what needs a person."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 
 from estimation import selectors, work
+from estimation.charts.bars import BarChart, day_bars
 from estimation.findings import Finding, findings, what_more_buys
+from estimation.forecasts import ForecastFigure, forecast_figure
 from estimation.models import EstimateSet, Round
-from judging import selectors as judging
-from judging.models import Batch, Campaign, Job, Membership
-from judging.workers import Service, unserved
-
-
-@dataclass(frozen=True)
-class Action:
-    """A link: name of the URL, its arguments after the slug, and the words."""
-
-    url: str
-    label: str
-    arguments: tuple[int, ...] = ()
+from estimation.situation import Action, Situation
+from judging.models import Batch, Campaign, Job
+from judging.pace import by_day
 
 
 @dataclass(frozen=True)
@@ -45,76 +38,72 @@ class Attention:
 
 @dataclass(frozen=True)
 class RoundOutcome:
-    """What a finished round has shown, what more judgments would buy, and where to go from it."""
+    """What a round has shown so far, and what is foretold of it.
+
+    Of one that has ``ended``, ``further`` says what more judgments would buy.
+    """
 
     number: int
     measure: str
+    ended: bool
     findings: list[Finding]
+    forecast: ForecastFigure | None
     further: str
     actions: list[Action]
 
 
-@dataclass(frozen=True)
-class CampaignFacts:
-    """What cards and notices rest on: read once."""
-
-    campaign: Campaign
-    material: judging.Material
-    runs: int
-    row: Round | None
-    progress: selectors.RoundProgress | None
-    assessors: int
-    unserved: list[Service]
-    failed: list[work.FailedWork]
-
-    @property
-    def drawn(self) -> bool:
-        return self.row is not None and self.row.is_drawn
-
-
-def gather(campaign: Campaign) -> CampaignFacts:
-    row = selectors.current_round(campaign)
-    drawn = row is not None and row.is_drawn
-    return CampaignFacts(
-        campaign=campaign,
-        material=judging.material(campaign),
-        runs=campaign.runs.count(),
-        row=row,
-        progress=selectors.round_progress(row) if row is not None and drawn else None,
-        assessors=campaign.memberships.filter(role=Membership.Role.ASSESSOR).count(),
-        unserved=unserved(),
-        failed=work.failed(campaign),
-    )
-
-
-def outcome(facts: CampaignFacts) -> RoundOutcome | None:
-    """Said of the current round once it is complete and has its estimates."""
+def outcome(facts: Situation) -> RoundOutcome | None:
+    """Said of the current round as soon as it has estimates."""
     row = facts.row
-    latest = selectors.latest_estimates(row) if row and row.has_ended else None
+    latest = selectors.latest_estimates(row) if row and row.is_drawn else None
     if row is None or latest is None:
         return None
-    found, further = _conclusions(latest.pk, latest.created)
-    actions = [
-        Action("live", "See the ranking", (row.number,)),
-        Action("reports", "Make the report", (row.number,)),
-    ]
-    if facts.campaign.state != Campaign.State.CLOSED:
+    found, forecast, further = _conclusions(latest.pk, latest.created, row.state)
+    actions = [Action("live", "See the ranking", (row.number,))]
+    if row.has_ended:
+        actions.append(Action("reports", "Make the report", (row.number,)))
+    if row.has_ended and facts.campaign.state != Campaign.State.CLOSED:
         actions.insert(0, Action("round-new", "Plan a further round"))
-    return RoundOutcome(row.number, row.measure, found, further, actions)
+    further = further if row.has_ended else ""
+    return RoundOutcome(row.number, row.measure, row.has_ended, found, forecast, further, actions)
 
 
 @lru_cache(maxsize=64)
-def _conclusions(pk: int, _created: datetime) -> tuple[list[Finding], str]:
+def _conclusions(
+    pk: int, _created: datetime, _state: str
+) -> tuple[list[Finding], ForecastFigure | None, str]:
     """What the estimates of a drawn round say by its measure: they never change once stored."""
     rounds = ("round__run", "round__baseline")
     shown = EstimateSet.objects.select_related(*rounds).get(pk=pk)
     table = selectors.ranking_table(shown.round, shown.round.measure, shown)
     if table is None or table.pairs is None:
-        return [], ""
-    return findings(table, table.pairs), what_more_buys(table, table.pairs) or ""
+        return [], None, ""
+    further = what_more_buys(table, table.pairs) or ""
+    return findings(table, table.pairs), forecast_figure(table), further
 
 
-def cards(facts: CampaignFacts) -> list[Card]:
+@dataclass(frozen=True)
+class Days:
+    """How many judgments came, by day, and at which pace."""
+
+    chart: BarChart
+    first: date
+    last: date
+    per_day: int
+    assessors: int
+
+
+def days(facts: Situation) -> Days | None:
+    """None before the first judgment, and where the last is long ago."""
+    counted = by_day(facts.campaign)
+    if not facts.drawn or not any(judged for _, judged in counted):
+        return None
+    chart = day_bars([(f"{day:%-d %B}", float(judged)) for day, judged in counted])
+    per_day = round(facts.pace.per_day) if facts.pace else 0
+    return Days(chart, counted[0][0], counted[-1][0], per_day, facts.assessors)
+
+
+def cards(facts: Situation) -> list[Card]:
     """The steps; nothing is left to do now in a closed campaign."""
     steps = [_material(facts), _goal(facts), _budget(facts), _people(facts), _judging(facts)]
     over = facts.campaign.state == Campaign.State.CLOSED
@@ -123,7 +112,7 @@ def cards(facts: CampaignFacts) -> list[Card]:
     ]
 
 
-def _material(facts: CampaignFacts) -> Card:
+def _material(facts: Situation) -> Card:
     there = facts.material
     missing = [
         name
@@ -144,7 +133,7 @@ def _material(facts: CampaignFacts) -> Card:
     )
 
 
-def _goal(facts: CampaignFacts) -> Card:
+def _goal(facts: Situation) -> Card:
     row = facts.row
     if row is None:
         detail = "What shall be estimated, and what is it for?"
@@ -157,7 +146,7 @@ def _goal(facts: CampaignFacts) -> Card:
     return Card("Measures and goal", "done", row.measure, detail, action)
 
 
-def _budget(facts: CampaignFacts) -> Card:
+def _budget(facts: Situation) -> Card:
     row = facts.row
     if row is None:
         action = Action("round-list", "Rounds")
@@ -176,8 +165,8 @@ def _budget(facts: CampaignFacts) -> Card:
     )
 
 
-def _people(facts: CampaignFacts) -> Card:
-    wanted = _labels_wanted(facts.row)
+def _people(facts: Situation) -> Card:
+    wanted = facts.labels_wanted
     closed = facts.campaign.state == Campaign.State.CLOSED
     enough = closed or facts.assessors >= max(1, wanted)
     return Card(
@@ -193,7 +182,7 @@ def _labels(wanted: int) -> str:
     return f"Up to {wanted} labels per pair" if wanted > 1 else "1 label per pair"
 
 
-def _judging(facts: CampaignFacts) -> Card:
+def _judging(facts: Situation) -> Card:
     row, progress = facts.row, facts.progress
     if row is None or progress is None:
         action = Action("round-list", "Rounds")
@@ -207,7 +196,7 @@ def _judging(facts: CampaignFacts) -> Card:
     return Card("Judging", "done" if done else "now", f"{percent} %", detail, action, percent)
 
 
-def attention(facts: CampaignFacts) -> list[Attention]:
+def attention(facts: Situation) -> list[Attention]:
     """What somebody should look at now, worst first."""
     found = _machines(facts)
     if facts.campaign.state != Campaign.State.CLOSED:
@@ -216,7 +205,7 @@ def attention(facts: CampaignFacts) -> list[Attention]:
     return sorted(found, key=lambda notice: order[notice.level])
 
 
-def _machines(facts: CampaignFacts) -> list[Attention]:
+def _machines(facts: Situation) -> list[Attention]:
     found = []
     if any(not lack.alive for lack in facts.unserved):
         found.append(Attention("bad", NO_WORKER))
@@ -245,7 +234,7 @@ NO_WORKER = (
 )
 
 
-def _files(facts: CampaignFacts) -> list[Attention]:
+def _files(facts: Situation) -> list[Attention]:
     rejected, pending = facts.material.uploads_rejected, facts.material.uploads_pending
     found = []
     if rejected:
@@ -259,12 +248,12 @@ def _files(facts: CampaignFacts) -> list[Attention]:
     return found
 
 
-def _judges(facts: CampaignFacts) -> list[Attention]:
+def _judges(facts: Situation) -> list[Attention]:
     row = facts.row
     if row is None or not facts.drawn or row.has_ended:
         return []
     found = []
-    if facts.campaign.state != Campaign.State.OPEN:
+    if facts.campaign.state == Campaign.State.DRAFT:
         text = (
             "The round is drawn, but the campaign is a draft: assessors cannot judge until you "
             "open it, at the top of this page."
@@ -273,9 +262,9 @@ def _judges(facts: CampaignFacts) -> list[Attention]:
     if not facts.assessors:
         text = "There are no assessors."
         found.append(Attention("warn", text, Action("people", "Invite some")))
-    elif facts.assessors < _labels_wanted(row):
+    elif facts.assessors < facts.labels_wanted:
         text = (
-            f"Some pairs want {_labels_wanted(row)} labels, but there "
+            f"Some pairs want {facts.labels_wanted} labels, but there "
             f"{'is' if facts.assessors == 1 else 'are'} {_plural(facts.assessors, 'assessor')}: "
             "their batches cannot be completed."
         )
@@ -283,7 +272,7 @@ def _judges(facts: CampaignFacts) -> list[Attention]:
     return found
 
 
-def _stuck(facts: CampaignFacts) -> list[Attention]:
+def _stuck(facts: Situation) -> list[Attention]:
     progress = facts.progress
     if progress is None or not progress.stuck:
         return []
@@ -293,7 +282,7 @@ def _stuck(facts: CampaignFacts) -> list[Attention]:
     return [Attention("warn", text, Action("decisions", "Decide"))]
 
 
-def _texts(facts: CampaignFacts) -> list[Attention]:
+def _texts(facts: Situation) -> list[Attention]:
     missing = facts.row.preview.get("without_text", 0) if facts.row else 0
     if not missing:
         return []
@@ -302,10 +291,6 @@ def _texts(facts: CampaignFacts) -> list[Attention]:
         "assessors would see the docno only."
     )
     return [Attention("warn", text, Action("document-list", "See the documents"))]
-
-
-def _labels_wanted(row: Round | None) -> int:
-    return row.labels + (row.extra_share > 0) if row else 0
 
 
 def _plural(count: int, one: str, many: str = "") -> str:

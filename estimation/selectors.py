@@ -60,7 +60,11 @@ def rounds_of(campaign: Campaign) -> QuerySet[Round]:
 def current_round(campaign: Campaign) -> Round | None:
     """The round that pages show when none is named: the last drawn one, else the last."""
     drawn = rounds_of(campaign).exclude(state__in=Round.NOT_DRAWN)
-    return drawn.order_by("-number").first() or rounds_of(campaign).order_by("-number").first()
+    return drawn.order_by("-number").first() or last_round(campaign)
+
+
+def last_round(campaign: Campaign) -> Round | None:
+    return rounds_of(campaign).order_by("-number").first()
 
 
 @dataclass(frozen=True)

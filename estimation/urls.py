@@ -10,6 +10,7 @@ in_round: list[URLPattern | URLResolver] = [
     path("change/", rounds.round_change, name="round-change"),
     path("reach/", rounds.round_reach, name="round-reach"),
     path("draw/", rounds.round_draw, name="round-draw"),
+    path("end/", rounds.round_end, name="round-end"),
     path("discard/", rounds.round_discard, name="round-discard"),
     path("ranking/", live.live, name="live"),
     path("ranking/pairs/", live.live_pairs, name="live-pairs"),

@@ -25,7 +25,8 @@ OF_MACHINES = {
     ASKING: "Asking a machine judge",
     AGREEMENT: "Comparing a machine judge with people",
 }
-NAMES = {"upload": "Reading a file", **OF_ROUNDS, **OF_MACHINES, **BULK_JOBS}
+OF_MATERIAL = {"upload": "Reading a file", "copy-files": "Copying the files of a campaign"}
+NAMES = {**OF_MATERIAL, **OF_ROUNDS, **OF_MACHINES, **BULK_JOBS}
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,13 @@ def _in_words(value: Any) -> str:
     )
 
 
+class DuplicateForm(forms.Form):
+    name = forms.CharField(max_length=200, label="Name of the new campaign")
+    with_files = forms.BooleanField(
+        required=False, label="With its topics, documents, runs and grades"
+    )
+
+
 class GradeForm(forms.Form):
     name = forms.CharField(max_length=60, required=False)
     meaning = forms.CharField(max_length=500, required=False)

@@ -2,6 +2,7 @@
 
 from judging.services import (  # noqa: F401  (loaders register themselves)
     decisions,
+    duplicates,
     jobs,
     known_grades,
     loaders,
@@ -9,5 +10,6 @@ from judging.services import (  # noqa: F401  (loaders register themselves)
 )
 
 jobs.handles("upload", give_up=uploads.give_up)(uploads.read)
+jobs.handles(duplicates.COPY)(duplicates.copy_files)
 jobs.handles("judge-from-qrels")(known_grades.judge)
 jobs.handles("decide-rest")(decisions.rest)

@@ -23,12 +23,13 @@ class Campaign(models.Model):
     """One evaluation: topics, documents, runs, a grade scale, members, one judged collection.
 
     ``grades`` lists the scale from 0 upwards as ``[{"name": ..., "meaning": ...}]``; a grade is
-    its position.
+    its position. One that is ``archived`` is over, and stands apart from the others.
     """
 
     class State(models.TextChoices):
         DRAFT = "draft"
         OPEN = "open"
+        PAUSED = "paused"
         CLOSED = "closed"
 
     slug = models.SlugField(max_length=60, unique=True)
@@ -38,6 +39,7 @@ class Campaign(models.Model):
     depth = models.PositiveIntegerField(default=100)
     lease_minutes = models.PositiveIntegerField(default=20)
     state = models.CharField(max_length=10, choices=State, default=State.DRAFT)
+    archived = models.DateTimeField(null=True, blank=True)
     created_by = models.ForeignKey(User, models.PROTECT, related_name="+")
     created = models.DateTimeField(db_default=Now())
 
@@ -53,6 +55,11 @@ class Campaign(models.Model):
     @property
     def max_grade(self) -> int:
         return len(self.grades) - 1
+
+    @property
+    def takes_judgments(self) -> bool:
+        """Whether judgments of pairs in hand are saved, be others handed out or not."""
+        return self.state in (self.State.OPEN, self.State.PAUSED)
 
 
 class Membership(models.Model):

@@ -422,8 +422,8 @@ def free_places(assessor: Any) -> QuerySet[BatchPair]:
 
 
 def empty_queue(campaign: Campaign) -> str:
-    """Why there is nothing to judge: draft, closed, nothing (drawn yet), others, chosen, halted,
-    complete.
+    """Why there is nothing to judge: draft, paused, closed, nothing (drawn yet), others, chosen,
+    halted, complete.
 
     ``others``: pairs are left, but other assessors hold them or this one has answered them all;
     ``chosen``: none are left, and the next ones are being chosen; ``halted``: that has failed.

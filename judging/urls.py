@@ -4,7 +4,17 @@ from django.contrib.auth.views import LogoutView, PasswordChangeView
 from django.urls import URLPattern, URLResolver, path, reverse_lazy
 
 from judging import urls_material
-from judging.views import account, assess, campaigns, comments, decisions, home, own_work, people
+from judging.views import (
+    account,
+    assess,
+    browse,
+    campaigns,
+    comments,
+    decisions,
+    home,
+    own_work,
+    people,
+)
 
 change_password = PasswordChangeView.as_view(
     template_name="judging/password.html", success_url=reverse_lazy("account")
@@ -21,6 +31,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("c/new/", campaigns.new, name="campaign-new"),
     path("c/<slug:slug>/settings/", campaigns.settings, name="campaign-settings"),
     path("c/<slug:slug>/settings/open/", campaigns.open_campaign, name="campaign-open"),
+    path("c/<slug:slug>/settings/archive/", campaigns.archive, name="campaign-archive"),
+    path("c/<slug:slug>/settings/unarchive/", campaigns.unarchive, name="campaign-unarchive"),
+    path("c/<slug:slug>/settings/duplicate/", campaigns.duplicate, name="campaign-duplicate"),
+    path("c/<slug:slug>/settings/pause/", campaigns.pause_campaign, name="campaign-pause"),
     path("c/<slug:slug>/settings/close/", campaigns.close_campaign, name="campaign-close"),
     path("c/<slug:slug>/people/", people.people, name="people"),
     path("c/<slug:slug>/people/<int:pk>/remove/", people.remove, name="member-remove"),
@@ -30,6 +44,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("c/<slug:slug>/decisions/qrels/", decisions.from_qrels, name="judge-from-qrels"),
     path("c/<slug:slug>/comments/", comments.comments, name="comments"),
     path("c/<slug:slug>/comments/file/", comments.comments_file, name="comments-file"),
+    path("c/<slug:slug>/judgments/", browse.judgment_list, name="judgment-list"),
+    path("c/<slug:slug>/judgments/<int:pk>/", browse.pair_detail, name="pair-detail"),
+    path("c/<slug:slug>/settings/log/", browse.audit_log, name="audit-log"),
+    path("c/<slug:slug>/settings/log/file/", browse.audit_file, name="audit-file"),
     path("c/<slug:slug>/judge/", assess.judge, name="judge"),
     path("c/<slug:slug>/judge/<int:pk>/", assess.save, name="judge-save"),
     path("c/<slug:slug>/judge/<int:pk>/skip/", assess.skip, name="judge-skip"),

@@ -14,9 +14,9 @@ from estimation.api.serializers import ReachRow, RoundDetailRow, RoundProgressRo
 from estimation.core.planning.reached import TARGETS
 from estimation.models import Round
 from estimation.plans import NAMED, RoundPlan
-from estimation.services import quoting, reaching, rounds
+from estimation.services import quoting, reaching, rounds, stopping
 from judging.api.base import ORGANIZER, CampaignView
-from judging.api.fields import Body, Query, Text, checked
+from judging.api.fields import Body, NoBody, Query, Text, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.models import Campaign, Job
 
@@ -107,6 +107,21 @@ class RoundDraw(RoundView):
         """
         given = checked(DrawBody, request.data)
         rounds.request_draw(row=self.row, by=self.user, design=given.get("design"))
+        return Response(_shown([self.row], RoundDetailRow)[0], status=202)
+
+
+class RoundEnd(RoundView):
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=None, responses={202: RoundDetailRow})
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """End a round before its budget is spent; poll it until its state is stopped.
+
+        Its complete batches count, and nothing more is judged for it. This cannot be undone. 409
+        before a batch is complete, and where it has ended.
+        """
+        checked(NoBody, request.data)
+        stopping.by_hand(row=self.row, by=self.user)
         return Response(_shown([self.row], RoundDetailRow)[0], status=202)
 
 

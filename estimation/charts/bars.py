@@ -47,6 +47,12 @@ def race_bars(values: Sequence[tuple[str, float]], *, planned: int) -> BarChart:
     return _upright("Still in the race", description, values, room_for=max(planned, LEAST_ROOM))
 
 
+def day_bars(values: Sequence[tuple[str, float]]) -> BarChart:
+    """Judgments of each day, in the order of the days."""
+    description = f"Number of judgments on each of the last {len(values)} days."
+    return _upright("Judgments a day", description, values)
+
+
 def _upright(
     title: str, description: str, values: Sequence[tuple[str, float]], *, room_for: int = 1
 ) -> BarChart:

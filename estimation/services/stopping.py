@@ -1,4 +1,4 @@
-"""A round that ends before its budget is spent, because its rule has come true.
+"""A round that ends before its budget is spent: its rule has come true, or its organizer says so.
 
 The rule is looked at by the recompute, which notes in the commit of its estimates that it holds,
 and asks for the job `stop`. That one ends the round, whoever does it and however often: a worker
@@ -8,6 +8,9 @@ changes the round's state drops its batches. From the note on nothing more is pl
 It is a job of its own because of the locks. A judgment holds its pair and its batch when it asks
 for a recompute, whose row the recompute holds; who drops batches must hold none that a judgment
 may ask for.
+
+An organizer who ends it by hand may have looked at the numbers, as a rule does; he asks for the
+same job, and the same is told from then on.
 
 Why this biases no coverage is said in `estimation.core.planning.stopping`: what is told holds at
 every look. Whole batches are dropped, however their judgments turned out, and what an incomplete
@@ -19,8 +22,11 @@ from django.db.models import QuerySet
 
 from estimation.core.planning.stopping import StoppingRule
 from estimation.core.rounds.results import MeasureResult
+from estimation.endings import HAND
 from estimation.models import EstimateSet, Round, RoundBatch
-from judging.models import Batch
+from estimation.selectors import complete_batches
+from judging.errors import UserError
+from judging.models import Batch, User
 from judging.services import audit, batches, jobs
 
 STOP = "stop-round"
@@ -57,6 +63,28 @@ def note(row: Round, shown: EstimateSet, *, planned: int) -> None:
         row.stopping = found
         told = {"rule": row.stop_when, "batch": shown.batches}
         audit.record("rule true", by=None, campaign=row.campaign_id, target=row, **told)
+
+
+def by_hand(*, row: Round, by: User) -> None:
+    """Has the round end now: its complete batches count, and nothing more is judged for it.
+
+    Once asked for it cannot be undone. Raises UserError ``not_judged`` (409) before a batch of it
+    is complete, and ``ended`` (409) where it has ended or is being ended.
+    """
+    with transaction.atomic():
+        complete = complete_batches(row)
+        if not complete:
+            message = "No batch of it is judged yet. Wait for the first, or close the campaign."
+            raise UserError("not_judged", message, status=409)
+        planned = max(row.round_batches.count(), row.preview.get("batches", 0))
+        found = {"rule": HAND, "batch": complete, "batches": planned}
+        going = Round.objects.filter(pk=row.pk, stopping={}, state=Round.State.JUDGING)
+        if not going.update(stopping=found):
+            message = "The round has ended already, or is being ended."
+            raise UserError("ended", message, status=409)
+        row.stopping = found
+        audit.record("end round", by=by, campaign=row.campaign_id, target=row, batch=complete)
+        jobs.request(STOP, row.pk, campaign=row.campaign_id)
 
 
 def stop(job: jobs.Running) -> None:

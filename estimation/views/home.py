@@ -3,26 +3,30 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
-from estimation import listings, overview
+from estimation import activity, listings, overview
+from estimation.situation import Situation
 from judging.access import ORGANIZER, member_campaign, organized_campaign, roles, user_of
 
 
 def campaign_home(request: HttpRequest, slug: str) -> HttpResponse:
-    """Five steps and what needs attention; who only judges goes on to judging."""
+    """The next step, what is known, what needs a person; who only judges goes on to judging."""
     campaign = member_campaign(user_of(request), slug)
     if ORGANIZER not in roles(user_of(request), campaign):
         return redirect("judge", slug)
-    facts = overview.gather(campaign)
+    facts = Situation(campaign)
     context = {
         "campaign": campaign,
-        "cards": overview.cards(facts),
+        "situation": facts,
+        "cards": [] if facts.drawn else overview.cards(facts),
         "attention": overview.attention(facts),
         "outcome": overview.outcome(facts),
+        "days": overview.days(facts),
+        "happened": activity.lately(campaign),
     }
     return render(request, "estimation/home.html", context)
 
 
 def run_list(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
-    context = {"campaign": campaign, "runs": listings.runs_of(campaign), "page": "run-list"}
+    context = {"campaign": campaign, "runs": listings.runs_of(campaign)}
     return render(request, "estimation/runs.html", context)

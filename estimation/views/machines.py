@@ -18,14 +18,11 @@ from judging.errors import UserError
 from judging.models import Campaign
 from judging.workers import serving
 
-PAGE = "machine-list"
-
 
 def machine_list(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     context = {
         "campaign": campaign,
-        "page": PAGE,
         "judges": machine_rows.judges_of(campaign),
         "endpoints": machine_rows.endpoints(),
     }
@@ -41,7 +38,7 @@ def machine_new(request: HttpRequest, slug: str) -> HttpResponse:
             return redirect("machine-detail", slug, judge.pk)
         except UserError as error:
             blame(form, error)
-    context = {"campaign": campaign, "page": PAGE, "form": form}
+    context = {"campaign": campaign, "form": form}
     context["endpoints"] = machine_rows.endpoints()
     status = 422 if form.is_bound else 200
     return render(request, "estimation/machine_new.html", context, status=status)
@@ -57,7 +54,6 @@ def machine_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 def context_of(campaign: Campaign, judge: MachineJudge) -> dict[str, Any]:
     return {
         "campaign": campaign,
-        "page": PAGE,
         "judge": judge,
         "standing": machine_rows.standing(judge),
         "agreement": judge.agreement,

@@ -11,7 +11,7 @@ from estimation.figures import preview_figures, sentence_of
 from estimation.forms import ReachForm, RoundForm, values_of
 from estimation.models import Round
 from estimation.plans import plan_of, why_not_usual
-from estimation.services import choices, quoting, reaching, rounds
+from estimation.services import choices, quoting, reaching, rounds, stopping
 from estimation.work import OF_NUMBERS, failed_for
 from judging import selectors as judging
 from judging.access import organized_campaign, user_of
@@ -245,6 +245,16 @@ def refused(request: HttpRequest, form: RoundForm, row: Round) -> HttpResponse:
     """The whole page with what is wrong at its field."""
     context = {"campaign": row.campaign, "form": form, **preview_context(row)}
     return render(request, "estimation/round_draft.html", context, status=422)
+
+
+@require_POST
+def round_end(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Ends a round that is judged, before its budget is spent."""
+    campaign = organized_campaign(user_of(request), slug)
+    row = round_of(campaign, number)
+    stopping.by_hand(row=row, by=user_of(request))
+    messages.success(request, f"Round {number} is being ended: its complete batches count.")
+    return redirect("round-detail", slug, number)
 
 
 @require_POST

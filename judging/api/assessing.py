@@ -29,6 +29,7 @@ DAY = 86_400
 GRADE = f"From 0 to the top of the scale. {PREFERENCE}"
 REASONS = {
     "draft": "campaign_not_open",
+    "paused": "campaign_not_open",
     "closed": "campaign_not_open",
     "nothing": "nothing_drawn",
     "others": "waiting_for_others",

@@ -16,7 +16,7 @@ from judging.api.fields import Body, NoBody, Text, Whole, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.api.serializers import CampaignDetailRow, CampaignRow, OrganizedCampaignRow
 from judging.models import Campaign, User
-from judging.services import campaigns
+from judging.services import campaigns, duplicates
 
 MAX_TEXT = 100_000
 
@@ -97,6 +97,17 @@ class OpenCampaign(CampaignView):
         return Response(_detail(self.campaign, self.user))
 
 
+class PauseCampaign(CampaignView):
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=None, responses=CampaignDetailRow)
+    def post(self, request: Request, slug: str) -> Response:
+        """Pause a campaign: nothing is handed out; answers to pairs in hand are still taken."""
+        checked(NoBody, request.data)
+        campaigns.pause(campaign=self.campaign, by=self.user)
+        return Response(_detail(self.campaign, self.user))
+
+
 class CloseCampaign(CampaignView):
     access = {"POST": ORGANIZER}
 
@@ -106,6 +117,41 @@ class CloseCampaign(CampaignView):
         checked(NoBody, request.data)
         campaigns.close(campaign=self.campaign, by=self.user)
         return Response(_detail(self.campaign, self.user))
+
+
+class ArchiveCampaign(CampaignView):
+    access = {"POST": ORGANIZER, "DELETE": ORGANIZER}
+
+    @extend_schema(request=None, responses=CampaignDetailRow)
+    def post(self, request: Request, slug: str) -> Response:
+        """Archive a campaign that is a draft or closed; nothing of it is lost."""
+        checked(NoBody, request.data)
+        campaigns.archive(campaign=self.campaign, by=self.user)
+        return Response(_detail(self.campaign, self.user))
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request: Request, slug: str) -> Response:
+        """Take a campaign out of the archive."""
+        campaigns.unarchive(campaign=self.campaign, by=self.user)
+        return Response(status=204)
+
+
+class DuplicateBody(Body):
+    name = Text(max_length=200)
+    with_files = serializers.BooleanField(
+        default=False, help_text="Whether its accepted files are read again for the new one."
+    )
+
+
+class DuplicateCampaign(CampaignView):
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=DuplicateBody, responses={201: CampaignDetailRow})
+    def post(self, request: Request, slug: str) -> Response:
+        """A new campaign with the settings of this one; you become its organizer."""
+        given = checked(DuplicateBody, request.data)
+        row = duplicates.duplicate(campaign=self.campaign, by=self.user, **given)
+        return Response(_detail(row, self.user), status=201)
 
 
 def _shown(rows: Iterable[Campaign], user: User) -> list[dict[str, Any]]:

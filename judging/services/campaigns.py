@@ -1,10 +1,12 @@
-"""Campaigns and their life: draft, open, closed."""
+"""Campaigns and their life: draft, open, paused, closed; archived, and begun anew from one."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
 from django.utils.text import slugify
 
 from judging import selectors
@@ -92,7 +94,7 @@ def amend(
     with transaction.atomic():
         now = lock(campaign.pk)
         _refuse_to_replace(now, chosen, seen or {})
-        plan = replace(_plan_of(now), **chosen)
+        plan = replace(plan_of(now), **chosen)
         _check(plan)
         values = {
             "name": plan.name.strip(),
@@ -119,7 +121,7 @@ def _refuse_to_replace(now: Campaign, chosen: Mapping[str, Any], seen: Mapping[s
         raise UserError("changed_meanwhile", message, status=409, data={"names": names})
 
 
-def _plan_of(campaign: Campaign) -> CampaignPlan:
+def plan_of(campaign: Campaign) -> CampaignPlan:
     return CampaignPlan(
         name=campaign.name,
         guidelines=campaign.guidelines,
@@ -157,11 +159,51 @@ def open_for_judging(*, campaign: Campaign, by: User) -> None:
     if not selectors.is_drawn(campaign):
         message = "Nothing is drawn yet, so there is nothing to judge. Draw a round first."
         raise UserError("nothing_drawn", message, status=409)
-    _move(campaign, by, Campaign.State.OPEN, Campaign.State.DRAFT, Campaign.State.CLOSED)
+    if campaign.archived is not None:
+        message = "The campaign is archived. Take it out of the archive first."
+        raise UserError("archived", message, status=409)
+    state = Campaign.State
+    _move(campaign, by, state.OPEN, state.DRAFT, state.PAUSED, state.CLOSED)
+
+
+def pause(*, campaign: Campaign, by: User) -> None:
+    """Nothing more is handed out; what assessors have in hand they can still answer."""
+    _move(campaign, by, Campaign.State.PAUSED, Campaign.State.OPEN)
 
 
 def close(*, campaign: Campaign, by: User) -> None:
-    _move(campaign, by, Campaign.State.CLOSED, Campaign.State.OPEN)
+    _move(campaign, by, Campaign.State.CLOSED, Campaign.State.OPEN, Campaign.State.PAUSED)
+
+
+def archive(*, campaign: Campaign, by: User) -> None:
+    """Puts a campaign that nobody judges in away; nothing of it is lost, or changes.
+
+    Raises UserError ``wrong_state`` (409) while it is open or paused.
+    """
+    with transaction.atomic():
+        over = [Campaign.State.DRAFT, Campaign.State.CLOSED]
+        rows = Campaign.objects.filter(pk=campaign.pk, state__in=over, archived=None)
+        if not rows.update(archived=Now()):
+            message = "Only a campaign that is a draft or closed can be archived. Close it first."
+            raise UserError("wrong_state", message, status=409)
+        audit.record("archive campaign", by=by, campaign=campaign, target=campaign)
+    campaign.refresh_from_db(fields=["archived"])
+
+
+def unarchive(*, campaign: Campaign, by: User) -> None:
+    with transaction.atomic():
+        if Campaign.objects.filter(pk=campaign.pk).exclude(archived=None).update(archived=None):
+            audit.record("unarchive campaign", by=by, campaign=campaign, target=campaign)
+    campaign.archived = None
+
+
+def free_slug(name: str) -> str:
+    """An address for a campaign of this name that none has yet."""
+    base = slugify(name)[:54] or "campaign"
+    taken = set(Campaign.objects.filter(slug__startswith=base).values_list("slug", flat=True))
+    taken |= RESERVED_SLUGS
+    numbered = (f"{base}-{number}" for number in itertools.count(2))
+    return next(slug for slug in itertools.chain([base], numbered) if slug not in taken)
 
 
 def _move(campaign: Campaign, by: User, to: Campaign.State, *expected: Campaign.State) -> None:

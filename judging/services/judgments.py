@@ -12,7 +12,7 @@ from django.db.models import F, Min, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from judging.errors import UserError
-from judging.models import Assignment, BatchPair, Campaign, Judgment, Pair, User
+from judging.models import Assignment, BatchPair, Judgment, Pair, User
 from judging.services import audit, batches, steps
 from judging.signals import judgment_corrected
 from judging.statements import Slot, Statement, changes, inserts
@@ -91,7 +91,7 @@ def _check(assignment: Assignment, by: User, saying: Saying) -> None:
 
 
 def _is_open(assignment: Assignment) -> bool:
-    return assignment.pair.campaign.state == Campaign.State.OPEN
+    return assignment.pair.campaign.takes_judgments
 
 
 def _refuse_unless_open(assignment: Assignment) -> None:

@@ -10,26 +10,34 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from judging import selectors
 from judging.access import ASSESSOR, ORGANIZER, roles, user_of
 from judging.models import Campaign, preference_scale
 
 register = template.Library()
 
-PAGES = {
-    ORGANIZER: (
-        ("campaign-home", "Overview"),
-        ("material", "Material"),
-        ("round-list", "Rounds"),
-        ("live", "Results"),
-        ("report-list", "Reports"),
-        ("people", "People"),
-        ("decisions", "Decisions"),
-        ("comments", "Comments"),
-        ("campaign-settings", "Settings"),
-    ),
-    ASSESSOR: (("judge", "Judge"), ("own-work", "My judgments")),
+PLACES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
+    ORGANIZER: {
+        "Overview": (("campaign-home", "Overview"),),
+        "Data": (
+            ("material", "Files"),
+            ("run-list", "Runs"),
+            ("topic-list", "Topics"),
+            ("document-list", "Documents"),
+            ("machine-list", "Machine judges"),
+        ),
+        "Plan": (("round-list", "Rounds"),),
+        "Judging": (
+            ("people", "People"),
+            ("judgment-list", "Judgments"),
+            ("decisions", "Decisions"),
+            ("comments", "Comments"),
+        ),
+        "Results": (("live", "Ranking"), ("report-list", "Reports")),
+        "Settings": (("campaign-settings", "Settings"), ("audit-log", "Audit log")),
+    },
+    ASSESSOR: {"Judge": (("judge", "Judge"),), "My judgments": (("own-work", "My judgments"),)},
 }
+"""The places of a campaign, each with its pages; a place's link leads to the first of them."""
 SECTIONS = {"live": "live", "compare": "live", "report": "report-list", "reports": "report-list"}
 NOTICES = {"success": "ok", "warning": "warn", "error": "bad"}
 RAMP = 4
@@ -54,20 +62,40 @@ class Link:
 
 @register.inclusion_tag("_campaign_nav.html", takes_context=True)
 def campaign_nav(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
-    """The campaign's pages for the user's roles; that whose address fits best is current."""
+    """The campaign's places for the user's roles; that which has the page shown is current."""
     request: HttpRequest = context["request"]
     mine = roles(user_of(request), campaign)
-    wanted = [page for role in (ORGANIZER, ASSESSOR) if role in mine for page in PAGES[role]]
-    links = [(address(name, campaign.slug), label) for name, label in wanted]
-    best = _section(request, campaign) or _longest(request, [url for url, _ in links])
+    places = [
+        (label, _links(campaign, pages))
+        for role in (ORGANIZER, ASSESSOR)
+        if role in mine
+        for label, pages in PLACES[role].items()
+    ]
+    best = _shown(request, campaign, [url for _, links in places for url, _ in links])
     return {
-        "pages": [Link(url, label, url == best) for url, label in links if url],
-        "campaign": campaign,
-        "organizes": ORGANIZER in mine,
-        "drawn": ORGANIZER in mine and selectors.is_drawn(campaign),
-        "here": request.get_full_path() if request.method == "GET" else "",
-        "csrf_token": context.get("csrf_token"),
+        "places": [
+            Link(links[0][0], label, best in [url for url, _ in links])
+            for label, links in places
+            if links
+        ]
     }
+
+
+@register.inclusion_tag("_place_tabs.html", takes_context=True)
+def place_tabs(context: RequestContext, campaign: Campaign, place: str) -> dict[str, Any]:
+    """The pages of one of the organizer's places; that whose address fits best is current."""
+    links = _links(campaign, PLACES[ORGANIZER][place])
+    best = _shown(context["request"], campaign, [url for url, _ in links])
+    return {"label": place, "tabs": [Link(url, label, url == best) for url, label in links]}
+
+
+def _links(campaign: Campaign, pages: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    found = [(address(name, campaign.slug), label) for name, label in pages]
+    return [(url, label) for url, label in found if url]
+
+
+def _shown(request: HttpRequest, campaign: Campaign, urls: list[str]) -> str:
+    return _section(request, campaign) or _longest(request, urls)
 
 
 def _section(request: HttpRequest, campaign: Campaign) -> str:
@@ -98,6 +126,12 @@ def address(name: str, *args: str | int) -> str:
 def notice_class(level: str) -> str:
     """The class of a notice for a level of django.contrib.messages."""
     return NOTICES.get(level, "")
+
+
+@register.filter
+def upto_comma(text: str) -> str:
+    """The first of several parts: "3 days" of "3 days, 4 hours"."""
+    return text.partition(",")[0]
 
 
 @register.filter

@@ -9,9 +9,9 @@ from django.views.decorators.http import require_POST
 
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
-from judging.forms import CampaignForm, blame, grade_rows, scale
-from judging.models import Campaign
-from judging.services import campaigns
+from judging.forms import CampaignForm, DuplicateForm, blame, grade_rows, scale
+from judging.models import Campaign, User
+from judging.services import campaigns, duplicates
 from judging.services.campaigns import CampaignPlan
 
 
@@ -52,8 +52,16 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
         else:
             messages.success(request, f"Saved.{_of_others(form)}")
             return redirect("campaign-settings", slug=slug)
-    context = {"campaign": campaign, "form": form, "rows": rows}
+    context = {"campaign": campaign, "form": form, "rows": rows, **_another(user, campaign)}
     return render(request, "judging/campaign_settings.html", context)
+
+
+def _another(user: User, campaign: Campaign) -> dict[str, object]:
+    """The form for one more campaign like this, for whoever may make one."""
+    if not (user.is_organizer or user.is_superuser):
+        return {}
+    name = f"{campaign.name}, again"[:200]
+    return {"duplicate": DuplicateForm(initial={"name": name}, auto_id="duplicate_%s")}
 
 
 def _of_others(form: CampaignForm) -> str:
@@ -87,11 +95,50 @@ def open_campaign(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
+def pause_campaign(request: HttpRequest, slug: str) -> HttpResponse:
+    user = user_of(request)
+    campaigns.pause(campaign=organized_campaign(user, slug), by=user)
+    told = "The campaign is paused: nobody is given anything to judge. What is in hand is saved."
+    messages.success(request, told)
+    return _back(request, slug)
+
+
+@require_POST
 def close_campaign(request: HttpRequest, slug: str) -> HttpResponse:
     user = user_of(request)
     campaigns.close(campaign=organized_campaign(user, slug), by=user)
     messages.success(request, "The campaign is closed. Judgments and estimates stay as they are.")
     return _back(request, slug)
+
+
+@require_POST
+def archive(request: HttpRequest, slug: str) -> HttpResponse:
+    user = user_of(request)
+    campaigns.archive(campaign=organized_campaign(user, slug), by=user)
+    messages.success(request, "The campaign is archived. Nothing of it has changed.")
+    return redirect("campaign-settings", slug=slug)
+
+
+@require_POST
+def unarchive(request: HttpRequest, slug: str) -> HttpResponse:
+    user = user_of(request)
+    campaigns.unarchive(campaign=organized_campaign(user, slug), by=user)
+    messages.success(request, "The campaign is out of the archive.")
+    return redirect("campaign-settings", slug=slug)
+
+
+@require_POST
+def duplicate(request: HttpRequest, slug: str) -> HttpResponse:
+    """A new campaign with the settings of this one, and on request its files."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    form = DuplicateForm(request.POST)
+    if not form.is_valid():
+        raise UserError("plan_invalid", "Give the new campaign a name of at most 200 characters.")
+    made = duplicates.duplicate(campaign=campaign, by=user, **form.cleaned_data)
+    told = " Its files are being copied." if form.cleaned_data["with_files"] else ""
+    messages.success(request, f"The new campaign is there.{told}")
+    return redirect("campaign-home", slug=made.slug)
 
 
 def _back(request: HttpRequest, slug: str) -> HttpResponse:

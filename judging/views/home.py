@@ -11,9 +11,15 @@ def home(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
     cards = selectors.home(user)
     may_create = user.is_organizer or user.is_superuser
+    asked = request.GET.get("q", "")[:200].strip()
+    organized = [card for card in cards if card.organizes]
+    found = [card for card in organized if asked.lower() in card.campaign.name.lower()]
     context = {
-        "organized": [card for card in cards if card.organizes],
-        "assessed": [card for card in cards if card.assesses],
+        "organizes": len(organized),
+        "asked": asked,
+        "organized": [card for card in found if card.campaign.archived is None],
+        "archived": [card for card in found if card.campaign.archived is not None],
+        "assessed": [card for card in cards if card.assesses and card.campaign.archived is None],
         "may_create": may_create,
         "unserved": workers.unserved() if may_create else [],
     }

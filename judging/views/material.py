@@ -29,7 +29,7 @@ def material(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         _store_all(request, campaign, form)
         return redirect("material", slug)
-    context = {"campaign": campaign, "form": form, "page": "material", **_rows(request, campaign)}
+    context = {"campaign": campaign, "form": form, **_rows(request, campaign)}
     status = 422 if form.is_bound else 200
     return render(request, "judging/material.html", context, status=status)
 
@@ -95,7 +95,6 @@ def upload_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     job = selectors.job_of("upload", upload.pk)
     context = {
         "campaign": campaign,
-        "page": "material",
         "upload": upload,
         "job": job,
         "pending": is_pending(upload, job),
@@ -136,7 +135,6 @@ def topic_list(request: HttpRequest, slug: str) -> HttpResponse:
     found = rows.filter(Q(topic_id__startswith=asked) | Q(title__icontains=asked))
     context = {
         "campaign": campaign,
-        "page": "topic-list",
         "asked": asked,
         "rows": _page(request, found if asked else rows),
     }
@@ -150,7 +148,6 @@ def document_list(request: HttpRequest, slug: str) -> HttpResponse:
     found = rows.filter(Q(docno__startswith=asked) | Q(title__icontains=asked))
     context = {
         "campaign": campaign,
-        "page": "document-list",
         "asked": asked,
         "rows": _page(request, found if asked else rows),
     }
@@ -160,7 +157,7 @@ def document_list(request: HttpRequest, slug: str) -> HttpResponse:
 def document_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     document = get_object_or_404(selectors.documents(campaign), pk=pk)
-    context = {"campaign": campaign, "page": "document-list", "document": document}
+    context = {"campaign": campaign, "document": document}
     return render(request, "judging/document.html", context)
 
 

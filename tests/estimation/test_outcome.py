@@ -9,6 +9,7 @@ from django.test import Client
 from estimation import overview, selectors
 from estimation.findings import what_more_buys
 from estimation.models import Round
+from estimation.situation import Situation
 from judging.models import Campaign
 from judging.services import campaigns
 from tests.support import evaluation
@@ -59,8 +60,14 @@ def test_a_closed_campaign_keeps_what_is_known_and_asks_for_nothing(
     assert "Plan a further round" not in text(answer)
 
 
-def test_a_round_that_is_judged_has_no_outcome_yet(judged: Round) -> None:
-    assert overview.outcome(overview.gather(judged.campaign)) is None
+def test_a_round_that_is_judged_says_what_is_known_so_far(judged: Round, organizer: Client) -> None:
+    found = overview.outcome(Situation(judged.campaign))
+    assert found is not None
+    assert not found.ended
+    assert [action.url for action in found.actions] == ["live"]
+    said = text(organizer.get(address("campaign-home", judged.campaign)))
+    assert "What may be concluded so far" in said
+    assert "What more would buy" not in said
 
 
 @pytest.mark.slow
@@ -82,6 +89,6 @@ def test_where_everything_is_judged_more_buys_nothing(campaign: Campaign) -> Non
     row = evaluation.drawn(campaign, budget=10_000, batch_size=10_000, extra_share=0)
     evaluation.judge(campaign, 1000)
     row.refresh_from_db()
-    found = overview.outcome(overview.gather(campaign))
+    found = overview.outcome(Situation(campaign))
     assert found is not None
     assert found.further == ""

@@ -45,7 +45,7 @@ PAGES = (
     "topic-list",
     "document-list",
 )
-POSTS = ("round-change", "round-draw", "round-discard", "report-make")
+POSTS = ("round-change", "round-draw", "round-discard", "round-end", "report-make")
 IN_ROUND = {*PAGES[3:12], *POSTS}
 
 
@@ -124,11 +124,10 @@ def test_home_of_an_empty_campaign_asks_for_material() -> None:
 def test_home_follows_the_round(judged: Round, campaign: Campaign, organizer: Client) -> None:
     evaluation.worker_alive()
     said = text(organizer.get(address("campaign-home", campaign)))
-    assert "4 runs" in said
-    assert "6 topics, 24 documents" in said
     assert "DCG@10" in said
-    assert "2 assessors" in said
-    assert re.search(r"of \d+ pairs, estimates from batch [1-9]", said)
+    assert "by 2 assessors" in said
+    assert re.search(r"[1-9]\d* of \d+ pairs judged", said)
+    assert re.search(r"Batch \d of round 1 is judged", said)
     assert "No worker is alive" not in said
     assert "Nothing. What was asked for is under way." in said
 
@@ -165,11 +164,12 @@ def test_home_tells_of_pairs_that_wait_for_a_decision(
 def test_queries_do_not_grow_with_what_is_shown(
     judged: Round, campaign: Campaign, organizer: Client, django_assert_max_num_queries: Any
 ) -> None:
+    """The bar of a campaign, on every page, takes about 14 of them."""
     for name in TABS:
-        with django_assert_max_num_queries(25):
+        with django_assert_max_num_queries(34):
             organizer.get(address(name, campaign, 1))
     for name in ("round-list", "run-list", "material", "document-list", "campaign-home"):
-        with django_assert_max_num_queries(25):
+        with django_assert_max_num_queries(34):
             organizer.get(address(name, campaign))
     page = organizer.get(address("live", campaign, 1))
     seen = {"head": page.context["head_token"], "body": page.context["body_token"]}

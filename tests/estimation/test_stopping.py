@@ -330,3 +330,55 @@ def test_batches_of_others_stay_when_some_are_dropped(campaign: Campaign) -> Non
     assert states(row)[2:4] == [Batch.State.DROPPED] * 2
     assert Batch.State.DROPPED not in states(row)[:2] + states(row)[4:]
     assert left == sum(Batch.objects.filter(pk__in=ids[2:4]).values_list("pair_count", flat=True))
+
+
+def test_an_organizer_ends_a_round_by_hand(campaign: Campaign, organizer: Client) -> None:
+    """What is complete counts, what is judged stays, and numbers hold at every look."""
+    row = evaluation.drawn(campaign, budget=90, batch_size=15, extra_share=0)
+    evaluation.judge(campaign, 25)
+    row.refresh_from_db()
+    judged, used = Judgment.objects.count(), selectors.complete_batches(row)
+    assert used
+    before = latest(row)
+    answer = organizer.post(address("round-end", campaign, row.number))
+    assert answer["Location"] == address("round-detail", campaign, row.number)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert row.state == Round.State.STOPPED
+    assert row.stopping["rule"] == "hand"
+    assert row.stopping["batch"] == used
+    assert states(row)[:used] == [Batch.State.COMPLETE] * used
+    assert set(states(row)[used:]) == {Batch.State.DROPPED}
+    assert Judgment.objects.count() == judged
+    assert latest(row).digest == before.digest
+    assert evaluation.judge(campaign, 1) == 0
+    said = text(organizer.get(address("live", campaign, row.number)))
+    assert f"Ended by its organizer after batch {used} of {row.stopping['batches']}" in said
+    assert "Valid at every look" in said
+
+
+def test_a_round_is_ended_once_and_not_before_a_batch_is_judged(campaign: Campaign) -> None:
+    row = evaluation.drawn(campaign, budget=90, batch_size=15, extra_share=0)
+    by = campaign.created_by
+    with pytest.raises(UserError) as early:
+        stopping.by_hand(row=row, by=by)
+    assert early.value.code == "not_judged"
+    evaluation.judge(campaign, 25)
+    stopping.by_hand(row=row, by=by)
+    with pytest.raises(UserError) as twice:
+        stopping.by_hand(row=row, by=by)
+    assert twice.value.code == "ended"
+    assert AuditEntry.objects.filter(action="end round").count() == 1
+
+
+def test_an_adaptive_round_that_is_ended_plans_no_further_batch(campaign: Campaign) -> None:
+    row = evaluation.drawn(campaign, method="adaptive", budget=90, batch_size=15, extra_share=0)
+    evaluation.judge(campaign, 20)
+    row.refresh_from_db()
+    planned = row.round_batches.count()
+    stopping.by_hand(row=row, by=campaign.created_by)
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    assert row.state == Round.State.STOPPED
+    assert row.round_batches.count() == planned
+    assert row.stopping["saved"] > 0

@@ -67,7 +67,7 @@ def test_the_pages_of_a_campaign_lead_its_organizers_there(
     (anna,) = factories.assessors(campaign, "anna")
     say(campaign, anna, "odd")
     link = f'href="{address("comments", campaign)}"'
-    assert link in organizer.get(address("campaign-home", campaign)).content.decode()
+    assert link in organizer.get(address("people", campaign)).content.decode()
     shown = organizer.get(address("comments", campaign)).content.decode()
     assert f'href="{address("comments-file", campaign)}"' in shown
     organizer.force_login(anna)

@@ -40,12 +40,19 @@ PAGES = {
     "decisions": ORGANIZING,
     "comments": ORGANIZING,
     "comments-file": ORGANIZING,
+    "judgment-list": ORGANIZING,
+    "audit-log": ORGANIZING,
+    "audit-file": ORGANIZING,
     "judge": ASSESSING,
     "own-work": ASSESSING,
 }
 POSTS = {
     "campaign-open": ORGANIZING,
+    "campaign-pause": ORGANIZING,
     "campaign-close": ORGANIZING,
+    "campaign-archive": ORGANIZING,
+    "campaign-unarchive": ORGANIZING,
+    "campaign-duplicate": ORGANIZING,
     "judge-from-qrels": ORGANIZING,
     "decide-rest": ORGANIZING,
     "member-remove": ORGANIZING,
@@ -342,8 +349,8 @@ def test_the_first_page_asks_each_for_what_is_theirs(django_assert_max_num_queri
     client.force_login(campaign.created_by)
     with django_assert_max_num_queries(12):
         page = text_of(client.get("/"))
-    assert "skipped pair may need your decision" in page
-    assert "<b>1</b> of 4 served pairs" in page
+    assert ">1 skipped pair</a>" in page
+    assert "1 of 4 served pairs" in page
     client.force_login(factories.user("nobody"))
     assert "No campaign yet" in text_of(client.get("/"))
 

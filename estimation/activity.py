@@ -1,0 +1,97 @@
+"""What happened in a campaign lately, in words, from its audit log."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from estimation.models import Round, RoundBatch
+from judging.models import AuditEntry, Campaign
+
+PEOPLE = {
+    "create campaign": "made the campaign",
+    "change campaign": "changed the settings",
+    "campaign open": "opened the campaign",
+    "campaign paused": "paused the campaign",
+    "campaign closed": "closed the campaign",
+    "archive campaign": "archived the campaign",
+    "unarchive campaign": "took the campaign out of the archive",
+    "duplicate campaign": "began another campaign like this",
+    "add member": "made {user} {role}",
+    "remove member": "removed {user}",
+    "upload": "uploaded {file}",
+    "remove upload": "removed {file}",
+    "cancel upload": "canceled {file}",
+    "draft round": "planned {target}",
+    "discard round": "discarded the plan of a round",
+    "ask for draw": "had {target} drawn",
+    "decide": "decided {pairs} pairs",
+    "ask for rest": "decided the unjudged rest",
+    "judge from qrels": "had {pairs} pairs judged from the qrels",
+    "add machine judge": "added a machine judge",
+    "start machine judge": "started a machine judge",
+    "stop machine judge": "stopped a machine judge",
+    "remove machine judge": "removed the machine judge {name}",
+    "end round": "ended {target} after batch {batch}",
+    "ask for report": "asked for the report of {target}",
+}
+"""What somebody did, after the name."""
+ITSELF = {
+    "draw round": "{target} was drawn: {pairs} pairs",
+    "plan batch": "Batch {batch} of {target} was planned: {pairs} pairs",
+    "batch complete": "{target} is judged",
+    "stop round": "{target} has ended after batch {batch}",
+    "machine judge ended": "A machine judge ended: {why}",
+    "upload rejected": "A file was rejected with {errors} errors",
+}
+"""What the site did, as a sentence."""
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Happened:
+    """``who`` did ``what``; nobody if the site did it."""
+
+    who: str
+    what: str
+    when: datetime
+
+
+def lately(campaign: Campaign, limit: int = SHOWN) -> list[Happened]:
+    """The latest entries that say something to an organizer, latest first."""
+    rows = AuditEntry.objects.filter(campaign=campaign, action__in=[*PEOPLE, *ITSELF])
+    entries = list(rows.select_related("actor").order_by("-pk")[:limit])
+    names = _names(entries)
+    return [_happened(entry, names) for entry in entries]
+
+
+def _happened(entry: AuditEntry, names: Mapping[str, str]) -> Happened:
+    facts = _Facts(entry.data, target=names.get(entry.target, "a round"))
+    by_itself = entry.action in ITSELF
+    said = (ITSELF if by_itself else PEOPLE)[entry.action].format_map(facts)
+    who = "" if by_itself or entry.actor is None else entry.actor.get_username()
+    return Happened(who, said if who else said[0].upper() + said[1:], entry.created)
+
+
+class _Facts(dict[str, object]):
+    """An entry of an earlier version may lack a fact: the sentence does without."""
+
+    def __missing__(self, _name: str) -> str:
+        return "some"
+
+
+def _names(entries: Iterable[AuditEntry]) -> dict[str, str]:
+    """How rounds and batches are called that entries have as rows, by what stands there."""
+    targets = [entry.target.split(" ", 1) for entry in entries if " " in entry.target]
+    rounds, batches = (_ids(targets, kind) for kind in ("round", "batch"))
+    found = Round.objects.filter(pk__in=rounds).values_list("pk", "number")
+    links = RoundBatch.objects.filter(batch__in=batches)
+    of_rounds = {f"round {pk}": f"round {number}" for pk, number in found}
+    of_batches = {
+        f"batch {pk}": f"batch {number} of round {of}"
+        for pk, number, of in links.values_list("batch", "number", "round__number")
+    }
+    return of_rounds | of_batches
+
+
+def _ids(targets: Sequence[Sequence[str]], kind: str) -> list[int]:
+    return [int(pk) for name, pk in targets if name == kind]

@@ -1,0 +1,205 @@
+"""The one thing an organizer does next, with the reason: it stands on every page of a campaign.
+
+The rules are asked in order, and the first that has something to say is believed: what stops
+everything, then what is missing, then what waits for a person, then what goes on by itself. Every
+state of a campaign has a step; where nobody has to do anything, it says what is awaited.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from estimation.models import Round
+from estimation.situation import Action, Situation
+from judging.models import Batch, Campaign
+
+SILENT_DAYS = 3
+"""So long nobody has judged before somebody should be reminded."""
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """``what`` to do and ``why``; ``action`` leads to the place for it.
+
+    ``opens``: the step is the button that opens the campaign. ``waits``: nobody has to do anything.
+    """
+
+    state: str
+    what: str
+    why: str
+    action: Action | None = None
+    opens: bool = False
+    waits: bool = False
+
+
+Rule = Callable[[Situation], NextStep | None]
+
+
+def next_step(found: Situation) -> NextStep:
+    return next(step for rule in RULES if (step := rule(found)) is not None)
+
+
+def _over(found: Situation) -> NextStep | None:
+    if found.campaign.state != Campaign.State.CLOSED:
+        return None
+    why = "The campaign is closed: judgments and estimates stay as they are."
+    if not found.drawn:
+        return NextStep("closed", "Nothing to do", why, waits=True)
+    return NextStep("closed", "Take the results along", why, Action("report-list", "Reports"))
+
+
+def _no_worker(found: Situation) -> NextStep | None:
+    if not any(not lack.alive for lack in found.unserved):
+        return None
+    what = "Start a worker"
+    why = "Until one is alive no file is read, and nothing is drawn or computed."
+    return NextStep("no worker", what, why, Action("campaign-home", "See how"))
+
+
+def _failed(found: Situation) -> NextStep | None:
+    if not found.failed:
+        return None
+    each = found.failed[0]
+    why = f"{each.name} failed: {each.job.error}"
+    if each.is_draw and each.round:
+        action = Action("round-detail", f"Look at round {each.round}", (each.round,))
+        return NextStep("failed", "Mend the design, and draw it again", why, action)
+    return NextStep("failed", "Try it again", why, Action("campaign-home", "Look at it"))
+
+
+def _reading(found: Situation) -> NextStep | None:
+    count = 0 if found.drawn else found.material.uploads_pending
+    if not count:
+        return None
+    why = f"{count} file{' is' if count == 1 else 's are'} being read."
+    return NextStep("reading", "Wait for the files", why, Action("material", "Watch"), waits=True)
+
+
+def _material(found: Situation) -> NextStep | None:
+    if found.row is not None:
+        return None
+    there = found.material
+    kinds = {"topics": there.topics, "documents": there.documents, "runs": found.runs}
+    missing = [name for name, count in kinds.items() if not count]
+    if not missing:
+        return None
+    if there.uploads_rejected:
+        count = there.uploads_rejected
+        why = f"{count} file{' was' if count == 1 else 's were'} rejected; {_listed(missing)} lack."
+        return NextStep("rejected", "Mend the files", why, Action("material", "See why"))
+    why = f"There are no {_listed(missing, 'or')} yet; a round is drawn from what runs return."
+    return NextStep("material", f"Upload {_listed(missing)}", why, Action("material", "Upload"))
+
+
+def _plan(found: Situation) -> NextStep | None:
+    if found.row is not None:
+        return None
+    why = "All material is there. What shall be known, and what may it cost?"
+    return NextStep("plan", "Plan a round", why, Action("round-new", "Plan"))
+
+
+def _draw(found: Situation) -> NextStep | None:
+    """A draft that is planned while an earlier round is judged can wait."""
+    row, current = found.planned, found.row
+    if row is None or (current is not None and current.is_drawn and not current.has_ended):
+        return None
+    action = Action("round-detail", f"Round {row.number}", (row.number,))
+    if row.state == Round.State.DRAWING:
+        why = f"Round {row.number} is being drawn."
+        return NextStep("drawing", "Wait for the draw", why, action, waits=True)
+    why = f"Round {row.number} is planned; nothing is drawn before you say so."
+    return NextStep("draw", "See what it buys, and draw", why, action)
+
+
+def _ended(found: Situation) -> NextStep | None:
+    row = found.row
+    if row is None or not row.has_ended:
+        return None
+    latest = row.estimate_sets.order_by("-number").first()
+    if latest is None:
+        why = f"Round {row.number} is judged, and its numbers are being computed."
+        action = Action("live", "Watch", (row.number,))
+        return NextStep("computing", "Wait for the numbers", why, action, waits=True)
+    if latest.reports.exists():
+        why = f"Round {row.number} is judged and its report made. More needs a further round."
+        action = Action("round-new", "Plan a further round")
+        return NextStep("reported", "Close the campaign, or go on", why, action)
+    why = f"Round {row.number} is judged: nothing more comes of it."
+    return NextStep("ended", "Make the report", why, Action("reports", "Reports", (row.number,)))
+
+
+def _people(found: Situation) -> NextStep | None:
+    if found.row is None:
+        return None
+    wanted = found.labels_wanted
+    if not found.assessors:
+        why = f"Round {found.row.number} is drawn, and there is nobody to judge it."
+        return NextStep("nobody", "Invite assessors", why, Action("people", "People"))
+    if found.assessors < wanted:
+        why = f"Some pairs want {wanted} labels, and there are {found.assessors} assessors."
+        if found.assessors == 1:
+            why = f"Some pairs want {wanted} labels, and there is one assessor."
+        return NextStep("too few", "Invite more assessors", why, Action("people", "People"))
+    return None
+
+
+def _open(found: Situation) -> NextStep | None:
+    if found.campaign.state == Campaign.State.DRAFT:
+        why = "All is ready: assessors can judge as soon as the campaign is open."
+        return NextStep("open", "Open the campaign", why, opens=True)
+    if found.campaign.state == Campaign.State.PAUSED:
+        why = "The campaign is paused: assessors are told to come back later."
+        return NextStep("paused", "Go on with judging", why, opens=True)
+    return None
+
+
+def _stuck(found: Situation) -> NextStep | None:
+    progress = found.progress
+    if progress is None or not progress.stuck:
+        return None
+    batch = next((b.number for b in progress.batches if b.state == Batch.State.OPEN), None)
+    where = f"Batch {batch} waits" if batch else "The round waits"
+    pairs = f"{progress.stuck} pair{'' if progress.stuck == 1 else 's'}"
+    why = f"{where} for {pairs} that nobody could judge."
+    return NextStep("stuck", f"Decide {pairs}", why, Action("decisions", "Decide"))
+
+
+def _silent(found: Situation) -> NextStep | None:
+    idle = found.pace.idle if found.pace is not None else None
+    if idle is None or idle.days < SILENT_DAYS:
+        return None
+    why = f"Nobody has judged for {idle.days} days."
+    return NextStep("silent", "Remind the assessors", why, Action("people", "People"))
+
+
+def _judging(found: Situation) -> NextStep:
+    row = found.row
+    numbers = Action("live", "See the ranking", (row.number,)) if row else None
+    why = "Assessors judge, and the numbers follow."
+    return NextStep("judging", "Nothing to do", why, numbers, waits=True)
+
+
+RULES: tuple[Rule, ...] = (
+    _over,
+    _no_worker,
+    _failed,
+    _reading,
+    _material,
+    _plan,
+    _draw,
+    _ended,
+    _people,
+    _open,
+    _stuck,
+    _silent,
+    _judging,
+)
+STATES = (
+    "closed", "no worker", "failed", "reading", "rejected", "material", "plan", "drawing", "draw",
+    "computing", "reported", "ended", "nobody", "too few", "open", "paused", "stuck", "silent",
+    "judging",
+)  # fmt: skip
+"""Every state that a step can name; the tests walk through all of them."""
+
+
+def _listed(names: list[str], last: str = "and") -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"

@@ -1,0 +1,104 @@
+"""Where a campaign is: what every page for its organizers says something of."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from estimation import selectors, work
+from estimation.models import Round
+from judging import selectors as judging
+from judging.models import Campaign, Membership
+from judging.pace import Pace, pace
+from judging.workers import Service, unserved
+
+
+@dataclass(frozen=True)
+class Action:
+    """A link: name of the URL, its arguments after the slug, and the words."""
+
+    url: str
+    label: str
+    arguments: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What the next step, cards and notices rest on: each fact is read once, when it is asked for.
+
+    ``row`` is the current round, ``planned`` the last one, if it is not drawn yet.
+    """
+
+    campaign: Campaign
+
+    @cached_property
+    def _rounds(self) -> list[Round]:
+        return list(selectors.rounds_of(self.campaign).order_by("-number"))
+
+    @cached_property
+    def row(self) -> Round | None:
+        drawn = (row for row in self._rounds if row.is_drawn)
+        return next(drawn, self._rounds[0] if self._rounds else None)
+
+    @property
+    def planned(self) -> Round | None:
+        last = self._rounds[0] if self._rounds else None
+        return None if last is None or last.is_drawn else last
+
+    @property
+    def drawn(self) -> bool:
+        return self.row is not None and self.row.is_drawn
+
+    @cached_property
+    def material(self) -> judging.Material:
+        return judging.material(self.campaign)
+
+    @cached_property
+    def runs(self) -> int:
+        return self.campaign.runs.count()
+
+    @cached_property
+    def progress(self) -> selectors.RoundProgress | None:
+        return selectors.round_progress(self.row) if self.row and self.drawn else None
+
+    @cached_property
+    def assessors(self) -> int:
+        return self.campaign.memberships.filter(role=Membership.Role.ASSESSOR).count()
+
+    @cached_property
+    def unserved(self) -> list[Service]:
+        return unserved()
+
+    @cached_property
+    def failed(self) -> list[work.FailedWork]:
+        return work.failed(self.campaign)
+
+    @cached_property
+    def pace(self) -> Pace | None:
+        """Told while a round is judged."""
+        going = self.row is not None and self.drawn and not self.row.has_ended
+        return pace(self.campaign) if going else None
+
+    @property
+    def labels_wanted(self) -> int:
+        """Labels that some pairs of the current round want."""
+        return self.row.labels + (self.row.extra_share > 0) if self.row else 0
+
+    @property
+    def expected(self) -> int:
+        """Pairs of the current round; what is not planned yet as its budget foresees it."""
+        drawn = self.progress.pairs if self.progress else 0
+        going = self.row is not None and not self.row.has_ended
+        if self.row is None or not going or self.row.sampling.draws != "batches":
+            return drawn
+        return max(drawn, self.row.budget if self.row.costs == Round.Costs.EQUAL else 0)
+
+    @property
+    def judged(self) -> int:
+        return self.progress.finished if self.progress else 0
+
+    @property
+    def days_left(self) -> float | None:
+        """Until the current round is judged, at the pace of the last days; None if untold."""
+        if self.row is None or self.pace is None:
+            return None
+        per_pair = self.row.labels + self.row.extra_share
+        return self.pace.days_for((self.expected - self.judged) * per_pair)

@@ -1,0 +1,43 @@
+"""The bar of a campaign: state, how far it is, and the next step. For its organizers alone."""
+
+from typing import Any
+
+from django import template
+from django.http import HttpRequest
+from django.template.context import RequestContext
+
+from estimation.next_step import next_step
+from estimation.situation import Situation
+from judging.access import ORGANIZER, roles, user_of
+from judging.models import Campaign
+
+register = template.Library()
+
+
+@register.inclusion_tag("_campaign_bar.html", takes_context=True)
+def campaign_bar(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
+    """What `next_step` says of the campaign; a view that has looked already has its ``situation``
+    in the context."""
+    request: HttpRequest = context["request"]
+    if ORGANIZER not in roles(user_of(request), campaign):
+        return {}
+    found: Situation = context.get("situation") or Situation(campaign)
+    step = next_step(found)
+    return {
+        "campaign": campaign,
+        "found": found,
+        "step": step,
+        "left": time_left(found.days_left) if found.campaign.state == "open" else "",
+        "button": "btn small" if step.waits else "btn small primary",
+        "here": request.get_full_path() if request.method == "GET" else "",
+        "csrf_token": context.get("csrf_token"),
+    }
+
+
+def time_left(days: float | None) -> str:
+    """About how long it takes, as people say it; nothing where it is not told."""
+    if days is None or days <= 0.0:
+        return ""
+    if days < 1.0:
+        return "done within a day at this pace"
+    return f"about {days:,.0f} more day{'' if round(days) == 1 else 's'} at this pace"

@@ -1,0 +1,213 @@
+"""Every state of a campaign has one next step, and the bar on its pages says it."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+from django.test import Client
+from django.utils import timezone
+
+from estimation.models import Round
+from estimation.next_step import STATES, NextStep, next_step
+from estimation.services import rounds
+from estimation.situation import Situation
+from judging.models import Assignment, Campaign, Job, Membership, Upload, WorkerHeartbeat
+from judging.services import assignments, campaigns
+from tests.support import evaluation, factories
+from tests.support.pages import address, text
+
+pytestmark = pytest.mark.django_db
+
+
+def step(campaign: Campaign) -> NextStep:
+    campaign.refresh_from_db()
+    return next_step(Situation(campaign))
+
+
+def closed(campaign: Campaign) -> None:
+    evaluation.drawn(campaign)
+    campaigns.close(campaign=campaign, by=campaign.created_by)
+
+
+def no_worker(_campaign: Campaign) -> None:
+    WorkerHeartbeat.objects.all().delete()
+
+
+def failed(campaign: Campaign) -> None:
+    row = evaluation.drafted(campaign)
+    failed = Job.State.FAILED
+    Job.objects.create(
+        kind="recompute", target=row.pk, campaign=campaign, state=failed, error="disk full"
+    )
+
+
+def reading(campaign: Campaign) -> None:
+    factories.stored(campaign, b"1 Q0 a 1 1 r\n", name="late.run", kind="run")
+
+
+def rejected(campaign: Campaign) -> None:
+    campaign.runs.all().delete()
+    factories.stored_upload(campaign, b"1 Q0 broken\n", name="broken.run", kind="run")
+
+
+def without_runs(campaign: Campaign) -> None:
+    campaign.runs.all().delete()
+
+
+def nothing(_campaign: Campaign) -> None:
+    """As it is: all material, and no round."""
+
+
+def drawing(campaign: Campaign) -> None:
+    row = evaluation.drafted(campaign)
+    rounds.request_draw(row=row, by=campaign.created_by)
+
+
+def drafted(campaign: Campaign) -> None:
+    evaluation.drafted(campaign)
+
+
+def finished(campaign: Campaign) -> Round:
+    row = evaluation.drawn(campaign, budget=20, extra_share=0)
+    evaluation.judge(campaign, 1000)
+    row.refresh_from_db()
+    assert row.state == Round.State.COMPLETE
+    return row
+
+
+def ended(campaign: Campaign) -> None:
+    finished(campaign)
+
+
+def computing(campaign: Campaign) -> None:
+    finished(campaign).estimate_sets.all().delete()
+
+
+def reported(campaign: Campaign) -> None:
+    evaluation.made_reports(finished(campaign))
+
+
+def planned_after_the_end(campaign: Campaign) -> None:
+    finished(campaign)
+    evaluation.drafted(campaign, seed="another")
+
+
+def nobody(campaign: Campaign) -> None:
+    evaluation.drawn(campaign)
+    campaign.memberships.filter(role=Membership.Role.ASSESSOR).delete()
+
+
+def too_few(campaign: Campaign) -> None:
+    evaluation.drawn(campaign, labels=3, extra_share=0)
+
+
+def draft(campaign: Campaign) -> None:
+    evaluation.drawn(campaign)
+    Campaign.objects.filter(pk=campaign.pk).update(state=Campaign.State.DRAFT)
+
+
+def paused(campaign: Campaign) -> None:
+    evaluation.drawn(campaign)
+    campaigns.pause(campaign=campaign, by=campaign.created_by)
+
+
+def stuck(campaign: Campaign) -> None:
+    evaluation.drawn(campaign)
+    by = campaign.memberships.filter(role=Membership.Role.ASSESSOR)[0].user
+    held = assignments.claim_next(campaign=campaign, by=by)
+    assert held is not None
+    assignments.skip(assignment=held, by=by, reason="cannot read it")
+
+
+def silent(campaign: Campaign) -> None:
+    evaluation.drawn(campaign)
+    evaluation.judge(campaign, 5)
+    Assignment.objects.update(created=F("created") - timedelta(days=4))
+
+
+def judging(campaign: Campaign) -> None:
+    evaluation.drawn(campaign)
+    evaluation.judge(campaign, 5)
+
+
+def planned_meanwhile(campaign: Campaign) -> None:
+    judging(campaign)
+    evaluation.drafted(campaign, seed="another")
+
+
+CASES: list[tuple[str, Callable[[Campaign], object]]] = [
+    ("closed", closed),
+    ("no worker", no_worker),
+    ("failed", failed),
+    ("reading", reading),
+    ("rejected", rejected),
+    ("material", without_runs),
+    ("plan", nothing),
+    ("drawing", drawing),
+    ("draw", drafted),
+    ("draw", planned_after_the_end),
+    ("computing", computing),
+    ("reported", reported),
+    ("ended", ended),
+    ("nobody", nobody),
+    ("too few", too_few),
+    ("open", draft),
+    ("paused", paused),
+    ("stuck", stuck),
+    ("silent", silent),
+    ("judging", judging),
+    ("judging", planned_meanwhile),
+]
+
+
+def test_every_state_has_a_case() -> None:
+    assert {state for state, _ in CASES} == set(STATES)
+
+
+@pytest.mark.parametrize(("state", "make"), CASES, ids=[make.__name__ for _, make in CASES])
+def test_every_state_has_its_step_on_every_page(
+    state: str, make: Callable[[Campaign], object], campaign: Campaign
+) -> None:
+    evaluation.worker_alive()
+    make(campaign)
+    found = step(campaign)
+    assert found.state == state
+    client = Client()
+    client.force_login(campaign.created_by)
+    for name in ("campaign-home", "people"):
+        said = text(client.get(address(name, campaign)))
+        assert found.what in said
+        assert found.why in said
+
+
+def test_an_empty_campaign_asks_for_everything() -> None:
+    evaluation.worker_alive()
+    empty = factories.campaign(topics=0, slug="empty")
+    assert step(empty).what == "Upload topics, documents and runs"
+
+
+def test_a_file_that_is_read_while_people_judge_is_no_step(campaign: Campaign) -> None:
+    evaluation.worker_alive()
+    judging(campaign)
+    factories.stored(campaign, b"1 Q0 a 1 1 r\n", name="late.run", kind="run")
+    assert Upload.objects.filter(state=Upload.State.STORED).exists()
+    assert step(campaign).state == "judging"
+
+
+def test_the_rest_takes_as_long_as_the_pace_says(campaign: Campaign) -> None:
+    evaluation.drawn(campaign, budget=60, batch_size=60, extra_share=0)
+    evaluation.judge(campaign, 10)
+    Assignment.objects.update(created=timezone.now() - timedelta(days=2))
+    found = Situation(campaign)
+    assert found.pace is not None
+    assert found.pace.per_day == pytest.approx(5.0, rel=0.01)
+    assert found.days_left == pytest.approx((found.expected - 10) / 5.0, rel=0.01)
+
+
+def test_nobody_but_its_organizers_sees_the_bar(campaign: Campaign) -> None:
+    judging(campaign)
+    (anna,) = factories.assessors(campaign, "new-anna")
+    client = Client()
+    client.force_login(anna)
+    assert "campaign-bar" not in client.get(address("judge", campaign)).content.decode()

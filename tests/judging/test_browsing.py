@@ -1,0 +1,141 @@
+"""Organizers look through judgments, pairs, and what was done."""
+
+import csv
+
+import pytest
+from django.db import connection
+from django.http import HttpResponse
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from judging import browsing
+from judging.browsing import JudgmentFilter
+from judging.models import Assignment, Campaign, Judgment, User
+from judging.services import assignments, judgments
+from tests.support import factories
+from tests.support.pages import address, text
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def campaign() -> Campaign:
+    """Two topics and three documents, each pair judged by anna and ben, who differ about c."""
+    made = factories.campaign()
+    factories.released_batch(made, "abc", labels=2)
+    made.refresh_from_db()
+    for name, of_c in (("anna", 3), ("ben", 0)):
+        (user,) = factories.assessors(made, name)
+        while held := assignments.claim_next(campaign=made, by=user):
+            say(held, user, of_c if held.pair.docno == "c" else 1, seconds=of_c + 1.0)
+    return made
+
+
+def say(held: Assignment, by: User, grade: int, *, seconds: float, comment: str = "") -> None:
+    key = f"{by.username}-{held.pk}"
+    saying = judgments.Saying(grade=grade, key=key, seconds=seconds, comment=comment)
+    judgments.record(assignment=held, by=by, saying=saying)
+
+
+@pytest.fixture
+def organizer(campaign: Campaign) -> Client:
+    client = Client()
+    client.force_login(campaign.created_by)
+    return client
+
+
+def found(campaign: Campaign, **asked: object) -> list[tuple[str, str, str]]:
+    rows = browsing.judgments(campaign, JudgmentFilter(**asked))  # type: ignore[arg-type]
+    return [
+        (row.assignment.pair.topic.topic_id, row.assignment.pair.docno, row.assessor.username)
+        for row in rows
+    ]
+
+
+def test_every_judgment_that_counts_is_there_once(campaign: Campaign) -> None:
+    assert len(found(campaign)) == len(set(found(campaign))) == 12
+
+
+def test_each_filter_leaves_what_fits(campaign: Campaign) -> None:
+    anna = User.objects.get(username="anna")
+    topic = campaign.topics.order_by("topic_id")[0]
+    assert {who for _, _, who in found(campaign, assessor=anna.pk)} == {"anna"}
+    assert {doc for _, doc, _ in found(campaign, grade=3)} == {"c"}
+    assert {doc for _, doc, _ in found(campaign, apart=3)} == {"c"}
+    assert len(found(campaign, apart=3)) == 4
+    assert found(campaign, apart=4) == []
+    assert {who for _, _, who in found(campaign, seconds=1.0)} == {"ben"}
+    assert {doc for _, doc, _ in found(campaign, words="b")} == {"b"}
+    assert {of for of, _, _ in found(campaign, words=topic.title)} == {topic.topic_id}
+    assert found(campaign, comment=True) == []
+    assert found(campaign, corrected=True) == []
+    assert len(found(campaign, apart=1, assessor=anna.pk)) == 2
+
+
+def test_orders_put_disagreement_and_haste_first(campaign: Campaign) -> None:
+    assert {doc for _, doc, _ in found(campaign, order="apart")[:4]} == {"c"}
+    assert {who for _, _, who in found(campaign, order="quick")[:6]} == {"ben"}
+    assert found(campaign, order="topic") == sorted(found(campaign, order="topic"))
+
+
+def test_a_correction_stands_for_what_was_said_before_it(
+    campaign: Campaign, organizer: Client
+) -> None:
+    held = Assignment.objects.get(
+        assessor__username="anna", pair__docno="c", pair__topic=campaign.topics.first()
+    )
+    saying = judgments.Saying(grade=0, key="again", comment="I misread it")
+    judgments.correct(assignment=held, by=held.assessor, saying=saying, revision=1)
+    assert len(found(campaign)) == 12
+    assert len(found(campaign, corrected=True)) == 1
+    assert len(found(campaign, comment=True)) == 1
+    assert len(found(campaign, apart=1)) == 2, "they agree on this pair now"
+    said = text(organizer.get(address("pair-detail", campaign, held.pair_id)))
+    assert "I misread it" in said
+    assert "until corrected" in said
+
+
+def test_the_page_shows_what_others_said_and_takes_nonsense_for_nothing(
+    campaign: Campaign, organizer: Client
+) -> None:
+    page = organizer.get(address("judgment-list", campaign), {"apart": "3"})
+    assert "4 judgments" in text(page)
+    for asked in ({"grade": "x"}, {"since": "yesterday"}, {"order": "none"}, {"words": "\x00"}):
+        assert "12 judgments" in text(organizer.get(address("judgment-list", campaign), asked))
+    none = text(organizer.get(address("judgment-list", campaign), {"words": "zzz"}))
+    assert "No judgment fits" in none
+
+
+def test_the_queries_do_not_grow_with_the_judgments(campaign: Campaign, organizer: Client) -> None:
+    def count(asked: dict[str, str]) -> int:
+        with CaptureQueriesContext(connection) as counted:
+            assert organizer.get(address("judgment-list", campaign), asked).status_code == 200
+        return len(counted)
+
+    assert count({"words": "c", "order": "apart"}) == count({})
+
+
+def test_a_pair_of_another_campaign_is_not_there(campaign: Campaign, organizer: Client) -> None:
+    other = factories.campaign(slug="other")
+    factories.released_batch(other, "z")
+    pair = other.pairs.first()
+    assert pair is not None
+    assert organizer.get(address("pair-detail", campaign, pair.pk)).status_code == 404
+
+
+def test_the_log_has_what_was_done_by_kind_and_person(
+    campaign: Campaign, organizer: Client
+) -> None:
+    every = text(organizer.get(address("audit-log", campaign)))
+    assert "add member" in every
+    anna = text(organizer.get(address("audit-log", campaign), {"actor": "anna"}))
+    assert "6 entries" in anna
+    kind = text(organizer.get(address("audit-log", campaign), {"action": "judge"}))
+    assert "12 entries" in kind
+
+
+def test_the_log_is_taken_along_whole(campaign: Campaign, organizer: Client) -> None:
+    answer: HttpResponse = organizer.get(address("audit-file", campaign))
+    lines = list(csv.DictReader(answer.getvalue().decode().splitlines()))
+    assert len(lines) == campaign.audit.count()
+    assert sum(line["action"] == "judge" for line in lines) == Judgment.objects.count()

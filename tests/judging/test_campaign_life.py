@@ -1,0 +1,151 @@
+"""Campaigns are paused, archived, and begun anew from one another; nothing judged is lost by it."""
+
+import pytest
+from django.test import Client
+
+from judging import selectors
+from judging.errors import UserError
+from judging.models import AuditEntry, Campaign, Judgment, Upload
+from judging.services import assignments, campaigns, duplicates, jobs, judgments
+from tests.support import factories
+from tests.support.pages import address, as_role, text
+
+pytestmark = pytest.mark.django_db
+
+TOPICS = b"1\tfirst question\n2\tsecond question\n"
+
+
+def with_topics() -> Campaign:
+    made = factories.campaign(topics=0, slug="original")
+    made.uploads.all().delete()
+    factories.stored_upload(made, TOPICS, name="topics.tsv", kind="topics")
+    return made
+
+
+@pytest.fixture
+def campaign() -> Campaign:
+    made = factories.campaign()
+    factories.released_batch(made, "abc")
+    made.refresh_from_db()
+    return made
+
+
+def test_while_paused_nothing_is_handed_out_and_what_is_in_hand_is_saved(
+    campaign: Campaign,
+) -> None:
+    anna, ben = factories.assessors(campaign, "anna", "ben")
+    held = assignments.claim_next(campaign=campaign, by=anna)
+    assert held is not None
+    campaigns.pause(campaign=campaign, by=campaign.created_by)
+    assert assignments.claim_next(campaign=campaign, by=ben) is None
+    assert selectors.empty_queue(campaign) == "paused"
+    held.pair.campaign.refresh_from_db()
+    saying = judgments.Saying(grade=2, key="in hand")
+    assert judgments.record(assignment=held, by=anna, saying=saying).created
+    corrected = judgments.Saying(grade=1, key="second thoughts")
+    judgments.correct(assignment=held, by=anna, saying=corrected, revision=1)
+    assert assignments.claim_next(campaign=campaign, by=anna) is None
+    campaigns.open_for_judging(campaign=campaign, by=campaign.created_by)
+    assert assignments.claim_next(campaign=campaign, by=ben) is not None
+
+
+def test_a_closed_campaign_takes_no_judgment_of_what_is_in_hand(campaign: Campaign) -> None:
+    """The twin: what a pause takes, an end does not."""
+    (anna,) = factories.assessors(campaign, "anna")
+    held = assignments.claim_next(campaign=campaign, by=anna)
+    assert held is not None
+    campaigns.pause(campaign=campaign, by=campaign.created_by)
+    campaigns.close(campaign=campaign, by=campaign.created_by)
+    held.pair.campaign.refresh_from_db()
+    with pytest.raises(UserError, match="not open"):
+        judgments.record(assignment=held, by=anna, saying=judgments.Saying(grade=2, key="too late"))
+    assert not Judgment.objects.exists()
+
+
+@pytest.mark.parametrize("state", ["draft", "paused", "closed"])
+def test_only_what_is_open_is_paused(campaign: Campaign, state: str) -> None:
+    Campaign.objects.update(state=state)
+    with pytest.raises(UserError) as refused:
+        campaigns.pause(campaign=campaign, by=campaign.created_by)
+    assert refused.value.code == "wrong_state"
+
+
+def test_assessors_read_that_it_is_a_pause(campaign: Campaign) -> None:
+    campaigns.pause(campaign=campaign, by=campaign.created_by)
+    anna = as_role("assessor", campaign)
+    assert "A pause" in text(anna.get(address("judge", campaign)))
+    assert "Paused by the organizer" in text(anna.get("/"))
+
+
+def test_an_archived_campaign_stands_apart_and_comes_back(campaign: Campaign) -> None:
+    organizer = Client()
+    organizer.force_login(campaign.created_by)
+    with pytest.raises(UserError) as refused:
+        campaigns.archive(campaign=campaign, by=campaign.created_by)
+    assert refused.value.code == "wrong_state"
+    campaigns.close(campaign=campaign, by=campaign.created_by)
+    organizer.post(address("campaign-archive", campaign))
+    campaign.refresh_from_db()
+    assert campaign.archived is not None
+    assert "Archived (1)" in text(organizer.get("/"))
+    with pytest.raises(UserError) as refused:
+        campaigns.open_for_judging(campaign=campaign, by=campaign.created_by)
+    assert refused.value.code == "archived"
+    organizer.post(address("campaign-unarchive", campaign))
+    campaign.refresh_from_db()
+    assert campaign.archived is None
+    assert "Archived" not in text(organizer.get("/"))
+    actions = set(AuditEntry.objects.values_list("action", flat=True))
+    assert {"archive campaign", "unarchive campaign"} <= actions
+
+
+def test_a_duplicate_has_settings_and_files_and_no_judgment(campaign: Campaign) -> None:
+    original = with_topics()
+    factories.stored_upload(original, b"1\n", name="broken.tsv", kind="topics")
+    organizer = Client()
+    organizer.force_login(original.created_by)
+    answer = organizer.post(
+        address("campaign-duplicate", original), {"name": "Once more", "with_files": "on"}
+    )
+    made = Campaign.objects.get(slug="once-more")
+    assert answer["Location"] == address("campaign-home", made)
+    factories.run_due_jobs()
+    assert (made.grades, made.guidelines) == (original.grades, original.guidelines)
+    assert made.state == Campaign.State.DRAFT
+    assert list(made.topics.values_list("topic_id", flat=True).order_by("topic_id")) == ["1", "2"]
+    assert list(made.uploads.values_list("name", flat=True)) == ["topics.tsv"]
+    assert original.topics.count() == 2
+
+
+def test_a_duplicate_without_files_has_none_and_another_address() -> None:
+    original = factories.campaign(slug="original")
+    by = original.created_by
+    first = duplicates.duplicate(campaign=original, by=by, name="Again", with_files=False)
+    second = duplicates.duplicate(campaign=original, by=by, name="Again", with_files=False)
+    assert (first.slug, second.slug) == ("again", "again-2")
+    factories.run_due_jobs()
+    assert not Upload.objects.filter(campaign__in=[first, second]).exists()
+
+
+def test_copying_again_after_a_kill_stores_no_file_twice() -> None:
+    original = with_topics()
+    by = original.created_by
+    made = duplicates.duplicate(campaign=original, by=by, name="Again", with_files=True)
+    job = selectors.job_of(duplicates.COPY, made.pk)
+    assert job is not None
+    jobs.run(job.pk)
+    jobs.request(duplicates.COPY, made.pk, campaign=made, data=job.data)
+    factories.run_due_jobs()
+    assert made.uploads.count() == 1
+
+
+def test_who_may_not_make_campaigns_makes_no_duplicate() -> None:
+    original = factories.campaign(slug="original")
+    original.created_by.is_organizer = False
+    original.created_by.save()
+    with pytest.raises(UserError) as refused:
+        duplicates.duplicate(
+            campaign=original, by=original.created_by, name="Again", with_files=True
+        )
+    assert refused.value.code == "may_not_create"
+    assert Campaign.objects.count() == 1
