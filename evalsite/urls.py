@@ -3,13 +3,15 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from evalsite import health
+from evalsite import health, manual
 
 handler500 = "evalsite.errors.of_server"
 urlpatterns = [
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),
     path("admin/", admin.site.urls),
+    path("docs/", manual.start, name="manual-start"),
+    path("docs/<path:path>", manual.page, name="manual"),
     path("", include("judging.urls")),
     path("", include("estimation.urls")),
     path("api/", include("evalsite.api_urls")),

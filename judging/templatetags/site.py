@@ -38,6 +38,37 @@ PLACES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
     ASSESSOR: {"Judge": (("judge", "Judge"),), "My judgments": (("own-work", "My judgments"),)},
 }
 """The places of a campaign, each with its pages; a place's link leads to the first of them."""
+CHAPTERS = {
+    "campaign-home": "the-next-step",
+    "campaign-settings": "campaign",
+    "audit-log": "campaign",
+    "material": "data",
+    "upload-detail": "data",
+    "run-list": "data",
+    "topic-list": "data",
+    "document-list": "data",
+    "document-detail": "data",
+    "machine-list": "machine-judges",
+    "machine-new": "machine-judges",
+    "machine-detail": "machine-judges",
+    "round-list": "round",
+    "round-new": "round",
+    "round-detail": "round",
+    "people": "people",
+    "judgment-list": "judging",
+    "pair-detail": "judging",
+    "decisions": "judging",
+    "comments": "judging",
+    "live": "ranking",
+    "live-pairs": "ranking",
+    "live-history": "while-people-judge",
+    "live-batches": "judging",
+    "live-labels": "more-choices",
+    "compare": "ranking",
+    "reports": "reports",
+    "report-view": "reports",
+}
+"""The chapter of the guide that each of the organizer's pages opens."""
 SECTIONS = {"live": "live", "compare": "live", "report": "report-list", "reports": "report-list"}
 NOTICES = {"success": "ok", "warning": "warn", "error": "bad"}
 RAMP = 4
@@ -77,7 +108,8 @@ def campaign_nav(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
             Link(links[0][0], label, best in [url for url, _ in links])
             for label, links in places
             if links
-        ]
+        ],
+        "chapter": _chapter(request) if ORGANIZER in mine else "",
     }
 
 
@@ -87,6 +119,13 @@ def place_tabs(context: RequestContext, campaign: Campaign, place: str) -> dict[
     links = _links(campaign, PLACES[ORGANIZER][place])
     best = _shown(context["request"], campaign, [url for url, _ in links])
     return {"label": place, "tabs": [Link(url, label, url == best) for url, label in links]}
+
+
+def _chapter(request: HttpRequest) -> str:
+    """Where the guide tells of the page shown."""
+    name = request.resolver_match.url_name if request.resolver_match else None
+    found = CHAPTERS.get(name or "")
+    return f"{address('manual', 'guide.md')}#{found}" if found else ""
 
 
 def _links(campaign: Campaign, pages: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:

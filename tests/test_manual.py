@@ -1,0 +1,98 @@
+"""The site serves its documentation, and nothing else by that way."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.urls import get_resolver
+
+from evalsite import manual
+from judging.templatetags.site import CHAPTERS, PLACES
+from tests.support import factories
+from tests.support.site import REPO
+
+pytestmark = pytest.mark.django_db
+DOCS = REPO / "docs"
+
+
+@pytest.fixture
+def reader() -> Client:
+    client = Client()
+    client.force_login(factories.user("reader"))
+    return client
+
+
+def pages() -> list[str]:
+    return sorted(each.relative_to(DOCS).as_posix() for each in DOCS.rglob("*.md"))
+
+
+@pytest.mark.parametrize("path", pages())
+def test_every_page_is_served_as_the_policy_wants_it(path: str, reader: Client) -> None:
+    page = reader.get(f"/docs/{path}")
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", text)
+    assert "<!-- " not in text
+
+
+@pytest.mark.parametrize("path", pages())
+def test_every_link_within_the_documentation_leads_somewhere(path: str, reader: Client) -> None:
+    article = reader.get(f"/docs/{path}").content.decode().partition("<article")[2]
+    for address in re.findall(r'<(?:a href|img src)="([^"]+)"', article.partition("</article>")[0]):
+        if address.startswith(("http://", "https://")):
+            continue
+        file, _, place = address.partition("#")
+        there = (DOCS / path).parent.joinpath(file).resolve() if file else DOCS / path
+        assert there.is_file(), address
+        served = there.relative_to(DOCS).as_posix()
+        if place:
+            assert f'id="{place}"' in reader.get(f"/docs/{served}").content.decode(), address
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../README.md",
+        "%2e%2e/README.md",
+        "methods/../../manage.py",
+        "/etc/passwd",
+        "guide",
+        ".",
+        "",
+    ],
+)
+def test_nothing_else_is_served(path: str, reader: Client) -> None:
+    answer = reader.get(f"/docs/{path}")
+    if path == "":
+        assert "For organizers" in answer.content.decode()
+    else:
+        assert answer.status_code in (301, 404)
+
+
+def test_nobody_reads_it_without_signing_in() -> None:
+    assert Client().get("/docs/guide.md").status_code == 302
+
+
+def test_pictures_are_served_with_their_kind(reader: Client) -> None:
+    answer = reader.get("/docs/images/ranking.png")
+    assert answer["Content-Type"] == "image/png"
+
+
+def test_html_in_a_page_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "odd.md").write_text("# Odd\n\n<script>alert(1)</script> [x](javascript:alert)\n")
+    monkeypatch.setattr(manual, "ROOT", tmp_path)
+    _, _, text = manual._rendered.__wrapped__("odd.md")
+    assert "<script" not in text
+    assert "javascript:" not in re.findall(r'href="([^"]*)"', text)
+
+
+def test_every_place_opens_a_chapter_that_is_there(reader: Client) -> None:
+    guide = reader.get("/docs/guide.md").content.decode()
+    named = {name for pages in PLACES["organizer"].values() for name, _ in pages}
+    redirecting = {"report-list"}  # of the current round
+    assert named - redirecting <= set(CHAPTERS)
+    known = {pattern for pattern in get_resolver().reverse_dict if isinstance(pattern, str)}
+    for name, chapter in CHAPTERS.items():
+        assert name in known
+        assert f'id="{chapter}"' in guide, name
