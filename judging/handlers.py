@@ -1,6 +1,7 @@
 """Judging's job handlers."""
 
 from judging.services import (  # noqa: F401  (loaders register themselves)
+    archives,
     decisions,
     duplicates,
     jobs,

@@ -97,6 +97,7 @@ class Upload(models.Model):
         RUN = "run"
         QRELS = "qrels"
         PREDICTIONS = "predictions", "Predicted grades or costs"
+        ARCHIVE = "archive", "Archive of such files"
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="uploads")
     kind = models.CharField(max_length=20, choices=Kind)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judging.formats.lines import file_head
-from judging.formats.magic import foreign
+from judging.formats.magic import archive, foreign
 
-Kind = Literal["topics", "documents", "run", "qrels", "predictions"]
-Format = Literal["trec", "tsv", "jsonl"]
+Kind = Literal["topics", "documents", "run", "qrels", "predictions", "archive"]
+Format = Literal["trec", "tsv", "jsonl", "zip", "tar"]
 
 _LINES = 20
 _KEY = re.compile(r'"(\w+)"\s*:')
@@ -39,6 +39,9 @@ def guess_kind(name: str, head: bytes) -> Guess | None:
     Returns None when nothing fits, or more than one kind; `unknown_kind` then says what is seen.
     """
     inside = file_head(head)
+    packed = archive(inside)
+    if packed is not None:
+        return Guess("archive", packed)
     if foreign(inside) is not None:
         return None
     text = inside.decode(errors="replace")

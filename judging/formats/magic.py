@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 HEAD = 4096
 """Bytes of a file's beginning that are looked at."""
 
 _UNPACK = "unpack it and upload the files that are in it"
+_ARCHIVE = "upload it as an archive of files, or unpack it"
 _REPACK = "unpack it, or pack it with gzip instead"
 _TEXT = "only text is read here"
 _DOCUMENTS = "save its text as JSON lines with docno, title and text"
@@ -16,7 +18,7 @@ _MAGIC = (
     (0, b"\x1f\x8b", "gzip inside gzip", "unpack it once"),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
     (0, b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
-    (257, b"ustar", "a tar archive", _UNPACK),
+    (257, b"ustar", "a tar archive", _ARCHIVE),
     (0, b"\xfd7zXZ\x00", "an xz archive", _REPACK),
     (0, b"BZh", "a bzip2 archive", _REPACK),
     (0, b"\x28\xb5\x2f\xfd", "a Zstandard archive", _REPACK),
@@ -58,6 +60,16 @@ class Foreign:
     advice: str
 
 
+_ZIP = Foreign("a zip archive", _ARCHIVE)
+
+
+def archive(head: bytes) -> Literal["zip", "tar"] | None:
+    """Return whether files may be read out of it; `head` is not compressed."""
+    if head.startswith(b"PK\x03\x04") and _zipped(head[:HEAD]) is _ZIP:
+        return "zip"
+    return "tar" if head.startswith(b"ustar", 257) else None
+
+
 def foreign(head: bytes) -> Foreign | None:
     """Return what a file is of which nothing can be read, or None; `head` is not compressed."""
     head = head[:HEAD]
@@ -78,4 +90,4 @@ def _zipped(head: bytes) -> Foreign:
     for marks, name, advice in _ZIPPED:
         if any(mark in head for mark in marks):
             return Foreign(name, advice)
-    return Foreign("a zip archive", _UNPACK)
+    return _ZIP

@@ -33,12 +33,13 @@ def duplicate(*, campaign: Campaign, by: User, name: str, with_files: bool) -> C
 def copy_files(job: jobs.Running) -> None:
     """The job: stores the accepted files of the other campaign. Safe to run again at any point.
 
-    A file that has been stored before, by its digest and name, is not stored again.
+    A file that has been stored before, by its digest and name, is not stored again; the files of an
+    archive are files by themselves.
     """
     made = Campaign.objects.get(pk=job.target)
     by = User.objects.get(pk=job.data["by"])
     accepted = Upload.objects.filter(campaign=job.data["campaign"], state=Upload.State.ACCEPTED)
-    rows = list(accepted.order_by("pk"))
+    rows = list(accepted.exclude(kind=Upload.Kind.ARCHIVE).order_by("pk"))
     for done, row in enumerate(rows):
         job.report(done / len(rows), row.name)
         if not made.uploads.filter(sha256=row.sha256, name=row.name).exists():

@@ -95,7 +95,8 @@ def store(
         raise UserError("campaign_closed", "This campaign is closed.", status=409)
     if file.size > settings.UPLOAD_MAX_BYTES:
         limit = f"at most {settings.UPLOAD_MAX_BYTES // 2**20} MB"
-        raise UserError("too_large", f"{_shown(name)} is too large: expected {limit}.", status=413)
+        message = f"{shown_name(name)} is too large: expected {limit}."
+        raise UserError("too_large", message, status=413)
     ensure_room(file.size)
     head = file.read(HEAD_BYTES)
     file.seek(0)
@@ -103,9 +104,9 @@ def store(
     upload = Upload(
         campaign=campaign,
         kind=kind,
-        name=_shown(name),
+        name=shown_name(name),
         size=file.size,
-        sha256=_sha256(file),
+        sha256=sha256_of(file),
         check_only=check_only,
         created_by=by,
     )
@@ -132,7 +133,7 @@ def ensure_room(size: int) -> None:
         raise UserError("storage_full", message, status=507, data=again)
 
 
-def _shown(name: str) -> str:
+def shown_name(name: str) -> str:
     """A file's name as shown: it never becomes a path."""
     printable = "".join(c for c in name if c.isprintable())
     return printable.replace("\\", "/").rsplit("/", 1)[-1][-MAX_NAME:] or "unnamed"
@@ -141,11 +142,11 @@ def _shown(name: str) -> str:
 def _guess(name: str, head: bytes) -> str:
     guess = guess_kind(name, head)
     if guess is None:
-        raise UserError("kind_unknown", unknown_kind(_shown(name), head), field="kind")
+        raise UserError("kind_unknown", unknown_kind(shown_name(name), head), field="kind")
     return guess.kind
 
 
-def _sha256(file: "File[bytes]") -> str:
+def sha256_of(file: "File[bytes]") -> str:
     digest = hashlib.sha256()
     for chunk in file.chunks():
         digest.update(chunk)

@@ -13,6 +13,7 @@ UNITS = {
     "qrels": ("judged pair", "judged pairs"),
     "lines_left_out": ("line left out", "lines left out"),
     "predictions": ("predicted grade", "predicted grades"),
+    "files": ("file", "files"),
     "costs": ("cost of a pair", "costs of pairs"),
     "pairs_left_out": ("pair of an unknown topic left out", "pairs of unknown topics left out"),
 }

@@ -38,9 +38,6 @@ def zipped(*names: str) -> bytes:
 
 PICTURE = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)) * 40
 FOREIGN = [
-    (tar(), "a tar archive", "unpack it"),
-    (gzip.compress(tar()), "a tar archive", "unpack it"),
-    (zipped("a.run"), "a zip archive", "unpack it"),
     (zipped("[Content_Types].xml", "xl/workbook.xml"), "a spreadsheet", "tabs"),
     (zipped("[Content_Types].xml", "word/document.xml"), "word processor", "JSON lines"),
     (bz2.compress(b"401 Q0 FT-1 1 2.5 tag\n"), "a bzip2 archive", "gzip"),
@@ -57,7 +54,14 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize(("content", "what", "advice"), FOREIGN)
+ARCHIVES = [
+    (tar(), "a tar archive", "as an archive of files"),
+    (gzip.compress(tar()), "a tar archive", "as an archive of files"),
+    (zipped("a.run"), "a zip archive", "as an archive of files"),
+]
+
+
+@pytest.mark.parametrize(("content", "what", "advice"), [*FOREIGN, *ARCHIVES])
 def test_a_file_of_another_kind_is_one_error_that_names_it(
     content: bytes, what: str, advice: str
 ) -> None:
@@ -79,6 +83,13 @@ def test_a_file_of_another_kind_is_not_asked_about_but_named(
     said = unknown_kind("topics.run", content[:65536])
     assert what in said
     assert advice in said
+
+
+@pytest.mark.parametrize("content", [content for content, _, _ in ARCHIVES])
+def test_an_archive_is_known_for_one(content: bytes) -> None:
+    guess = guess_kind("topics.run", content[:65536])
+    assert guess is not None
+    assert guess.kind == "archive"
 
 
 @pytest.mark.parametrize(
