@@ -201,5 +201,9 @@ STATES = (
 """Every state that a step can name; the tests walk through all of them."""
 
 
+TRANSIENT = ("reading", "drawing", "computing")
+"""States that end by themselves in a moment: the bar looks again."""
+
+
 def _listed(names: list[str], last: str = "and") -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"

@@ -1,6 +1,6 @@
 """What the campaign's home says: how to set it up, then what is known, and what needs a person."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
 
@@ -16,14 +16,13 @@ from judging.pace import by_day
 
 @dataclass(frozen=True)
 class Card:
-    """A step. ``state``: done, now or later; ``progress`` in percent, if it makes sense."""
+    """A step. ``state``: done, now or later."""
 
     title: str
     state: str
     number: str
     detail: str
     action: Action
-    progress: int | None = None
 
 
 @dataclass(frozen=True)
@@ -104,12 +103,10 @@ def days(facts: Situation) -> Days | None:
 
 
 def cards(facts: Situation) -> list[Card]:
-    """The steps; nothing is left to do now in a closed campaign."""
-    steps = [_material(facts), _goal(facts), _budget(facts), _people(facts), _judging(facts)]
-    over = facts.campaign.state == Campaign.State.CLOSED
-    return [
-        replace(card, state="later") if over and card.state == "now" else card for card in steps
-    ]
+    """The steps until the first draw; afterwards there is more to say."""
+    if facts.drawn:
+        return []
+    return [_material(facts), _goal(facts), _budget(facts), _people(facts), _judging()]
 
 
 def _material(facts: Situation) -> Card:
@@ -154,21 +151,13 @@ def _budget(facts: Situation) -> Card:
     number, unit = _plural(row.budget, "pair"), ""
     if row.costs != Round.Costs.EQUAL:
         number, unit = f"{row.budget:,}", f"{row.unit.capitalize()}. "
-    if not facts.drawn:
-        action = Action("round-detail", "See what it buys and draw", (row.number,))
-        return Card("Budget", "now", number, f"{unit}Planned, not drawn yet.", action)
-    pairs = facts.progress.pairs if facts.progress else 0
-    batches = len(facts.progress.batches) if facts.progress else 0
-    detail = f"{unit}{_plural(pairs, 'pair')} drawn, in {_plural(batches, 'batch', 'batches')}"
-    return Card(
-        "Budget", "done", number, detail, Action("round-detail", "See the design", (row.number,))
-    )
+    action = Action("round-detail", "See what it buys and draw", (row.number,))
+    return Card("Budget", "now", number, f"{unit}Planned, not drawn yet.", action)
 
 
 def _people(facts: Situation) -> Card:
     wanted = facts.labels_wanted
-    closed = facts.campaign.state == Campaign.State.CLOSED
-    enough = closed or facts.assessors >= max(1, wanted)
+    enough = facts.assessors >= max(1, wanted)
     return Card(
         title="People",
         state="done" if enough else "now",
@@ -182,18 +171,9 @@ def _labels(wanted: int) -> str:
     return f"Up to {wanted} labels per pair" if wanted > 1 else "1 label per pair"
 
 
-def _judging(facts: Situation) -> Card:
-    row, progress = facts.row, facts.progress
-    if row is None or progress is None:
-        action = Action("round-list", "Rounds")
-        return Card("Judging", "later", "–", "Begins when a round is drawn.", action)
-    percent = 100 * progress.finished // max(1, progress.pairs)
-    done = row.has_ended
-    detail = (
-        f"{progress.finished:,} of {progress.pairs:,} pairs, estimates from batch {progress.used}"
-    )
-    action = Action("live", "See the ranking", (row.number,))
-    return Card("Judging", "done" if done else "now", f"{percent} %", detail, action, percent)
+def _judging() -> Card:
+    action = Action("round-list", "Rounds")
+    return Card("Judging", "later", "–", "Begins when a round is drawn.", action)
 
 
 def attention(facts: Situation) -> list[Attention]:

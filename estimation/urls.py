@@ -34,6 +34,7 @@ of_machine: list[URLPattern | URLResolver] = [
 
 in_campaign: list[URLPattern | URLResolver] = [
     path("", home.campaign_home, name="campaign-home"),
+    path("bar/", home.campaign_bar, name="campaign-bar"),
     path("material/runs/", home.run_list, name="run-list"),
     path("material/machines/", machines.machine_list, name="machine-list"),
     path("material/machines/new/", machines.machine_new, name="machine-new"),

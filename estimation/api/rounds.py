@@ -93,6 +93,9 @@ class DrawBody(Body):
         help_text="preview.design of the design to draw: 409 if the round, its topics or its runs "
         "have changed since. Left out: draws what it is now.",
     )  # fmt: skip
+    open = serializers.BooleanField(
+        default=False, help_text="Whether a campaign that is a draft is opened when it is drawn."
+    )
 
 
 class RoundDraw(RoundView):
@@ -106,7 +109,8 @@ class RoundDraw(RoundView):
         fails it is drafted again, and `jobs.draw.error` says why.
         """
         given = checked(DrawBody, request.data)
-        rounds.request_draw(row=self.row, by=self.user, design=given.get("design"))
+        design, opens = given.get("design"), given["open"]
+        rounds.request_draw(row=self.row, by=self.user, design=design, and_open=opens)
         return Response(_shown([self.row], RoundDetailRow)[0], status=202)
 
 

@@ -21,8 +21,8 @@ from estimation.models import Draw, Round, RoundBatch, StoredPool
 from estimation.plans import NAMED
 from estimation.services import choices, designing, files, finite, leftovers, quoting, topping
 from judging.errors import UserError
-from judging.models import Batch, Campaign, Upload
-from judging.services import audit, batches, bulk, jobs
+from judging.models import Batch, Campaign, Upload, User
+from judging.services import audit, batches, bulk, campaigns, jobs
 
 
 def draw_round(job: jobs.Running) -> None:
@@ -161,6 +161,15 @@ def _freeze(
             pool=pool_row.digest,
             seed=row.seed,
         )
+        if "open_by" in job.data:
+            _open(row.campaign_id, job.data["open_by"])
+
+
+def _open(campaign_id: int, by: int) -> None:
+    """Opens a campaign that is a draft, as was asked for with the draw; any other stays so."""
+    campaign = Campaign.objects.get(pk=campaign_id)
+    if campaign.state == Campaign.State.DRAFT and campaign.archived is None:
+        campaigns.open_for_judging(campaign=campaign, by=User.objects.get(pk=by))
 
 
 def _added_to(row: Round, pool: Pool) -> dict[str, str]:

@@ -91,9 +91,12 @@ def differences(*, row: Round, plan: RoundPlan) -> list[str]:
     return [name for name, value in wanted.items() if getattr(row, name) != value]
 
 
-def request_draw(*, row: Round, by: User, design: str | None = None) -> None:
+def request_draw(
+    *, row: Round, by: User, design: str | None = None, and_open: bool = False
+) -> None:
     """Has the worker draw the round; from now on nothing changes that the draw rests on.
 
+    With ``and_open`` a campaign that is a draft is opened in the commit that ends the draw.
     With the name of a design (`choices.digest_of`) that one or none: UserError ``design_changed``.
     Asking again while it is on its way changes nothing. Raises UserError ``frozen`` (409), ``gone``
     (404).
@@ -108,7 +111,8 @@ def request_draw(*, row: Round, by: User, design: str | None = None) -> None:
         if is_draft and drafted.update(state=Round.State.DRAWING):
             audit.record("ask for draw", by=by, campaign=row.campaign_id, target=row)
             named = {"design": design} if design is not None else {}
-            jobs.request("draw", row.pk, campaign=row.campaign_id, data=named)
+            opens = {"open_by": by.pk} if and_open else {}
+            jobs.request("draw", row.pk, campaign=row.campaign_id, data=named | opens)
         elif there.is_drawn:
             raise _frozen()
         row.refresh_from_db(fields=["state"])

@@ -6,7 +6,7 @@ from django import template
 from django.http import HttpRequest
 from django.template.context import RequestContext
 
-from estimation.next_step import next_step
+from estimation.next_step import TRANSIENT, next_step
 from estimation.situation import Situation
 from judging.access import ORGANIZER, roles, user_of
 from judging.models import Campaign
@@ -17,19 +17,21 @@ register = template.Library()
 @register.inclusion_tag("_campaign_bar.html", takes_context=True)
 def campaign_bar(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
     """What `next_step` says of the campaign; a view that has looked already has its ``situation``
-    in the context."""
+    in the context. ``here`` is the page to come back to, where the request is not for it."""
     request: HttpRequest = context["request"]
     if ORGANIZER not in roles(user_of(request), campaign):
         return {}
     found: Situation = context.get("situation") or Situation(campaign)
     step = next_step(found)
+    here = request.get_full_path() if request.method == "GET" else ""
     return {
         "campaign": campaign,
         "found": found,
         "step": step,
+        "polls": step.state in TRANSIENT,
         "left": time_left(found.days_left) if found.campaign.state == "open" else "",
         "button": "btn small" if step.waits else "btn small primary",
-        "here": request.get_full_path() if request.method == "GET" else "",
+        "here": context.get("here", here),
         "csrf_token": context.get("csrf_token"),
     }
 

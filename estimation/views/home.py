@@ -17,13 +17,20 @@ def campaign_home(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "campaign": campaign,
         "situation": facts,
-        "cards": [] if facts.drawn else overview.cards(facts),
+        "cards": overview.cards(facts),
         "attention": overview.attention(facts),
         "outcome": overview.outcome(facts),
         "days": overview.days(facts),
         "happened": activity.lately(campaign),
     }
     return render(request, "estimation/home.html", context)
+
+
+def campaign_bar(request: HttpRequest, slug: str) -> HttpResponse:
+    """The bar alone, asked for again while something is under way that ends by itself."""
+    campaign = organized_campaign(user_of(request), slug)
+    context = {"campaign": campaign, "here": request.GET.get("here", "")}
+    return render(request, "_campaign_bar_alone.html", context)
 
 
 def run_list(request: HttpRequest, slug: str) -> HttpResponse:

@@ -231,7 +231,7 @@ def round_draw(request: HttpRequest, slug: str, number: int) -> HttpResponse:
                 rounds.amend(row=row, by=by, chosen=chosen)
             messages.warning(request, TYPED_SINCE if chosen else CHANGED_SINCE)
         elif form.is_valid():
-            rounds.request_draw(row=row, by=by, design=design)
+            rounds.request_draw(row=row, by=by, design=design, and_open="open" in request.GET)
             messages.success(request, f"{preview_context(row)['sentence']} It is being drawn.")
     except UserError as error:
         if error.code == "design_changed":

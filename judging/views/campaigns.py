@@ -28,8 +28,8 @@ def new(request: HttpRequest) -> HttpResponse:
         except UserError as error:
             blame(form, error)
         else:
-            messages.success(request, "The campaign is there. Next: its material and its people.")
-            return redirect("campaign-home", slug=campaign.slug)
+            messages.success(request, "The campaign is there. Next: its files.")
+            return redirect("material", slug=campaign.slug)
     may_create = user.is_organizer or user.is_superuser
     context = {"form": form, "rows": rows, "may_create": may_create}
     return render(request, "judging/campaign_new.html", context, status=200 if may_create else 403)

@@ -28,7 +28,7 @@ def test_a_budget_that_was_just_typed_is_shown_before_it_is_drawn(
     sign_in(page, demo, "organizer")
     page.on("dialog", lambda dialog: dialog.accept())
     page.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
-    draw = page.get_by_role("button", name="Draw")
+    draw = page.get_by_role("button", name="Draw only")
     expect(page.locator(".draw-sentence")).to_contain_text("About 60 of")
     page.get_by_role("spinbutton", name="Budget").fill("40")
     expect(page.get_by_text("Not worked out yet")).to_be_visible()
@@ -48,7 +48,7 @@ def test_a_wrong_field_takes_the_button_away_until_it_is_mended(
 ) -> None:
     sign_in(page, demo, "organizer")
     page.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
-    draw = page.get_by_role("button", name="Draw")
+    draw = page.get_by_role("button", name="Draw only")
     expect(draw).to_be_visible()
     page.get_by_label("Measure", exact=True).fill("nonsense")
     page.get_by_role("spinbutton", name="Budget").focus()

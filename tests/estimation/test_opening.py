@@ -4,8 +4,9 @@ import pytest
 from django.test import Client
 
 from estimation.models import Round
+from estimation.services import rounds
 from judging.errors import UserError
-from judging.models import Batch, Campaign
+from judging.models import AuditEntry, Batch, Campaign
 from judging.services import batches, campaigns
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
@@ -104,7 +105,7 @@ def test_what_is_drawn_in_a_draft_says_that_it_waits_for_the_button(
 ) -> None:
     row = evaluation.drafted(campaign)
     before = text(organizer.get(address("round-detail", campaign, 1)))
-    assert "Assessors begin when you open the campaign" in before
+    assert "Assessors begin when the campaign is open" in before
     evaluation.rounds.request_draw(row=row, by=campaign.created_by)
     factories.run_due_jobs()
     assert "assessors cannot judge" in text(organizer.get(address("campaign-home", campaign)))
@@ -117,7 +118,32 @@ def test_a_closed_campaign_is_not_nagged_about(judged: Round, organizer: Client)
     campaigns.close(campaign=campaign, by=campaign.created_by)
     campaign.memberships.filter(role="assessor").delete()
     page = organizer.get(address("campaign-home", campaign))
-    assert {card.state for card in page.context["cards"]} == {"done", "later"}
+    assert page.context["cards"] == [], "the steps are those until the first draw"
     said = text(page)
     for nag in ("not open", "cannot judge", "There are no assessors", "Invite", "waits for"):
         assert nag not in said, nag
+
+
+def test_a_draw_opens_the_campaign_if_that_was_asked_for(
+    campaign: Campaign, organizer: Client
+) -> None:
+    row = evaluation.drafted(campaign)
+    rounds.request_draw(row=row, by=campaign.created_by, and_open=True)
+    campaign.refresh_from_db()
+    assert campaign.state == Campaign.State.DRAFT, "nothing opens before the draw"
+    factories.run_due_jobs()
+    campaign.refresh_from_db()
+    assert campaign.state == Campaign.State.OPEN
+    assert AuditEntry.objects.get(action="campaign open").actor == campaign.created_by
+
+
+@pytest.mark.parametrize("state", [Campaign.State.PAUSED, Campaign.State.CLOSED])
+def test_a_draw_opens_no_campaign_that_somebody_ended_or_paused(
+    campaign: Campaign, state: str
+) -> None:
+    row = evaluation.drafted(campaign)
+    rounds.request_draw(row=row, by=campaign.created_by, and_open=True)
+    Campaign.objects.update(state=state)
+    factories.run_due_jobs()
+    campaign.refresh_from_db()
+    assert campaign.state == state

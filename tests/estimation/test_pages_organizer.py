@@ -28,6 +28,7 @@ from tests.support.pages import (
 pytestmark = pytest.mark.django_db
 
 PAGES = (
+    "campaign-bar",
     "run-list",
     "round-list",
     "round-new",
@@ -46,7 +47,7 @@ PAGES = (
     "document-list",
 )
 POSTS = ("round-change", "round-draw", "round-discard", "round-end", "report-make")
-IN_ROUND = {*PAGES[3:12], *POSTS}
+IN_ROUND = {*PAGES[4:13], *POSTS}
 
 
 @pytest.fixture
