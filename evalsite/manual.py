@@ -56,7 +56,7 @@ def _rendered(path: str) -> tuple[str, list[tuple[str, str]], SafeString]:
     _linked(tokens, path)
     title = next((words for tag, _, words in headings if tag == "h1"), path)
     contents = [(anchor, words) for tag, anchor, words in headings if tag in HEADINGS]
-    made = markdown.renderer.render(tokens, markdown.options, {})
+    made = markdown.renderer.render(_in_regions(tokens), markdown.options, {})
     return title, contents, mark_safe(made)  # noqa: S308  (our own files, their HTML escaped)
 
 
@@ -68,6 +68,20 @@ def _anchored(tokens: list[Token]) -> list[tuple[str, str, str]]:
             words = "".join(each.content for each in inner.children or [])
             token.attrSet("id", anchor(words))
             found.append((token.tag, anchor(words), words))
+    return found
+
+
+def _in_regions(tokens: list[Token]) -> list[Token]:
+    """Tables in what scrolls, which keyboards must reach, and which has a name of its own."""
+    found: list[Token] = []
+    for token in tokens:
+        if token.type == "table_open":
+            number = 1 + sum(each.type == "region_open" for each in found)
+            named = {"role": "region", "tabindex": "0", "aria-label": f"Table {number}"}
+            found.append(Token("region_open", "div", 1, attrs={"class": "table-wrap", **named}))
+        found.append(token)
+        if token.type == "table_close":
+            found.append(Token("region_close", "div", -1))
     return found
 
 

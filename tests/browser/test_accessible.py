@@ -34,6 +34,7 @@ if LONG:
     LOOKS += [("dark", WIDE, "dark"), ("phone", NARROW, "light")]
 NO_PAGES = {
     "health/live", "health/ready",  # for machines
+    "c/<slug:slug>/bar/", "c/<slug:slug>/settings/log/file/", "docs/",
     "c/<slug:slug>/comments/file/", "c/<slug:slug>/rounds/<int:number>/reports/<int:pk>/file/",
     "c/<slug:slug>/material/files/", "c/<slug:slug>/rounds/<int:number>/preview/",  # parts of pages
 }  # fmt: skip

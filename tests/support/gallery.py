@@ -109,7 +109,10 @@ def _of_organizers() -> list[Shot]:
     odd = factories.stored_upload(full, ODD_RUN, name="odd.run", kind="run")
     good = full.uploads.filter(kind=Upload.Kind.DOCUMENTS)[0]
     everywhere = ("", "material/", "material/topics/", "material/documents/", "material/runs/")
-    rest = ("rounds/", "rounds/new/", "people/", "decisions/", "comments/", "settings/")
+    rest = (
+        "rounds/", "rounds/new/", "people/", "judgments/", "decisions/", "comments/", "settings/",
+        "settings/log/",
+    )  # fmt: skip
     files = [f"material/files/{each.pk}/" for each in (bad, odd, good)]
     document = f"material/documents/{full.documents.all()[0].pk}/"
     places = [f"{place}?q=nothing" for place in ("material/topics/", "material/documents/")]
@@ -145,6 +148,8 @@ def _of_rounds() -> list[Shot]:
         (_topped_up(), ("rounds/2/", "rounds/2/ranking/", "rounds/3/", "rounds/4/")),
         (_joined(), ("rounds/new/", "rounds/new/?top_up=together")),
         (_finished(), ("", "rounds/1/", *TABS)),
+        (_paused(), ("", RANKING, "settings/")),
+        (_archived(), ("", "settings/")),
         (_stopped(), ("", "rounds/", "rounds/1/", *TABS)),
         (_many_runs(), ("", *TABS)),
         (_many_drafted(), ("rounds/1/",)),
@@ -154,7 +159,11 @@ def _of_rounds() -> list[Shot]:
         shots += _shots("organizer", f"/c/{made.slug}/", *places)
     active = Campaign.objects.get(slug="active")
     html = Report.objects.get(estimate_set__round__campaign=active, name="report.html")
-    more = ("rounds/", "rounds/new/", "comments/", "decisions/", "people/", "settings/")
+    said = f"judgments/{Assignment.objects.filter(pair__campaign=active, revision=1)[0].pair_id}/"
+    more = (
+        "rounds/", "rounds/new/", "comments/", "decisions/", "people/", "settings/",
+        "settings/log/?action=judge", "judgments/?order=apart", "judgments/?words=nothing", said,
+    )  # fmt: skip
     compare = "rounds/1/ranking/compare/?first=run1&second=run4"
     shots += _shots("organizer", "/c/active/", *more, compare, f"rounds/1/reports/{html.pk}/")
     closed = Campaign.objects.get(slug="finished")
@@ -255,6 +264,23 @@ def _finished() -> Campaign:
     evaluation.judge(made, 1000)
     assert Round.objects.get(campaign=made).state == Round.State.COMPLETE
     campaigns.close(campaign=made, by=made.created_by)
+    return made
+
+
+def _paused() -> Campaign:
+    """Paused before its first batch was judged."""
+    made = _with_material("paused")
+    evaluation.drawn(made)
+    campaigns.pause(campaign=made, by=made.created_by)
+    return made
+
+
+def _archived() -> Campaign:
+    made = _with_material("archived")
+    evaluation.drawn(made, extra_share=0.0)
+    evaluation.judge(made, 20)
+    campaigns.close(campaign=made, by=made.created_by)
+    campaigns.archive(campaign=made, by=made.created_by)
     return made
 
 
@@ -452,6 +478,8 @@ def _of_everybody(users: dict[str, User]) -> list[Shot]:
         *(Shot(who, "/") for who in ROLES),
         *_shots("anonymous", "/", "sign-in/", f"join/{uid}/{token}/"),
         *_shots("organizer", "/", "account/", "account/password/", "c/new/", "api/"),
+        *_shots("organizer", "/docs/", "guide.md", "methods.md", "methods/intervals.md"),
+        Shot("organizer", "/?q=archived"),
         Shot("organizer", "/nowhere/", 404),
         Shot("assessor", "/c/five/settings/", 403),
         Shot("organizer", "/c/five/", 404),
