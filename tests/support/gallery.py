@@ -5,16 +5,14 @@ here, and what shall wait is left due.
 """
 
 import json
-from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import override_settings
 
-from estimation.models import MachineAnswer, MachineJudge, Report, Round
-from estimation.services import reports, rounds
+from estimation.models import MachineAnswer, MachineJudge, Report
+from estimation.services import rounds
 from estimation.services.machines import judges
 from judging.clock import seconds_from_now
 from judging.models import (
@@ -22,18 +20,16 @@ from judging.models import (
     Campaign,
     Document,
     Job,
-    Membership,
     Upload,
     User,
     WorkerHeartbeat,
 )
-from judging.services import assignments, campaigns, jobs, judgments, members, uploads
-from tests.support import chat, choices, evaluation, factories, later
-from tests.support.material import Material, small_material
+from judging.services import assignments, campaigns, jobs, members, uploads
+from tests.support import chat, evaluation, factories
+from tests.support import gallery_campaigns as states
 
 ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner")
 """The newcomer is nobody's member; the beginner may create campaigns, and has none."""
-ERROR = "OperationalError: the connection to the database was lost while the estimates were written"
 BAD_RUN = b"t1 Q0 d1 1 2.5 bad\nt1 Q0 d1 2 2.0 bad\nt1 Q0 d2 3 not-a-number bad\nt1 Q0\n" * 5
 ODD_RUN = b"t1 Q0 d1 1 2.0 odd\nt1 Q0 d2 2 2.0 odd\nt1 Q0 nowhere 3 1.0 odd\n"
 GUIDELINES = "Judge the document as a whole.\n\nWhat is only in its title counts as well."
@@ -44,11 +40,6 @@ FIVE = [
 ]
 YES_NO = [{"name": "Not relevant", "meaning": ""}, {"name": "Relevant", "meaning": "Of use."}]
 MANY = [{"name": f"{5 * number} of 100", "meaning": ""} for number in range(21)]
-SWAPS = {
-    "measure": "#ofSwaps", "reported": ["wSwaps"], "prior": "constant", "depth": 4,
-    "extra_share": 0.0, "budget": 40, "batch_size": 20,
-}  # fmt: skip
-NAMES = ("READWARE", "iit99ma", "fub99", "bm25-rm3-tuned-on-2019.v", "mds08a", "dense_ce_")
 
 
 @dataclass(frozen=True)
@@ -86,16 +77,6 @@ def _session(user: User) -> str:
     return str(session.session_key)
 
 
-def _organized(made: Campaign) -> Campaign:
-    role = Membership.Role.ORGANIZER
-    members.add(campaign=made, by=made.created_by, username="organizer", role=role)
-    return made
-
-
-def _with_material(slug: str, material: Material = evaluation.SMALL) -> Campaign:
-    return _organized(evaluation.with_material(material=material, slug=slug))
-
-
 def _shots(who: str, base: str, *places: str) -> list[Shot]:
     return [Shot(who, base + place) for place in places]
 
@@ -104,7 +85,7 @@ def _shots(who: str, base: str, *places: str) -> list[Shot]:
 
 
 def _of_organizers() -> list[Shot]:
-    empty, full = _organized(_empty("empty")), _with_material("material")
+    empty, full = states.organized(_empty("empty")), states.with_material("material")
     bad = factories.stored_upload(full, BAD_RUN, name="broken.run", kind="run")
     odd = factories.stored_upload(full, ODD_RUN, name="odd.run", kind="run")
     good = full.uploads.filter(kind=Upload.Kind.DOCUMENTS)[0]
@@ -141,20 +122,23 @@ TABS = (
 def _of_rounds() -> list[Shot]:
     shots = []
     for made, places in (
-        (_unjudged(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
-        (_active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
-        (_adaptive(), ("rounds/1/", "rounds/1/ranking/", f"{RANKING}batches/", "rounds/2/")),
-        (_race(), ("rounds/1/", "rounds/1/ranking/", "rounds/2/")),
-        (_topped_up(), ("rounds/2/", "rounds/2/ranking/", "rounds/3/", "rounds/4/")),
-        (_joined(), ("rounds/new/", "rounds/new/?top_up=together")),
-        (_finished(), ("", "rounds/1/", *TABS)),
-        (_paused(), ("", RANKING, "settings/")),
-        (_archived(), ("", "settings/")),
-        (_stopped(), ("", "rounds/", "rounds/1/", *TABS)),
-        (_many_runs(), ("", *TABS)),
-        (_many_drafted(), ("rounds/1/",)),
-        (_failed(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
-        (_preferences(), ("", "rounds/1/ranking/", "rounds/1/ranking/pairs/")),
+        (states.unjudged(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
+        (states.active(), ("", "rounds/1/", *TABS, "rounds/1/reports/")),
+        (
+            states.adaptive(),
+            ("rounds/1/", "rounds/1/ranking/", f"{RANKING}batches/", "rounds/2/"),
+        ),
+        (states.race(), ("rounds/1/", "rounds/1/ranking/", "rounds/2/")),
+        (states.topped_up(), ("rounds/2/", "rounds/2/ranking/", "rounds/3/", "rounds/4/")),
+        (states.joined(), ("rounds/new/", "rounds/new/?top_up=together")),
+        (states.finished(), ("", "rounds/1/", *TABS)),
+        (states.paused(), ("", RANKING, "settings/")),
+        (states.archived(), ("", "settings/")),
+        (states.stopped(), ("", "rounds/", "rounds/1/", *TABS)),
+        (states.many_runs(), ("", *TABS)),
+        (states.many_drafted(), ("rounds/1/",)),
+        (states.failed(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
+        (states.preferences(), ("", "rounds/1/ranking/", "rounds/1/ranking/pairs/")),
     ):
         shots += _shots("organizer", f"/c/{made.slug}/", *places)
     active = Campaign.objects.get(slug="active")
@@ -168,174 +152,6 @@ def _of_rounds() -> list[Shot]:
     shots += _shots("organizer", "/c/active/", *more, compare, f"rounds/1/reports/{html.pk}/")
     closed = Campaign.objects.get(slug="finished")
     return [*shots, *_shots("organizer", f"/c/{closed.slug}/", "material/", "rounds/new/")]
-
-
-def _unjudged() -> Campaign:
-    made = _with_material("unjudged")
-    evaluation.drawn(made)
-    return made
-
-
-def _active() -> Campaign:
-    """Half judged, with comments, skipped pairs, reports, and a label more for some pairs."""
-    made = _with_material("active")
-    row = evaluation.drawn(made, budget=80, batch_size=20)
-    evaluation.judge(made, 60)
-    for name in ("anna", "ben"):
-        by = User.objects.get(username=name)
-        for _ in range(2):
-            if held := assignments.claim_next(campaign=made, by=by):
-                assignments.skip(assignment=held, by=by, reason="The text breaks off in the middle")
-    _commented(made)
-    reports.request(row=row, by=made.created_by)
-    factories.run_due_jobs()
-    return made
-
-
-def _adaptive() -> Campaign:
-    """A round that is planned as it goes, half judged, and a draft that learns from predictions."""
-    made = _with_material("adaptive")
-    asked = {"method": "adaptive", "extra_share": 0.0}
-    row = evaluation.drawn(made, **asked, budget=80, batch_size=20)
-    for _ in range(2):
-        evaluation.judge(made, row.draws.count())
-    for name in ("judge a", "judge b", "judge c"):
-        choices.grades(made, f"{name}.tsv")
-    evaluation.drafted(made, **asked, predictions="judge a", more_predictions=["judge b"])
-    return made
-
-
-def _race() -> Campaign:
-    """A round that looks for the best run, most of it judged, and a draft of another one."""
-    made = _with_material("race")
-    asked = {"method": "adaptive", "goal": "winner", "extra_share": 0.0}
-    row = evaluation.drawn(made, **asked, budget=120, batch_size=15)
-    for _ in range(4):
-        evaluation.judge(made, row.draws.count())
-    evaluation.drafted(made, **asked)
-    return made
-
-
-def _joined() -> Campaign:
-    """A run came after a round was judged."""
-    made = _with_material("joined")
-    evaluation.drawn(made, extra_share=0.0)
-    evaluation.judge(made, 1000)
-    later.join(made, later.with_news("novel"), "novel.run")
-    return made
-
-
-def _topped_up() -> Campaign:
-    """A run came after a round was judged: one that adds to it, half judged, and drafts of two."""
-    made = _with_material("topped-up")
-    asked = {"top_up": True, "budget": 30, "batch_size": 15, "extra_share": 0.0}
-    evaluation.drawn(made, extra_share=0.0)
-    evaluation.judge(made, 1000)
-    later.join(made, later.with_news("novel"), "novel.run")
-    evaluation.drawn(made, **asked, seed="t", with_earlier=True)
-    evaluation.judge(made, 20, truth=defaultdict(int, evaluation.SMALL.truth))
-    evaluation.drafted(made, **asked, seed="u", with_earlier=True)
-    evaluation.drafted(made, **asked, seed="v")
-    return made
-
-
-def _commented(made: Campaign) -> None:
-    by = User.objects.get(username="anna")
-    held = assignments.claim_next(campaign=made, by=by)
-    assert held is not None
-    comment = "Answers another question, though the words are the same."
-    judgments.record(assignment=held, by=by, saying=judgments.Saying(1, "comment", comment))
-
-
-def _stopped() -> Campaign:
-    """A round whose rule came true, with runs that are as good as equal."""
-    made = _with_material("stopped")
-    ends: dict[str, Any] = {"negligible": 8.0, "stop_when": "width", "stop_width": 12.0}
-    evaluation.drawn(made, budget=90, batch_size=15, extra_share=0.0, **ends)
-    while evaluation.judge(made, 5):
-        pass
-    return made
-
-
-def _finished() -> Campaign:
-    """Judged to the end, one label per pair, and closed."""
-    made = _with_material("finished")
-    evaluation.drawn(made, extra_share=0.0)
-    evaluation.judge(made, 1000)
-    assert Round.objects.get(campaign=made).state == Round.State.COMPLETE
-    campaigns.close(campaign=made, by=made.created_by)
-    return made
-
-
-def _paused() -> Campaign:
-    """Paused before its first batch was judged."""
-    made = _with_material("paused")
-    evaluation.drawn(made)
-    campaigns.pause(campaign=made, by=made.created_by)
-    return made
-
-
-def _archived() -> Campaign:
-    made = _with_material("archived")
-    evaluation.drawn(made, extra_share=0.0)
-    evaluation.judge(made, 20)
-    campaigns.close(campaign=made, by=made.created_by)
-    campaigns.archive(campaign=made, by=made.created_by)
-    return made
-
-
-def _many_runs() -> Campaign:
-    """As many runs as a large track brings, judged little, so that much is not known."""
-    made = _with_material("many-runs", material := _large())
-    evaluation.drawn(made, budget=240, batch_size=60, extra_share=0.2)
-    for _ in range(2):
-        evaluation.judge(made, 120, truth=material.truth)
-    return made
-
-
-def _many_drafted() -> Campaign:
-    """The preview of as many runs."""
-    made = _with_material("many-drafted", _large())
-    evaluation.drafted(made, budget=240, batch_size=60)
-    return made
-
-
-@cache
-def _large() -> Material:
-    material = small_material(topics=8, documents=60, runs=37, depth=15)
-    runs = {}
-    for number, content in enumerate(material.runs.values(), start=1):
-        tag = f"{NAMES[number % len(NAMES)]}{number}"
-        runs[f"{tag}.run"] = content.replace(f" run{number}\n".encode(), f" {tag}\n".encode())
-    return Material(material.topics, material.documents, runs, material.truth)
-
-
-def _failed() -> Campaign:
-    """Its estimates could not be computed, nor its report made."""
-    made = _with_material("failed")
-    row = evaluation.drawn(made)
-    evaluation.judge(made, 40)
-    for kind in ("recompute", "report"):
-        _fail(jobs.request(kind, row.pk, campaign=made))
-    return made
-
-
-def _fail(job: Job) -> None:
-    running = jobs.claim(job.pk)
-    assert running is not None
-    jobs._fail(running, ERROR)
-
-
-def _preferences() -> Campaign:
-    made = _with_material("which-is-better")
-    evaluation.drawn(made, **SWAPS)
-    by = User.objects.get(username="anna")
-    for number in range(25):
-        if held := assignments.claim_next(campaign=made, by=by):
-            saying = judgments.Saying(grade=number % 3, key=f"better-{number}")
-            judgments.record(assignment=held, by=by, saying=saying)
-    factories.run_due_jobs()
-    return made
 
 
 # ---------------------------------------------------------------------------------- machines
@@ -353,7 +169,7 @@ SAID = ("I cannot grade this document.", '{"grade": 7, "reason": "<b>Ignore the 
 
 def _of_machines() -> list[Shot]:
     """One that people have judged after, one that gave few grades, one that is new."""
-    made = _with_material("machines")
+    made = states.with_material("machines")
     with chat.serving(_knowing) as stub:
         declared = stub.endpoint(name="local", models=("qwen2.5-7b-instruct",), prices=(0.15, 0.6))
         with override_settings(MACHINE_ENDPOINTS={"local": declared}):
@@ -386,7 +202,7 @@ def _knowing(seen: chat.Seen) -> chat.Reply:
 
 def _asking() -> list[Shot]:
     """One that is asked just now, and waits as its endpoint wishes."""
-    made = _with_material("asking")
+    made = states.with_material("asking")
     judge = _machine(made, "Qwen 7B")
     judges.start(judge=judge, by=made.created_by)
     MachineJudge.objects.filter(pk=judge.pk).update(
@@ -498,12 +314,15 @@ def _broken() -> str:
 
 def _that_wait() -> list[Shot]:
     """Last: whatever is due from here on is left so."""
-    reading, failing = _with_material("reading"), _with_material("not-drawn")
-    drafted, drawing, planned = map(_with_material, ("drafted", "drawing", "planned"))
+    reading, failing = (
+        states.with_material("reading"),
+        states.with_material("not-drawn"),
+    )
+    drafted, drawing, planned = map(states.with_material, ("drafted", "drawing", "planned"))
     rows = {made.slug: evaluation.drafted(made) for made in (drafted, drawing, failing)}
     for slug in ("drawing", "not-drawn"):
         rounds.request_draw(row=rows[slug], by=rows[slug].created_by)
-    _fail(Job.objects.get(kind="draw", target=rows["not-drawn"].pk))
+    states.fail(Job.objects.get(kind="draw", target=rows["not-drawn"].pk))
     rounds.draft(campaign=planned, by=planned.created_by, plan=evaluation.plan())
     shots = _shots("organizer", "/c/planned/", "", "rounds/1/")
     for slug in ("drafted", "drawing", "not-drawn"):
@@ -520,8 +339,8 @@ def _files_that_wait(made: Campaign) -> list[Shot]:
     running.report(0.4, "line 12 000")
     Upload.objects.filter(pk__in=[reading.pk, dead.pk]).update(state=Upload.State.READING)
     job = Job.objects.get(kind="upload", target=dead.pk)
-    Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, error=ERROR)
+    Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, error=states.ERROR)
     uploads.cancel(upload=canceled, by=made.created_by)
-    _fail(Job.objects.get(kind="upload", target=given_up.pk))
+    states.fail(Job.objects.get(kind="upload", target=given_up.pk))
     files = [f"material/files/{each.pk}/" for each in late]
     return _shots("organizer", "/c/reading/", "", "material/", *files)

@@ -1,0 +1,197 @@
+"""Campaigns in the states that pages of the gallery show."""
+
+from collections import defaultdict
+from functools import cache
+from typing import Any
+
+from estimation.models import Round
+from estimation.services import reports
+from judging.models import Campaign, Job, Membership, User
+from judging.services import assignments, campaigns, jobs, judgments, members
+from tests.support import choices, evaluation, factories, later
+from tests.support.material import Material, small_material
+
+ERROR = "OperationalError: the connection to the database was lost while the estimates were written"
+SWAPS = {
+    "measure": "#ofSwaps", "reported": ["wSwaps"], "prior": "constant", "depth": 4,
+    "extra_share": 0.0, "budget": 40, "batch_size": 20,
+}  # fmt: skip
+NAMES = ("READWARE", "iit99ma", "fub99", "bm25-rm3-tuned-on-2019.v", "mds08a", "dense_ce_")
+
+
+def organized(made: Campaign) -> Campaign:
+    role = Membership.Role.ORGANIZER
+    members.add(campaign=made, by=made.created_by, username="organizer", role=role)
+    return made
+
+
+def with_material(slug: str, material: Material = evaluation.SMALL) -> Campaign:
+    return organized(evaluation.with_material(material=material, slug=slug))
+
+
+def unjudged() -> Campaign:
+    made = with_material("unjudged")
+    evaluation.drawn(made)
+    return made
+
+
+def active() -> Campaign:
+    """Half judged, with comments, skipped pairs, reports, and a label more for some pairs."""
+    made = with_material("active")
+    row = evaluation.drawn(made, budget=80, batch_size=20)
+    evaluation.judge(made, 60)
+    for name in ("anna", "ben"):
+        by = User.objects.get(username=name)
+        for _ in range(2):
+            if held := assignments.claim_next(campaign=made, by=by):
+                assignments.skip(assignment=held, by=by, reason="The text breaks off in the middle")
+    commented(made)
+    reports.request(row=row, by=made.created_by)
+    factories.run_due_jobs()
+    return made
+
+
+def adaptive() -> Campaign:
+    """A round that is planned as it goes, half judged, and a draft that learns from predictions."""
+    made = with_material("adaptive")
+    asked = {"method": "adaptive", "extra_share": 0.0}
+    row = evaluation.drawn(made, **asked, budget=80, batch_size=20)
+    for _ in range(2):
+        evaluation.judge(made, row.draws.count())
+    for name in ("judge a", "judge b", "judge c"):
+        choices.grades(made, f"{name}.tsv")
+    evaluation.drafted(made, **asked, predictions="judge a", more_predictions=["judge b"])
+    return made
+
+
+def race() -> Campaign:
+    """A round that looks for the best run, most of it judged, and a draft of another one."""
+    made = with_material("race")
+    asked = {"method": "adaptive", "goal": "winner", "extra_share": 0.0}
+    row = evaluation.drawn(made, **asked, budget=120, batch_size=15)
+    for _ in range(4):
+        evaluation.judge(made, row.draws.count())
+    evaluation.drafted(made, **asked)
+    return made
+
+
+def joined() -> Campaign:
+    """A run came after a round was judged."""
+    made = with_material("joined")
+    evaluation.drawn(made, extra_share=0.0)
+    evaluation.judge(made, 1000)
+    later.join(made, later.with_news("novel"), "novel.run")
+    return made
+
+
+def topped_up() -> Campaign:
+    """A run came after a round was judged: one that adds to it, half judged, and drafts of two."""
+    made = with_material("topped-up")
+    asked = {"top_up": True, "budget": 30, "batch_size": 15, "extra_share": 0.0}
+    evaluation.drawn(made, extra_share=0.0)
+    evaluation.judge(made, 1000)
+    later.join(made, later.with_news("novel"), "novel.run")
+    evaluation.drawn(made, **asked, seed="t", with_earlier=True)
+    evaluation.judge(made, 20, truth=defaultdict(int, evaluation.SMALL.truth))
+    evaluation.drafted(made, **asked, seed="u", with_earlier=True)
+    evaluation.drafted(made, **asked, seed="v")
+    return made
+
+
+def commented(made: Campaign) -> None:
+    by = User.objects.get(username="anna")
+    held = assignments.claim_next(campaign=made, by=by)
+    assert held is not None
+    comment = "Answers another question, though the words are the same."
+    judgments.record(assignment=held, by=by, saying=judgments.Saying(1, "comment", comment))
+
+
+def stopped() -> Campaign:
+    """A round whose rule came true, with runs that are as good as equal."""
+    made = with_material("stopped")
+    ends: dict[str, Any] = {"negligible": 8.0, "stop_when": "width", "stop_width": 12.0}
+    evaluation.drawn(made, budget=90, batch_size=15, extra_share=0.0, **ends)
+    while evaluation.judge(made, 5):
+        pass
+    return made
+
+
+def finished() -> Campaign:
+    """Judged to the end, one label per pair, and closed."""
+    made = with_material("finished")
+    evaluation.drawn(made, extra_share=0.0)
+    evaluation.judge(made, 1000)
+    assert Round.objects.get(campaign=made).state == Round.State.COMPLETE
+    campaigns.close(campaign=made, by=made.created_by)
+    return made
+
+
+def paused() -> Campaign:
+    """Paused before its first batch was judged."""
+    made = with_material("paused")
+    evaluation.drawn(made)
+    campaigns.pause(campaign=made, by=made.created_by)
+    return made
+
+
+def archived() -> Campaign:
+    made = with_material("archived")
+    evaluation.drawn(made, extra_share=0.0)
+    evaluation.judge(made, 20)
+    campaigns.close(campaign=made, by=made.created_by)
+    campaigns.archive(campaign=made, by=made.created_by)
+    return made
+
+
+def many_runs() -> Campaign:
+    """As many runs as a large track brings, judged little, so that much is not known."""
+    made = with_material("many-runs", material := large())
+    evaluation.drawn(made, budget=240, batch_size=60, extra_share=0.2)
+    for _ in range(2):
+        evaluation.judge(made, 120, truth=material.truth)
+    return made
+
+
+def many_drafted() -> Campaign:
+    """The preview of as many runs."""
+    made = with_material("many-drafted", large())
+    evaluation.drafted(made, budget=240, batch_size=60)
+    return made
+
+
+@cache
+def large() -> Material:
+    material = small_material(topics=8, documents=60, runs=37, depth=15)
+    runs = {}
+    for number, content in enumerate(material.runs.values(), start=1):
+        tag = f"{NAMES[number % len(NAMES)]}{number}"
+        runs[f"{tag}.run"] = content.replace(f" run{number}\n".encode(), f" {tag}\n".encode())
+    return Material(material.topics, material.documents, runs, material.truth)
+
+
+def failed() -> Campaign:
+    """Its estimates could not be computed, nor its report made."""
+    made = with_material("failed")
+    row = evaluation.drawn(made)
+    evaluation.judge(made, 40)
+    for kind in ("recompute", "report"):
+        fail(jobs.request(kind, row.pk, campaign=made))
+    return made
+
+
+def fail(job: Job) -> None:
+    running = jobs.claim(job.pk)
+    assert running is not None
+    jobs.fail(running, ERROR)
+
+
+def preferences() -> Campaign:
+    made = with_material("which-is-better")
+    evaluation.drawn(made, **SWAPS)
+    by = User.objects.get(username="anna")
+    for number in range(25):
+        if held := assignments.claim_next(campaign=made, by=by):
+            saying = judgments.Saying(grade=number % 3, key=f"better-{number}")
+            judgments.record(assignment=held, by=by, saying=saying)
+    factories.run_due_jobs()
+    return made
