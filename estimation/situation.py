@@ -31,7 +31,12 @@ class Situation:
 
     @cached_property
     def _rounds(self) -> list[Round]:
-        return list(selectors.rounds_of(self.campaign).order_by("-number"))
+        """Without what is long in them, which next to no rule asks for."""
+        rows = selectors.rounds_of(self.campaign).defer("preview", "provenance")
+        found = list(rows.order_by("-number"))
+        for row in found:
+            row.campaign = self.campaign
+        return found
 
     @cached_property
     def row(self) -> Round | None:
