@@ -182,7 +182,7 @@ def failed() -> Campaign:
 def fail(job: Job) -> None:
     running = jobs.claim(job.pk)
     assert running is not None
-    jobs.fail(running, ERROR)
+    jobs._fail(running, ERROR)
 
 
 def preferences() -> Campaign:
