@@ -1,9 +1,9 @@
 """The documentation, served by the site itself: every page's "?" opens its chapter of the guide."""
 
+import itertools
 import posixpath
 import re
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -63,7 +63,7 @@ def _rendered(path: str) -> tuple[str, list[tuple[str, str]], SafeString]:
 def _anchored(tokens: list[Token]) -> list[tuple[str, str, str]]:
     """Gives headings their anchors, as GitHub does, and (tag, anchor, words) of each."""
     found: list[tuple[str, str, str]] = []
-    for token, inner in pairwise(tokens):
+    for token, inner in itertools.pairwise(tokens):
         if token.type == "heading_open":
             words = "".join(each.content for each in inner.children or [])
             token.attrSet("id", anchor(words))
@@ -72,15 +72,16 @@ def _anchored(tokens: list[Token]) -> list[tuple[str, str, str]]:
 
 
 def _in_regions(tokens: list[Token]) -> list[Token]:
-    """Tables in what scrolls, which keyboards must reach, and which has a name of its own."""
+    """Tables and code in what scrolls, which keyboards must reach, and which has a name."""
     found: list[Token] = []
+    numbers = itertools.count(1)
     for token in tokens:
-        if token.type == "table_open":
-            number = 1 + sum(each.type == "region_open" for each in found)
-            named = {"role": "region", "tabindex": "0", "aria-label": f"Table {number}"}
+        if token.type in ("table_open", "fence"):
+            kind = "Code" if token.type == "fence" else "Table"
+            named = {"role": "region", "tabindex": "0", "aria-label": f"{kind} {next(numbers)}"}
             found.append(Token("region_open", "div", 1, attrs={"class": "table-wrap", **named}))
         found.append(token)
-        if token.type == "table_close":
+        if token.type in ("table_close", "fence"):
             found.append(Token("region_close", "div", -1))
     return found
 
