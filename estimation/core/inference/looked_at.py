@@ -340,6 +340,7 @@ def missed_of(terms: Iterable[tuple[Rows, FloatArray]]) -> Missed:
 def _left(rows: Rows) -> FloatArray:
     """`Missed.left` of rows whose factors say for how many pairs that are not in the sample."""
     squares = rows.powers(2)
-    largest = squares.max(axis=0).toarray().ravel()
+    largest = np.zeros(squares.shape[1])
+    np.maximum.at(largest, squares.indices, squares.data)
     sampled = np.asarray(squares.T @ (rows.weight - rows.factor), dtype=np.float64)
     return share_of(np.asarray(squares.T @ rows.factor), of=np.maximum(sampled, 0.0) + largest)

@@ -11,7 +11,7 @@ from scipy import special
 if TYPE_CHECKING:
     from ..arrays import FloatArray
 
-TABLED = 200  # numbers whose largest expectations are in the table
+TABLED = 1000  # numbers whose largest expectations are in the table
 NEAR = 1e-9  # of these: there, rounding decides, and must be that of every other expectation
 
 

@@ -60,10 +60,11 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     runs = len(reach.pool.runs)
     rows = looked_at(reach.pool, drawn, measure)
     covariance, (totals, cubes) = np.zeros((runs, runs)), np.zeros((2, 2, runs))
-    believed = _believed(rows, drawn, measure, outlook)
+    expected = _expectation(rows, measure, outlook)
+    believed = _believed(rows, drawn, measure, expected)
     by_topic = np.zeros((len(reach.pool.topics), runs)) if drawn.per_topic else None
     size = _sizes(rows, drawn)
-    for each, (first, second, third) in _terms(rows, measure, outlook):
+    for each, (first, second, third) in _terms(rows, measure, outlook, expected):
         covariance += each.gram(second)
         totals += each.total(np.stack([first, believed * first]))
         cubes += each.cubes(size * np.stack([third, believed * third]))
@@ -75,7 +76,7 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     find = np.maximum(found, np.sqrt(found * prior))
     doubt = doubt_of(rows, drawn, total=total_weights(reach.pool, measure))
     left = _left(rows, drawn)
-    missed = None if left is None else missed_of(_terms(left, measure, outlook))
+    missed = None if left is None else missed_of(_terms(left, measure, outlook, expected))
     return Unseen(covariance, np.sqrt(find), doubt, missed=missed, usual=totals[0])
 
 
@@ -141,26 +142,32 @@ def _of_means(
     return np.asarray(np.multiply.outer(total, total) / draws, dtype=np.float64)
 
 
-def _believed(rows: Rows, drawn: Drawn, measure: Measure, outlook: Outlook) -> FloatArray:
+def _expectation(rows: Rows, measure: Measure, outlook: Outlook) -> FloatArray:
+    """What is expected of each pair: moments of its utility, (3, m), or where that depends on the
+    run the share of each grade, (L + 1, m)."""
+    if measure.family == "gain":
+        return outlook.moments(measure, rows.pair)
+    return outlook.shares(rows.pair)
+
+
+def _believed(rows: Rows, drawn: Drawn, measure: Measure, expected: FloatArray) -> FloatArray:
     """By how much the prior expects more of each pair than judgments let one; 0 without a prior."""
     if drawn.belief is None:
         return np.zeros(len(rows.pair))
-    if measure.family == "gain":
-        expected = outlook.moments(measure, rows.pair)[0]
-    else:
-        expected = outlook.shares(rows.pair).sum(axis=0)
-    return share_of(drawn.belief[rows.pair], of=expected)
+    usual = expected[0] if measure.family == "gain" else expected.sum(axis=0)
+    return share_of(drawn.belief[rows.pair], of=usual)
 
 
-def _terms(rows: Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[Rows, FloatArray]]:
+def _terms(
+    rows: Rows, measure: Measure, outlook: Outlook, expected: FloatArray
+) -> Iterator[tuple[Rows, FloatArray]]:
     """Rows y_ij, and by how much a pair counts in sums of y, of y^2 and of y^3, shape (3, m).
 
     Where the utility depends on the run, there is a set of rows for every grade.
     """
     if measure.family == "gain":
-        yield rows, outlook.moments(measure, rows.pair)
+        yield rows, expected
         return
-    pool, shares = rows.pool, outlook.shares(rows.pair)
-    for grade, share in zip(outlook.grades.tolist(), shares, strict=True):
+    for grade, share in zip(outlook.grades.tolist(), expected, strict=True):
         counted = np.broadcast_to(share, (3, len(share)))
-        yield rows.times(pool.entry_utilities(measure, grade)[rows.entry]), counted
+        yield rows.times(rows.pool.entry_utilities(measure, grade)[rows.entry]), counted
