@@ -23,11 +23,17 @@ from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, mixed_bits
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
 from ..data.kept import kept
 from ..estimates.estimators import topic_contributions
-from ..estimates.products import Couples, cross_product, few_runs, first_rows
+from ..estimates.products import (
+    Couples,
+    cross_product,
+    cross_products_alike,
+    few_runs,
+    first_rows,
+)
 from .uncertainty import MOSTLY, Missed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
@@ -153,13 +159,17 @@ class Rows:
 
     def gram(self, numbers: FloatArray) -> FloatArray:
         """sum_i factor_i number_i y_ij y_il, shape (k, k)."""
-        weights = self.factor * numbers
-        if self.couples is None:
-            return cross_product(self.matrix, weights)
-        first = self.couples.first
-        return cross_product(first_rows(self.matrix, first), weights[:first]) + self.couples.gram(
-            weights
+        return self.grams([self.factor * numbers])[0]
+
+    def grams(self, weights: Sequence[FloatArray]) -> list[FloatArray]:
+        """sum_i weight_i y_ij y_il for several weights of the m pairs, shape (k, k) each."""
+        if (couples := self.couples) is None:
+            return cross_products_alike(self.matrix, weights)
+        first = couples.first
+        of_many = cross_products_alike(
+            first_rows(self.matrix, first), [each[:first] for each in weights]
         )
+        return [many + couples.gram(each) for many, each in zip(of_many, weights, strict=True)]
 
     def by_topic(self, numbers: FloatArray) -> FloatArray:
         """sum_i number_i y_ij over the pairs of each topic, shape (T, k)."""
@@ -319,21 +329,18 @@ def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
     return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)
 
 
-def missed_of(terms: Iterable[tuple[Rows, FloatArray]]) -> Missed:
+def missed_of(terms: Iterable[tuple[Rows, FloatArray]], squares: FloatArray) -> Missed:
     """Return what is expected to be missed of rows whose factors say how likely they are.
 
-    With each, what is expected of the utility of its pairs, its square and its cube, shape (3, m).
+    With each, what is expected of the utility of its pairs, its square and its cube, shape (3, m),
+    and `Missed.squares` of all.
     """
     terms = list(terms)
     parts = [
-        (
-            rows.gram(second),
-            np.asarray(rows.matrix.T @ (rows.factor * first), dtype=np.float64),
-            rows.cubes(third),
-        )
-        for rows, (first, second, third) in terms
+        (np.asarray(rows.matrix.T @ (rows.factor * first), dtype=np.float64), rows.cubes(third))
+        for rows, (first, _, third) in terms
     ]
-    squares, total, cubes = (sum(each[1:], start=each[0]) for each in zip(*parts, strict=True))
+    total, cubes = (sum(each[1:], start=each[0]) for each in zip(*parts, strict=True))
     return Missed(squares, np.sqrt(share_of(cubes, of=total)), _left(terms[0][0]))
 
 

@@ -23,7 +23,7 @@ def poisson_quantiles(share: float, expected: FloatArray) -> FloatArray:
     """
     table = _largest_expectations(share)
     place = np.searchsorted(table, expected)
-    found = place + 1.0
+    found = (place + 1).astype(np.float64)
     above, below = table[np.minimum(place, TABLED - 1)], table[np.maximum(place - 1, 0)]
     gap = np.minimum(np.abs(above - expected), np.abs(below - expected))
     doubtful = np.flatnonzero((gap <= NEAR * above) | (place == TABLED))
@@ -34,4 +34,5 @@ def poisson_quantiles(share: float, expected: FloatArray) -> FloatArray:
 @lru_cache(maxsize=16)
 def _largest_expectations(share: float) -> FloatArray:
     """Of which expectation each number from 1 on is the quantile at most, ascending."""
-    return np.asarray(special.gammainccinv(np.arange(1, TABLED + 1) + 1.0, share))
+    numbers = np.arange(1, TABLED + 1)
+    return np.asarray(special.gammainccinv(numbers + 1.0, share), dtype=np.float64)

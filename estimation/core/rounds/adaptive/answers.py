@@ -297,15 +297,15 @@ def unseen_of_batches(
         np.sqrt(share_of(rows.cubes(each.cubes), of=_total(rows, each.mean)))
         for each in expected.sides
     )
-    covariance = rows.gram(expected.squares)
     lost = Losses(loss, share_of(losses, of=gains + losses))
     moments = outlook.moments(measure, np.where(known, origin, 0))
     usual = rows.total(np.where(known, moments[0], 0.0))
     open_pairs = known & (weights.on_label[np.where(known, origin, 0)] == 0.0)
     if not np.any(known) or np.mean(open_pairs[known]) > 1.0 - LIKELY:
-        return Unseen(covariance, find, doubt, lost, usual=usual)
+        return Unseen(rows.gram(expected.squares), find, doubt, lost, usual=usual)
     left = replace(rows, factor=rows.weight * open_pairs)
-    missed = missed_of([(left, moments)])
+    covariance, of_left = rows.grams([rows.factor * expected.squares, left.factor * moments[1]])
+    missed = missed_of([(left, moments)], of_left)
     return Unseen(covariance, find, doubt, lost, missed, usual)
 
 
