@@ -161,7 +161,8 @@ class _Question:
             factor = missing.level(rows, self.outlook, self.pairs, labels, goal)
             missed = replace(missed.times(factor), alone=self._alone)
         shown = with_intervals(found, missed, self.asked.at_this_look, self._highest(measure))
-        return self._result(measure, shown, found.by_topic, labels.noise_measured)
+        told = {"outlook": self.outlook}
+        return self._result(measure, shown, found.by_topic, labels.noise_measured, **told)
 
     @property
     def _alone(self) -> tuple[int, int] | None:
@@ -260,7 +261,7 @@ def corrected_outlook(
     max_grade : int
     """
     if model is not None:
-        planned = replace(planned, belief=model.reach(frame.features)[0])
+        planned = replace(planned, belief=frame.reached_by_all(model)[0])
     return fit_outlook(frame.pool, planned, rows, max_grade=max_grade)
 
 
