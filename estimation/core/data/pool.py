@@ -32,6 +32,7 @@ from ..arrays import (
     portable_bytes,
     spread_rows,
 )
+from .kept import kept
 from .ranked_lists import PoolError, RankedLists
 from .scores import first_unusable, refusal
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
 
 FORMAT = "evalsite-pool-1"
+MOST_WEIGHED = 2_000_000  # entries whose weights are kept, where they depend on more than rank
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +166,13 @@ class Pool:
         table = self.rank_weights(measure)
         if table is not None:
             return np.asarray(table[self.rank], dtype=np.float64)
+        if len(self.rank) > MOST_WEIGHED:
+            return self._weighed(measure)
+        work = lambda: frozen(self._weighed(measure))  # noqa: E731
+        return kept(self.kept, "entry weights", measure, work, most=2)
+
+    def _weighed(self, measure: Measure) -> FloatArray:
+        """Weights that depend on more than rank."""
         lengths = self.list_lengths[self.topic[self.entry_pair], self.run]
         other = 1 if self.other_rank is None else self.other_rank
         weights = measure.weights(self.rank, lengths=lengths, other_ranks=other)
