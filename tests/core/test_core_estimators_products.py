@@ -90,6 +90,22 @@ def test_every_two_entries_give_the_bits_of_blocks(
         assert not np.array_equal(taken[0], products.grams([backwards]))
 
 
+def test_what_was_found_of_entries_serves_for_other_numbers_of_the_same() -> None:
+    rows, twos = of_few_runs(2500, 40), dict[int, products.EveryTwo]()
+    rows = sparse.csr_array(rows[np.diff(rows.indptr) > 0])
+    for seed in (4, 5):
+        scales = np.random.default_rng(seed).random((2, rows.shape[0]))
+        found = products.cross_products_alike(rows, scales, twos=twos)
+        assert np.array_equal(found, [products.cross_product(rows, scale) for scale in scales])
+    assert twos
+    scales[:, ::3] = 0.0  # fewer pairs: theirs are found anew
+    found = products.cross_products_alike(rows, scales, twos=twos)
+    assert np.array_equal(found, [products.cross_product(rows, scale) for scale in scales])
+    with pytest.raises((AssertionError, ValueError, IndexError)):  # a broken twin: of other pairs
+        other = [products.root_scaled(rows, scale).rows for scale in scales]
+        assert np.array_equal(products.grams(other, twos=twos), found)
+
+
 def test_scales_that_leave_out_other_pairs_are_taken_one_by_one() -> None:
     rows = of_few_runs(2500, 40)
     scales = np.random.default_rng(4).random((2, rows.shape[0]))

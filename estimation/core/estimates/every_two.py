@@ -58,6 +58,11 @@ class EveryTwo:
         cell += run[second]
         return cls(run, first, behind, second, cell, runs)
 
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory."""
+        return sum(each.nbytes for each in (self.first, self.behind, self.second, self.cell))
+
     def gram(self, data: FloatArray) -> FloatArray:
         """Return sum_i a_ij a_il of entries, (e,), for j <= l, shape (k, k); 0 below."""
         products = np.repeat(data[self.first], self.behind)

@@ -68,9 +68,15 @@ def gram(rows: SparseMatrix) -> FloatArray:
     return grams([rows])[0]
 
 
-def grams(alike: Sequence[SparseMatrix]) -> list[FloatArray]:
-    """Return the same of arrays that have the same entries, with other numbers."""
-    totals, twos = [], dict[int, EveryTwo]()
+def grams(
+    alike: Sequence[SparseMatrix], *, twos: dict[int, EveryTwo] | None = None
+) -> list[FloatArray]:
+    """Return the same of arrays that have the same entries, with other numbers.
+
+    `twos` are the entries of blocks two by two, by their first pair: what was found before, and
+    what is found now.
+    """
+    totals, twos = [], {} if twos is None else twos
     for rows in alike:
         total = np.zeros((rows.shape[1], rows.shape[1]))
         for pairs, block in _blocks(rows):
@@ -94,11 +100,20 @@ def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
     return gram(root_scaled(weights, scale).rows)
 
 
-def cross_products_alike(weights: SparseMatrix, scales: Sequence[FloatArray]) -> list[FloatArray]:
-    """The same for several scales, to the same bits: what they have in common is found once."""
+def cross_products_alike(
+    weights: SparseMatrix,
+    scales: Sequence[FloatArray],
+    *,
+    twos: dict[int, EveryTwo] | None = None,
+) -> list[FloatArray]:
+    """The same for several scales, to the same bits: what they have in common is found once.
+
+    `twos` are as in `grams`, of all pairs.
+    """
     scaled = [root_scaled(weights, scale) for scale in scales]
     if all(np.array_equal(each.pairs, scaled[0].pairs) for each in scaled[1:]):
-        return grams([each.rows for each in scaled])
+        every = len(scaled[0].pairs) == weights.shape[0]
+        return grams([each.rows for each in scaled], twos=twos if every else None)
     return [gram(each.rows) for each in scaled]
 
 

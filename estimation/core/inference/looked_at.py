@@ -13,13 +13,21 @@ These pairs are chosen with higher chances.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, mixed_bits
+from ..arrays import (
+    BoolArray,
+    FloatArray,
+    Indices,
+    IntArray,
+    SparseMatrix,
+    array_digest,
+    mixed_bits,
+)
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
 from ..data.kept import kept
 from ..estimates.estimators import topic_contributions
@@ -37,13 +45,14 @@ if TYPE_CHECKING:
 
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
+    from ..estimates.every_two import EveryTwo
     from ..measures.table import Measure
 
 # Where uncertain pairs have more entries that count, pairs with about so many stand for all.
 MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
 # Where they are fewer, those that some batch can draw are kept for all batches, if they have not
 # many times as many; and how many bytes are kept with a pool.
-HELD, MOST_KEPT = 4, 72_000_000
+HELD, MOST_KEPT, MOST_OF_SOME = 4, 72_000_000, 36_000_000
 LIKELY = MOSTLY
 MOST_NUMBERS = 64  # rounds and ranks of which it is kept how many these are
 EVENLY = 0.2  # share of them that are chosen whatever they may add
@@ -70,6 +79,8 @@ class Rows:
         What E[y_ij y_il] is multiplied by.
     couples : Couples or None
         The products of the last pairs, where they are kept.
+    twos : dict
+        Every two entries of blocks of pairs, as `grams` finds them.
     """
 
     pool: Pool
@@ -79,6 +90,7 @@ class Rows:
     matrix: SparseMatrix
     factor: FloatArray
     couples: Couples | None = None
+    twos: dict[int, EveryTwo] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -126,6 +138,7 @@ class Rows:
     def nbytes(self) -> int:
         """What they take in memory, about."""
         couples = 0 if self.couples is None else self.couples.nbytes
+        couples += sum(each.nbytes for each in self.twos.values())
         return couples + 16 * len(self.entry) + 24 * len(self.pair)
 
     def drawn(self, drawn: Drawn) -> Rows:
@@ -164,7 +177,7 @@ class Rows:
     def grams(self, weights: Sequence[FloatArray]) -> list[FloatArray]:
         """sum_i weight_i y_ij y_il for several weights of the m pairs, shape (k, k) each."""
         if (couples := self.couples) is None:
-            return cross_products_alike(self.matrix, weights)
+            return cross_products_alike(self.matrix, weights, twos=self.twos)
         first = couples.first
         of_many = cross_products_alike(
             first_rows(self.matrix, first), [each[:first] for each in weights]
@@ -206,9 +219,19 @@ def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
     elif able <= min(MOST_ENTRIES, HELD * uncertain):
         rows = keep("all", lambda: _held(pool, measure, entries, drawn))
     else:
-        pairs = entries.counted[drawn.factors(entries.counted) > 0.0]
-        rows = Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
+        rows = _of_some(pool, measure, entries, drawn.factors(entries.counted) > 0.0)
     return rows.drawn(drawn)
+
+
+def _of_some(pool: Pool, measure: Measure, entries: Entries, some: BoolArray) -> Rows:
+    """Some of the pairs with an entry that counts, kept as the next batch may have the same."""
+
+    def work() -> Rows:
+        pairs = entries.counted[some]
+        return Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
+
+    key = measure, array_digest(np.packbits(some))
+    return kept(pool.kept, "rows of some", key, work, most=MOST_OF_SOME, size=_nbytes)
 
 
 def _uncertain_entries(drawn: Drawn, entries: Entries, able: int) -> int:
