@@ -97,13 +97,10 @@ def test_what_was_found_of_entries_serves_for_other_numbers_of_the_same() -> Non
         scales = np.random.default_rng(seed).random((2, rows.shape[0]))
         found = products.cross_products_alike(rows, scales, twos=twos)
         assert np.array_equal(found, [products.cross_product(rows, scale) for scale in scales])
-    assert twos
+    assert any(len(each.second) for each in twos.values())
     scales[:, ::3] = 0.0  # fewer pairs: theirs are found anew
     found = products.cross_products_alike(rows, scales, twos=twos)
     assert np.array_equal(found, [products.cross_product(rows, scale) for scale in scales])
-    with pytest.raises((AssertionError, ValueError, IndexError)):  # a broken twin: of other pairs
-        other = [products.root_scaled(rows, scale).rows for scale in scales]
-        assert np.array_equal(products.grams(other, twos=twos), found)
 
 
 def test_scales_that_leave_out_other_pairs_are_taken_one_by_one() -> None:
