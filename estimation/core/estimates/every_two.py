@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import column_sums
-
 if TYPE_CHECKING:
     from ..arrays import FloatArray, Indices, IntArray
 
@@ -67,9 +65,10 @@ class EveryTwo:
         """Return sum_i a_ij a_il of entries, (e,), for j <= l, shape (k, k); 0 below."""
         products = np.repeat(data[self.first], self.behind)
         products *= data[self.second]
-        above = column_sums(self.cell, products, number=self.runs**2)
-        above[:: self.runs + 1] = column_sums(self.run, np.square(data), number=self.runs)
-        return above.reshape(self.runs, self.runs)
+        above = np.zeros((self.runs, self.runs))
+        above.ravel()[:] = np.bincount(self.cell, products, self.runs**2)
+        np.fill_diagonal(above, np.bincount(self.run, np.square(data), self.runs))
+        return above
 
 
 def are_few(bounds: Indices, runs: int) -> bool:
