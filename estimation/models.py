@@ -280,7 +280,7 @@ class Draw(models.Model):
     In adaptive rounds ``probability`` is that of its batch, as the pair had not been drawn before.
     """
 
-    round = models.ForeignKey(Round, models.CASCADE, related_name="draws")
+    round = models.ForeignKey(Round, models.CASCADE, related_name="draws", db_index=False)
     pair = models.ForeignKey(Pair, models.PROTECT, related_name="draws")
     position = models.PositiveIntegerField(help_text="index of the pair in the pool")
     batch_number = models.PositiveIntegerField()
@@ -294,6 +294,9 @@ class Draw(models.Model):
                 condition=Q(probability__gt=0, probability__lte=1), name="draw_probability_in_range"
             ),
             CheckConstraint(condition=Q(count__gte=1), name="draw_count_positive"),
+        ]
+        indexes = [
+            models.Index(fields=["round", "batch_number", "pair", "position"], name="draw_of_label")
         ]
 
     def __str__(self) -> str:

@@ -40,13 +40,14 @@ def label_columns(rows: QuerySet[Any, Any], *places: str) -> LabelColumns:
     judged, decided = _read(rows.order_by().values_list("pair_id", *places), places)
     found = [np.concatenate(columns) for columns in zip(judged, decided, strict=True)]
     *placed, assessor, grade = found
-    numbers, codes = np.unique(assessor, return_inverse=True)
+    numbers = np.unique(assessor)
     names = dict(User.objects.filter(pk__in=numbers.tolist()).values_list("pk", "username"))
     names[_NOBODY] = ""
     ordered = sorted(names.values())
     code = {name: at for at, name in enumerate(ordered)}
     table = np.array([code[names[pk]] for pk in numbers.tolist()], dtype=np.int64)
-    return LabelColumns(tuple(placed), table[codes], grade, assessor == _NOBODY, ordered)
+    codes = table[np.searchsorted(numbers, assessor)]
+    return LabelColumns(tuple(placed), codes, grade, assessor == _NOBODY, ordered)
 
 
 _NOBODY = 0
@@ -61,7 +62,7 @@ def _read(rows: QuerySet[Any, Any], places: tuple[str, ...]) -> list[list[Column
     judged = (
         f"SELECT {_texts([*wanted, 'a.assessor_id', 'j.grade'])} FROM ({sql}) AS placed"  # noqa: S608 (names of our own)
         f" JOIN {assignment} AS a ON a.pair_id = placed.pair_id"
-        f" JOIN {judgment} AS j ON j.assignment_id = a.id AND j.revision = a.revision"
+        f" JOIN {judgment} AS j{_by_index()} ON j.assignment_id = a.id AND j.revision = a.revision"
     )
     decided = (  # CROSS JOIN: SQLite begins with the first, and decisions are few
         f"SELECT {_texts([*wanted, str(_NOBODY), 'd.grade'])} FROM {decision} AS d"  # noqa: S608
@@ -76,6 +77,11 @@ def _read(rows: QuerySet[Any, Any], places: tuple[str, ...]) -> list[list[Column
     columns = [np.fromstring(text or "", dtype=np.int64, sep=",") for text in texts]
     width = len(places) + 2
     return [columns[:width], columns[width:]]
+
+
+def _by_index() -> str:
+    """SQLite takes the index of a constraint where there is one, which has no grade."""
+    return " INDEXED BY judgment_of_label" if connection.vendor == "sqlite" else ""
 
 
 def _texts(columns: list[str]) -> str:

@@ -291,7 +291,7 @@ class Assignment(models.Model):
         SKIPPED = "skipped"
         LAPSED = "lapsed"
 
-    pair = models.ForeignKey(Pair, models.CASCADE, related_name="assignments")
+    pair = models.ForeignKey(Pair, models.CASCADE, related_name="assignments", db_index=False)
     assessor = models.ForeignKey(User, models.PROTECT, related_name="assignments")
     state = models.CharField(max_length=10, choices=State, default=State.LEASED)
     lease_until = models.DateTimeField()
@@ -313,6 +313,8 @@ class Assignment(models.Model):
                 fields=["lease_until"], condition=Q(state="leased"), name="assignment_leases"
             ),
             models.Index(fields=["assessor", "state", "changed"], name="assignment_own_work"),
+            # all that reading labels asks of it, so that no row is looked up for that
+            models.Index(fields=["pair", "assessor", "revision"], name="assignment_of_label"),
         ]
 
     def __str__(self) -> str:
@@ -332,7 +334,9 @@ class Assignment(models.Model):
 class Judgment(models.Model):
     """One assessor's grade for one pair. Appended, never edited: a correction is a new revision."""
 
-    assignment = models.ForeignKey(Assignment, models.PROTECT, related_name="judgments")
+    assignment = models.ForeignKey(
+        Assignment, models.PROTECT, related_name="judgments", db_index=False
+    )
     assessor = models.ForeignKey(User, models.PROTECT, related_name="judgments")
     revision = models.PositiveIntegerField(default=1)
     grade = models.PositiveSmallIntegerField()
@@ -350,6 +354,9 @@ class Judgment(models.Model):
                 condition=Q(grade__lte=F("max_grade"), max_grade__lte=MAX_GRADE),
                 name="judgment_grade_in_scale",
             ),
+        ]
+        indexes = [
+            models.Index(fields=["assignment", "revision", "grade"], name="judgment_of_label")
         ]
 
     def __str__(self) -> str:

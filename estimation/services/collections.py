@@ -8,6 +8,7 @@ of the design; which pairs it holds was settled before any grade was known.
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -49,8 +50,13 @@ def columns_of(row: Round) -> tuple[Pool, Drawn]:
     """The pool of a drawn round, and what was drawn from it."""
     if row.pool is None:
         raise ValueError(f"round {row.pk} has not been drawn")
-    stored = files.path_of(row.design_file), files.path_of(row.sample_file)
-    return pools.load(row.pool), load_round(*stored)
+    return pools.load(row.pool), _load(row.design_file, row.sample_file)
+
+
+@lru_cache(maxsize=2)
+def _load(design: str, sample: str) -> Drawn:
+    """What was drawn. Such files never change: their names are the digests of their content."""
+    return load_round(files.path_of(design), files.path_of(sample))
 
 
 def gather(row: Round, counted: Sequence[Counted]) -> Gathered:

@@ -20,8 +20,10 @@ LONGEST = 4 * WORD
 """Letters of a hexadecimal float with the blank after it: -0x1. and p-1022 have a word each."""
 
 
-def hexadecimal(numbers: FloatArray) -> bytes:
+def hexadecimal(numbers: FloatArray | NDArray[np.int8]) -> bytes:
     """``float.hex`` of all numbers, blanks in between."""
+    if numbers.dtype == np.int8:
+        return _together(_of_bytes()[numbers.ravel().view(np.uint8)])[:-1]
     bits = np.ascontiguousarray(numbers, dtype=np.float64).ravel().view(np.uint64)
     head = (bits >> np.uint64(FRACTION)).astype(np.int64)
     text = np.empty((len(bits), 4), dtype=np.uint64)
@@ -57,6 +59,13 @@ def _words() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     before = ["0x1."] * EXPONENTS + ["-0x1."] * EXPONENTS
     after = [f"p{exponent:+d} " for exponent in exponents] * 2
     return tuple(_table(each, width=WORD).view(np.uint64).ravel() for each in (before, after))  # type: ignore[return-value]
+
+
+@cache
+def _of_bytes() -> Letters:
+    """All whole numbers of eight bits, as these count."""
+    every = np.arange(256, dtype=np.uint8).view(np.int8)
+    return _table([float(number).hex() + " " for number in every.tolist()])
 
 
 def _of_rare(bits: NDArray[np.uint64]) -> Letters:

@@ -393,6 +393,25 @@ def test_what_hardly_counts_leaves_all_chances_large_enough_to_divide_by(large: 
     assert chances[chances > 0.0].min() > 1e-40
 
 
+def test_what_models_say_is_kept_by_what_they_learned(large: tuple) -> None:
+    """Each batch has its own, in whatever order and from whatever frame they are asked for."""
+    pool, grades = large
+    drawn, labels = played(pool, grades, plan_of(pool))
+    models = [step.model for step in drawn.sample.steps if step.model is not None]
+    assert len(models) > 1
+    frame, fresh = drawn.design.frame(pool), drawn.design.frame(pool).features.of_pairs
+    for learned in [*models, *reversed(models)]:
+        said = learned.reach(fresh(frame.at))
+        assert np.array_equal(frame.reached(learned), said)
+        assert np.array_equal(drawn.design.frame(pool).reached(replace(learned)), said)
+    assert not np.array_equal(frame.reached(models[0]), frame.reached(models[-1]))
+
+    evaluated = [values(pool, drawn, labels).value]
+    pool.kept.clear()
+    evaluated.append(values(pool, drawn, labels).value)
+    assert np.array_equal(*evaluated)
+
+
 @pytest.mark.slow
 def test_intervals_hold_and_what_is_learned_helps(large: tuple) -> None:
     pool, grades = large

@@ -66,6 +66,56 @@ def test_full_and_empty_blocks_go_together() -> None:
     assert products.gram(rows) == close(rows.toarray().T @ rows.toarray())
 
 
+def of_few_runs(pairs: int, runs: int) -> sparse.csr_array:
+    """Pairs that no run returns, or one, or a few, with one in ten that many return."""
+    rows = [rows_of(pairs, runs, 0.02), rows_of(pairs // 10, runs, 0.14)]
+    return sparse.csr_array(sparse.vstack(rows))
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (2500, 40), (5000, 130)], ids=str)
+def test_every_two_entries_give_the_bits_of_blocks(
+    shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = of_few_runs(*shape)
+    scales = np.random.default_rng(4).random((2, rows.shape[0]))
+    taken = products.grams([rows]), products.cross_products_alike(rows, scales)
+    assert len(rows.data) == 0 or any(block.are_few for block in sparse_blocks(rows))
+
+    monkeypatch.setattr(products, "are_few", lambda *_: False)
+    by_blocks = [products.cross_product(rows, scale) for scale in scales]
+    assert np.array_equal(taken[0], products.grams([rows]))
+    assert np.array_equal(taken[1], by_blocks)
+    if shape[0] > 1:  # a broken twin: the same sum in another order
+        backwards = sparse.csr_array(rows[::-1])
+        assert not np.array_equal(taken[0], products.grams([backwards]))
+
+
+def test_what_was_found_of_entries_serves_for_other_numbers_of_the_same() -> None:
+    rows, twos = of_few_runs(2500, 40), dict[int, products.EveryTwo]()
+    rows = sparse.csr_array(rows[np.diff(rows.indptr) > 0])
+    for seed in (4, 5):
+        scales = np.random.default_rng(seed).random((2, rows.shape[0]))
+        found = products.cross_products_alike(rows, scales, twos=twos)
+        assert np.array_equal(found, [products.cross_product(rows, scale) for scale in scales])
+    assert any(len(each.second) for each in twos.values())
+    scales[:, ::3] = 0.0  # fewer pairs: theirs are found anew
+    found = products.cross_products_alike(rows, scales, twos=twos)
+    assert np.array_equal(found, [products.cross_product(rows, scale) for scale in scales])
+
+
+def test_scales_that_leave_out_other_pairs_are_taken_one_by_one() -> None:
+    rows = of_few_runs(2500, 40)
+    scales = np.random.default_rng(4).random((2, rows.shape[0]))
+    scales[1, ::3] = 0.0
+    found = products.cross_products_alike(rows, scales)
+    assert np.array_equal(found, [products.cross_product(rows, scale) for scale in scales])
+
+
+def sparse_blocks(rows: sparse.csr_array) -> list[products._Sparse]:
+    blocks = [block for _, block in products._blocks(rows)]
+    return [block for block in blocks if isinstance(block, products._Sparse)]
+
+
 def test_twin_that_loses_the_last_pairs_of_a_block_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -18,6 +18,8 @@ NUMBERS = {
     "zeros": np.zeros(10),
     "of two columns": RNG.normal(size=(40, 30)).T[::2],
     "whole": np.arange(-5, 200),
+    "of eight bits": np.arange(-128, 128, dtype=np.int8),
+    "verdicts": RNG.integers(-1, 2, (40, 30), dtype=np.int8).T,
     "yes and no": np.array([True, False]),
     "none": np.zeros(0),
 }

@@ -18,6 +18,7 @@ from estimation.selectors import draws_of
 from estimation.services import estimates, pools, round_labels, together
 from estimation.services.collections import columns_of
 from estimation.services.round_labels import RoundLabels
+from judging import labels
 from judging import selectors as judging
 from judging.models import Assignment, Campaign, Judgment, KnownGrade, Membership, Pair, User
 from judging.services import decisions, known_grades, members
@@ -199,6 +200,30 @@ def again(row: Round) -> None:
     outcome = estimates.from_scratch(row)
     assert outcome is not None
     estimates._store(row, outcome, "matrices/none")
+
+
+def way_to_labels(row: Round) -> list[str]:
+    """How SQLite finds what it joins, in its own words."""
+    with CaptureQueriesContext(connection) as said:
+        columns(row)
+    (statement,) = [each["sql"] for each in said if "group_concat" in each["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {statement}")
+        return [str(step[-1]) for step in cursor.fetchall()]
+
+
+INDEXES = {"draw_of_label", "assignment_of_label", "judgment_of_label"}
+
+
+@pytest.mark.sqlite_only
+def test_labels_are_read_from_indexes_alone(judged: Round, monkeypatch: pytest.MonkeyPatch) -> None:
+    def used() -> set[str]:
+        found = " ".join(way_to_labels(judged))
+        return {name for name in INDEXES if f"USING COVERING INDEX {name} " in found}
+
+    assert used() == INDEXES
+    monkeypatch.setattr(labels, "_by_index", str)  # a broken twin: the constraint's own is taken
+    assert used() == INDEXES - {"judgment_of_label"}
 
 
 # ------------------------------------------------------------------------------ order of arrival

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,6 +48,16 @@ class LabelRows:
             raise LabelError(f"pair and grade must be vectors of one length, not {shapes}")
         check_integers(self.pair, name="pair", error=LabelError)
         check_integers(self.grade, name="grade", error=LabelError)
+
+    @cached_property
+    def _selected(self) -> list[tuple[IntArray, IntArray, int, LabelRows]]:
+        """What `select_rows` chose of these last, and for which pairs and grades."""
+        return []
+
+    @cached_property
+    def _labels(self) -> dict[tuple[int, bytes], PairLabels]:
+        """What `pair_labels` made of these, by number of pairs and utility of each grade."""
+        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +181,18 @@ def select_rows(
         If a row belongs to no sampled pair, a grade is off the scale, or a pair of the prefix
         has no row: a sampled pair is never dropped silently.
     """
+    for every, some, best, chosen in labels._selected:
+        same = np.array_equal(sampled, every) and np.array_equal(prefix, some)
+        if same and max_grade == best:
+            return chosen
+    chosen = _select(labels, sampled, prefix, max_grade, pool)
+    labels._selected[:] = [(sampled, prefix, max_grade, chosen)]
+    return chosen
+
+
+def _select(
+    labels: LabelRows, sampled: IntArray, prefix: IntArray, max_grade: int, pool: Pool | None
+) -> LabelRows:
     position = _checked_positions(labels, sampled, max_grade, pool)
     if len(prefix) < len(sampled):
         position = _positions(sampled, prefix)[position]
@@ -210,14 +233,23 @@ def pair_labels(rows: LabelRows, *, pairs: int, measure: Measure) -> PairLabels:
     The mean estimates v = E[u(assessor)] without bias when assessors are assigned at random;
     a majority vote would not. The variance is unbiased for pairs with r >= 2. Rows are sorted by
     (pair, grade), so that sums have the same bits whoever judged first. LabelError if a pair has
-    none.
+    none. What measures of the same utilities have in common is worked out once.
     """
+    least, most = (int(end(initial=0)) for end in (rows.grade.min, rows.grade.max))
+    utilities = measure.utilities(np.arange(least, most + 1))
+    key = pairs, utilities.tobytes()
+    if key not in rows._labels:
+        rows._labels[key] = _pair_labels(rows, pairs, utilities)
+    return rows._labels[key]
+
+
+def _pair_labels(rows: LabelRows, pairs: int, utilities: FloatArray) -> PairLabels:
     position = index_array(rows.pair, below=pairs, name="pair")
     number = np.bincount(position, minlength=pairs)
     if np.any(number == 0):
         first = int(np.argmin(number))
         raise LabelError(f"every pair needs at least one label; pair {first} has none")
-    utility = measure.utilities(rows.grade)
+    utility = utilities[rows.grade]
     mean = np.bincount(position, weights=utility, minlength=pairs) / number
     repeated, variance = number >= 2, np.zeros(pairs)
     measured = bool(repeated.any())

@@ -32,6 +32,7 @@ from ..arrays import (
     portable_bytes,
     spread_rows,
 )
+from .kept import kept
 from .ranked_lists import PoolError, RankedLists
 from .scores import first_unusable, refusal
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ..measures.table import Measure
 
 FORMAT = "evalsite-pool-1"
+MOST_KEPT = 2_000_000  # entries of which numbers are kept that follow from them
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +119,16 @@ class Pool:
         """The pair of each entry, shape (E,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.indptr))
 
+    @property
+    def entry_cell(self) -> IntArray:
+        """The topic and the run of each entry as one number, t k + j, shape (E,)."""
+        if len(self.rank) > MOST_KEPT:
+            return self._entry_cell()
+        return kept(self.kept, "cells", None, lambda: frozen(self._entry_cell()))
+
+    def _entry_cell(self) -> IntArray:
+        return self.topic[self.entry_pair].astype(np.int64) * len(self.runs) + self.run
+
     def entries_of(self, pairs: IntArray) -> tuple[IntArray, IntArray]:
         """Return the entries of some pairs, pair by pair, and which of these each is of, (e,)."""
         counts = self.indptr[pairs + 1] - self.indptr[pairs]
@@ -133,8 +145,7 @@ class Pool:
     def list_lengths(self) -> IntArray:
         """Number of parts in the list of each topic and run, shape (T, k)."""
         runs = len(self.runs)
-        cells = self.topic[self.entry_pair].astype(np.int64) * runs + self.run
-        return np.bincount(cells, minlength=len(self.topics) * runs).reshape(-1, runs)
+        return np.bincount(self.entry_cell, minlength=len(self.topics) * runs).reshape(-1, runs)
 
     @property
     def predictions(self) -> FloatArray:
@@ -164,6 +175,13 @@ class Pool:
         table = self.rank_weights(measure)
         if table is not None:
             return np.asarray(table[self.rank], dtype=np.float64)
+        if len(self.rank) > MOST_KEPT:
+            return self._weighed(measure)
+        work = lambda: frozen(self._weighed(measure))  # noqa: E731
+        return kept(self.kept, "entry weights", measure, work, most=2)
+
+    def _weighed(self, measure: Measure) -> FloatArray:
+        """Weights that depend on more than rank."""
         lengths = self.list_lengths[self.topic[self.entry_pair], self.run]
         other = 1 if self.other_rank is None else self.other_rank
         weights = measure.weights(self.rank, lengths=lengths, other_ranks=other)

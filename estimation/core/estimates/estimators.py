@@ -281,12 +281,14 @@ def topic_contributions(
 
 def totals_by_topic(pool: Pool, measure: Measure, labels: FloatArray) -> FloatArray:
     """Add up w_ij times the label of every pair, (N,), over the pairs of each topic, (T, k)."""
-    runs, topics = len(pool.runs), len(pool.topics)
-    weights = pool.entry_weights(measure)
-    counted = np.flatnonzero(weights) if not weights.all() else slice(None)  # down to a cutoff
-    pair = pool.entry_pair[counted]
-    cells = pool.topic[pair].astype(np.int64) * runs + pool.run[counted]
-    entries = weights[counted] * labels[pair]
+    runs, topics, weights = len(pool.runs), len(pool.topics), pool.entry_weights(measure)
+    if weights.all():
+        entries, cells = weights * labels[pool.entry_pair], pool.entry_cell
+    else:  # down to a cutoff
+        counted = np.flatnonzero(weights)
+        pair = pool.entry_pair[counted]
+        entries = weights[counted] * labels[pair]
+        cells = pool.topic[pair].astype(np.int64) * runs + pool.run[counted]
     return column_sums(cells, entries, number=topics * runs).reshape(topics, runs)
 
 

@@ -18,9 +18,10 @@ import numpy as np
 from scipy import sparse
 
 from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, column_sums
+from .every_two import EveryTwo, are_few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 TILE_RUNS, TILE_PAIRS = 48, 96
 BLOCK_PAIRS = 10 * TILE_PAIRS  # pairs whose numbers are held densely at a time
@@ -64,10 +65,34 @@ class RootScaled:
 
 def gram(rows: SparseMatrix) -> FloatArray:
     """Return sum_i a_ij a_il for all pairs of runs, shape (k, k), exactly symmetric."""
-    total = np.zeros((rows.shape[1], rows.shape[1]))
-    for _, block in _blocks(rows):
-        total += block.gram()
-    return total
+    return grams([rows])[0]
+
+
+def grams(
+    alike: Sequence[SparseMatrix], *, twos: dict[int, EveryTwo] | None = None
+) -> list[FloatArray]:
+    """Return the same of arrays that have the same entries, with other numbers.
+
+    `twos` are the entries of blocks two by two, by their first pair: what was found before, and
+    what is found now.
+    """
+    totals, twos = [], {} if twos is None else twos
+    for rows in alike:
+        total = np.zeros((rows.shape[1], rows.shape[1]))
+        for pairs, block in _blocks(rows):
+            if isinstance(block, _Sparse) and block.are_few:
+                if pairs.start not in twos:
+                    twos[pairs.start] = block.every_two()
+                total += twos[pairs.start].gram(block.data)
+            else:
+                total += block.gram()
+        totals.append(_mirrored(total) if twos else total)
+    return totals
+
+
+def _mirrored(total: FloatArray) -> FloatArray:
+    """What stands above the diagonal, and the same below it."""
+    return np.asarray(np.triu(total) + np.triu(total, 1).T, dtype=np.float64)
 
 
 def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
@@ -75,10 +100,27 @@ def cross_product(weights: SparseMatrix, scale: FloatArray) -> FloatArray:
     return gram(root_scaled(weights, scale).rows)
 
 
+def cross_products_alike(
+    weights: SparseMatrix,
+    scales: Sequence[FloatArray],
+    *,
+    twos: dict[int, EveryTwo] | None = None,
+) -> list[FloatArray]:
+    """The same for several scales, to the same bits: what they have in common is found once.
+
+    `twos` are as in `grams`, of all pairs.
+    """
+    scaled = [root_scaled(weights, scale) for scale in scales]
+    if all(np.array_equal(each.pairs, scaled[0].pairs) for each in scaled[1:]):
+        every = len(scaled[0].pairs) == weights.shape[0]
+        return grams([each.rows for each in scaled], twos=twos if every else None)
+    return [gram(each.rows) for each in scaled]
+
+
 def cross_products(
     weights: SparseMatrix, scales: FloatArray, *, roughly: bool = False
 ) -> FloatArray:
-    """The same for several scales, (n, pairs): shape (n, k, k).
+    """The same for several scales, (n, pairs), but for rounding: shape (n, k, k).
 
     ``roughly``: with products of half the digits, in half the time, for what is no estimate.
     """
@@ -249,29 +291,58 @@ class _Filled:
 
 @dataclass(frozen=True, eq=False)
 class _Sparse:
-    """A block of pairs of which runs return few."""
+    """A block of pairs of which runs return few: the entries of each, as in a csr_array.
 
-    rows: SparseMatrix
+    `room` are zeros, shape (pairs or more, runs), where numbers are for as long as they are used.
+    """
+
+    data: FloatArray
+    runs: Indices
+    bounds: Indices
+    room: FloatArray
+
+    @property
+    def are_few(self) -> bool:
+        """Whether its entries two by two take less time than all runs."""
+        return are_few(self.bounds, self.room.shape[1])
+
+    def every_two(self) -> EveryTwo:
+        return EveryTwo.of(self.runs, self.bounds, self.room.shape[1])
 
     def gram(self, factors: FloatArray | None = None) -> FloatArray:
-        rows = self.rows
+        data = self.data
         if factors is not None:
-            rows = rows.copy()
-            rows.data *= np.repeat(factors, np.diff(rows.indptr))
-        return np.asarray(rows.T @ rows.toarray(), dtype=np.float64)
+            data = data * np.repeat(factors, np.diff(self.bounds))
+        return self._products([data], data)[0]
 
     def powers(self) -> PowerSums:
-        rows, dense = self.rows, self.rows.toarray()
-        return PowerSums(
-            rows.T @ dense, rows.power(2).T @ np.square(dense), rows.power(3).T @ dense
-        )
+        second = np.square(self.data)
+        squares, thirds = self._products([self.data, self.data**3], self.data)
+        (fourths,) = self._products([second], second)
+        return PowerSums(squares, fourths, thirds)
 
     def columns(self, numbers: FloatArray) -> FloatArray:
-        return np.asarray(self.rows.T @ numbers, dtype=np.float64)
+        return np.asarray(self._turned(self.data) @ numbers, dtype=np.float64)
+
+    def _products(self, several: Sequence[FloatArray], right: FloatArray) -> list[FloatArray]:
+        """Sums of products with numbers of the entries, of several ones."""
+        pairs, room = len(self.bounds) - 1, self.room.reshape(-1)
+        cells = np.repeat(np.arange(pairs) * self.room.shape[1], np.diff(self.bounds)) + self.runs
+        room[cells] = right
+        found = [
+            np.asarray(self._turned(left) @ self.room[:pairs], dtype=np.float64) for left in several
+        ]
+        room[cells] = 0.0
+        return found
+
+    def _turned(self, data: FloatArray) -> SparseMatrix:
+        shape = self.room.shape[1], len(self.bounds) - 1
+        return sparse.csc_array((data, self.runs, self.bounds), shape=shape)
 
 
 def _blocks(rows: SparseMatrix) -> Iterator[tuple[slice, _Filled | _Sparse]]:
     """Cut an array into pieces that are small enough to be held densely."""
+    room = np.zeros((min(BLOCK_PAIRS, rows.shape[0]), rows.shape[1]))
     for start in range(0, rows.shape[0], BLOCK_PAIRS):
         pairs = slice(start, min(start + BLOCK_PAIRS, rows.shape[0]))
         bounds = rows.indptr[start : pairs.stop + 1]
@@ -282,8 +353,7 @@ def _blocks(rows: SparseMatrix) -> Iterator[tuple[slice, _Filled | _Sparse]]:
             pair = np.repeat(np.arange(shape[0]), np.diff(bounds))
             yield pairs, _Filled(_tiles(data, pair, runs, shape), shape[1])
         else:
-            piece = (data, runs, bounds - bounds[0])
-            yield pairs, _Sparse(sparse.csr_array(piece, shape=shape))
+            yield pairs, _Sparse(data, runs, bounds - bounds[0], room)
 
 
 def _tiles(data: FloatArray, pair: Indices, run: Indices, shape: tuple[int, ...]) -> FloatArray:

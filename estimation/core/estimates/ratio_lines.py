@@ -6,6 +6,7 @@ The definitions stand in `estimates.ratios`: values, and their slopes at the est
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,15 +90,21 @@ class Frame:
     cell: Int32Array  # (e,) topic * k + run
     rank: FloatArray  # (e,)
     list_bounds: IntArray  # where lists of a topic and run begin among entries, and the last ends
+    pool: Pool
+    every_place: Int32Array | None  # (e,) if these are all entries: where each of the pool stands
 
     @classmethod
     def of(cls, pool: Pool, measure: Measure, gains: Gains, draws: DrawChances | None) -> Frame:
-        last = min(measure.cutoff or pool.depth, pool.depth)
+        last, every = min(measure.cutoff or pool.depth, pool.depth), None
         if len(gains.pair) < len(pool):
             place, cell, rank, bounds = _lists(pool, gains.pair, last)
         else:
             work = lambda: _lists(pool, gains.pair, last)  # noqa: E731
             place, cell, rank, bounds = kept(pool.kept, "lists", last, work, most=MOST_KEPT)
+            if last == pool.depth:
+                every = kept(
+                    pool.kept, "places", last, lambda: _places(place, cell, len(pool.runs))
+                )
         return cls(
             gains=gains,
             draws=draws,
@@ -108,6 +115,8 @@ class Frame:
             cell=cell,
             rank=rank.astype(np.float64),
             list_bounds=bounds,
+            pool=pool,
+            every_place=every,
         )
 
     @property
@@ -147,6 +156,11 @@ def _lists(
         frozen(rank[order].astype(np.int32)),
         frozen(np.append(new, len(cell))),
     )
+
+
+def _places(place: Int32Array, cell: Int32Array, runs: int) -> Int32Array:
+    """Where entries, by topic, run and rank, stand one behind the other as a pool has them."""
+    return frozen(np.argsort(place * np.int64(runs) + cell % runs).astype(np.int32))
 
 
 # -------------------------------------------------------------------------------- numerators
@@ -337,9 +351,11 @@ class Tangent:
             bend=-ratio * (below.bend * each)[:, None],
         )
 
-    @property
+    @cached_property
     def slopes(self) -> SparseMatrix:
         """a_ij of the m pairs, shape (m, k)."""
+        if self.frame.every_place is not None:
+            return self.frame.pool.by_pair(self.slope[self.frame.every_place])
         place = self.frame.place, self.frame.cell % self.frame.runs
         return sparse.csr_array((self.slope, place), shape=(len(self.frame.topic), self.frame.runs))
 

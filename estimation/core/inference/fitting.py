@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
 
-PIECE = 1 << 17  # pairs that are worked out at once; their runs are kept if these are all
+PIECE = 1 << 17  # pairs that are worked out at once
+KEPT = 2 * PIECE  # pairs whose runs are kept, if they are asked for together
 POWERS = 3  # of residuals that are expected
 
 
@@ -44,7 +45,13 @@ class FittedOutlook(Outlook):
     model: Model
 
     def reach(self, pairs: IntArray) -> FloatArray:
-        """Return what the model says of some pairs, worked out when they are asked for first."""
+        """Return what the model says of some pairs, worked out when they are asked for first.
+
+        Of most pairs, or once most were asked for, it is read from what it says of all, whose runs
+        are kept: which of them are uncertain differs from batch to batch, and by measure.
+        """
+        if "_of_all" in self.__dict__ or 2 * len(pairs) > len(self.classes.pool):
+            return self._of_all[:, pairs]
         name = array_digest(pairs)
         if name not in self._reached:
             self._reached[name] = frozen(self._reach(pairs))
@@ -55,7 +62,7 @@ class FittedOutlook(Outlook):
         reached = np.empty((len(self.levels), len(pairs)))
         for start in range(0, len(pairs), PIECE):
             piece = slice(start, start + PIECE)
-            traits, often = self.classes.of_pairs(pairs[piece]), len(pairs) <= PIECE
+            traits, often = self.classes.of_pairs(pairs[piece]), len(pairs) <= KEPT
             reached[:, piece] = self.model.shares(traits, often=often)
         for lower, higher in pairwise(reached):
             np.minimum(lower, higher, out=higher)  # `accumulate` takes ten times as long
@@ -63,7 +70,11 @@ class FittedOutlook(Outlook):
 
     def everywhere(self) -> KnownOutlook:
         """Work it out for every pair."""
-        return KnownOutlook(self.levels, self.reach(np.arange(len(self.classes.pool))))
+        return KnownOutlook(self.levels, self._of_all)
+
+    @cached_property
+    def _of_all(self) -> FloatArray:
+        return frozen(self._reach(np.arange(len(self.classes.pool))))
 
     @cached_property
     def _reached(self) -> dict[bytes, FloatArray]:

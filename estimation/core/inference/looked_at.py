@@ -13,31 +13,46 @@ These pairs are chosen with higher chances.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from ..arrays import FloatArray, Indices, IntArray, SparseMatrix, mixed_bits
+from ..arrays import (
+    BoolArray,
+    FloatArray,
+    Indices,
+    IntArray,
+    SparseMatrix,
+    array_digest,
+    mixed_bits,
+)
 from ..data.entries import Entries, entries_down_to, last_rank, shares_of_squares
 from ..data.kept import kept
 from ..estimates.estimators import topic_contributions
-from ..estimates.products import Couples, cross_product, few_runs, first_rows
+from ..estimates.products import (
+    Couples,
+    cross_product,
+    cross_products_alike,
+    few_runs,
+    first_rows,
+)
 from .uncertainty import MOSTLY, Missed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from ..data.pool import Pool
     from ..estimates.drawn import Drawn
+    from ..estimates.every_two import EveryTwo
     from ..measures.table import Measure
 
 # Where uncertain pairs have more entries that count, pairs with about so many stand for all.
 MOST_ENTRIES, KEPT_ENTRIES = 350_000, 200_000
 # Where they are fewer, those that some batch can draw are kept for all batches, if they have not
 # many times as many; and how many bytes are kept with a pool.
-HELD, MOST_KEPT = 4, 72_000_000
+HELD, MOST_KEPT, MOST_OF_SOME = 4, 72_000_000, 36_000_000
 LIKELY = MOSTLY
 MOST_NUMBERS = 64  # rounds and ranks of which it is kept how many these are
 EVENLY = 0.2  # share of them that are chosen whatever they may add
@@ -64,6 +79,8 @@ class Rows:
         What E[y_ij y_il] is multiplied by.
     couples : Couples or None
         The products of the last pairs, where they are kept.
+    twos : dict
+        Every two entries of blocks of pairs, as `grams` finds them.
     """
 
     pool: Pool
@@ -73,6 +90,7 @@ class Rows:
     matrix: SparseMatrix
     factor: FloatArray
     couples: Couples | None = None
+    twos: dict[int, EveryTwo] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -120,6 +138,7 @@ class Rows:
     def nbytes(self) -> int:
         """What they take in memory, about."""
         couples = 0 if self.couples is None else self.couples.nbytes
+        couples += sum(each.nbytes for each in self.twos.values())
         return couples + 16 * len(self.entry) + 24 * len(self.pair)
 
     def drawn(self, drawn: Drawn) -> Rows:
@@ -153,13 +172,17 @@ class Rows:
 
     def gram(self, numbers: FloatArray) -> FloatArray:
         """sum_i factor_i number_i y_ij y_il, shape (k, k)."""
-        weights = self.factor * numbers
-        if self.couples is None:
-            return cross_product(self.matrix, weights)
-        first = self.couples.first
-        return cross_product(first_rows(self.matrix, first), weights[:first]) + self.couples.gram(
-            weights
+        return self.grams([self.factor * numbers])[0]
+
+    def grams(self, weights: Sequence[FloatArray]) -> list[FloatArray]:
+        """sum_i weight_i y_ij y_il for several weights of the m pairs, shape (k, k) each."""
+        if (couples := self.couples) is None:
+            return cross_products_alike(self.matrix, weights, twos=self.twos)
+        first = couples.first
+        of_many = cross_products_alike(
+            first_rows(self.matrix, first), [each[:first] for each in weights]
         )
+        return [many + couples.gram(each) for many, each in zip(of_many, weights, strict=True)]
 
     def by_topic(self, numbers: FloatArray) -> FloatArray:
         """sum_i number_i y_ij over the pairs of each topic, shape (T, k)."""
@@ -196,9 +219,19 @@ def looked_at(pool: Pool, drawn: Drawn, measure: Measure) -> Rows:
     elif able <= min(MOST_ENTRIES, HELD * uncertain):
         rows = keep("all", lambda: _held(pool, measure, entries, drawn))
     else:
-        pairs = entries.counted[drawn.factors(entries.counted) > 0.0]
-        rows = Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
+        rows = _of_some(pool, measure, entries, drawn.factors(entries.counted) > 0.0)
     return rows.drawn(drawn)
+
+
+def _of_some(pool: Pool, measure: Measure, entries: Entries, some: BoolArray) -> Rows:
+    """Some of the pairs with an entry that counts, kept as the next batch may have the same."""
+
+    def work() -> Rows:
+        pairs = entries.counted[some]
+        return Rows.of(pool, measure, entries, pairs, np.ones(len(pairs)))
+
+    key = measure, array_digest(np.packbits(some))
+    return kept(pool.kept, "rows of some", key, work, most=MOST_OF_SOME, size=_nbytes)
 
 
 def _uncertain_entries(drawn: Drawn, entries: Entries, able: int) -> int:
@@ -319,27 +352,25 @@ def share_of(part: FloatArray, *, of: FloatArray) -> FloatArray:
     return np.divide(part, of, out=np.zeros_like(of), where=of > 0.0)
 
 
-def missed_of(terms: Iterable[tuple[Rows, FloatArray]]) -> Missed:
+def missed_of(terms: Iterable[tuple[Rows, FloatArray]], squares: FloatArray) -> Missed:
     """Return what is expected to be missed of rows whose factors say how likely they are.
 
-    With each, what is expected of the utility of its pairs, its square and its cube, shape (3, m).
+    With each, what is expected of the utility of its pairs, its square and its cube, shape (3, m),
+    and `Missed.squares` of all.
     """
     terms = list(terms)
     parts = [
-        (
-            rows.gram(second),
-            np.asarray(rows.matrix.T @ (rows.factor * first), dtype=np.float64),
-            rows.cubes(third),
-        )
-        for rows, (first, second, third) in terms
+        (np.asarray(rows.matrix.T @ (rows.factor * first), dtype=np.float64), rows.cubes(third))
+        for rows, (first, _, third) in terms
     ]
-    squares, total, cubes = (sum(each[1:], start=each[0]) for each in zip(*parts, strict=True))
+    total, cubes = (sum(each[1:], start=each[0]) for each in zip(*parts, strict=True))
     return Missed(squares, np.sqrt(share_of(cubes, of=total)), _left(terms[0][0]))
 
 
 def _left(rows: Rows) -> FloatArray:
     """`Missed.left` of rows whose factors say for how many pairs that are not in the sample."""
     squares = rows.powers(2)
-    largest = squares.max(axis=0).toarray().ravel()
+    largest = np.zeros(squares.shape[1])
+    np.maximum.at(largest, squares.indices, squares.data)
     sampled = np.asarray(squares.T @ (rows.weight - rows.factor), dtype=np.float64)
     return share_of(np.asarray(squares.T @ rows.factor), of=np.maximum(sampled, 0.0) + largest)

@@ -48,7 +48,12 @@ class Outlook(ABC):
 
     def shares(self, pairs: IntArray) -> FloatArray:
         """Return the expected share of each of `grades` among judgments, shape (L + 1, n)."""
-        return -np.diff(self.reach(pairs), axis=0, prepend=1.0, append=0.0)
+        reached = self.reach(pairs)
+        shares = np.empty((len(reached) + 1, len(pairs)))
+        np.subtract(reached[0], 1.0, out=shares[0])
+        np.subtract(reached[1:], reached[:-1], out=shares[1:-1])
+        np.subtract(0.0, reached[-1], out=shares[-1])
+        return np.asarray(np.negative(shares, out=shares), dtype=np.float64)
 
     def moments(self, measure: Measure, pairs: IntArray) -> FloatArray:
         """Return what is expected of the utility of pairs, its square and its cube, shape (3, n).

@@ -47,6 +47,7 @@ from .intervals import (
     gamma_limits,
     normal_quantile,
 )
+from .poisson_numbers import poisson_quantiles
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
@@ -113,7 +114,7 @@ class Missed:
         number = np.divide(expected, step**2, out=np.zeros_like(step), where=step > 0.0)
         some = np.flatnonzero(-np.expm1(-number) > error)
         number, step = number[some], step[some]
-        beyond = np.ceil(special.pdtrik(1.0 - error, number)) + 0.5 - number
+        beyond = poisson_quantiles(1.0 - error, number) + 0.5 - number
         of_two = beyond * step / normal_quantile(confidence=1.0 - error)
         least = np.zeros((runs, runs))
         least[first[some], second[some]] = least[second[some], first[some]] = of_two

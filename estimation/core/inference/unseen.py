@@ -59,23 +59,28 @@ def unseen(reach: Reach, drawn: Drawn, outlook: Outlook, *, measure: Measure) ->
     """
     runs = len(reach.pool.runs)
     rows = looked_at(reach.pool, drawn, measure)
-    covariance, (totals, cubes) = np.zeros((runs, runs)), np.zeros((2, 2, runs))
-    believed = _believed(rows, drawn, measure, outlook)
+    left = _left(rows, drawn)
+    factors = [rows.factor] if left is None else [rows.factor, left.factor]
+    squares, (totals, cubes) = np.zeros((len(factors), runs, runs)), np.zeros((2, 2, runs))
+    expected = _expectation(rows, measure, outlook)
+    believed = _believed(rows, drawn, measure, expected)
     by_topic = np.zeros((len(reach.pool.topics), runs)) if drawn.per_topic else None
     size = _sizes(rows, drawn)
-    for each, (first, second, third) in _terms(rows, measure, outlook):
-        covariance += each.gram(second)
+    for each, (first, second, third) in _terms(rows, measure, outlook, expected):
+        squares += each.grams([factor * second for factor in factors])
         totals += each.total(np.stack([first, believed * first]))
         cubes += each.cubes(size * np.stack([third, believed * third]))
         if by_topic is not None:
             by_topic += each.by_topic(first)
+    covariance = squares[0]
     if drawn.counts is not None:
         covariance = covariance - _of_means(drawn, reach.pool, totals[0], by_topic)
     found, prior = share_of(cubes, of=totals)  # samples that miss heavy finds expect none
     find = np.maximum(found, np.sqrt(found * prior))
     doubt = doubt_of(rows, drawn, total=total_weights(reach.pool, measure))
-    left = _left(rows, drawn)
-    missed = None if left is None else missed_of(_terms(left, measure, outlook))
+    missed = None
+    if left is not None:
+        missed = missed_of(_terms(left, measure, outlook, expected), squares[1])
     return Unseen(covariance, np.sqrt(find), doubt, missed=missed, usual=totals[0])
 
 
@@ -98,15 +103,17 @@ def unseen_residuals(
     (gain, gain2, gain3), (loss, loss2, loss3) = moments(rows.pair)
     gains, losses = squares.T @ (rows.factor * gain2), squares.T @ (rows.factor * loss2)
     left, both = _left(rows, drawn), np.array([gain + loss, gain2 + loss2, gain3 + loss3])
+    factors = [rows.factor] if left is None else [rows.factor, left.factor]
+    covariance, *of_left = rows.grams([factor * both[1] for factor in factors])
     return Unseen(
-        rows.gram(gain2 + loss2),
+        covariance,
         np.sqrt(share_of(rows.cubes(size * gain3), of=rows.total(gain))),
         doubt_of(rows, drawn, total=total_weights(reach.pool, measure)),
         Losses(
             np.sqrt(share_of(rows.cubes(size * loss3), of=rows.total(loss))),
             share_of(losses, of=gains + losses),
         ),
-        None if left is None else missed_of([(left, both)]),
+        None if left is None else missed_of([(left, both)], of_left[0]),
         rows.total(predicted[rows.pair] + gain - loss),
     )
 
@@ -141,26 +148,32 @@ def _of_means(
     return np.asarray(np.multiply.outer(total, total) / draws, dtype=np.float64)
 
 
-def _believed(rows: Rows, drawn: Drawn, measure: Measure, outlook: Outlook) -> FloatArray:
+def _expectation(rows: Rows, measure: Measure, outlook: Outlook) -> FloatArray:
+    """What is expected of each pair: moments of its utility, (3, m), or where that depends on the
+    run the share of each grade, (L + 1, m)."""
+    if measure.family == "gain":
+        return outlook.moments(measure, rows.pair)
+    return outlook.shares(rows.pair)
+
+
+def _believed(rows: Rows, drawn: Drawn, measure: Measure, expected: FloatArray) -> FloatArray:
     """By how much the prior expects more of each pair than judgments let one; 0 without a prior."""
     if drawn.belief is None:
         return np.zeros(len(rows.pair))
-    if measure.family == "gain":
-        expected = outlook.moments(measure, rows.pair)[0]
-    else:
-        expected = outlook.shares(rows.pair).sum(axis=0)
-    return share_of(drawn.belief[rows.pair], of=expected)
+    usual = expected[0] if measure.family == "gain" else expected.sum(axis=0)
+    return share_of(drawn.belief[rows.pair], of=usual)
 
 
-def _terms(rows: Rows, measure: Measure, outlook: Outlook) -> Iterator[tuple[Rows, FloatArray]]:
+def _terms(
+    rows: Rows, measure: Measure, outlook: Outlook, expected: FloatArray
+) -> Iterator[tuple[Rows, FloatArray]]:
     """Rows y_ij, and by how much a pair counts in sums of y, of y^2 and of y^3, shape (3, m).
 
     Where the utility depends on the run, there is a set of rows for every grade.
     """
     if measure.family == "gain":
-        yield rows, outlook.moments(measure, rows.pair)
+        yield rows, expected
         return
-    pool, shares = rows.pool, outlook.shares(rows.pair)
-    for grade, share in zip(outlook.grades.tolist(), shares, strict=True):
+    for grade, share in zip(outlook.grades.tolist(), expected, strict=True):
         counted = np.broadcast_to(share, (3, len(share)))
-        yield rows.times(pool.entry_utilities(measure, grade)[rows.entry]), counted
+        yield rows.times(rows.pool.entry_utilities(measure, grade)[rows.entry]), counted

@@ -97,7 +97,7 @@ def ahead_of_batches(
     missed = _Missed.of(before, measure, _moments(frame, part, model, measure, labels), frame.at)
     every = [missed.squares, *(missed.after(chance) for chance in chances)]
     if noisy := result.label_noise_measured:
-        every.append(_told(frame, part, before, measure, labels))
+        every.append(_told(frame, part, before, result, labels))
     over = planned_alone(frame, part.sample).over(scope)
     now, *later = _grams(scope, looked_at(scope.pool, over, measure), frame, every)
     noise = expected_now(result) - later.pop() if noisy else np.zeros_like(now)
@@ -133,12 +133,18 @@ def _rows(frame: AdaptiveFrame, part: AdaptiveRound, labels: LabelRows) -> Label
 
 
 def _told(
-    frame: AdaptiveFrame, part: AdaptiveRound, before: Weighed, measure: Measure, labels: LabelRows
+    frame: AdaptiveFrame,
+    part: AdaptiveRound,
+    before: Weighed,
+    result: MeasureResult,
+    labels: LabelRows,
 ) -> FloatArray:
     """What the estimates expect of the squares that they miss, (n,), without disagreement."""
     judged, planned = _rows(frame, part, labels), planned_alone(frame, part.sample)
-    model, pairs = part.sample.steps[-1].model, part.sample.pair
-    outlook = corrected_outlook(frame, model, planned, judged, max_grade=part.design.max_grade)
+    model, pairs, measure = part.sample.steps[-1].model, part.sample.pair, result.measure
+    outlook = result.outlook or corrected_outlook(
+        frame, model, planned, judged, max_grade=part.design.max_grade
+    )
     missing = Missing(before.weights, before.measures.index(measure), measure)
     squares = missing.expected(outlook, frame.at)
     if model is None:

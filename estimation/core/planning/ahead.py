@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..data.kept import kept
-from ..estimates.drawn import Drawn
 from ..inference.looked_at import looked_at
 from .fading import fading_covariances
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ..arrays import BoolArray, FloatArray
     from ..data.pool import Pool
     from ..data.scope import Scope
+    from ..estimates.drawn import Drawn
     from ..rounds.results import MeasureResult
     from ..rounds.rounds import PairRound
     from ..sampling.designs import Design
@@ -82,7 +82,8 @@ def expected_now(result: MeasureResult) -> FloatArray:
 def ahead_of_pairs(scope: Scope, part: PairRound, batches: int, result: MeasureResult) -> Ahead:
     """Work it out for a round of pairs, all of whose batches were drawn at once."""
     pool, step = scope.sampled or scope.pool, part.design.step(batches)
-    over = Drawn.of(part.design, part.sample, batches, topic=pool.topic).over(scope)
+    part = part if batches == part.used else part.prefix(pool, batches)
+    over = part.drawn(pool.topic).over(scope)
     fading, now = _fading(scope, part.design, over, result, step)
     noise, judged = expected_now(result) - now, _expected_pairs(pool, part.design, over.key, step)
     steps = list(_steps(part.design, batches))

@@ -258,6 +258,11 @@ class JudgedSample:
         return self.inclusion(1.0)
 
     @cached_property
+    def squares(self) -> SparseMatrix:
+        """Squares of the weights, shape (k, n)."""
+        return self.weights.power(2).T
+
+    @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Unbiased v^2 and s2 from pairs with two labels or more, 0 for the others."""
         labels = self.labels
@@ -297,7 +302,7 @@ def predicted_variances(sample: JudgedSample, *, labels: int, pairs: float) -> F
         return None
     (scale, later), chance = scaled, sample.chance
     utility, spread = sample.moments
-    squares = sample.weights.power(2).T
+    squares = sample.squares
     if sample.counts is None:
         some = np.flatnonzero((utility != 0.0) | (spread != 0.0))
         terms, chance, later = np.zeros(len(chance)), chance[some], later[some]

@@ -14,6 +14,7 @@ The first two are frozen when they are drawn. All are stored as two files, a des
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -100,7 +101,15 @@ class PairRound(DrawnRound):
 
     def drawn(self, topic: Int32Array) -> Drawn:
         """Return what was drawn; `topic` is that of each of the N pairs."""
-        return Drawn.of(self.design, self.sample, self.used, topic=topic)
+        if not self._drawn or not np.array_equal(self._drawn[0][0], topic):
+            found = Drawn.of(self.design, self.sample, self.used, topic=topic)
+            self._drawn[:] = [(topic, found)]
+        return self._drawn[0][1]
+
+    @cached_property
+    def _drawn(self) -> list[tuple[Int32Array, Drawn]]:
+        """What was drawn, as estimates and forecasts ask for it, and the topics it was asked of."""
+        return []
 
     def answer(self, scope: Scope, asked: Asked) -> Evaluation:
         """Estimate the runs of a scope; see `evaluation.evaluate`."""

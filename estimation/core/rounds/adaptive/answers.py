@@ -161,7 +161,8 @@ class _Question:
             factor = missing.level(rows, self.outlook, self.pairs, labels, goal)
             missed = replace(missed.times(factor), alone=self._alone)
         shown = with_intervals(found, missed, self.asked.at_this_look, self._highest(measure))
-        return self._result(measure, shown, found.by_topic, labels.noise_measured)
+        told = {"outlook": self.outlook}
+        return self._result(measure, shown, found.by_topic, labels.noise_measured, **told)
 
     @property
     def _alone(self) -> tuple[int, int] | None:
@@ -260,7 +261,7 @@ def corrected_outlook(
     max_grade : int
     """
     if model is not None:
-        planned = replace(planned, belief=model.reach(frame.features)[0])
+        planned = replace(planned, belief=frame.reached_by_all(model)[0])
     return fit_outlook(frame.pool, planned, rows, max_grade=max_grade)
 
 
@@ -297,15 +298,15 @@ def unseen_of_batches(
         np.sqrt(share_of(rows.cubes(each.cubes), of=_total(rows, each.mean)))
         for each in expected.sides
     )
-    covariance = rows.gram(expected.squares)
     lost = Losses(loss, share_of(losses, of=gains + losses))
     moments = outlook.moments(measure, np.where(known, origin, 0))
     usual = rows.total(np.where(known, moments[0], 0.0))
     open_pairs = known & (weights.on_label[np.where(known, origin, 0)] == 0.0)
     if not np.any(known) or np.mean(open_pairs[known]) > 1.0 - LIKELY:
-        return Unseen(covariance, find, doubt, lost, usual=usual)
+        return Unseen(rows.gram(expected.squares), find, doubt, lost, usual=usual)
     left = replace(rows, factor=rows.weight * open_pairs)
-    missed = missed_of([(left, moments)])
+    covariance, of_left = rows.grams([rows.factor * expected.squares, left.factor * moments[1]])
+    missed = missed_of([(left, moments)], of_left)
     return Unseen(covariance, find, doubt, lost, missed, usual)
 
 

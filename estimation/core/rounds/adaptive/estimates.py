@@ -36,8 +36,10 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from scipy import sparse
 
+from ...data.entries import weights_of
 from ...estimates.estimators import DifferenceEstimate, finds_of, totals_by_topic
 from ...estimates.products import cross_product
+from .frame import utility_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -100,13 +102,16 @@ class BatchWeights:
         pairs = len(frame.at)
         left = np.ones(pairs)
         label, find, chance, spread, once, cubes = np.zeros((6, pairs))
-        means = [np.zeros((4, pairs)) for _ in measures]
+        of_steps = {_rises(frame, measure): np.zeros((4, pairs)) for measure in measures}
+        means = [of_steps[_rises(frame, measure)] for measure in measures]
         levels = len(frame.levels) if any(each.family == "ratio" for each in measures) else 0
         reach = np.zeros((3, levels, pairs))
         batches, opened = np.zeros(pairs, dtype=np.int64), np.ones(pairs)
         sums = cls(label, find, chance, spread, once, cubes, means, reach, batches, opened)
         for batch in passed:
-            share = batch.chances.share(batch.number, left, ends - batch.number)
+            ahead = ends - batch.number
+            whole = ahead == batch.ahead  # as the batches before it, so that as much is left
+            share = batch.share if whole else batch.chances.share(batch.number, left, ahead)
             left = left - share
             sums._add(frame, batch, share, left, measures)
         return sums._of_all(frame)
@@ -144,7 +149,7 @@ class BatchWeights:
         left: FloatArray,
         measures: Sequence[Measure],
     ) -> None:
-        chance, drawn = batch.chances.by(0), batch.drawn
+        chance, drawn = batch.chances.by(0), np.flatnonzero(batch.drawn)
         weight = np.divide(share, chance, out=np.zeros_like(share), where=chance > 0.0)
         once = share * (1.0 - chance)
         spread = once * weight
@@ -164,12 +169,18 @@ class BatchWeights:
             self.reach[0] += share * reached
             self.reach[1][:, drawn] = reached[:, drawn]
             self.reach[2] += spread * reached
-        for measure, sums in zip(measures, self.by_mean, strict=True):
-            mean = frame.moments(measure, reached)[0]
+        of_steps = dict(zip((_rises(frame, each) for each in measures), self.by_mean, strict=True))
+        for rises, sums in of_steps.items():
+            mean = np.asarray(np.array(rises) @ reached, dtype=np.float64)
             sums[0] += share * mean
             sums[1][drawn] = mean[drawn]
             sums[2] += spread * mean
             sums[3] += spread * mean**2
+
+
+def _rises(frame: AdaptiveFrame, measure: Measure) -> tuple[float, ...]:
+    """By how much the utility rises at each level: all that a measure's means hang on."""
+    return tuple(utility_steps(measure, frame.levels).tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +223,8 @@ def estimate_totals(
     estimated = predicted[0].copy()
     estimated[pairs] += weights.on_label[pairs] * labels.mean - find * predicted[1][pairs]
     by_topic = totals_by_topic(pool, measure, scope.spread(estimated))
-    of_runs = pool.weights(measure, scope.place[pairs])
+    wanted = np.ones(len(pairs), dtype=np.bool_)
+    of_runs = weights_of(pool, measure, scope.place[pairs], wanted=wanted)
     squares = (find * missed) ** 2
     noise = cross_product(of_runs, labels.noise * weights.on_noise(pairs))
     covariance, contributions = cross_product(of_runs, squares * (1.0 - chance)), None

@@ -83,9 +83,12 @@ class AdaptiveFrame:
     @cached_property
     def _drawable(self) -> Features:
         """The same of the pairs that can be drawn."""
-        key = self._learned_from, array_digest(self.at)
         work = lambda: self.features.of_pairs(self.at)  # noqa: E731
-        return kept(self.pool.kept, "drawable", key, work, most=MOST_KEPT)
+        return kept(self.pool.kept, "drawable", self._drawable_key, work, most=MOST_KEPT)
+
+    @cached_property
+    def _drawable_key(self) -> Hashable:
+        return self._learned_from, array_digest(self.at)
 
     @cached_property
     def _learned_from(self) -> Hashable:
@@ -213,14 +216,19 @@ class AdaptiveFrame:
         )
 
     def reached(self, model: LearnedGrades) -> FloatArray:
-        """Return `LearnedGrades.reach`, (L, n); that of the last model is at hand."""
-        if not self._last or self._last[0][0] is not model:
-            self._last[:] = [(model, model.reach(self._drawable))]
-        return self._last[0][1]
+        """Return `LearnedGrades.reach`, (L, n), of the batches of a round worked out once.
 
-    @cached_property
-    def _last(self) -> list[tuple[LearnedGrades, FloatArray]]:
-        return []
+        As sizes, it follows from what is stored with the batch.
+        """
+        key = self._drawable_key, array_digest(model.levels), array_digest(model.coefficients)
+        work = lambda: frozen(model.reach(self._drawable))  # noqa: E731
+        return kept(self.pool.kept, "reached", key, work, most=MOST_SIZES, size=np.size)
+
+    def reached_by_all(self, model: LearnedGrades) -> FloatArray:
+        """Return the same of all N pairs, also of those that cannot be drawn."""
+        if len(self.at) == len(self.pool):
+            return self.reached(model)
+        return model.reach(self.features)
 
     def _weighted(self, model: LearnedGrades, judged: BoolArray, race: Race | None) -> FloatArray:
         reached, found = self.reached(model), model.found

@@ -28,12 +28,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...arrays import array_digest
+from ...data.entries import weights_of
+from ...data.kept import kept
 from ...inference.outlook import KnownOutlook
 from ...inference.uncertainty import level
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...arrays import FloatArray, IntArray, SparseMatrix
     from ...data.labels import PairLabels
+    from ...data.pool import Pool
     from ...inference.looked_at import Rows
     from ...inference.outlook import Outlook
     from ...measures.table import Measure
@@ -42,10 +48,12 @@ if TYPE_CHECKING:
     from .frame import AdaptiveFrame
     from .grades import LearnedGrades
 
+MOST_KEPT = 8  # sums over runs of squared weights: of what is looked at, and of what is judged
+
 
 def model_outlook(frame: AdaptiveFrame, model: LearnedGrades) -> Outlook:
     """Return what the model says as it is."""
-    return KnownOutlook(model.levels, model.reach(frame.features))
+    return KnownOutlook(model.levels, frame.reached_by_all(model))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +97,31 @@ class Missing:
         expected = rows.weight * self.expected(outlook, rows.pair)
         found = self.found(pairs, labels)
         runs = [rows.pool.run_index(tag) for tag in goal.all_runs]
-        judged_weights = rows.pool.weights(self.measure, pairs)[:, runs]
-        every = zip(_of_all(judged_weights), _of_all(rows.matrix[:, runs]), strict=True)
-        return max(
-            level(found * judged, float((expected * all_pairs).sum()))
-            for judged, all_pairs in every
+        pool, wanted = rows.pool, np.ones(len(pairs), dtype=np.bool_)
+        every = zip(
+            self._sums(
+                pool, pairs, runs, lambda: weights_of(pool, self.measure, pairs, wanted=wanted)
+            ),
+            self._sums(pool, rows.pair, runs, lambda: rows.matrix),
+            strict=True,
         )
+        return max(
+            level(found * of_judged, float((expected * of_all).sum()))
+            for of_judged, of_all in every
+        )
+
+    def _sums(
+        self, pool: Pool, pairs: IntArray, runs: list[int], weights: Callable[[], SparseMatrix]
+    ) -> tuple[FloatArray, FloatArray]:
+        """`_of_all` of the weights of pairs, in which no judgment is."""
+
+        def work() -> tuple[FloatArray, FloatArray]:
+            found = weights()
+            every = runs == list(range(len(pool.runs)))
+            return _of_all(found if every else found[:, runs])
+
+        key = self.measure, array_digest(pairs), tuple(runs)
+        return kept(pool.kept, "squares of all", key, work, most=MOST_KEPT)
 
 
 def _of_all(weights: SparseMatrix) -> tuple[FloatArray, FloatArray]:

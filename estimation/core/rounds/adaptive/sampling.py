@@ -46,6 +46,7 @@ the same round on every machine. With a `topic_minimum` every batch has numbers 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -124,6 +125,13 @@ class Chances:
 
     def by(self, ahead: int) -> FloatArray:
         """Return the chance to be judged by the end of this batch, or of one that lies ahead."""
+        return self._now if ahead == 0 else self._by(ahead)
+
+    @cached_property
+    def _now(self) -> FloatArray:
+        return frozen(self._by(0))
+
+    def _by(self, ahead: int) -> FloatArray:
         with np.errstate(invalid="ignore", over="ignore"):
             chance = np.minimum(1.0, self.constants[ahead] * self.size)
         return np.where(self.size > 0.0, chance, 0.0)
@@ -221,6 +229,16 @@ class Passed:
     chances: Chances
     drawn: BoolArray
 
+    @property
+    def ahead(self) -> int:
+        """How many batches of the round are behind it."""
+        return len(self.step.constants) - 1
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """The shares A of a sample that ends with the round, shape (n,)."""
+        return frozen(self.chances.share(self.number, self.before.left, self.ahead))
+
 
 def passed_batch(
     frame: AdaptiveFrame, number: int, step: AdaptiveStep, standing: Openness, pairs: IntArray
@@ -233,10 +251,9 @@ def passed_batch(
 
 def after(passed: Passed) -> Openness:
     """Where every pair stands after a batch: shares are those of the whole round."""
-    before, ahead = passed.before, len(passed.step.constants) - 1
-    share = passed.chances.share(passed.number, before.left, ahead)
+    before = passed.before
     return Openness(
-        before.open & ~passed.drawn, before.left - share, reached(before, passed.chances)
+        before.open & ~passed.drawn, before.left - passed.share, reached(before, passed.chances)
     )
 
 

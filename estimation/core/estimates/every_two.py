@@ -1,0 +1,78 @@
+"""Products of every two entries of pairs that few runs return, one by one.
+
+A dense block of such pairs is nearly all zeros. What is added up is the same without these, number
+by number and in the same order, so that sums have the same bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, Indices, IntArray
+
+WORTH = 32  # products of a dense block that take as long as one of two entries
+
+
+@dataclass(frozen=True, eq=False)
+class EveryTwo:
+    """Every two entries of each pair, in the order of the pairs.
+
+    Attributes
+    ----------
+    run : ndarray of int, shape (e,)
+        Of each entry.
+    first : ndarray of int64, shape (f,)
+        Places of the entries of pairs that have several.
+    behind : ndarray of int64, shape (f,)
+        How many of their pair stand behind each.
+    second : ndarray of int64, shape (m,)
+        The places of these.
+    cell : ndarray of int64, shape (m,)
+        The place of both runs in a matrix of runs, above its diagonal.
+    runs : int
+    """
+
+    run: Indices
+    first: IntArray
+    behind: IntArray
+    second: IntArray
+    cell: IntArray
+    runs: int
+
+    @classmethod
+    def of(cls, run: Indices, bounds: Indices, runs: int) -> EveryTwo:
+        """Find them, the entries of pair i being those from bounds[i] to bounds[i + 1]."""
+        number = np.diff(bounds)
+        several = number > 1
+        first = np.flatnonzero(np.repeat(several, number))
+        behind = np.repeat(bounds[1:][several] - 1, number[several]) - first
+        second = np.repeat(first + 1 - (np.cumsum(behind) - behind), behind)
+        second += np.arange(len(second))
+        cell = np.repeat(run[first] * np.int64(runs), behind)
+        cell += run[second]
+        return cls(run, first, behind, second, cell, runs)
+
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory."""
+        return sum(each.nbytes for each in (self.first, self.behind, self.second, self.cell))
+
+    def gram(self, data: FloatArray) -> FloatArray:
+        """Return sum_i a_ij a_il of entries, (e,), for j <= l, shape (k, k); 0 below."""
+        products = np.repeat(data[self.first], self.behind)
+        products *= data[self.second]
+        above = np.zeros((self.runs, self.runs))
+        above.ravel()[:] = np.bincount(self.cell, products, self.runs**2)
+        np.fill_diagonal(above, np.bincount(self.run, np.square(data), self.runs))
+        return above
+
+
+def are_few(bounds: Indices, runs: int) -> bool:
+    """Whether the products of every two entries take less time than those of a dense block."""
+    number = np.diff(bounds).astype(np.int64)
+    products = int((number * (number - 1)).sum()) // 2
+    return WORTH * products < int(bounds[-1] - bounds[0]) * runs
