@@ -96,7 +96,7 @@ CSRF_TRUSTED_ORIGINS = [SITE_URL]
 
 INSTALLED_APPS = [
     "evalsite",  # first, so that its commands stand for those of the same name
-    "django.contrib.admin",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # evalsite.urls loads what it shows
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
