@@ -103,6 +103,28 @@ def test_a_judgment_on_the_page_takes_few_statements_and_one_transaction() -> No
     assert Judgment.objects.count() == AuditEntry.objects.filter(action="judge").count() == 20
 
 
+@committed
+@pytest.mark.sqlite_only
+def test_a_judgment_in_a_large_batch_takes_the_database_no_more_steps() -> None:
+    """As many documents of each topic, and twenty times as many topics."""
+    few, many = (steps_of_a_judgment(topics) for topics in (2, 40))
+    assert many < 1.25 * few
+
+
+def steps_of_a_judgment(topics: int) -> int:
+    """Hundreds of instructions that SQLite carries out for a judgment and the next pair."""
+    campaign = factories.campaign(slug=f"of{topics}", topics=topics)
+    (by,) = factories.assessors(campaign, f"anna{topics}")
+    factories.released_batch(campaign, [f"d{n}" for n in range(25)])
+    assert desk.next_sheet(campaign=campaign, by=by, topic=True)
+    one(by)
+    steps: list[None] = []
+    connection.connection.set_progress_handler(lambda: steps.append(None), 100)
+    one(by)
+    connection.connection.set_progress_handler(None, 0)
+    return len(steps)
+
+
 def one(by: User, grade: int = 1) -> tuple[Recorded, Sheet | None]:
     mine = Assignment.objects.select_related("pair__campaign", "pair__topic").get(
         assessor=by, state="leased"
