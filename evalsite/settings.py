@@ -164,7 +164,8 @@ else:
     _milliseconds = int(DATABASE_SECONDS * 1000)
     _database["OPTIONS"] = {
         "connect_timeout": 3,
-        "options": f"-c statement_timeout={_milliseconds} -c lock_timeout={_milliseconds}",
+        "options": f"-c statement_timeout={_milliseconds} -c lock_timeout={_milliseconds}"
+        " -c plan_cache_mode=force_generic_plan",  # of what is prepared: planned once, and kept
         "tcp_user_timeout": 10_000,
         "keepalives_idle": 10,
         "keepalives_interval": 5,
