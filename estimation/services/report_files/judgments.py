@@ -16,7 +16,7 @@ OF_DRAWS = (
 """What a line has from a draw."""
 
 
-class LabelLine(NamedTuple):
+class WeightedLabel(NamedTuple):
     """A label as it is written, in the order of the columns."""
 
     topic: str
@@ -31,7 +31,7 @@ class LabelLine(NamedTuple):
     draws: int
 
 
-def label_lines(shown: EstimateSet) -> list[LabelLine]:
+def label_lines(shown: EstimateSet) -> list[WeightedLabel]:
     """One line per label and round that drew its pair, in canonical order."""
     draws = selectors.draws_behind(shown)
     drawn = {pk: told for pk, *told in draws.values_list("pk", *OF_DRAWS)}
@@ -47,13 +47,13 @@ def label_lines(shown: EstimateSet) -> list[LabelLine]:
     for draw, assessor, grade, decided in said:
         topic, docno, other, *chances = drawn[draw]
         lines.append(
-            LabelLine(topic, docno, other, labels.names[assessor], grade, decided, *chances)
+            WeightedLabel(topic, docno, other, labels.names[assessor], grade, decided, *chances)
         )
     return sorted(lines, key=attrgetter("topic", "docno", "other", "assessor", "round"))
 
 
 def make(row: Round, shown: EstimateSet) -> str:
-    return "".join(csv_lines(LabelLine._fields, label_lines(shown)))
+    return "".join(csv_lines(WeightedLabel._fields, label_lines(shown)))
 
 
 JUDGMENTS = ReportKind(
