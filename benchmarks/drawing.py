@@ -1,4 +1,7 @@
-"""What a draw costs, from wish to batches that wait, beside the same rows by the bare driver."""
+"""What a draw costs, from wish to batches that wait, beside the same rows by the bare driver.
+
+In a process that has loaded what jobs need, as that of a worker has with its first.
+"""
 
 import os
 import sqlite3
@@ -18,6 +21,7 @@ from django.core.management import call_command  # noqa: E402
 from benchmarks.figures import Figure, tell  # noqa: E402
 from estimation.models import Draw, Round  # noqa: E402
 from estimation.services import rounds  # noqa: E402
+from evalsite.celery import load_what_jobs_need  # noqa: E402
 from judging.models import BatchPair, Campaign, Pair  # noqa: E402
 from tests.support import evaluation, factories  # noqa: E402
 
@@ -44,6 +48,8 @@ def campaign() -> Campaign:
 def drawn(made: Campaign, budget: int) -> tuple[Round, float]:
     plan = evaluation.plan(budget=budget, batch_size=budget // 10, measure=f"DCG@{DEPTH}")
     row = rounds.draft(campaign=made, by=made.created_by, plan=plan)
+    preview = cpu(factories.run_due_jobs)
+    tell(Figure(f"preview of {budget:,} pairs", preview, "s"))
     rounds.request_draw(row=row, by=made.created_by)
     seconds = cpu(factories.run_due_jobs)
     row.refresh_from_db()
@@ -81,6 +87,7 @@ def bare(row: Round) -> float:
 def main() -> None:
     call_command("migrate", verbosity=0)
     made = campaign()
+    load_what_jobs_need()
     for budget in BUDGETS:
         row, seconds = drawn(made, budget)
         pairs, floor = row.draws.count(), bare(row)

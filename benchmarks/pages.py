@@ -2,7 +2,8 @@
 
 128 made-up runs of 50 topics, 10 000 judgments in 25 batches, of which the last ten were recomputed
 one by one. Processor time of the process that answers, on SQLite: "cold" when estimates are new,
-the others the median of further visits.
+the others the median of further visits. Reports are made by a worker, which has loaded what jobs
+need with its first.
 """
 
 import os
@@ -22,6 +23,7 @@ from benchmarks.figures import Figure, tell
 from estimation import versions
 from estimation.models import Round
 from estimation.services import pools, reports, rounds
+from evalsite.celery import load_what_jobs_need
 from judging.models import Campaign
 from judging.services import jobs
 from tests.support import evaluation, factories
@@ -90,6 +92,7 @@ def _path(name: str) -> str:
 
 
 def of_reports(made: Campaign, row: Round) -> None:
+    load_what_jobs_need()
     reports.request(row=row, by=made.created_by)
     job = jobs.request("report", row.pk, campaign=made)
     seconds = milliseconds(lambda: jobs.run(job.pk)) / 1000

@@ -22,6 +22,8 @@ from kombu.entity import Exchange, Queue
 from evalsite import broker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
+# Celery would have every worker load every address and its views, to look for mistakes in the code.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 broker.install()
 app = Celery("evalsite")

@@ -96,7 +96,7 @@ CSRF_TRUSTED_ORIGINS = [SITE_URL]
 
 INSTALLED_APPS = [
     "evalsite",  # first, so that its commands stand for those of the same name
-    "django.contrib.admin",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # evalsite.urls loads what it shows
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -164,7 +164,8 @@ else:
     _milliseconds = int(DATABASE_SECONDS * 1000)
     _database["OPTIONS"] = {
         "connect_timeout": 3,
-        "options": f"-c statement_timeout={_milliseconds} -c lock_timeout={_milliseconds}",
+        "options": f"-c statement_timeout={_milliseconds} -c lock_timeout={_milliseconds}"
+        " -c plan_cache_mode=force_generic_plan",  # of what is prepared: planned once, and kept
         "tcp_user_timeout": 10_000,
         "keepalives_idle": 10,
         "keepalives_interval": 5,

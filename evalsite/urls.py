@@ -5,6 +5,7 @@ from django.urls import include, path
 
 from evalsite import health, manual
 
+admin.autodiscover()
 handler500 = "evalsite.errors.of_server"
 urlpatterns = [
     path("health/live", health.live, name="health-live"),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Now
 
 from judging.clock import seconds_from_now
@@ -56,7 +56,9 @@ def _left() -> QuerySet[Pair]:
     closed = mine.filter(Q(state__in=states) | Q(pk=Slot("saved")))
     opened = BatchPair.objects.filter(pair=OuterRef("pk"), batch__state=Batch.State.OPEN)
     pairs = Pair.objects.filter(topic=Slot("topic"), decided=False).order_by()
-    free = pairs.filter(~Exists(closed), Exists(opened))
+    # A value, not EXISTS, which PostgreSQL takes as leave to go through all open batches instead.
+    pairs = pairs.alias(opened=Subquery(opened.values("pk")[:1]))
+    free = pairs.filter(~Exists(closed), opened__isnull=False)
     return free.filter(Q(held__lt=F("wanted")) | Q(pk=Slot("hand")))
 
 

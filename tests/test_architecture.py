@@ -313,16 +313,32 @@ def test_workers_load_what_jobs_need_with_the_first_of_them() -> None:
     out = run_python(
         """
 import sys
+from celery.fixups.django import DjangoWorkerFixup
 from evalsite.celery import app, load_what_jobs_need
 app.loader.import_default_modules()
+DjangoWorkerFixup(app).validate_models()  # as every worker does that starts
 assert "judging.tasks.run_job" in app.tasks
+print([name for name in ("evalsite.urls", "rest_framework.views") if name in sys.modules])
 known = ("scipy", "estimation.core.rounds.evaluation")
 print([name for name in known if name in sys.modules])
 load_what_jobs_need(task_id="1")
 print([name for name in known if name in sys.modules])
 """
     )
-    assert out.splitlines() == ["[]", "['scipy', 'estimation.core.rounds.evaluation']"]
+    assert out.splitlines() == ["[]", "[]", "['scipy', 'estimation.core.rounds.evaluation']"]
+
+
+def test_the_supervisor_of_a_site_loads_nothing_of_it() -> None:
+    """Django and the models are 60 MB, in a process that does nothing but wait."""
+    out = run_python(
+        """
+import sys
+import evalsite.management.serving
+names = {name.partition(".")[0] for name in sys.modules}
+print(sorted(names & {"django", "judging", "estimation", "numpy", "celery", "http", "ssl"}))
+"""
+    )
+    assert out.strip() == "[]"
 
 
 @pytest.mark.slow
@@ -332,7 +348,8 @@ print([name for name in known if name in sys.modules])
 )
 @pytest.mark.parametrize("process", ["evalsite.wsgi", "evalsite.celery"])
 def test_psycopg_is_loaded_with_postgresql_alone(process: str, database: str, loaded: str) -> None:
-    """It takes 10 MB in every process. REST framework works with it and without it."""
+    """It takes 10 MB in every process, as does a client of tests. REST framework works with them
+    and without them."""
     out = run_python(
         f"""
 import os, sys
@@ -346,6 +363,8 @@ assert len(get_resolver().url_patterns) > 5
 from rest_framework.compat import postgres_fields
 names = sorted({{name.partition(".")[0] for name in sys.modules if name.startswith("psycopg")}})
 print(names, postgres_fields is not None)
+assert "requests" not in sys.modules
+import requests
 import django.contrib.postgres.fields  # whoever wants it gets it
 """
     )

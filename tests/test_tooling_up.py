@@ -1,6 +1,8 @@
 """``manage.py up`` with real processes: it starts, survives, refuses and stops."""
 
 import contextlib
+import dataclasses
+import json
 import os
 import re
 import signal
@@ -16,11 +18,22 @@ from pathlib import Path
 import psutil
 import pytest
 
+from evalsite.management.serving import Serving
 from tests.support import site
 from tests.support.client import Api
 from tests.support.site import REPO, base_environment
 
 pytestmark = pytest.mark.services
+STOPPED_BEFORE = """
+import json, os, signal, sys
+from evalsite.management import serving
+execv = os.execv
+def stopped_first(*command):
+    os.kill(os.getpid(), signal.SIGTERM)
+    execv(*command)
+os.execv = stopped_first
+serving.become(serving.Serving(**json.loads(sys.argv[1])))
+"""
 STOP_SECONDS = 60  # how long is waited; nothing is said of how long it takes
 WITHOUT_ROOTS_POWERS = (
     ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
@@ -143,6 +156,47 @@ def served_queues(data: Path) -> set[str]:
     """What the workers say of themselves in their heartbeats."""
     with contextlib.closing(sqlite3.connect(data / "evalsite.sqlite3")) as database:
         return {row[0] for row in database.execute("SELECT queues FROM judging_workerheartbeat")}
+
+
+def libraries(process: psutil.Process) -> set[str]:
+    """Names of the libraries that a process has in its memory."""
+    return {Path(mapped.path).name.partition(".")[0] for mapped in process.memory_maps()}
+
+
+def test_the_supervisor_has_let_go_of_what_prepared_the_site(shared: Up) -> None:
+    supervisor = psutil.Process(shared.process.pid)
+    assert not libraries(supervisor) & {"_sqlite3", "_multiarray_umath"}
+    assert "_sqlite3" in libraries(shared.child("evalsite.server"))
+
+
+def test_a_stop_signal_is_obeyed_while_the_supervisor_takes_over(data: Path) -> None:
+    site.prepare(data)
+    with socket.create_server(("127.0.0.1", 0)) as listener, (data / "lock").open("a+") as lock:
+        lock.write("somebody\n")
+        lock.flush()
+        serving = Serving(
+            host="127.0.0.1",
+            port=listener.getsockname()[1],
+            listener=listener.fileno(),
+            lock=lock.fileno(),
+            data=str(data),
+            queue="celery",
+            uploads="uploads",
+            announcement="",
+        )
+        described = json.dumps(dataclasses.asdict(serving))
+        done = subprocess.run(
+            [sys.executable, "-c", STOPPED_BEFORE, described],
+            env=base_environment(data),
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=REPO,
+            pass_fds=(serving.listener, serving.lock),
+            timeout=STOP_SECONDS,
+        )
+    assert (done.returncode, done.stdout) == (0, "Stopped.\n"), done
+    assert (data / "lock").read_text() == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -5,7 +5,8 @@ goes to the judging side; only (topic, document) pairs and numbers of labels cro
 """
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import repeat
 
 import numpy as np
 from django.conf import settings
@@ -88,13 +89,7 @@ def prepare(row: Round, pool: Pool, served: Served, job: jobs.Running, *, last: 
     for done, number in enumerate(missing, start=1):
         batch = _new_batch(row, number, job)
         entering = np.flatnonzero(served.batch == number)
-        pairs, wanted_labels = served.pair[entering], labels[entering].tolist()
-        wanted = [
-            batches.WantedPair(topic=topics[topic], docno=docno, other=other, labels=number_wanted)
-            for (topic, docno, other), number_wanted in zip(
-                _named(pool, pairs), wanted_labels, strict=True
-            )
-        ]
+        wanted = _wanted(pool, topics, served.pair[entering], labels[entering])
         _create_draws(row, number, batches.prepare(batch, wanted), served, entering)
         ids.append(batch.pk)
         job.report(0.1 + 0.8 * done / len(missing), f"batch {number} of {missing[-1]}")
@@ -110,12 +105,18 @@ def _new_batch(row: Round, number: int, job: jobs.Running) -> Batch:
         return batch
 
 
-def _named(pool: Pool, pairs: np.ndarray) -> Iterator[tuple[str, str, str]]:
-    """Topic, docno, and in a pool of preferences the other docno."""
-    others = [b""] * len(pairs) if pool.other is None else pool.other[pairs].tolist()
-    columns = pool.topic[pairs].tolist(), pool.docno[pairs].tolist(), others
-    for topic, docno, other in zip(*columns, strict=True):
-        yield pool.topics[topic], docno.decode(), other.decode()
+def _wanted(
+    pool: Pool, topics: Mapping[str, int], pairs: np.ndarray, labels: np.ndarray
+) -> list[batches.WantedPair]:
+    """With the row ids of topics by their names, and in a pool of preferences the other docno."""
+    row_ids = [topics[pool.topics[place]] for place in pool.topic[pairs].tolist()]
+    others = repeat("") if pool.other is None else _text(pool.other[pairs])
+    columns = zip(row_ids, _text(pool.docno[pairs]), labels.tolist(), others, strict=False)
+    return list(map(batches.WantedPair._make, columns))
+
+
+def _text(names: np.ndarray) -> list[str]:
+    return [name.decode() for name in names.tolist()]
 
 
 def _create_draws(

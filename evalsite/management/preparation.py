@@ -10,8 +10,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
@@ -47,30 +49,38 @@ def check_writable(folder: Path) -> None:
         )
 
 
-@contextlib.contextmanager
-def only_one(folder: Path) -> Iterator[Callable[[str], None]]:
-    """Holds the data directory; the kernel lets go of it however this process ends.
+@dataclass(frozen=True)
+class DataLock:
+    """The hold on a data directory, and the file where it is noted who has it."""
 
-    Yields a function that notes the address of the site there, for ``running_address``.
-    """
-    with (folder / LOCK).open("a+") as lock:
+    file: TextIO
+
+    def note(self, address: str) -> None:
+        """Where the site answers, for ``running_address``."""
+        self.file.truncate(0)
+        self.file.write(f"{os.getpid()}\n{address}")
+        self.file.flush()
+
+    def fileno(self) -> int:
+        return self.file.fileno()
+
+
+@contextlib.contextmanager
+def only_one(folder: Path) -> Iterator[DataLock]:
+    """Holds the data directory; the kernel lets go of it however this process ends."""
+    with (folder / LOCK).open("a+") as file:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            lock.seek(0)
+            file.seek(0)
             raise Refusal(
-                f"evalsite is already running on {folder} (process {lock.readline().strip()}). Stop"
+                f"evalsite is already running on {folder} (process {file.readline().strip()}). Stop"
                 " it first, or set EVALSITE_DATA to another folder for a second site."
             ) from None
-
-        def note(address: str) -> None:
-            lock.truncate(0)
-            lock.write(f"{os.getpid()}\n{address}")
-            lock.flush()
-
-        note("")
-        yield note
-        lock.truncate(0)
+        lock = DataLock(file)
+        lock.note("")
+        yield lock
+        file.truncate(0)
 
 
 def running_address(folder: Path) -> str | None:

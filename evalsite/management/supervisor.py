@@ -67,10 +67,12 @@ class Supervisor:
     _deaths: dict[str, int] = field(default_factory=dict)
     _due: dict[str, float] = field(default_factory=dict)
 
-    def run(self, *, ready: Callable[[], bool], when_ready: Callable[[], None]) -> None:
-        """Returns after a stop signal, when nothing runs any more. Raises GaveUp."""
+    def run(self, *, ready: Callable[[], bool], announcement: str) -> None:
+        """Announces once that the site is ready. Returns after a stop signal, when nothing runs any
+        more. Raises GaveUp."""
         for number in STOP_SIGNALS:
             signal.signal(number, self._stop_asked)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         tails = {child.name: ErrorTail(child.log) for child in self.children}
         try:
             for child in self.children:
@@ -81,14 +83,14 @@ class Supervisor:
                     self._look_after(child)
                 for name, tail in tails.items():
                     for line in tail.new_errors():
-                        self._tell(f"[{name}] {line}")
+                        self.tell(f"[{name}] {line}")
                 if not self.announced and not self.asked and ready():
                     self.announced = True
-                    when_ready()
+                    self.tell(announcement)
         finally:
             self.stop()
 
-    def _tell(self, line: str) -> None:
+    def tell(self, line: str) -> None:
         """Where nobody listens any more, or the disk is full, the children run on."""
         with contextlib.suppress(OSError):
             self.say(line)
@@ -117,7 +119,7 @@ class Supervisor:
                 f"The {child.name} process ended {deaths} times in a row right after its start."
                 f" The last lines of {child.log}:\n{last_lines(child.log)}"
             )
-        self._tell(f"The {child.name} process ended ({_why(code)}); starting it again.")
+        self.tell(f"The {child.name} process ended ({_why(code)}); starting it again.")
         return min(LONGEST_PAUSE_SECONDS, 0.25 * deaths**2)
 
     def stop(self) -> None:

@@ -7,8 +7,8 @@ back whole batches, of a round that has ended before them.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Sum
@@ -22,8 +22,7 @@ from judging.statements import Slot, changes
 CHUNK = 5000
 
 
-@dataclass(frozen=True)
-class WantedPair:
+class WantedPair(NamedTuple):
     """A pair to be judged: the topic's row id, the docno, and how many labels it shall get.
 
     With ``other`` it is a preference between the two documents. Its grade depends on which comes
@@ -35,10 +34,8 @@ class WantedPair:
     labels: int
     other: str = ""
 
-    def __post_init__(self) -> None:
-        if self.other and not self.docno.encode() < self.other.encode():
-            message = f"docno must come before other as UTF-8 bytes: {self.docno!r}, {self.other!r}"
-            raise ValueError(message)
+
+_topic_docno_other = itemgetter(0, 1, 3)
 
 
 def new_batch(campaign: Campaign) -> Batch:
@@ -50,7 +47,14 @@ def new_batch(campaign: Campaign) -> Batch:
 
 
 def prepare(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
-    """Adds the pairs to a batch in preparation; returns their row ids, in the order given."""
+    """Adds the pairs to a batch in preparation; returns their row ids, in the order given.
+
+    Raises
+    ------
+    ValueError
+        A preference whose documents are in the wrong order.
+    """
+    _refuse_turned(wanted)
     ids: list[int] = []
     for start in range(0, len(wanted), CHUNK):
         with transaction.atomic():
@@ -60,11 +64,18 @@ def prepare(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
     return ids
 
 
+def _refuse_turned(wanted: Iterable[WantedPair]) -> None:
+    for _, docno, _, other in wanted:
+        if other and not docno.encode() < other.encode():
+            message = f"docno must come before other as UTF-8 bytes: {docno!r}, {other!r}"
+            raise ValueError(message)
+
+
 def _prepare_chunk(batch: Batch, wanted: Sequence[WantedPair]) -> list[int]:
     """Pairs are inserted in the order of their key, their places in the batch in that of the pairs'
     row ids: two draws wait for each other's rows, and must not do so in a circle, nor with whoever
     locks pairs."""
-    fresh = sorted(wanted, key=lambda w: (w.topic, w.docno, w.other))
+    fresh = sorted(wanted, key=_topic_docno_other)
     bulk.insert(Pair, _key(batch, fresh) | {"wanted": [w.labels for w in fresh]}, keep=True)
     ids = bulk.find(Pair, _key(batch, wanted))
     placed = sorted(zip(ids, (w.labels for w in wanted), strict=True))

@@ -7,11 +7,13 @@ numbers, text and row ids, as the database has them.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 from django.db import connection, models, transaction
 
 Columns = Mapping[str, Any]
+Rows: TypeAlias = Sequence[tuple[Any, ...]]
 AnyField: TypeAlias = "models.Field[Any, Any]"
 
 
@@ -22,16 +24,43 @@ def insert(model: type[models.Model], columns: Columns, *, keep: bool = False) -
     Nothing of the model runs: no ``save``, no signals, no checks but the database's.
     """
     values = {**_defaults(model), **columns}
-    fields = _fields(model, values)
-    rows = list(_rows(values))
-    into = f"INSERT INTO {_quoted(model._meta.db_table)} ({', '.join(map(_name, fields))})"
-    end = " ON CONFLICT DO NOTHING" if keep else ""
+    table = _quoted(model._meta.db_table)
+    names = [_name(field) for field in _fields(model, values)]
+    write = _copy if connection.vendor == "postgresql" else _execute
     with transaction.atomic(), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(f"{into} SELECT * FROM {_unnest(fields)}{end}", _turned(rows, fields))  # noqa: S608
-        else:
-            marks = ", ".join(["%s"] * len(fields))
-            cursor.executemany(f"{into} VALUES ({marks}){end}", rows)
+        write(cursor, table, names, list(_rows(values)), keep=keep)
+
+
+def _copy(cursor: Any, table: str, names: Sequence[str], rows: Rows, *, keep: bool) -> None:
+    """COPY takes a third of what arrays take, but knows no rows that are there already: these are
+    told apart from a table of this transaction, in their order."""
+    listed = ", ".join(names)
+    like = f"SELECT {listed} FROM {table} WITH NO DATA"  # noqa: S608 (names of our own)
+    if keep:
+        cursor.execute(f"CREATE TEMPORARY TABLE given ON COMMIT DROP AS {like}")
+    into = "given" if keep else table
+    with connection.wrap_database_errors, cursor.copy(f"COPY {into} ({listed}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
+    if keep:
+        same = f"INSERT INTO {table} ({listed}) SELECT * FROM given"  # noqa: S608
+        cursor.execute(f"{same} ON CONFLICT DO NOTHING")
+        cursor.execute("DROP TABLE given")
+
+
+def _execute(cursor: Any, table: str, names: Sequence[str], rows: Rows, *, keep: bool) -> None:
+    """As many rows in a statement as it has room for: SQLite needs as long to begin one as it needs
+    for a row."""
+    most = (connection.features.max_query_params or len(names)) // len(names)
+    whole = len(rows) - len(rows) % most
+    groups = [rows[start : start + most] for start in range(0, whole, most)]
+    into = f"INSERT INTO {table} ({', '.join(names)})"
+    row = f"({', '.join(['%s'] * len(names))})"
+    end = " ON CONFLICT DO NOTHING" if keep else ""
+    for some in (groups, [rows[whole:]] if rows[whole:] else []):
+        if some:
+            statement = f"{into} VALUES {', '.join([row] * len(some[0]))}{end}"
+            cursor.executemany(statement, [list(chain.from_iterable(group)) for group in some])
 
 
 def find(model: type[models.Model], columns: Columns) -> list[int]:
@@ -83,7 +112,7 @@ def _rows(values: Columns) -> Iterator[tuple[Any, ...]]:
     return zip(*lists, strict=True)
 
 
-def _turned(rows: Sequence[tuple[Any, ...]], fields: Sequence[AnyField]) -> list[list[Any]]:
+def _turned(rows: Rows, fields: Sequence[AnyField]) -> list[list[Any]]:
     """Columns again, one list for each field, also of no rows at all."""
     return [[row[place] for row in rows] for place in range(len(fields))]
 

@@ -43,16 +43,24 @@ class Shuffled(SHA256):
 
 
 def _chosen() -> QuerySet[Any, Any]:
-    """The place, its pair, and the texts of its documents."""
-    free = free_places(Slot("assessor")).filter(batch_id=OuterRef("pk"))
-    open_ones = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
-    first = open_ones.filter(Exists(free)).order_by("number").values("pk")[:1]
+    """The place, its pair, and the texts of its documents; no row where an earlier batch has a
+    place, of another topic."""
+    free = free_places(Slot("assessor"))
     had = Assignment.objects.filter(pair=OuterRef("pair"), assessor=Slot("assessor"))
-    places = free_places(Slot("assessor")).filter(~Exists(had), batch_id=Subquery(first))
+    open_ones = Batch.objects.filter(campaign=Slot("campaign"), state=Batch.State.OPEN)
+    # The sum keeps databases from going through batches, which have many topics, for one of them.
+    of_topic = free.alias(within=F("batch_id") + 0).filter(
+        ~Exists(had), pair__topic=Slot("topic"), within__in=open_ones.values("pk")
+    )
     by_hash = Shuffled(
         Concat(Slot("salt", CharField()), Cast("pair", CharField()), output_field=CharField())
     )
-    best = places.filter(pair__topic=Slot("topic")).order_by(by_hash).values("pk")[:1]
+    best = of_topic.order_by("within", by_hash).values("pk")[:1]
+    earlier = free.filter(
+        batch__campaign=Slot("campaign"),
+        batch__state=Batch.State.OPEN,
+        batch__number__lt=OuterRef("batch__number"),
+    )
     texts = {
         f"{column}_of_{docno}": Subquery(
             document(OuterRef(f"pair__{docno}"), Slot("campaign")).values(column)
@@ -60,7 +68,8 @@ def _chosen() -> QuerySet[Any, Any]:
         for docno in ("docno", "other")
         for column in ("title", "text")
     }
-    rows = BatchPair.objects.filter(pk=Subquery(best)).order_by().annotate(**texts)
+    rows = BatchPair.objects.filter(~Exists(earlier), pk=Subquery(best)).order_by()
+    rows = rows.annotate(**texts)
     return rows.values_list("labels", *columns_of(Pair, "pair__"), *texts)
 
 

@@ -55,6 +55,11 @@ def beat(name: str, queues: str = "") -> None:
         WorkerHeartbeat.objects.filter(seen__lt=long_gone).delete()
 
 
+def forget_those_of_this_machine() -> None:
+    """Of workers that were killed a moment ago; one that lives beats again within seconds."""
+    WorkerHeartbeat.objects.filter(name__startswith=f"{socket.gethostname()}:").delete()
+
+
 def sweep() -> None:
     assignments.release_lapsed()
     jobs.wake_due()

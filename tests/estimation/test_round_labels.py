@@ -17,6 +17,7 @@ from estimation.models import Draw, Round
 from estimation.selectors import draws_of
 from estimation.services import estimates, pools, round_labels, together
 from estimation.services.collections import columns_of
+from estimation.services.report_files.judgments import label_lines
 from estimation.services.round_labels import RoundLabels
 from judging import labels
 from judging import selectors as judging
@@ -79,6 +80,17 @@ def test_pairs_with_one_label_and_with_several_after_a_correction(second_labels:
     per_pair = np.unique([line[0] for line in found], return_counts=True)[1]
     assert {1, 2} <= set(per_pair.tolist())
     assert Judgment.objects.filter(revision=2).count() == 1
+
+
+def test_reports_tell_them_with_two_statements_and_one_of_names(second_labels: Round) -> None:
+    shown = second_labels.estimate_sets.get()
+    made = {(line.topic, line.docno, line.other): line for line in label_lines(shown)}
+    assert len(made) == shown.pair_count
+    with CaptureQueriesContext(connection) as captured:
+        told = [(line.assessor, line.grade) for line in label_lines(shown)]
+    assert len(captured) <= 3
+    by_orm = judging.labels(draws_of(second_labels.campaign, shown.all_batches).values("pair"))
+    assert sorted(told) == sorted((each.assessor, each.grade) for each in by_orm)
 
 
 def test_before_any_label(campaign: Campaign) -> None:

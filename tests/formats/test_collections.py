@@ -1,5 +1,6 @@
 """Judged collections as files: nothing is lost, and nothing that is wrong is taken."""
 
+import gzip
 from dataclasses import replace
 
 import numpy as np
@@ -82,6 +83,14 @@ def collection(method: str = "poisson", **options) -> RoundCollection:
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_written_is_read_back_to_the_bit(method: str) -> None:
     assert_read_back(collection(method))
+
+
+def test_many_numbers_take_less_room_than_packed_as_text_usually_is() -> None:
+    given, rng = collection(), np.random.default_rng(1)
+    about = rng.integers(0, len(given), 5000)
+    form = tables.Form("t.tsv.gz", tables.PAIR, [tables.share("size"), tables.share("chance")])
+    packed = form.written(given, about, {"size": rng.random(5000), "chance": rng.random(5000)})
+    assert len(packed) < len(gzip.compress(gzip.decompress(packed), 6))
 
 
 def test_a_census_has_an_infinite_step() -> None:

@@ -1,7 +1,10 @@
 """Rows written and found by columns are those that the ORM would have written and found."""
 
+from collections.abc import Callable
+
 import pytest
 from django.db import DataError, IntegrityError, connection
+from django.test.utils import CaptureQueriesContext
 
 from judging.models import Batch, BatchPair, Pair
 from judging.services import bulk
@@ -49,6 +52,33 @@ def test_a_row_that_is_there_is_kept_or_refused() -> None:
     assert set(Pair.objects.values_list("wanted", flat=True)) == {3}
     with pytest.raises(IntegrityError):
         bulk.insert(Pair, key | {"wanted": [5, 5]})
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_many_rows_are_few_statements(keep: bool) -> None:
+    """To begin a statement takes SQLite as long as to write a row."""
+    campaign = factories.campaign(topics=1)
+    docnos = [f"d{number}" for number in range(1010)]
+    key = {"campaign": campaign.pk, "topic": campaign.topics.get().pk, "docno": docnos}
+
+    begun = _begun_while(lambda: bulk.insert(Pair, key | {"wanted": 1}, keep=keep))
+
+    assert 1 <= begun <= 12
+    assert list(Pair.objects.order_by("pk").values_list("docno", flat=True)) == docnos
+
+
+def _begun_while(act: Callable[[], None]) -> int:
+    """Statements but for those of the transaction, as the driver counts them, or else Django."""
+    begun: list[str] = []
+    if connection.vendor == "sqlite":
+        connection.connection.set_trace_callback(begun.append)
+        act()
+        connection.connection.set_trace_callback(None)
+    else:
+        with CaptureQueriesContext(connection) as captured:
+            act()
+        begun += [query["sql"] for query in captured]
+    return sum("SAVEPOINT" not in each for each in begun)
 
 
 def test_no_rows_are_no_error() -> None:

@@ -14,7 +14,17 @@ from django.test.utils import CaptureQueriesContext
 
 from judging.clock import seconds_from_now
 from judging.errors import UserError
-from judging.models import Assignment, AuditEntry, Batch, Campaign, Judgment, Membership, Pair, User
+from judging.models import (
+    Assignment,
+    AuditEntry,
+    Batch,
+    BatchPair,
+    Campaign,
+    Judgment,
+    Membership,
+    Pair,
+    User,
+)
 from judging.services import assignments, campaigns, desk, judgments, members
 from judging.services.judgments import Recorded, Saying
 from judging.sheets import Sheet
@@ -74,11 +84,13 @@ def test_what_a_judgment_asks_is_prepared_and_no_other_statement_is_kept() -> No
         assert Pair.objects.filter(docno="of which there is none").count() == 0
 
     with connection.cursor() as cursor:
-        cursor.execute("SELECT statement FROM pg_prepared_statements")
-        prepared = [sql for (sql,) in cursor.fetchall()]
+        cursor.execute("SELECT statement, custom_plans FROM pg_prepared_statements")
+        found = cursor.fetchall()
+    prepared = [sql for sql, _ in found]
     assert any('INSERT INTO "judging_judgment"' in sql for sql in prepared)
     assert not any("of which there is none" in sql for sql in prepared)
     assert not connection.connection._prepared._counts
+    assert {planned_again for _, planned_again in found} == {0}
 
 
 URL = "/api/campaigns/test/judgments/"
@@ -101,6 +113,28 @@ def test_a_judgment_on_the_page_takes_few_statements_and_one_transaction() -> No
     assert max(counts) <= MOST
     assert counted(asked(lambda: page.get("/c/test/judge/"))[1]) <= MOST
     assert Judgment.objects.count() == AuditEntry.objects.filter(action="judge").count() == 20
+
+
+@committed
+@pytest.mark.sqlite_only
+def test_a_judgment_in_a_large_batch_takes_the_database_no_more_steps() -> None:
+    """As many documents of each topic, and twenty times as many topics."""
+    few, many = (steps_of_a_judgment(topics) for topics in (2, 40))
+    assert many < 1.25 * few
+
+
+def steps_of_a_judgment(topics: int) -> int:
+    """Hundreds of instructions that SQLite carries out for a judgment and the next pair."""
+    campaign = factories.campaign(slug=f"of{topics}", topics=topics)
+    (by,) = factories.assessors(campaign, f"anna{topics}")
+    factories.released_batch(campaign, [f"d{n}" for n in range(25)])
+    assert desk.next_sheet(campaign=campaign, by=by, topic=True)
+    one(by)
+    steps: list[None] = []
+    connection.connection.set_progress_handler(lambda: steps.append(None), 100)
+    one(by)
+    connection.connection.set_progress_handler(None, 0)
+    return len(steps)
 
 
 def one(by: User, grade: int = 1) -> tuple[Recorded, Sheet | None]:
@@ -133,6 +167,34 @@ def test_the_short_way_gives_the_pairs_and_the_numbers_of_the_long_way() -> None
         == sorted(served["long"])
         == sorted(Pair.objects.values_list("pk", flat=True))
     )
+
+
+@database
+@pytest.mark.parametrize("of_the_topic", [True, False])
+def test_a_place_in_an_earlier_batch_comes_first(of_the_topic: bool) -> None:
+    """Whatever the hash says, and of whatever topic it is."""
+    campaign, (anna,) = campaign_of("anna", docnos=1, labels=1)
+    factories.released_batch(campaign, [f"later{n}" for n in range(8)])
+    sheet = desk.next_sheet(campaign=campaign, by=anna, topic=True)
+    while sheet is not None and not sheet.assignment.pair.docno.startswith("later"):
+        _, sheet = one(anna)
+    assert sheet is not None
+    mine = sheet.assignment.pair
+    first = Batch.objects.get(campaign=campaign, number=1)
+    Batch.objects.filter(pk=first.pk).update(state=Batch.State.OPEN, remaining=1)
+    topic = campaign.topics.get(pk=mine.topic_id)
+    if not of_the_topic:
+        topic = campaign.topics.exclude(pk=mine.topic_id).get()
+    added = Pair.objects.create(campaign=campaign, topic=topic, docno="added", wanted=1)
+    BatchPair.objects.create(batch=first, pair=added, labels=1)
+
+    _, sheet = one(anna)
+    assert sheet is not None
+    assert sheet.assignment.pair == added
+    _, sheet = one(anna)
+    assert sheet is not None
+    assert sheet.assignment.pair.docno.startswith("later")
+    assert sheet.assignment.pair.topic_id == topic.pk
 
 
 def hand_out(campaign: Campaign, by: User, sheet: Sheet) -> int | None:

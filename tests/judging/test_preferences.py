@@ -54,13 +54,17 @@ def labels(made: Campaign) -> dict[tuple[str, str], list[int]]:
     return found
 
 
+@database
 @pytest.mark.parametrize(
     ("docno", "other"), [("b", "a"), ("a", "a"), ("é", "z"), ("\U0001f600", "\uff5e")]
 )
 def test_documents_stand_in_the_order_of_their_bytes(docno: str, other: str) -> None:
+    made = factories.campaign(topics=1)
+    batch, topic = batches.new_batch(made), made.topics.get().pk
     with pytest.raises(ValueError, match="docno must come before other"):
-        WantedPair(1, docno, 1, other)
-    assert docno == other or WantedPair(1, other, 1, docno)
+        batches.prepare(batch, [WantedPair(topic, "a", 1), WantedPair(topic, docno, 1, other)])
+    assert not made.pairs.exists()
+    assert docno == other or batches.prepare(batch, [WantedPair(topic, other, 1, docno)])
 
 
 @database

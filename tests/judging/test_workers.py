@@ -2,6 +2,7 @@
 
 import html
 import re
+import socket
 
 import pytest
 from django.test import Client
@@ -72,6 +73,15 @@ def test_a_worker_started_anew_with_other_queues_says_the_new_ones() -> None:
     steward.beat("worker", BOTH)
 
     assert workers.unserved() == []
+
+
+def test_workers_of_before_are_forgotten_where_a_site_starts_and_nowhere_else() -> None:
+    for name in (f"{socket.gethostname()}:1", f"{socket.gethostname()}:77", "elsewhere:1"):
+        steward.beat(name, BOTH)
+
+    steward.forget_those_of_this_machine()
+
+    assert list(WorkerHeartbeat.objects.values_list("name", flat=True)) == ["elsewhere:1"]
 
 
 def test_an_upload_that_waits_for_a_reader_says_so(campaign: Campaign, organizer: Client) -> None:

@@ -1,52 +1,59 @@
 """Every label with what a program needs to weight it."""
 
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter
+from typing import NamedTuple
 
 from estimation import selectors
 from estimation.models import EstimateSet, Round
 from estimation.services.report_files.kinds import ReportKind
-from judging import selectors as judging
 from judging.formats.csvfile import csv_lines
+from judging.labels import label_columns
 
-COLUMNS = (
-    "topic", "docno", "other", "assessor", "grade", "decided_by_organizer", "round", "probability",
-    "batch", "draws",
+OF_DRAWS = (
+    "pair__topic__topic_id", "pair__docno", "pair__other", "round__number", "probability",
+    "batch_number", "count",
 )  # fmt: skip
-OF_DRAWS = {
-    "topic": "pair__topic__topic_id",
-    "docno": "pair__docno",
-    "other": "pair__other",
-    "round": "round__number",
-    "probability": "probability",
-    "batch": "batch_number",
-    "draws": "count",
-}
-"""Columns of `label_lines` that a draw gives, and where they stand: rounds hold much beside."""
+"""What a line has from a draw."""
 
 
-def label_lines(shown: EstimateSet) -> list[dict[str, Any]]:
+class WeightedLabel(NamedTuple):
+    """A label as it is written, in the order of the columns."""
+
+    topic: str
+    docno: str
+    other: str
+    assessor: str
+    grade: int
+    decided_by_organizer: bool
+    round: int
+    probability: float
+    batch: int
+    draws: int
+
+
+def label_lines(shown: EstimateSet) -> list[WeightedLabel]:
     """One line per label and round that drew its pair, in canonical order."""
     draws = selectors.draws_behind(shown)
-    by_pair: dict[int, list[dict[str, Any]]] = {}
-    for pair, *values in draws.values_list("pair_id", *OF_DRAWS.values()):
-        by_pair.setdefault(pair, []).append(dict(zip(OF_DRAWS, values, strict=True)))
-    lines = [
-        {
-            **drawn,
-            "assessor": label.assessor,
-            "grade": label.grade,
-            "decided_by_organizer": label.decided,
-        }
-        for label in judging.labels(draws.values("pair"))
-        for drawn in by_pair[label.pair]
-    ]
-    return sorted(lines, key=itemgetter("topic", "docno", "other", "assessor", "round"))
+    drawn = {pk: told for pk, *told in draws.values_list("pk", *OF_DRAWS)}
+    labels = label_columns(draws, "id")
+    said = zip(
+        *(
+            each.tolist()
+            for each in (*labels.places, labels.assessor, labels.grade, labels.decided)
+        ),
+        strict=True,
+    )
+    lines = []
+    for draw, assessor, grade, decided in said:
+        topic, docno, other, *chances = drawn[draw]
+        lines.append(
+            WeightedLabel(topic, docno, other, labels.names[assessor], grade, decided, *chances)
+        )
+    return sorted(lines, key=attrgetter("topic", "docno", "other", "assessor", "round"))
 
 
 def make(row: Round, shown: EstimateSet) -> str:
-    rows = map(itemgetter(*COLUMNS), label_lines(shown))
-    return "".join(csv_lines(COLUMNS, rows))
+    return "".join(csv_lines(WeightedLabel._fields, label_lines(shown)))
 
 
 JUDGMENTS = ReportKind(

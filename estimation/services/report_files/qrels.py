@@ -16,9 +16,8 @@ def make(row: Round, shown: EstimateSet) -> str:
     """
     grades: dict[tuple[str, str], list[int]] = {}
     for line in label_lines(shown):
-        if line["other"]:  # a preference is no grade of a document
-            continue
-        grades.setdefault((line["topic"], line["docno"]), []).append(line["grade"])
+        if not line.other:  # a preference is no grade of a document
+            grades.setdefault((line.topic, line.docno), []).append(line.grade)
     rows = [
         (topic, docno, math.floor(sum(given) / len(given) + 0.5))
         for (topic, docno), given in sorted(grades.items())
