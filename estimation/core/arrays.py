@@ -175,19 +175,24 @@ def spread_rows(rows: SparseMatrix, places: BoolArray) -> SparseMatrix:
     return type(rows)((rows.data, rows.indices, indptr), shape=shape)  # spares the web SciPy
 
 
-def content_digest(parts: Iterable[bytes]) -> str:
-    """Return the SHA-256 (hex) of byte strings, each preceded by its length."""
+def content_digest(parts: Iterable[bytes | NDArray[Any]]) -> str:
+    """Return the SHA-256 (hex) of byte strings and arrays, each preceded by its length.
+
+    An array counts as its dtype, shape and content, which do not depend on the machine.
+    """
     state = hashlib.sha256()
     for part in parts:
-        state.update(len(part).to_bytes(8, "big"))
-        state.update(part)
+        pieces = _portable(part) if isinstance(part, np.ndarray) else [part]
+        state.update(sum(map(len, pieces)).to_bytes(8, "big"))
+        for piece in pieces:
+            state.update(piece)
     return state.hexdigest()
 
 
-def portable_bytes(array: NDArray[Any]) -> bytes:
-    """Return dtype, shape and content of an array as bytes that do not depend on the machine."""
-    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    return f"{little.dtype.str}{little.shape}".encode() + little.tobytes()
+def _portable(array: NDArray[Any]) -> list[bytes | memoryview]:
+    little = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+    content = little.reshape(-1).view(np.uint8).data  # which copies nothing
+    return [f"{little.dtype.str}{little.shape}".encode(), content]
 
 
 def array_digest(array: NDArray[Any]) -> bytes:

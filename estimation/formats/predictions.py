@@ -19,7 +19,6 @@ from estimation.core.arrays import (
     IntArray,
     content_digest,
     frozen,
-    portable_bytes,
 )
 from estimation.formats.columns import LineReader, Lines
 from judging.formats.cells import PlainLines, parsed_number, split_cells
@@ -88,7 +87,7 @@ class PredictionFile:
         """SHA-256 (hex) of what is predicted; the order of the lines plays no part."""
         head = "\0".join([FORMAT, str(self.max_grade), *self.topics]).encode()
         columns = (self.indptr, self.docnos, self.values)
-        return content_digest([head, *map(portable_bytes, columns)])
+        return content_digest([head, *columns])
 
     def expected_grades(self) -> FloatArray:
         """Return the mean of each row's distribution, shape (m,)."""

@@ -14,8 +14,11 @@ COLUMNS = ("indptr", "docnos", "scores")
 
 
 def read_columns(file: ArchiveFile) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read facts and columns of a stored run; ValueError if it is damaged or something else."""
-    facts, arrays = read_archive(file, FORMAT, COLUMNS)
+    """Read facts and columns of a stored run; ValueError if it is damaged or something else.
+
+    They are copied: a mapping holds its file open, and a campaign has more runs than that.
+    """
+    facts, arrays = read_archive(file, FORMAT, COLUMNS, mapped=False)
     columns = {name: frozen(array) for name, array in arrays.items()}
     if columns["scores"].shape != columns["docnos"].shape:
         raise ArchiveError("the run file is damaged: its columns differ in length")

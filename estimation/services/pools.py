@@ -57,7 +57,8 @@ def ensure(
         raise UserError("pool_impossible", str(error), status=409) from None
     if kind == PoolKind.PREFERENCES:
         columns = preference_pool(columns, depth=depth)
-    return _keep(campaign, digest, columns), columns
+    row = _keep(campaign, digest, columns)
+    return row, load(row)  # mapped, and what was built is let go
 
 
 def joined(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str]]:
@@ -98,8 +99,8 @@ def load(row: StoredPool) -> Pool:
 
 @lru_cache(maxsize=4)
 def _load(name: str) -> Pool:
-    """A pool file never changes: its name is the digest of its content."""
-    return Pool.load(files.path_of(name))
+    """A pool file never changes: its name is the digest of its content (`files.damaged`)."""
+    return Pool.load(files.path_of(name), check=False)
 
 
 def _lists(run: Run) -> RankedLists:
