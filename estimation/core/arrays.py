@@ -202,6 +202,29 @@ def array_digest(array: NDArray[Any]) -> bytes:
     return state.digest()
 
 
+def order_of(*keys: IntArray) -> IntArray:
+    """Return ``np.lexsort(keys)`` of numbers from 0 on, by one sort where all fit into 64 bits."""
+    sizes = [int(key.max(initial=0)).bit_length() for key in keys]
+    own = len(keys[0]).bit_length()
+    if sum(sizes) + own > 63:
+        return np.lexsort(keys)
+    packed = np.zeros(len(keys[0]), dtype=np.int64)
+    for key, size in zip(reversed(keys), reversed(sizes), strict=True):
+        packed <<= size
+        packed |= key
+    packed <<= own
+    packed |= np.arange(len(packed))
+    packed.sort()
+    packed &= (1 << own) - 1
+    return packed
+
+
+def float_ranks(single: NDArray[np.float32]) -> IntArray:
+    """Return whole numbers from 0 on in the order of finite or infinite floats of 32 bits."""
+    bits = (single + np.float32(0.0)).view(np.int32).astype(np.int64)  # -0 is 0
+    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits) + 0x7F800000
+
+
 def mixed_bits(numbers: IntArray) -> NDArray[np.uint64]:
     """Return 64 well-mixed bits of each number (SplitMix64; Steele, Lea and Flood 2014).
 

@@ -18,6 +18,9 @@ MAX_TOPICS = 100_000
 MAX_DOCNO_BYTES = 256 * MEBIBYTE
 """Size of the column of docnos, in which the longest docno sets the width of all."""
 
+_KEPT_BYTES = 8 * MEBIBYTE
+"""The C library gives memory of up to this size back to the kernel from now on only when much of it
+is free: arrays of every chunk stand where those of the last one stood, in pages that are there."""
 _NAMED = 5
 _HASHED = 1 << 14  # lines whose docnos are hashed at once
 _BLANKS = re.compile(r"[ \t]+")
@@ -94,23 +97,11 @@ class Lines:
 def may_repeat(topic: IntArray, docno: BytesArray) -> bool:
     """Tell whether two lines may be of one pair; False is certain.
 
-    Lines are told apart by 64 bits. Each is put into a table at some of them, over what is there;
-    only lines that another one has taken the place of are compared.
+    Lines are told apart by 64 bits.
     """
-    count = len(topic)
-    if count < 2:
-        return False
     bits = _bits(topic, docno)
-    size = (4 * count).bit_length()
-    place = (bits >> np.uint64(64 - size)).view(np.int64)
-    table = np.empty(1 << size, dtype=np.int32)
-    line = np.arange(count, dtype=np.int32)
-    table[place] = line
-    there = table[place]
-    lost = np.flatnonzero(there != line)
-    ordered = np.sort(bits[lost])
-    same = bits[lost] == bits[there[lost]]
-    return bool(same.any() or np.any(ordered[1:] == ordered[:-1]))
+    bits.sort()
+    return bool(np.any(bits[1:] == bits[:-1]))
 
 
 def _bits(topic: IntArray, docno: BytesArray) -> Words:
@@ -167,6 +158,7 @@ class LineReader(ABC):
 
     def read(self, file: BinaryFile, limits: Limits) -> Lines:
         """Return the good lines of a file in their order, having reported the others."""
+        np.empty(_KEPT_BYTES, dtype=np.uint8)
         for first, chunk in read_chunks(file, self.problems, limits):
             self.read_chunk(first, chunk)
         if not self._parts:

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimation.core.archives import ArchiveFile, write_archive
-from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen
+from estimation.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    float_ranks,
+    frozen,
+    order_of,
+)
 from estimation.core.data.ranked_lists import RankedLists, trec_eval_order
 from estimation.core.data.scores import EXPECTED, first_unusable
 from estimation.formats.columns import LineReader, Lines
@@ -170,11 +177,10 @@ def rank_contradictions(topic: IntArray, score: FloatArray, rank: FloatArray) ->
         single = score.astype(np.float32)
     if _are_ranked(topic, single, rank):
         return np.zeros(len(topic), dtype=np.bool_)
-    _, level = np.unique(single, return_inverse=True)
-    order = np.lexsort((rank, topic))
+    order = _by_rank(topic, rank)
     topic, rank = topic[order], rank[order]
     # Later topics get lower keys, so that the running minimum starts anew with each of them.
-    key = level[order] - topic * len(topic)
+    key = float_ranks(single)[order] - (topic << 32)
     lowest = np.minimum.accumulate(key)
     fresh = np.ones(len(order), dtype=bool)
     fresh[1:] = (topic[1:] != topic[:-1]) | (rank[1:] != rank[:-1])
@@ -182,6 +188,14 @@ def rank_contradictions(topic: IntArray, score: FloatArray, rank: FloatArray) ->
     against = np.zeros(len(order), dtype=np.bool_)
     against[order] = (group > 0) & (key > lowest[np.maximum(group - 1, 0)])
     return against
+
+
+def _by_rank(topic: IntArray, rank: FloatArray) -> IntArray:
+    if rank.min() >= 0 and rank.max() < 2**31:
+        whole = rank.astype(np.int64)
+        if np.array_equal(whole, rank):
+            return order_of(whole, topic)
+    return np.lexsort((rank, topic))
 
 
 def _are_ranked(topic: IntArray, score: NDArray[np.float32], rank: FloatArray) -> bool:

@@ -194,8 +194,11 @@ def test_ranks_that_are_no_numbers_are_one_warning_and_do_not_matter() -> None:
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=300)
-@given(st.lists(st.tuples(st.integers(0, 2), SCORES, st.integers(0, 4)), max_size=25))
-def test_contradictions_equal_their_definition(rows: list[tuple[int, float, int]]) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 2), SCORES, st.integers(0, 4)), max_size=25)
+    | st.lists(st.tuples(st.integers(0, 2), SCORES, st.sampled_from([-1.5, 0.0, 0.5, 3e10])))
+)
+def test_contradictions_equal_their_definition(rows: list[tuple[int, float, float]]) -> None:
     topic, score, rank = (
         (np.array(column) for column in zip(*rows, strict=True))
         if rows

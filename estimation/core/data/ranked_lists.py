@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..arrays import float_ranks, order_of
 from .known_documents import document_hashes
 
 if TYPE_CHECKING:
@@ -80,10 +81,17 @@ def trec_eval_order(
         raise PoolError(f"scores must be finite numbers; {given}")
     with np.errstate(over="ignore", under="ignore"):
         single = score.astype(np.float32)
-    keys = [-single] if topics is None else [-single, np.asarray(topics)]
-    order = np.arange(len(score)) if _in_order(keys) else np.lexsort(keys)
+    keys = [float_ranks(-single)] if topics is None else [float_ranks(-single), np.asarray(topics)]
+    order = np.arange(len(score)) if _in_order(keys) else _order(keys)
     _order_ties(order, docno, [key[order] for key in keys])
     return np.asarray(order, dtype=np.int64)
+
+
+def _order(keys: Sequence[NDArray[Any]]) -> IntArray:
+    topics = keys[-1]
+    if np.issubdtype(topics.dtype, np.integer) and topics.min() >= 0:
+        return order_of(*keys)
+    return np.lexsort(keys)
 
 
 def _in_order(keys: Sequence[NDArray[Any]]) -> bool:
