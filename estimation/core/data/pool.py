@@ -29,8 +29,10 @@ from ..arrays import (
     content_digest,
     frozen,
     no_run,
+    order_of,
     spread_rows,
 )
+from .known_documents import numbered
 from .ranked_lists import PoolError, RankedLists
 from .scores import first_unusable, refusal
 
@@ -340,11 +342,9 @@ def _pool_topic(
     run = np.repeat(np.arange(len(lists), dtype=np.int32), lengths)
     rank = np.concatenate([np.arange(1, length + 1, dtype=np.int32) for length in lengths])
     returned = [each.docno for each in lists]
-    docno, pair = np.unique(
-        np.concatenate([*returned, np.array(extra, dtype=np.bytes_)]), return_inverse=True
-    )
+    docno, pair = numbered(np.concatenate([*returned, np.array(extra, dtype=np.bytes_)]))
     pair = pair[: len(run)]
-    order = np.argsort(pair, kind="stable")  # entries arrive by run, so runs ascend in a pair
+    order = order_of(pair)  # entries arrive by run, so runs ascend in a pair
     pair, run, rank = pair[order], run[order], rank[order]
     twice = (pair[1:] == pair[:-1]) & (run[1:] == run[:-1])
     if twice.any():
@@ -363,14 +363,15 @@ def _joined(
     entries = np.concatenate([each.entries for each in slices])
     width = max(1, int(np.char.str_len(docno).max(initial=1)))
     scores = [each.score for each in slices if each.score is not None]
-    return Pool(
-        topics=topics,
-        runs=runs,
-        depth=depth,
-        topic=frozen(np.repeat(np.arange(len(topics), dtype=np.int32), sizes)),
-        docno=frozen(docno.astype(f"S{width}")),
-        indptr=frozen(np.concatenate([[0], np.cumsum(entries)])),
-        run=frozen(np.concatenate([each.run for each in slices])),
-        rank=frozen(np.concatenate([each.rank for each in slices])),
-        score=frozen(np.concatenate(scores)) if scores else None,
-    )
+    columns: dict[str, NDArray[Any]] = {
+        "topic": np.repeat(np.arange(len(topics), dtype=np.int32), sizes),
+        "docno": docno.astype(f"S{width}", copy=False),
+        "indptr": np.concatenate([[0], np.cumsum(entries)]),
+        "run": np.concatenate([each.run for each in slices]),
+        "rank": np.concatenate([each.rank for each in slices]),
+    }
+    if scores:
+        columns["score"] = np.concatenate(scores)
+    for column in columns.values():  # which nobody else has: they are not copied to be frozen
+        column.flags.writeable = False
+    return Pool(topics=topics, runs=runs, depth=depth, **columns)
