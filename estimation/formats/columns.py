@@ -15,6 +15,8 @@ from judging.formats.lines import MEBIBYTE, BinaryFile, Limits, decode_line, rea
 from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 
 MAX_TOPICS = 100_000
+MAX_LINES = 10_000_000
+"""Lines of a file: with a column of docnos as wide as may be they take less than 2 GB."""
 MAX_DOCNO_BYTES = 256 * MEBIBYTE
 """Size of the column of docnos, in which the longest docno sets the width of all."""
 
@@ -165,11 +167,16 @@ class LineReader(ABC):
             if self.problems.ok:
                 self.problems.error(None, "", f"expected {self.what}, found none in the file")
             self.add([], [], [], np.zeros((0, 2)))
-        topic, docno, number, values = map(np.concatenate, zip(*self._parts, strict=True))
-        self._parts.clear()
-        lines = Lines(self._names, topic, docno, number, values)
+        lines = Lines(self._names, *self._joined())
         lines.report_duplicates(self.problems)
         return lines
+
+    def _joined(self) -> tuple[IntArray, BytesArray, IntArray, FloatArray]:
+        """Put all parts together, column by column, so that no more than one is there twice."""
+        parts: list[list[Any]] = [list(column) for column in zip(*self._parts, strict=True)]
+        self._parts.clear()
+        topic, docno, number, values = (np.concatenate(parts.pop(0)) for _ in range(4))
+        return topic, docno, number, values
 
     def read_chunk(self, first: int, chunk: bytes) -> None:
         """Read whole lines, the first of which has the number `first`."""

@@ -20,7 +20,7 @@ from estimation.core.arrays import (
     content_digest,
     frozen,
 )
-from estimation.formats.columns import LineReader, Lines
+from estimation.formats.columns import MAX_LINES, LineReader, Lines
 from judging.formats.cells import PlainLines, parsed_number, split_cells
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import Problems, show
@@ -125,7 +125,7 @@ def read_predictions(
     max_grade: int,
     topics: Collection[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    max_lines: int = 1_500_000,
+    max_lines: int = MAX_LINES,
 ) -> PredictionFile | None:
     """Read predicted grades, plain or gzip, and return them, or None when there is an error.
 

@@ -23,8 +23,8 @@ from estimation.core.arrays import (
 )
 from estimation.core.data.ranked_lists import RankedLists, trec_eval_order
 from estimation.core.data.scores import EXPECTED, first_unusable
-from estimation.formats.columns import LineReader, Lines
-from estimation.formats.run_columns import FORMAT, read_columns
+from estimation.formats.columns import MAX_LINES, LineReader, Lines
+from estimation.formats.run_columns import COLUMNS, FORMAT, read_columns
 from judging.formats.cells import PlainLines, parsed_number, split_cells
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import Problems, id_problem, show
@@ -65,7 +65,7 @@ def read_run(
     *,
     topics: Collection[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    max_lines: int = 1_500_000,
+    max_lines: int = MAX_LINES,
 ) -> RunFile | None:
     """Read a run, plain or gzip, and return it, or None when it has an error.
 
@@ -223,8 +223,9 @@ def save_run(file: ArchiveFile, run: RunFile) -> None:
     write_archive(file, FORMAT, facts, arrays)
 
 
-def load_run(file: ArchiveFile) -> RunFile:
-    """Read what `save_run` wrote; raise ValueError if it is damaged or something else."""
-    facts, columns = read_columns(file)
-    lists = RankedLists(tuple(facts["topics"]), columns["indptr"], columns["docnos"])
-    return RunFile(facts["tag"], lists, columns["scores"], facts["lines"], facts["dropped"])
+def load_lists(file: ArchiveFile, *, scores: bool) -> RankedLists:
+    """Read the ranked lists of what `save_run` wrote, with their scores or without."""
+    facts, columns = read_columns(file, COLUMNS if scores else ("indptr", "docnos"))
+    return RankedLists(
+        tuple(facts["topics"]), columns["indptr"], columns["docnos"], columns.get("scores")
+    )

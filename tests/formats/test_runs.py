@@ -1,6 +1,8 @@
 import gzip
 import io
+import random
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ import estimation.formats.runs as runs_module
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scores import MOST_SCORE
 from estimation.formats import columns
+from estimation.formats.run_columns import read_columns
 from estimation.formats.runs import (
     RunFile,
-    load_run,
+    load_lists,
     rank_contradictions,
     read_run,
     save_run,
@@ -289,9 +292,14 @@ def test_what_is_saved_is_loaded_back(run: RunFile) -> None:
     save_run(again, run)
     assert file.getvalue() == again.getvalue()
     file.seek(0)
-    back = load_run(file)
-    assert content(back) == content(run)
-    assert (back.lines, back.dropped) == (run.lines, run.dropped)
+    facts, _ = read_columns(file)
+    back, ranked = (load_lists(file, scores=scores) for scores in (True, False))
+    assert back.scores is not None
+    assert content(replace(run, lists=back, scores=back.scores)) == content(run)
+    assert content(replace(run, lists=ranked)) == content(run)
+    assert ranked.scores is None
+    told = [facts[name] for name in ("tag", "lines", "dropped")]
+    assert told == [run.tag, run.lines, run.dropped]
 
 
 def test_lines_are_byte_exact() -> None:
@@ -305,15 +313,15 @@ def test_damaged_files_are_not_loaded(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     save_run(path, accepted(RUN))
     data = path.read_bytes()
-    assert content(load_run(path)) == content(accepted(RUN))
+    assert load_lists(path, scores=True).docnos.tolist() == [b"x", b"y", b"c", b"b", b"a"]
     for broken in (b"", b"x", data[: len(data) // 2], b"\x80\x04N."):
         with pytest.raises(ValueError, match=r".+"):
-            load_run(io.BytesIO(broken))
+            load_lists(io.BytesIO(broken), scores=True)
     objects = io.BytesIO()
     np.savez(objects, header=np.array([{}], dtype=object))
     objects.seek(0)
     with pytest.raises(ValueError, match=r".+"):
-        load_run(objects)
+        load_lists(objects, scores=True)
 
 
 def test_lines_topics_and_docnos_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,6 +365,28 @@ def test_ten_million_lines_are_refused_before_most_are_read() -> None:
     with pytest.raises(UnreadableError, match="at most 300000 lines"):
         read_run(file, problems, max_lines=300_000)
     assert file.number < 45
+
+
+def peak_of(lines: list[str]) -> int:
+    data = "\n".join(lines).encode()
+    tracemalloc.start()
+    try:
+        accepted(data)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_as_many_lines_as_may_be_fit_into_the_memory_that_reading_may_use(shuffled: bool) -> None:
+    lines = [f"{n // 1000} Q0 cw-{n:022d} {n % 1000} {2000 - n % 1000} t" for n in range(250_000)]
+    if shuffled:
+        random.Random("lines").shuffle(lines)
+    a_line = (peak_of(lines) - peak_of(lines[:150_000])) / 100_000
+    assert 50 < a_line < 150
+    assert a_line * columns.MAX_LINES < 2048 * MEBIBYTE, "UPLOAD_MEMORY_MB by default"
+    assert columns.MAX_DOCNO_BYTES >= 25 * columns.MAX_LINES
 
 
 @pytest.mark.slow
