@@ -20,8 +20,8 @@ from estimation.core.arrays import (
     content_digest,
     frozen,
 )
-from estimation.formats.columns import MAX_LINES, LineReader, Lines
 from judging.formats.cells import PlainLines, parsed_number, split_cells
+from judging.formats.columns import MAX_LINES, LineReader, Lines
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import Problems, show
 

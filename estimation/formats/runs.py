@@ -23,9 +23,9 @@ from estimation.core.arrays import (
 )
 from estimation.core.data.ranked_lists import RankedLists, trec_eval_order
 from estimation.core.data.scores import EXPECTED, first_unusable
-from estimation.formats.columns import MAX_LINES, LineReader, Lines
 from estimation.formats.run_columns import COLUMNS, FORMAT, read_columns
 from judging.formats.cells import PlainLines, parsed_number, split_cells
+from judging.formats.columns import MAX_LINES, LineReader, Lines
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import Problems, id_problem, show
 

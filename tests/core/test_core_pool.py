@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from estimation.core.archives import ArchiveError
-from estimation.core.data import known_documents
+from estimation.core.data import ranked_lists
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.pool_ranks import total_weights
 from estimation.core.data.ranked_lists import PoolError, RankedLists, rank_lines, trec_eval_order
@@ -177,15 +177,15 @@ def test_docnos_are_numbered_as_they_are_sorted(
     shift: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where different ones have equal hashes."""
-    hashes = known_documents.document_hashes
+    hashes = ranked_lists.document_hashes
     monkeypatch.setattr(
-        known_documents, "document_hashes", lambda *of: hashes(*of) << np.uint64(shift)
+        ranked_lists, "document_hashes", lambda *of: hashes(*of) << np.uint64(shift)
     )
     rng = np.random.default_rng(3)
     for count in (0, 1, 2, 50, 3000):
         docnos = as_bytes([rng.choice(DOCNOS) * int(rng.integers(1, 12)) for _ in range(count)])
         docnos = docnos.astype(np.bytes_)
-        different, number = known_documents.numbered(docnos)
+        different, number = ranked_lists.distinct_docnos(docnos)
         names, place = np.unique(docnos, return_inverse=True)
         assert different.tolist() == names.tolist()
         assert number.tolist() == place.tolist()

@@ -11,7 +11,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from estimation.core.arrays import FloatArray
-from estimation.formats.columns import may_repeat
 from judging.formats import cells as cells_module
 from judging.formats.cells import (
     MAX_NUMBER,
@@ -22,6 +21,7 @@ from judging.formats.cells import (
     parsed_number,
     split_cells,
 )
+from judging.formats.columns import may_repeat
 from judging.formats.problems import id_problem
 
 MANY = settings(deadline=None, max_examples=400)

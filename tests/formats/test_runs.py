@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import estimation.formats.runs as runs_module
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scores import MOST_SCORE
-from estimation.formats import columns
 from estimation.formats.run_columns import read_columns
 from estimation.formats.runs import (
     RunFile,
@@ -23,6 +22,7 @@ from estimation.formats.runs import (
     read_run,
     save_run,
 )
+from judging.formats import columns
 from judging.formats.problems import Problems, UnreadableError, id_problem
 from tests.formats.run_files import run_lines
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import order_of
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -100,30 +98,6 @@ class KnownDocuments:
 def document_hashes(topic: IntArray, docno: BytesArray) -> NDArray[np.uint64]:
     """Return 64 well-mixed bits of each topic and docno; equal ones have equal bits."""
     return _mixed([topic.astype(np.uint64), *_words(docno)])
-
-
-def numbered(docno: BytesArray) -> tuple[BytesArray, IntArray]:
-    """Return the different docnos, sorted, and the number of each: `np.unique` with its inverse.
-
-    Equal ones are brought together by their hashes, so that only different ones are sorted.
-    """
-    own = len(docno).bit_length()
-    key = (document_hashes(np.zeros(len(docno), dtype=np.int64), docno) >> np.uint64(own + 1)).view(
-        np.int64
-    )
-    order = order_of(key)
-    key, ordered = key[order], docno[order]
-    other = np.append(True, key[1:] != key[:-1])[: len(docno)]
-    if np.any(other[1:] < (ordered[1:] != ordered[:-1])):  # two have the same hash
-        different, number = np.unique(docno, return_inverse=True)
-        return different, number
-    different = ordered[other]
-    sorting = np.argsort(different)
-    place = np.empty(len(different), dtype=np.int64)
-    place[sorting] = np.arange(len(different))
-    number = np.empty(len(docno), dtype=np.int64)
-    number[order] = place[np.cumsum(other) - 1]
-    return different[sorting], number
 
 
 def _words(docno: BytesArray) -> list[NDArray[np.uint64]]:

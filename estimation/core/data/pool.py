@@ -32,8 +32,7 @@ from ..arrays import (
     order_of,
     spread_rows,
 )
-from .known_documents import numbered
-from .ranked_lists import PoolError, RankedLists
+from .ranked_lists import PoolError, RankedLists, distinct_docnos
 from .scores import first_unusable, refusal
 
 if TYPE_CHECKING:
@@ -342,7 +341,7 @@ def _pool_topic(
     run = np.repeat(np.arange(len(lists), dtype=np.int32), lengths)
     rank = np.concatenate([np.arange(1, length + 1, dtype=np.int32) for length in lengths])
     returned = [each.docno for each in lists]
-    docno, pair = numbered(np.concatenate([*returned, np.array(extra, dtype=np.bytes_)]))
+    docno, pair = distinct_docnos(np.concatenate([*returned, np.array(extra, dtype=np.bytes_)]))
     pair = pair[: len(run)]
     order = order_of(pair)  # entries arrive by run, so runs ascend in a pair
     pair, run, rank = pair[order], run[order], rank[order]

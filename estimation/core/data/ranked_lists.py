@@ -168,3 +168,27 @@ def _refuse_duplicates(names: BytesArray, code: NDArray[Any], docno: BytesArray)
         raise PoolError(
             f"docno {docno[line].decode()!r} occurs twice in topic {names[code[line]].decode()!r}"
         )
+
+
+def distinct_docnos(docno: BytesArray) -> tuple[BytesArray, IntArray]:
+    """Return the different docnos, sorted, and the number of each: `np.unique` with its inverse.
+
+    Equal ones are brought together by their hashes, so that only different ones are sorted.
+    """
+    own = len(docno).bit_length()
+    key = (document_hashes(np.zeros(len(docno), dtype=np.int64), docno) >> np.uint64(own + 1)).view(
+        np.int64
+    )
+    order = order_of(key)
+    key, ordered = key[order], docno[order]
+    other = np.append(True, key[1:] != key[:-1])[: len(docno)]
+    if np.any(other[1:] < (ordered[1:] != ordered[:-1])):  # two have the same hash
+        different, number = np.unique(docno, return_inverse=True)
+        return different, number
+    different = ordered[other]
+    sorting = np.argsort(different)
+    place = np.empty(len(different), dtype=np.int64)
+    place[sorting] = np.arange(len(different))
+    number = np.empty(len(docno), dtype=np.int64)
+    number[order] = place[np.cumsum(other) - 1]
+    return different[sorting], number

@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray
-from judging.formats.cells import WORD, PlainLines, Words, are_plain_ids, as_bytes, distinct
+from judging.formats.cells import (
+    WORD,
+    BytesArray,
+    FloatArray,
+    IntArray,
+    PlainLines,
+    Words,
+    are_plain_ids,
+    as_bytes,
+    distinct,
+)
 from judging.formats.lines import MEBIBYTE, BinaryFile, Limits, decode_line, read_chunks
 from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 
@@ -54,7 +63,7 @@ class Lines:
             return self
         asked = frozenset(wanted)
         unknown = [name for name in self.names if name not in asked]
-        known: BoolArray | slice = slice(None)
+        known: NDArray[np.bool_] | slice = slice(None)
         if unknown:
             known = np.array([name in asked for name in self.names], dtype=np.bool_)[self.topic]
             at = self.number[~known]
@@ -64,12 +73,16 @@ class Lines:
             problems.error(None, "topic", "expected lines of known topics, found none")
         elif absent := sorted(asked.difference(self.names)):
             problems.warning(None, "topic", f"{_named(absent)} {missing}")
+        return self.some(known)
+
+    def some(self, which: NDArray[np.bool_] | slice) -> "Lines":
+        """Return some of the lines, with the same names."""
         return replace(
             self,
-            topic=self.topic[known],
-            docno=self.docno[known],
-            number=self.number[known],
-            values=self.values[known],
+            topic=self.topic[which],
+            docno=self.docno[which],
+            number=self.number[which],
+            values=self.values[which],
         )
 
     def by_topic(self) -> tuple[tuple[str, ...], IntArray, IntArray]:
@@ -85,15 +98,9 @@ class Lines:
         indptr = np.concatenate([[0], np.cumsum(np.bincount(topic, minlength=len(used)))])
         return tuple(self.names[code] for code in used), topic, indptr.astype(np.int64)
 
-    def report_duplicates(self, problems: Problems) -> None:
-        """Report each docno that its topic has already, with both lines."""
-        if not may_repeat(self.topic, self.docno):
-            return
-        for row, first in repeats(self.number, self.docno, self.topic):
-            topic, docno = self.names[self.topic[row]], self.docno[row].decode()
-            message = f"expected docno {show(docno)} of topic {show(topic)} once, found it on line"
-            message += f" {self.number[first]} already"
-            problems.error(int(self.number[row]), "docno", message)
+    def repeats(self) -> Iterator[tuple[int, int]]:
+        """Yield each row whose pair an earlier one had, by line, and the first such row."""
+        return repeats(self.number, self.docno, self.topic)
 
 
 def may_repeat(topic: IntArray, docno: BytesArray) -> bool:
@@ -168,7 +175,15 @@ class LineReader(ABC):
                 self.problems.error(None, "", f"expected {self.what}, found none in the file")
             self.add([], [], [], np.zeros((0, 2)))
         lines = Lines(self._names, *self._joined())
-        lines.report_duplicates(self.problems)
+        return self.without_repeats(lines) if may_repeat(lines.topic, lines.docno) else lines
+
+    def without_repeats(self, lines: Lines) -> Lines:
+        """Report each docno that its topic has already, with both lines."""
+        for row, first in lines.repeats():
+            topic, docno = lines.names[lines.topic[row]], lines.docno[row].decode()
+            message = f"expected docno {show(docno)} of topic {show(topic)} once, found it on line"
+            message += f" {lines.number[first]} already"
+            self.problems.error(int(lines.number[row]), "docno", message)
         return lines
 
     def _joined(self) -> tuple[IntArray, BytesArray, IntArray, FloatArray]:
