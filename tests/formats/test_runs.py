@@ -1,6 +1,10 @@
 import gzip
 import io
+import os
+import platform
 import random
+import subprocess
+import sys
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -387,6 +391,39 @@ def test_as_many_lines_as_may_be_fit_into_the_memory_that_reading_may_use(shuffl
     assert 50 < a_line < 150
     assert a_line * columns.MAX_LINES < 2048 * MEBIBYTE, "UPLOAD_MEMORY_MB by default"
     assert columns.MAX_DOCNO_BYTES >= 25 * columns.MAX_LINES
+
+
+FAULTS = """
+import resource, sys
+from estimation.formats.runs import read_run
+from judging.formats import columns
+from judging.formats.problems import Problems
+
+columns._KEPT_BYTES = int(sys.argv[2])
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    with open(sys.argv[1], "rb") as file:
+        assert read_run(file, Problems("r")).lines == 50_000
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(min(faults() for _ in range(5)))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries keep other memory")
+def test_a_file_is_read_in_the_memory_of_the_one_before(tmp_path: Path) -> None:
+    """Pages that are given back are asked for again with every chunk, which takes half the time."""
+    path, root = tmp_path / "run", Path(__file__).resolve().parents[2]
+    lines = (f"{n // 1000} Q0 d{n:07d} {n % 1000} {2000 - n % 1000}.5 t\n" for n in range(50_000))
+    path.write_text("".join(lines))
+    plain = {name: value for name, value in os.environ.items() if "MALLOC" not in name}
+
+    def faults(kept: int) -> int:
+        command = [sys.executable, "-c", FAULTS, str(path), str(kept)]
+        done = subprocess.run(command, cwd=root, env=plain, check=True, capture_output=True)
+        return int(done.stdout)
+
+    assert faults(columns._KEPT_BYTES) < 100
+    assert faults(1) > 500, "which is seen where it is so"
 
 
 @pytest.mark.slow
