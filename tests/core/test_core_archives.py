@@ -1,7 +1,6 @@
 """Stored columns: mapped and shared by processes, and held against the size of the file."""
 
 import io
-import mmap
 import struct
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from estimation.core.archives import (
 )
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
+from tests.core.mapped import is_mapped
 
 FORM = "some-form-1"
 COLUMNS = {
@@ -46,13 +46,6 @@ def written_before(path: Path, form: str, **columns: np.ndarray) -> None:
     header = f'{{"facts": {{}}, "form": "{form}"}}'.encode()
     with path.open("wb") as file:
         np.savez(file, header=np.frombuffer(header, dtype=np.uint8), **columns)
-
-
-def is_mapped(array: np.ndarray) -> bool:
-    base: object = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return isinstance(base, mmap.mmap)
 
 
 def test_columns_of_a_path_are_mapped_where_processors_read_them_and_cannot_be_changed(

@@ -12,7 +12,7 @@ from estimation.core.archives import write_archive
 from estimation.models import Round
 from estimation.services import files, pools
 from judging.models import Campaign
-from tests.core.test_core_archives import is_mapped
+from tests.core.mapped import is_mapped
 from tests.support import evaluation
 
 
