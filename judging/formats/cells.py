@@ -115,6 +115,8 @@ class PlainLines:
             number, good = _digits(word, length)
             if good.all():
                 return number.astype(np.float64)
+        if np.any((word & np.uint64(0xFF)) == _MINUS):
+            return None
         whole = np.minimum(_before_dot(word), length)
         before = _FIRST.take(whole)
         after = length - whole - 1  # digits behind the dot; -1 where there is no dot
@@ -321,7 +323,8 @@ def _first_and_like(rows: Words) -> tuple[IntArray, IntArray]:
         earliest = table[place]
         if np.array_equal(rows[earliest], rows):
             return _numbered(earliest)
-    _, first, kind = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    keys, axis = (rows[:, 0], None) if rows.shape[1] == 1 else (rows, 0)
+    _, first, kind = np.unique(keys, axis=axis, return_index=True, return_inverse=True)
     return _numbered(first[kind.ravel()])
 
 

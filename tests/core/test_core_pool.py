@@ -172,6 +172,19 @@ def test_damaged_pool_files_are_refused(tiny_pool: Pool, tmp_path) -> None:
         Pool.load(tmp_path / "other.npz")
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint64, np.float64, "S3"])
+def test_topics_may_be_any_values_that_have_an_order(kind: type) -> None:
+    rng = np.random.default_rng(1)
+    topic, score = rng.integers(0, 9, 200), rng.integers(-4, 4, 200).astype(float)
+    docno = as_bytes([f"d{n}" for n in rng.permutation(200)])
+    ordered = trec_eval_order(score, docno, topics=topic.astype(kind))
+    places = zip(topic.tolist(), score.tolist(), docno.tolist(), range(200), strict=True)
+    wanted = sorted(
+        sorted(places, key=lambda row: row[2], reverse=True), key=lambda r: (r[0], -r[1])
+    )
+    assert ordered.tolist() == [row[3] for row in wanted]
+
+
 @pytest.mark.parametrize("shift", [0, 60])
 def test_docnos_are_numbered_as_they_are_sorted(
     shift: int, monkeypatch: pytest.MonkeyPatch

@@ -89,7 +89,7 @@ def trec_eval_order(
 
 def _order(keys: Sequence[NDArray[Any]]) -> IntArray:
     topics = keys[-1]
-    if np.issubdtype(topics.dtype, np.integer) and topics.min() >= 0:
+    if np.issubdtype(topics.dtype, np.signedinteger) and topics.min() >= 0:
         return order_of(*keys)
     return np.lexsort(keys)
 
@@ -176,9 +176,8 @@ def distinct_docnos(docno: BytesArray) -> tuple[BytesArray, IntArray]:
     Equal ones are brought together by their hashes, so that only different ones are sorted.
     """
     own = len(docno).bit_length()
-    key = (document_hashes(np.zeros(len(docno), dtype=np.int64), docno) >> np.uint64(own + 1)).view(
-        np.int64
-    )
+    hashes = document_hashes(np.zeros(len(docno), dtype=np.int64), docno)
+    key = (hashes >> np.uint64(own + 1)).view(np.int64)  # leaves room for places beside it
     order = order_of(key)
     key, ordered = key[order], docno[order]
     other = np.append(True, key[1:] != key[:-1])[: len(docno)]
