@@ -175,19 +175,24 @@ def spread_rows(rows: SparseMatrix, places: BoolArray) -> SparseMatrix:
     return type(rows)((rows.data, rows.indices, indptr), shape=shape)  # spares the web SciPy
 
 
-def content_digest(parts: Iterable[bytes]) -> str:
-    """Return the SHA-256 (hex) of byte strings, each preceded by its length."""
+def content_digest(parts: Iterable[bytes | NDArray[Any]]) -> str:
+    """Return the SHA-256 (hex) of byte strings and arrays, each preceded by its length.
+
+    An array counts as its dtype, shape and content, which do not depend on the machine.
+    """
     state = hashlib.sha256()
     for part in parts:
-        state.update(len(part).to_bytes(8, "big"))
-        state.update(part)
+        pieces = _portable(part) if isinstance(part, np.ndarray) else [part]
+        state.update(sum(map(len, pieces)).to_bytes(8, "big"))
+        for piece in pieces:
+            state.update(piece)
     return state.hexdigest()
 
 
-def portable_bytes(array: NDArray[Any]) -> bytes:
-    """Return dtype, shape and content of an array as bytes that do not depend on the machine."""
-    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    return f"{little.dtype.str}{little.shape}".encode() + little.tobytes()
+def _portable(array: NDArray[Any]) -> list[bytes | memoryview]:
+    little = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+    content = little.reshape(-1).view(np.uint8).data  # which copies nothing
+    return [f"{little.dtype.str}{little.shape}".encode(), content]
 
 
 def array_digest(array: NDArray[Any]) -> bytes:
@@ -195,6 +200,29 @@ def array_digest(array: NDArray[Any]) -> bytes:
     state = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
     state.update(np.ascontiguousarray(array).data)
     return state.digest()
+
+
+def order_of(*keys: IntArray) -> IntArray:
+    """Return ``np.lexsort(keys)`` of numbers from 0 on, by one sort where all fit into 64 bits."""
+    sizes = [int(key.max(initial=0)).bit_length() for key in keys]
+    own = len(keys[0]).bit_length()
+    if sum(sizes) + own > 63:
+        return np.lexsort(keys)
+    packed = np.zeros(len(keys[0]), dtype=np.int64)
+    for key, size in zip(reversed(keys), reversed(sizes), strict=True):
+        packed <<= size
+        packed |= key
+    packed <<= own
+    packed |= np.arange(len(packed))
+    packed.sort()
+    packed &= (1 << own) - 1
+    return packed
+
+
+def float_ranks(single: NDArray[np.float32]) -> IntArray:
+    """Return whole numbers from 0 on in the order of finite or infinite floats of 32 bits."""
+    bits = (single + np.float32(0.0)).view(np.int32).astype(np.int64)  # -0 is 0
+    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits) + 0x7F800000
 
 
 def mixed_bits(numbers: IntArray) -> NDArray[np.uint64]:

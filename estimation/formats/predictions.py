@@ -19,10 +19,9 @@ from estimation.core.arrays import (
     IntArray,
     content_digest,
     frozen,
-    portable_bytes,
 )
-from estimation.formats.columns import LineReader, Lines
 from judging.formats.cells import PlainLines, parsed_number, split_cells
+from judging.formats.columns import MAX_LINES, LineReader, Lines
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import Problems, show
 
@@ -88,7 +87,7 @@ class PredictionFile:
         """SHA-256 (hex) of what is predicted; the order of the lines plays no part."""
         head = "\0".join([FORMAT, str(self.max_grade), *self.topics]).encode()
         columns = (self.indptr, self.docnos, self.values)
-        return content_digest([head, *map(portable_bytes, columns)])
+        return content_digest([head, *columns])
 
     def expected_grades(self) -> FloatArray:
         """Return the mean of each row's distribution, shape (m,)."""
@@ -126,7 +125,7 @@ def read_predictions(
     max_grade: int,
     topics: Collection[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    max_lines: int = 1_500_000,
+    max_lines: int = MAX_LINES,
 ) -> PredictionFile | None:
     """Read predicted grades, plain or gzip, and return them, or None when there is an error.
 

@@ -1,5 +1,6 @@
 """Stored runs as columns, for those who need no ranked lists: web processes can read them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,16 @@ FORMAT = "evalsite-run-1"
 COLUMNS = ("indptr", "docnos", "scores")
 
 
-def read_columns(file: ArchiveFile) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read facts and columns of a stored run; ValueError if it is damaged or something else."""
-    facts, arrays = read_archive(file, FORMAT, COLUMNS)
+def read_columns(
+    file: ArchiveFile, names: Sequence[str] = COLUMNS
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read facts and columns of a stored run; ValueError if it is damaged or something else.
+
+    They are copied: a mapping holds its file open, and a campaign has more runs than that.
+    """
+    facts, arrays = read_archive(file, FORMAT, names, mapped=False)
     columns = {name: frozen(array) for name, array in arrays.items()}
-    if columns["scores"].shape != columns["docnos"].shape:
+    if "scores" in columns and columns["scores"].shape != columns["docnos"].shape:
         raise ArchiveError("the run file is damaged: its columns differ in length")
     return facts, columns
 

@@ -13,12 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimation.core.archives import ArchiveFile, write_archive
-from estimation.core.arrays import BoolArray, FloatArray, IntArray, frozen
+from estimation.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    float_ranks,
+    frozen,
+    order_of,
+)
 from estimation.core.data.ranked_lists import RankedLists, trec_eval_order
 from estimation.core.data.scores import EXPECTED, first_unusable
-from estimation.formats.columns import LineReader, Lines
-from estimation.formats.run_columns import FORMAT, read_columns
+from estimation.formats.run_columns import COLUMNS, FORMAT, read_columns
 from judging.formats.cells import PlainLines, parsed_number, split_cells
+from judging.formats.columns import MAX_LINES, LineReader, Lines
 from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
 from judging.formats.problems import Problems, id_problem, show
 
@@ -58,7 +65,7 @@ def read_run(
     *,
     topics: Collection[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    max_lines: int = 1_500_000,
+    max_lines: int = MAX_LINES,
 ) -> RunFile | None:
     """Read a run, plain or gzip, and return it, or None when it has an error.
 
@@ -170,11 +177,10 @@ def rank_contradictions(topic: IntArray, score: FloatArray, rank: FloatArray) ->
         single = score.astype(np.float32)
     if _are_ranked(topic, single, rank):
         return np.zeros(len(topic), dtype=np.bool_)
-    _, level = np.unique(single, return_inverse=True)
-    order = np.lexsort((rank, topic))
+    order = _by_rank(topic, rank)
     topic, rank = topic[order], rank[order]
     # Later topics get lower keys, so that the running minimum starts anew with each of them.
-    key = level[order] - topic * len(topic)
+    key = float_ranks(single)[order] - (topic << 32)
     lowest = np.minimum.accumulate(key)
     fresh = np.ones(len(order), dtype=bool)
     fresh[1:] = (topic[1:] != topic[:-1]) | (rank[1:] != rank[:-1])
@@ -182,6 +188,14 @@ def rank_contradictions(topic: IntArray, score: FloatArray, rank: FloatArray) ->
     against = np.zeros(len(order), dtype=np.bool_)
     against[order] = (group > 0) & (key > lowest[np.maximum(group - 1, 0)])
     return against
+
+
+def _by_rank(topic: IntArray, rank: FloatArray) -> IntArray:
+    if rank.min() >= 0 and rank.max() < 2**31:
+        whole = rank.astype(np.int64)
+        if np.array_equal(whole, rank):
+            return order_of(whole, topic)
+    return np.lexsort((rank, topic))
 
 
 def _are_ranked(topic: IntArray, score: NDArray[np.float32], rank: FloatArray) -> bool:
@@ -209,8 +223,9 @@ def save_run(file: ArchiveFile, run: RunFile) -> None:
     write_archive(file, FORMAT, facts, arrays)
 
 
-def load_run(file: ArchiveFile) -> RunFile:
-    """Read what `save_run` wrote; raise ValueError if it is damaged or something else."""
-    facts, columns = read_columns(file)
-    lists = RankedLists(tuple(facts["topics"]), columns["indptr"], columns["docnos"])
-    return RunFile(facts["tag"], lists, columns["scores"], facts["lines"], facts["dropped"])
+def load_lists(file: ArchiveFile, *, scores: bool) -> RankedLists:
+    """Read the ranked lists of what `save_run` wrote, with their scores or without."""
+    facts, columns = read_columns(file, COLUMNS if scores else ("indptr", "docnos"))
+    return RankedLists(
+        tuple(facts["topics"]), columns["indptr"], columns["docnos"], columns.get("scores")
+    )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from estimation.research.published.experiments import fully_judged
 from judging.formats.fields import not_empty
 from judging.formats.lines import BinaryFile, filled, read_lines
 from judging.formats.problems import Problems, UnreadableError, id_problem, show
-from judging.formats.qrels import read_qrels
+from judging.formats.qrels import grades_by_pair, read_qrels
 
 Read = TypeVar("Read")
 PairKey = tuple[str, str]  # topic, docno
@@ -163,13 +163,12 @@ def _run(file: BinaryFile, problems: Problems) -> tuple[str, RankedLists] | None
 
 
 def _grades(file: BinaryFile, problems: Problems) -> dict[PairKey, int]:
-    grades = {}
-    for qrel in read_qrels(file, problems):
-        if qrel.grade > MAX_GRADE:
-            message = f"expected a grade of at most {MAX_GRADE}, found {qrel.grade}"
-            problems.error(qrel.line, "grade", message)
-        grades[qrel.topic_id, qrel.docno] = max(qrel.grade, 0)
-    return grades
+    lines = read_qrels(file, problems)
+    grade = lines.values[:, 0]
+    for row in np.flatnonzero(grade > MAX_GRADE).tolist():
+        message = f"expected a grade of at most {MAX_GRADE}, found {grade[row]:.0f}"
+        problems.error(int(lines.number[row]), "grade", message)
+    return grades_by_pair(replace(lines, values=np.maximum(lines.values, 0.0)))
 
 
 def _predicted(file: BinaryFile, problems: Problems, max_grade: int) -> dict[PairKey, float]:

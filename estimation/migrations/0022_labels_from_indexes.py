@@ -1,4 +1,4 @@
-"""Which pairs were drawn in some batches is read from an index alone; see judging's 0009."""
+"""Which pairs were drawn in some batches is read from an index alone; see judging's 0011."""
 
 import django.db.models.deletion
 from django.db import migrations, models

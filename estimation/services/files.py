@@ -1,10 +1,13 @@
-"""Columns too long for rows, as files named by the SHA-256 of their content: written once."""
+"""Columns too long for rows, as files named by the SHA-256 of their content: written once.
+
+No file is ever changed in its place, and one that goes is unlinked: processes map them.
+"""
 
 import hashlib
-import io
 import os
 import uuid
 from collections.abc import Callable
+from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,29 +15,43 @@ from django.conf import settings
 
 
 def keep(folder: str, content: bytes) -> str:
-    """Stores the content and returns its name, relative to the file storage.
+    """``keep_written`` for content that is at hand."""
+    return keep_written(folder, lambda file: file.write(content))
+
+
+def keep_written(folder: str, write: Callable[[BinaryIO], object]) -> str:
+    """Stores what is written to a binary file and returns its name, relative to the file storage.
 
     On disk before it returns, under its final name only when whole: a name in the database never
-    leads to half a file.
+    leads to half a file. The file that is written to can be sought in.
     """
-    name = f"{folder}/{hashlib.sha256(content).hexdigest()}"
-    path = path_of(name)
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{uuid.uuid4().hex}")
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+    draft = path_of(folder) / f".{uuid.uuid4().hex}"
+    draft.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with draft.open("w+b") as file:
+            write(file)
+            name = f"{folder}/{_digest(file)}"
+            path = path_of(name)
+            if not path.exists():
+                os.fsync(file.fileno())
+                draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
     return name
 
 
-def keep_written(folder: str, write: Callable[[BinaryIO], None]) -> str:
-    """``keep`` for content that is written to a binary file."""
-    buffer = io.BytesIO()
-    write(buffer)
-    return keep(folder, buffer.getvalue())
+def damaged(name: str) -> bool:
+    """Whether a file is not there, or its content is not what it is named by."""
+    path = path_of(name)
+    if not path.is_file():
+        return True
+    with path.open("rb") as file:
+        return _digest(file) != path.name
+
+
+def _digest(file: BufferedRandom | BufferedReader) -> str:
+    file.seek(0)  # which writes out what is written
+    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def path_of(name: str) -> Path:

@@ -145,8 +145,8 @@ def _grades_of_qrels(folder: Path) -> list[dict[str, str]]:
     highest = 1
     try:
         with paths[0].open("rb") as file:
-            for qrel in read_qrels(file, Problems(paths[0].name)):
-                highest = max(highest, qrel.grade)
+            read = read_qrels(file, Problems(paths[0].name))
+        highest = int(read.values.max(initial=highest))
     except UnreadableError:
         pass  # told with file and line when the file is uploaded
     names = GRADE_NAMES if highest == 1 else [f"Grade {grade}" for grade in range(highest + 1)]

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 
@@ -11,7 +10,7 @@ from django.db import IntegrityError, transaction
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
-from estimation.core.data.ranked_lists import PoolError, RankedLists
+from estimation.core.data.ranked_lists import PoolError
 from estimation.models import Run, StoredPool
 from estimation.services import files, runs, scores
 from judging.errors import UserError
@@ -50,14 +49,16 @@ def ensure(
     row = StoredPool.objects.filter(campaign=campaign, digest=digest).first()
     if row is not None:
         return row, load(row)
-    lists = {run.tag: _lists(run) for run in accepted}
+    scored = kind == PoolKind.SCORED
+    lists = {run.tag: runs.lists_of(run, scores=scored) for run in accepted}
     try:
-        columns = build_pool(topics, lists, depth=depth, scores=kind == PoolKind.SCORED)
+        columns = build_pool(topics, lists, depth=depth, scores=scored)
     except PoolError as error:
         raise UserError("pool_impossible", str(error), status=409) from None
     if kind == PoolKind.PREFERENCES:
         columns = preference_pool(columns, depth=depth)
-    return _keep(campaign, digest, columns), columns
+    row = _keep(campaign, digest, columns)
+    return row, load(row)  # mapped, and what was built is let go
 
 
 def joined(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str]]:
@@ -98,14 +99,8 @@ def load(row: StoredPool) -> Pool:
 
 @lru_cache(maxsize=4)
 def _load(name: str) -> Pool:
-    """A pool file never changes: its name is the digest of its content."""
-    return Pool.load(files.path_of(name))
-
-
-def _lists(run: Run) -> RankedLists:
-    """A run's lists with its scores; where two runs rank alike, their scores may still differ."""
-    read = runs.read_back(run)
-    return replace(read.lists, scores=read.scores)
+    """A pool file never changes: its name is the digest of its content (`files.damaged`)."""
+    return Pool.load(files.path_of(name), check=False)
 
 
 def _input_digest(topics: Sequence[str], accepted: list[Run], depth: int, kind: PoolKind) -> str:

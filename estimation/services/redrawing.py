@@ -9,8 +9,22 @@ from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.rounds import Round as Drawn
 from estimation.core.rounds.rounds import draw_round
 from estimation.models import Round
-from estimation.services import quoting
+from estimation.services import files, quoting
 from estimation.services.collections import columns_of
+
+
+def damages_of(row: Round) -> list[str]:
+    """Sentences on files of a drawn round whose content is not what they are named by.
+
+    Work on them maps them and does not look.
+    """
+    pool = row.pool.file if row.pool else ""
+    named = {"pool": pool, "design": row.design_file, "sample": row.sample_file}
+    return [
+        f"the file of its {what}, {name}, is damaged or missing"
+        for what, name in named.items()
+        if files.damaged(name)
+    ]
 
 
 def faults_of(row: Round) -> list[str]:

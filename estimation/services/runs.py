@@ -6,7 +6,8 @@ estimated from the judgments there are (see `estimation.services.estimates`).
 
 import hashlib
 
-from estimation.formats.runs import RunFile, load_run, read_run, save_run
+from estimation.core.data.ranked_lists import RankedLists
+from estimation.formats.runs import RunFile, load_lists, read_run, save_run
 from estimation.models import Round, Run
 from estimation.services import files
 from judging.models import Campaign, Upload
@@ -72,5 +73,6 @@ def _digest(run: RunFile) -> str:
     return digest.hexdigest()
 
 
-def read_back(run: Run) -> RunFile:
-    return load_run(files.path_of(run.file))
+def lists_of(run: Run, *, scores: bool = False) -> RankedLists:
+    """What a run returns. Where two runs rank alike, their scores may still differ."""
+    return load_lists(files.path_of(run.file), scores=scores)

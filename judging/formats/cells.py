@@ -8,6 +8,7 @@ from the beginning of every cell are taken in one step, and eight digits in anot
 
 import math
 import re
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,10 @@ _TENS = 10 ** np.arange(2 * WORD + 1, dtype=np.uint64)
 _POWERS = _TENS.astype(np.float64)
 _MOST_DIGITS = 18
 _EXACT = np.uint64(1 << 53)
+_HAS_64_DIGITS = np.finfo(np.longdouble).nmant == 63 and sys.byteorder == "little"
+
+_TABLE_BITS = 16
+_FACTORS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9], dtype=np.uint64)
 
 _PATH_LIKE = re.compile(rb"(?:^| )(?:[/~]|[A-Za-z]:)|(?:^|[ /])\.{1,2}(?:[ /]|$)")
 
@@ -73,10 +78,11 @@ class PlainLines:
         if np.any(length != length[0]):
             return False
         begin, size = self.begin[column], int(length[0])
-        first = self._eight(begin[:1] + np.arange(0, size, WORD))
-        for place, word in zip(range(0, size, WORD), first, strict=True):
-            kept = _FIRST[min(WORD, size - place)]
-            if np.any((self._eight(np.minimum(begin + place, self._last)) ^ word) & kept):
+        for place in range(0, size, WORD):
+            word = self._eight(begin + place)
+            word ^= word[0]
+            word &= _FIRST[min(WORD, size - place)]
+            if word.any():
                 return False
         return True
 
@@ -89,13 +95,43 @@ class PlainLines:
         width = -(-int(length.max()) // WORD)
         result = np.empty((len(self), width), dtype="<u8")
         for place in range(width):
-            start = np.minimum(begin + WORD * place, self._last)
-            left = _within(length - WORD * place, WORD)
-            np.bitwise_and(self._eight(start), _FIRST.take(left), out=result[:, place])
+            kept = _FIRST.take(length - WORD * place, mode="clip")
+            np.bitwise_and(self._eight(begin + WORD * place), kept, out=result[:, place])
         return result
 
     def numbers(self, column: int) -> FloatArray:
         """Return the numbers of a column, as `parsed_number` would, to the bit."""
+        short = self._short_numbers(column) if self.length[column].max() <= WORD + 1 else None
+        return self._any_numbers(column) if short is None else short
+
+    def _short_numbers(self, column: int) -> FloatArray | None:
+        """Return numbers of up to eight digits, with a dot or without; None if there are others.
+
+        What stands behind the dot is moved to the place of the dot.
+        """
+        begin, length = self.begin[column], self.length[column]
+        word = self._eight(begin)
+        if length.max() <= WORD:
+            number, good = _digits(word, length)
+            if good.all():
+                return number.astype(np.float64)
+        if np.any((word & np.uint64(0xFF)) == _MINUS):
+            return None
+        whole = np.minimum(_before_dot(word), length)
+        before = _FIRST.take(whole)
+        after = length - whole - 1  # digits behind the dot; -1 where there is no dot
+        word &= before
+        word |= self._eight(begin + 1) & ~before
+        count = whole + np.maximum(after, 0)
+        number, good = _digits(word, count)
+        unseen = (whole == WORD) & (length > WORD)
+        if not good.all() or count.min() == 0 or unseen.any():
+            return None
+        values = number.astype(np.float64)
+        values /= _POWERS.take(after, mode="clip")
+        return values
+
+    def _any_numbers(self, column: int) -> FloatArray:
         begin, length = self.begin[column], self.length[column]
         word = self._eight(begin)
         minus = (word & np.uint64(0xFF)) == _MINUS
@@ -107,9 +143,9 @@ class PlainLines:
         after = length - whole - 1  # digits behind the dot; -1 where there is no dot
         if not np.all(after == -1):
             number, good = self._with_fraction(begin, number, good, whole, after)
-        values = number.astype(np.float64)
-        np.divide(values, _POWERS.take(_within(after, 2 * WORD)), out=values)
+        values, sure = _quotients(number, after)
         np.negative(values, where=minus, out=values)
+        good &= sure
         good &= length > (after >= 0)  # a digit
         if not good.all():
             values[~good] = self._parsed(column, np.flatnonzero(~good))
@@ -133,31 +169,24 @@ class PlainLines:
         whole: IntArray,
         after: IntArray,
     ) -> tuple[Words, NDArray[np.bool_]]:
-        """Put the digits behind the dot after `number`, and say where all that is seen and exact.
-
-        A quotient of a whole number below 2**53 and a power of ten below 10**23 is rounded once.
-        """
-        place = np.minimum(begin + whole + 1, self._last)
+        """Put the digits behind the dot after `number`, and say where all of them are seen."""
+        place = begin + whole + 1
         shown = _within(after, WORD)
         fraction, fits = _digits(self._eight(place), shown)
         if int(after.max()) > WORD:
             more = _within(after - WORD, WORD)
-            rest, also = _digits(self._eight(np.minimum(place + WORD, self._last)), more)
+            rest, also = _digits(self._eight(place + WORD), more)
             fraction, fits = fraction * _TENS.take(more) + rest, fits & also
-        exact = (after <= 2 * WORD) & ((whole + after <= _MOST_DIGITS) | (number == 0))
-        number = number * _TENS.take(_within(after, 2 * WORD)) + fraction
+        short = (after <= 2 * WORD) & ((whole + after <= _MOST_DIGITS) | (number == 0))
+        number = number * _TENS.take(after, mode="clip") + fraction
         seen = (after == -1) | (whole < WORD)
-        return number, good & fits & seen & exact & (number < _EXACT)
-
-    @property
-    def _last(self) -> int:
-        return len(self.text) - WORD
+        return number, good & fits & seen & short
 
     def _eight(self, begin: IntArray) -> Words:
-        """Return the `WORD` bytes from each place on."""
-        shape = (len(self.text) - WORD + 1,)
-        overlapping: Words = np.ndarray(shape, dtype="<u8", buffer=self.text, strides=(1,))
-        return overlapping[begin]
+        """Return the `WORD` bytes from each place on, the last ones from places behind the end."""
+        last = len(self.text) - WORD
+        overlapping: Words = np.ndarray(last + 1, dtype="<u8", buffer=self.text, strides=(1,))
+        return overlapping[begin if begin.max() <= last else np.minimum(begin, last)]
 
 
 def split_cells(chunk: bytes, columns: int) -> PlainLines | None:
@@ -167,37 +196,42 @@ def split_cells(chunk: bytes, columns: int) -> PlainLines | None:
     if b"\r" in chunk:
         chunk = chunk.replace(b"\r\n", b"\n")
     text = chunk if chunk.endswith(b"\n") else chunk + b"\n"
-    return _cut(text, columns) or _cut(_with_single_blanks(text), columns)
-
-
-def _cut(text: bytes, columns: int) -> PlainLines | None:
-    """Cut at every blank and line feed; None unless these come as often as `columns` says."""
     content = np.frombuffer(text, dtype=np.uint8)
-    marks = np.flatnonzero(content <= _SPACE)
-    if not len(marks) or len(marks) % columns:
+    end = np.flatnonzero(content <= _SPACE)
+    kinds = content.take(end)
+    length = np.empty_like(end)
+    length[0] = end[0]
+    np.subtract(end[1:], end[:-1] + 1, out=length[1:])
+    if length.min() == 0:  # several blanks, or some at the ends of a line
+        there = _cells_of_lines(length > 0, kinds, columns)
+        if there is None:
+            return None
+        end, length = end.take(there), length.take(there)
+    elif not _is_regular(kinds, columns):
         return None
-    end = np.ascontiguousarray(marks.reshape(-1, columns).T)
-    kinds = content.take(marks).tobytes().replace(b"\t", b" ")
-    if kinds != (b" " * (columns - 1) + b"\n") * end.shape[1]:
-        return None
-    begin = np.empty_like(end)
-    begin[1:] = end[:-1]
-    begin[0, 1:] = end[-1, :-1]
-    begin[0, 0] = -1
-    begin += 1
-    length = end - begin
-    return PlainLines(text + bytes(WORD), begin, length) if length.min() > 0 else None
+    begin = (end - length).reshape(-1, columns).T
+    shape = np.ascontiguousarray(begin), np.ascontiguousarray(length.reshape(-1, columns).T)
+    return PlainLines(text + bytes(WORD), *shape)
 
 
-def _with_single_blanks(text: bytes) -> bytes:
-    """Return lines without blanks at their ends, and with one where there were several."""
-    content = np.frombuffer(text, dtype=np.uint8)
-    blank = (content == _SPACE) | (content == _TAB)
-    followed = np.append(content[1:] <= _SPACE, True)
-    content = content[~(blank & followed)]
-    blank = (content == _SPACE) | (content == _TAB)
-    leading = np.append(True, content[:-1] == _NEWLINE)
-    return bytes(content[~(blank & leading)])
+def _is_regular(kinds: NDArray[np.uint8], columns: int) -> bool:
+    """Whether there are cells with blanks between them, and every so many end in a line feed."""
+    line = b" " * (columns - 1) + b"\n"
+    return kinds.tobytes().replace(b"\t", b" ") == line * (len(kinds) // columns)
+
+
+def _cells_of_lines(
+    ended: NDArray[np.bool_], kinds: NDArray[np.uint8], columns: int
+) -> IntArray | None:
+    """Return which marks end cells, or None unless every line has as many cells as `columns`."""
+    if kinds.tobytes().translate(None, b" \t\n"):
+        return None
+    line_end, there = np.flatnonzero(kinds == _NEWLINE), np.flatnonzero(ended)
+    if len(there) != columns * len(line_end):
+        return None
+    cells = there.reshape(-1, columns)
+    inside = np.all(cells[:, -1] <= line_end) and np.all(cells[1:, 0] > line_end[:-1])
+    return there if inside else None
 
 
 def _within(numbers: IntArray, most: int) -> IntArray:
@@ -232,6 +266,26 @@ def _digits(word: Words, count: IntArray) -> tuple[Words, NDArray[np.bool_]]:
     return (upper + lower) >> np.uint64(32), good
 
 
+def _quotients(number: Words, digits: IntArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return whole numbers over powers of ten, and which of these are sure to be rounded once.
+
+    Those below 2**53 over a power below 10**23 are. A larger one is divided with 64 binary digits
+    where the machine has that, and rounded again: which is wrong only where the first quotient
+    seems to lie just between two numbers of 53 digits.
+    """
+    values = number.astype(np.float64)
+    values /= _POWERS.take(digits, mode="clip")
+    sure = number < _EXACT
+    if _HAS_64_DIGITS and not sure.all():
+        large = np.flatnonzero(~sure)
+        longer = number[large].astype(np.longdouble)
+        longer /= _POWERS.take(digits[large], mode="clip")
+        values[large] = longer
+        last = longer.view(np.uint64)[::2] & np.uint64(0x7FF)
+        sure[large] = last != np.uint64(0x400)
+    return values, sure
+
+
 def as_bytes(words: NDArray[Any], width: int) -> BytesArray:
     """Return words as a column of byte strings of at most `width` bytes, as wide as that."""
     rows, count = words.shape
@@ -248,14 +302,36 @@ def changes(words: Words) -> IntArray:
 def distinct(words: Words) -> tuple[IntArray, IntArray]:
     """Return the rows that differ from all before, and which of them each row is like."""
     starts = changes(words)
-    some = words[starts]
-    keys, axis = (some[:, 0], None) if some.shape[1] == 1 else (some, 0)
-    _, first, place = np.unique(keys, axis=axis, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    by_appearance = np.empty_like(order)
-    by_appearance[order] = np.arange(len(order))
-    like = by_appearance[place.ravel()]
-    return starts[first[order]], np.repeat(like, np.diff(starts, append=len(words)))
+    first, like = _first_and_like(words[starts])
+    return starts[first], np.repeat(like, np.diff(starts, append=len(words)))
+
+
+def _first_and_like(rows: Words) -> tuple[IntArray, IntArray]:
+    """Return `distinct` of rows in any order.
+
+    Each is put into a table at some of its mixed bits. Where two that differ have the same place
+    it is tried once more with other bits, and then all are sorted.
+    """
+    own = np.arange(len(rows))
+    for factor in _FACTORS:
+        mixed = np.zeros(len(rows), dtype=np.uint64)
+        for column in rows.T:
+            mixed = (mixed ^ column) * factor
+        place = (mixed >> np.uint64(64 - _TABLE_BITS)).view(np.int64)
+        table = np.empty(1 << _TABLE_BITS, dtype=np.int64)
+        table[place[::-1]] = own[::-1]  # of several, the last that is put there stays
+        earliest = table[place]
+        if np.array_equal(rows[earliest], rows):
+            return _numbered(earliest)
+    keys, axis = (rows[:, 0], None) if rows.shape[1] == 1 else (rows, 0)
+    _, first, kind = np.unique(keys, axis=axis, return_index=True, return_inverse=True)
+    return _numbered(first[kind.ravel()])
+
+
+def _numbered(earliest: IntArray) -> tuple[IntArray, IntArray]:
+    """Number rows by those that come first, of which `earliest` says for each row which one."""
+    fresh = earliest == np.arange(len(earliest))
+    return np.flatnonzero(fresh), (np.cumsum(fresh) - 1)[earliest]
 
 
 def are_plain_ids(cells: PlainLines, column: int) -> bool:

@@ -4,67 +4,19 @@ A chunk of plain lines is checked and cut as columns; where something is unusual
 """
 
 import re
-from array import array
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from judging.formats.cells import PlainLines, are_plain_ids, as_bytes, distinct, split_cells
-from judging.formats.fields import not_empty
-from judging.formats.lines import (
-    DEFAULT_LIMITS,
-    BinaryFile,
-    Limits,
-    chunk_lines,
-    filled,
-    read_chunks,
-)
-from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
-
-MAX_TOPICS = 100_000
+from judging.formats.cells import PlainLines, as_bytes, distinct, split_cells
+from judging.formats.columns import LineReader, Lines
+from judging.formats.lines import DEFAULT_LIMITS, BinaryFile, Limits
+from judging.formats.problems import Problems, id_problem, show
 
 _COLUMNS = 4
 _DOCNO, _GRADES = 2, 3
 _GRADE_LENGTH = 5
 _GRADE = re.compile(r"[+-]?[0-9]{1,4}")
-_BLANKS = re.compile(r"[ \t]+")
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedLine:
-    """One judged pair."""
-
-    topic_id: str
-    docno: str
-    grade: int
-    line: int
-
-
-class _SeenPairs:
-    """The pairs read so far, each with its line and grade, in little memory."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, dict[str, int]] = {}
-        self._lines, self._grades = array("q"), array("h")
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    @property
-    def topics(self) -> int:
-        """The number of topics seen."""
-        return len(self._places)
-
-    def earlier(self, qrel: JudgedLine) -> tuple[int, int] | None:
-        """Return (line, grade) of an earlier judgment of the same pair, or remember this one."""
-        docnos = self._places.setdefault(qrel.topic_id, {})
-        place = docnos.setdefault(qrel.docno, len(self))
-        if place < len(self):
-            return self._lines[place], self._grades[place]
-        self._lines.append(qrel.line)
-        self._grades.append(qrel.grade)
-        return None
 
 
 def read_qrels(
@@ -73,123 +25,90 @@ def read_qrels(
     *,
     grades: Collection[int] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    max_qrels: int = 1_000_000,
-) -> Iterator[JudgedLine]:
-    """Yield the good judgments of a file and report the others.
+    max_lines: int = 1_000_000,
+) -> Lines:
+    """Return the good judgments of a file, their grades being the values, and report the others.
 
     `grades` are the grades that are allowed (any whole number of up to four digits when None).
-    The same pair twice with one grade is a warning, and yielded once; with two, an error.
+    The same pair twice with one grade is a warning, and there once; with two, an error.
     Raises `UnreadableError`, its problem recorded, when reading cannot go on.
     """
-    chunks = read_chunks(file, problems, limits)
-    return not_empty(_read(chunks, problems, grades, max_qrels), "judgments", problems)
+    return _Reader(problems, max_lines, grades).read(file, limits)
 
 
-def _read(
-    chunks: Iterable[tuple[int, bytes]],
-    problems: Problems,
-    grades: Collection[int] | None,
-    limit: int,
-) -> Iterator[JudgedLine]:
-    seen = _SeenPairs()
-    for first, chunk in chunks:
-        for qrel in _judged(first, chunk, problems, grades):
-            if _is_repeated(qrel, seen, problems):
-                continue
-            if len(seen) > limit:
-                problems.fatal(qrel.line, "", f"expected at most {limit} judgments, found more")
-            if seen.topics > MAX_TOPICS:
-                message = f"expected at most {MAX_TOPICS} topics, found more"
-                problems.fatal(qrel.line, "topic", message)
-            yield qrel
+class _Reader(LineReader):
+    what = "judgments"
 
+    def __init__(self, problems: Problems, max_lines: int, grades: Collection[int] | None) -> None:
+        super().__init__(problems, max_lines)
+        self._grades = grades
 
-def _judged(
-    first: int, chunk: bytes, problems: Problems, grades: Collection[int] | None
-) -> Iterator[JudgedLine]:
-    """Yield the good lines of a chunk, the first of which has the number `first`."""
-    cells = _split_plain(chunk)
-    plain = None if cells is None else _parse_plain(first, cells, grades)
-    if plain is not None:
-        yield from plain
-        return
-    for number, text in filled(chunk_lines(first, chunk, problems)):
-        qrel = _parse(text, number, problems, grades)
-        if qrel is not None:
-            yield qrel
+    def read_chunk(self, first: int, chunk: bytes) -> None:
+        """Read whole lines, the first of which has the number `first`."""
+        cells = _split_plain(chunk)
+        if cells is None or not self._add_plain(first, cells):
+            super().read_chunk(first, chunk)
+
+    def _add_plain(self, first: int, cells: PlainLines) -> bool:
+        """Keep the lines of a chunk, or return False, with nothing kept."""
+        if cells.length[_GRADES].max() > _GRADE_LENGTH:
+            return False
+        words = cells.words(_GRADES)
+        lines, which = distinct(words)
+        texts = [text.decode() for text in as_bytes(words[lines], _GRADE_LENGTH).tolist()]
+        if any(self._grade_problem(text) for text in texts):
+            return False
+        grade = np.array([float(text) for text in texts])[which]
+        return self.add_cells(first, cells, _DOCNO, grade[:, None])
+
+    def parsed(self, cells: Sequence[str], line: int) -> tuple[str, str, Sequence[float]] | None:
+        if len(cells) != _COLUMNS:
+            message = "expected 4 columns (topic, iteration, docno, grade)"
+            self.problems.error(line, "columns", f"{message}, found {len(cells)}")
+            return None
+        topic, _, docno, grade = cells
+        faults = {"grade": self._grade_problem(grade)}
+        good = self.is_good(topic, docno, faults, line)
+        return (topic, docno, [float(grade)]) if good else None
+
+    def _grade_problem(self, text: str) -> str | None:
+        if not _GRADE.fullmatch(text):
+            return f"expected a whole number of at most four digits, found {show(text)}"
+        if self._grades is not None and int(text) not in self._grades:
+            allowed = ", ".join(map(str, sorted(self._grades)))
+            return f"expected one of the grades {allowed}, found {int(text)}"
+        return None
+
+    def without_repeats(self, lines: Lines) -> Lines:
+        kept = np.ones(len(lines), dtype=np.bool_)
+        for row, first in lines.repeats():
+            kept[row] = False
+            self._report(lines, row, first)
+        return lines.some(kept)
+
+    def _report(self, lines: Lines, row: int, first: int) -> None:
+        topic, docno = lines.names[lines.topic[row]], lines.docno[row].decode()
+        pair = f"topic {show(topic)} and docno {show(docno)}"
+        earlier, grade = (int(lines.values[at, 0]) for at in (first, row))
+        line, before = int(lines.number[row]), lines.number[first]
+        if grade == earlier:
+            message = f"{pair} have this grade on line {before} already"
+            self.problems.warning(line, "docno", message)
+        else:
+            message = f"expected one grade for {pair}, found {earlier} on line {before} and {grade}"
+            self.problems.error(line, "grade", message)
 
 
 def _split_plain(chunk: bytes) -> PlainLines | None:
     return split_cells(chunk, _COLUMNS)
 
 
-def _parse_plain(
-    first: int, cells: PlainLines, grades: Collection[int] | None
-) -> Iterator[JudgedLine] | None:
-    """Return the judgments of plain lines, or None if anything is wrong with one."""
-    length = cells.length
-    if length[0].max() > MAX_ID_LENGTH or length[_GRADES].max() > _GRADE_LENGTH:
-        return None
-    lines, of_line = distinct(cells.words(0))
-    topics = [cells.cell(0, line).decode() for line in lines.tolist()]
-    written, place = np.unique(cells.words(_GRADES)[:, 0], return_inverse=True)
-    texts = [text.decode() for text in as_bytes(written[:, None], _GRADE_LENGTH).tolist()]
-    faults = any(id_problem(topic, "topic") for topic in topics)
-    if faults or any(_grade_problem(text, grades) for text in texts):
-        return None
-    if not are_plain_ids(cells, _DOCNO):
-        return None
-    docnos = as_bytes(cells.words(_DOCNO), int(length[_DOCNO].max())).astype(np.str_).tolist()
-    given = [int(text) for text in texts]
-    rows = zip(of_line.tolist(), docnos, place.tolist(), strict=True)
-    return (
-        JudgedLine(topics[topic], docno, given[grade], line)
-        for line, (topic, docno, grade) in enumerate(rows, first)
-    )
-
-
-def _parse(
-    text: str, number: int, problems: Problems, grades: Collection[int] | None
-) -> JudgedLine | None:
-    cells = _BLANKS.split(text.strip(" \t"))
-    if len(cells) != _COLUMNS:
-        message = "expected 4 columns (topic, iteration, docno, grade)"
-        problems.error(number, "columns", f"{message}, found {len(cells)}")
-        return None
-    topic, _, docno, grade = cells
-    faults = {
-        "topic": id_problem(topic, "topic"),
-        "docno": id_problem(docno),
-        "grade": _grade_problem(grade, grades),
-    }
-    for field, fault in faults.items():
-        if fault is not None:
-            problems.error(number, field, fault)
-    return None if any(faults.values()) else JudgedLine(topic, docno, int(grade), number)
-
-
-def _grade_problem(text: str, grades: Collection[int] | None) -> str | None:
-    if not _GRADE.fullmatch(text):
-        return f"expected a whole number of at most four digits, found {show(text)}"
-    if grades is not None and int(text) not in grades:
-        return (
-            f"expected one of the grades {', '.join(map(str, sorted(grades)))}, found {int(text)}"
-        )
-    return None
-
-
-def _is_repeated(qrel: JudgedLine, seen: _SeenPairs, problems: Problems) -> bool:
-    earlier = seen.earlier(qrel)
-    if earlier is None:
-        return False
-    line, grade = earlier
-    pair = f"topic {show(qrel.topic_id)} and docno {show(qrel.docno)}"
-    if grade == qrel.grade:
-        problems.warning(qrel.line, "docno", f"{pair} have this grade on line {line} already")
-    else:
-        message = f"expected one grade for {pair}, found {grade} on line {line} and {qrel.grade}"
-        problems.error(qrel.line, "grade", message)
-    return True
+def grades_by_pair(lines: Lines) -> dict[tuple[str, str], int]:
+    """Return the grade of each (topic, docno), for those who look pairs up one by one."""
+    topics = [lines.names[topic] for topic in lines.topic.tolist()]
+    docnos = [docno.decode() for docno in lines.docno.tolist()]
+    grades = lines.values[:, 0].astype(np.int64).tolist()
+    return dict(zip(zip(topics, docnos, strict=True), grades, strict=True))
 
 
 def qrels_lines(rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:

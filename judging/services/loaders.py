@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
 from django.db import IntegrityError, transaction
 
 from judging.formats.documents import DocumentRecord, read_documents
@@ -11,10 +12,12 @@ from judging.formats.lines import MEBIBYTE
 from judging.formats.qrels import read_qrels
 from judging.formats.topics import TopicRecord, read_topics
 from judging.models import Document, KnownGrade, Topic, Upload
-from judging.services import jobs
+from judging.services import bulk, jobs
+from judging.services.bulk import Columns
 from judging.services.uploads import Load, Reading, loads
 
 CHUNK = 1000
+AT_ONCE = 10_000  # judgments in a statement
 CHUNK_CHARACTERS = 4 * MEBIBYTE
 MAX_TOPICS_BYTES = 256 * MEBIBYTE
 """Topics are taken in by one transaction, which keeps other writers of SQLite waiting."""
@@ -100,28 +103,24 @@ def load_documents(reading: Reading) -> Load:
 
 
 def _stage(reading: Reading) -> None:
-    silent = reading.quietly()
+    silent, fixed = (
+        reading.quietly(),
+        {"campaign": reading.campaign.pk, "upload": reading.upload.pk},
+    )
     try:
         records = _documents(silent, share=0.5, start=0.5)
-        rows = (_row(reading, record) for record in records)
-        for chunk in _chunks(rows, lambda row: len(row.title) + len(row.text)):
+        for chunk in _chunks(records, lambda record: len(record.title) + len(record.text)):
+            columns = {
+                name: [getattr(record, name) for record in chunk]
+                for name in ("docno", "title", "text")
+            }
             with transaction.atomic():
                 reading.job.fence()
-                Document.objects.bulk_create(chunk)
+                bulk.insert(Document, fixed | columns)
     except IntegrityError:
         Document.objects.filter(upload=reading.upload).delete()
         message = "Another upload has brought the same docnos meanwhile."
         reading.problems.error(None, "docno", message)
-
-
-def _row(reading: Reading, record: DocumentRecord) -> Document:
-    return Document(
-        campaign=reading.campaign,
-        upload=reading.upload,
-        docno=record.docno,
-        title=record.title,
-        text=record.text,
-    )
 
 
 def _documents(reading: Reading, *, share: float, start: float) -> Iterator[DocumentRecord]:
@@ -150,36 +149,40 @@ def _chunks(rows: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
 
 @loads(Upload.Kind.QRELS)
 def load_qrels(reading: Reading) -> Load:
+    """Judgments are columns from the file to the database; none is an object of its own."""
     topics = topic_ids(reading)
-    known = set(reading.campaign.known_grades.values_list("topic_id", "docno"))
-    rows: list[KnownGrade] = []
-    unknown: set[str] = set()
     grades = range(reading.campaign.max_grade + 1)
     with reading.open() as file:
-        for qrel in read_qrels(file, reading.problems, grades=grades, limits=reading.limits):
-            topic = topics.get(qrel.topic_id)
-            if topic is None:
-                unknown.add(qrel.topic_id)
-                continue
-            if (topic, qrel.docno) in known:
-                message = "The campaign has a known grade of this pair already."
-                reading.problems.error(qrel.line, "docno", message)
-            rows.append(
-                KnownGrade(
-                    campaign=reading.campaign,
-                    upload=reading.upload,
-                    topic_id=topic,
-                    docno=qrel.docno,
-                    grade=qrel.grade,
-                )
-            )
-    _warn_unknown(reading, unknown)
-    reading.summary = {"qrels": len(rows)}
-    return lambda: _create(rows)
+        lines = read_qrels(file, reading.problems, grades=grades, limits=reading.limits)
+    row = np.array([topics.get(name, 0) for name in lines.names], dtype=np.int64)[lines.topic]
+    taken = np.flatnonzero(row)
+    columns = {
+        "topic": row[taken].tolist(),
+        "docno": [docno.decode() for docno in lines.docno[taken].tolist()],
+        "grade": lines.values[taken, 0].astype(np.int64).tolist(),
+    }
+    _refuse_known(reading, columns, lines.number[taken].tolist())
+    _warn_unknown(reading, {name for name in lines.names if name not in topics})
+    reading.summary = {"qrels": len(taken)}
+    return lambda: _create(reading, columns)
 
 
-def _create(rows: list[KnownGrade]) -> None:
-    KnownGrade.objects.bulk_create(rows, batch_size=CHUNK)
+def _refuse_known(reading: Reading, columns: Columns, numbers: list[int]) -> None:
+    known = set(reading.campaign.known_grades.values_list("topic_id", "docno"))
+    if not known:
+        return
+    pairs = zip(columns["topic"], columns["docno"], strict=True)
+    for number, pair in zip(numbers, pairs, strict=True):
+        if pair in known:
+            message = "The campaign has a known grade of this pair already."
+            reading.problems.error(number, "docno", message)
+
+
+def _create(reading: Reading, columns: Columns) -> None:
+    fixed = {"campaign": reading.campaign.pk, "upload": reading.upload.pk}
+    for start in range(0, len(columns["docno"]), AT_ONCE):
+        part = {name: column[start : start + AT_ONCE] for name, column in columns.items()}
+        bulk.insert(KnownGrade, fixed | part)
 
 
 def _warn_unknown(reading: Reading, unknown: set[str]) -> None:

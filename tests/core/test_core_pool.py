@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from estimation.core.archives import ArchiveError
+from estimation.core.data import ranked_lists
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.pool_ranks import total_weights
 from estimation.core.data.ranked_lists import PoolError, RankedLists, rank_lines, trec_eval_order
@@ -169,3 +170,35 @@ def test_damaged_pool_files_are_refused(tiny_pool: Pool, tmp_path) -> None:
     np.savez(tmp_path / "other.npz", a=np.arange(3))
     with pytest.raises(ArchiveError):
         Pool.load(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint64, np.float64, "S3"])
+def test_topics_may_be_any_values_that_have_an_order(kind: type) -> None:
+    rng = np.random.default_rng(1)
+    topic, score = rng.integers(0, 9, 200), rng.integers(-4, 4, 200).astype(float)
+    docno = as_bytes([f"d{n}" for n in rng.permutation(200)])
+    ordered = trec_eval_order(score, docno, topics=topic.astype(kind))
+    places = zip(topic.tolist(), score.tolist(), docno.tolist(), range(200), strict=True)
+    wanted = sorted(
+        sorted(places, key=lambda row: row[2], reverse=True), key=lambda r: (r[0], -r[1])
+    )
+    assert ordered.tolist() == [row[3] for row in wanted]
+
+
+@pytest.mark.parametrize("shift", [0, 60])
+def test_docnos_are_numbered_as_they_are_sorted(
+    shift: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where different ones have equal hashes."""
+    hashes = ranked_lists.document_hashes
+    monkeypatch.setattr(
+        ranked_lists, "document_hashes", lambda *of: hashes(*of) << np.uint64(shift)
+    )
+    rng = np.random.default_rng(3)
+    for count in (0, 1, 2, 50, 3000):
+        docnos = as_bytes([rng.choice(DOCNOS) * int(rng.integers(1, 12)) for _ in range(count)])
+        docnos = docnos.astype(np.bytes_)
+        different, number = ranked_lists.distinct_docnos(docnos)
+        names, place = np.unique(docnos, return_inverse=True)
+        assert different.tolist() == names.tolist()
+        assert number.tolist() == place.tolist()

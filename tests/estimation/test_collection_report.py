@@ -21,7 +21,7 @@ from estimation.models import Draw, EstimateSet, Report, Round
 from estimation.services import collections, estimates, files
 from estimation.services.report_files.kinds import ReportKind
 from estimation.services.report_files.table import PURPOSES, REPORTS
-from estimation.services.runs import read_back
+from estimation.services.runs import lists_of
 from judging import selectors as judging
 from judging.errors import UserError
 from judging.formats.problems import Problems
@@ -95,7 +95,7 @@ def test_predictions_help_the_round_and_are_not_published(campaign: Campaign) ->
     assert estimates.gather(row).collection.predictions is not None
     found = content_of(collection_report(row))
     assert found.predictions is None
-    lists = {run.tag: read_back(run).lists for run in campaign.runs.all()}
+    lists = {run.tag: lists_of(run) for run in campaign.runs.all()}
     (now, *_) = found.evaluate(lists, measures=found.measures).results
     assert list(now.estimators) == ["ht"]
     for name, same in (("ht", True), ("di", False)):
@@ -214,7 +214,7 @@ def test_runs_of_the_pool_get_the_numbers_of_the_recompute(
     outcome = estimates.from_scratch(second)
     assert outcome is not None
     assert outcome.digest == shown.digest
-    lists = {run.tag: read_back(run).lists for run in campaign.runs.all()}
+    lists = {run.tag: lists_of(run) for run in campaign.runs.all()}
     now = found.evaluate(lists, measures=found.measures)
     assert (now.judged_pairs, now.judgments) == (shown.pair_count, shown.label_count)
     for before, after in zip(outcome.evaluation.results, now.results, strict=True):
@@ -251,7 +251,7 @@ def test_a_later_run_gets_the_numbers_of_the_recompute(campaign: Campaign, metho
     join(campaign, with_news("late"))
     report = latest_report(second)
     assert content_of(report).pool_digest == before.pool_digest
-    lists = {"late": read_back(campaign.runs.get(tag="late")).lists}
+    lists = {"late": lists_of(campaign.runs.get(tag="late"))}
     now = content_of(report).evaluate(lists, measures=before.measures)
     for result in now.results:
         stored = of_run(latest(second), "late", str(result.measure))

@@ -12,7 +12,7 @@ from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.formats.collections.files import read_collection
 from estimation.models import Draw, Prediction, Round
 from estimation.services import costs, designing, files
-from estimation.services.runs import read_back
+from estimation.services.runs import lists_of
 from judging.errors import UserError
 from judging.formats.problems import Problems
 from judging.models import Campaign, Document
@@ -221,7 +221,7 @@ def test_a_round_with_costs_is_judged_reported_and_read_back(
     np.testing.assert_array_equal(np.sort(part.design.size), np.sort(design_file(row).size))
     shown = row.estimate_sets.last()
     assert shown is not None
-    lists = {run.tag: read_back(run).lists for run in campaign.runs.all()}
+    lists = {run.tag: lists_of(run) for run in campaign.runs.all()}
     estimated = collection.evaluate(lists, measures=[MEASURE]).results[0].estimate.value
     stored = shown.estimates.filter(measure="DCG@10", primary=True).order_by("run__tag")
     assert [each.value for each in stored] == pytest.approx(estimated.tolist(), rel=1e-12)

@@ -11,7 +11,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from estimation.core.arrays import FloatArray
-from estimation.formats.columns import may_repeat
 from judging.formats import cells as cells_module
 from judging.formats.cells import (
     MAX_NUMBER,
@@ -22,6 +21,7 @@ from judging.formats.cells import (
     parsed_number,
     split_cells,
 )
+from judging.formats.columns import may_repeat
 from judging.formats.problems import id_problem
 
 MANY = settings(deadline=None, max_examples=400)
@@ -124,6 +124,47 @@ def test_signs_beside_the_digits_taken_for_digits_are_found_out(
 def test_more_digits_than_a_number_holds_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells_module, "_EXACT", np.uint64(1 << 63))
     assert differing(["9007199.254740993"] * 2 + written(3000))
+
+
+@pytest.mark.skipif(not cells_module._HAS_64_DIGITS, reason="the machine has floats of 53 digits")
+def test_a_quotient_of_64_digits_is_rounded_again_only_where_that_is_sure() -> None:
+    rng = np.random.default_rng(7)
+    number = rng.integers(2**53, 10**18, 50_000).astype(np.uint64)
+    digits = rng.integers(1, 17, len(number))
+    texts = zip(number.tolist(), digits.tolist(), strict=True)
+    right = np.array([float(f"{whole}e-{places}") for whole, places in texts])
+    values, sure = cells_module._quotients(number, digits)
+    assert np.array_equal(values[sure], right[sure])
+    assert 0.99 < np.mean(sure) < 1.0
+    assert np.any(values[~sure] != right[~sure]), "others are off at times"
+
+
+def test_numbers_of_seventeen_digits_need_python_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, asked = random.Random("long"), []
+    texts = [repr(rng.uniform(1, 100)) for _ in range(5000)]
+    parsed = cells_module.PlainLines._parsed
+    monkeypatch.setattr(
+        cells_module.PlainLines,
+        "_parsed",
+        lambda *given: asked.extend(given[2].tolist()) or parsed(*given),
+    )
+    assert differing(texts) == []
+    assert len(asked) < 50 or not cells_module._HAS_64_DIGITS
+
+
+def test_what_is_alike_at_some_bits_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    for columns in (1, 3):
+        words = rng.integers(0, 4, (300, columns)).astype(np.uint64)
+        found = distinct(words)
+        monkeypatch.setattr(cells_module, "_TABLE_BITS", 1)
+        again = distinct(words)
+        monkeypatch.undo()
+        rows = [tuple(row) for row in words.tolist()]
+        first, like = (part.tolist() for part in found)
+        assert [rows[at] for at in first] == list(dict.fromkeys(rows))
+        assert [rows[first[which]] for which in like] == rows
+        assert [part.tolist() for part in again] == [first, like]
 
 
 LINES = st.lists(

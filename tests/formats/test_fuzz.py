@@ -11,17 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import estimation.formats.columns as columns_module
 import estimation.formats.predictions as predictions_module
 import estimation.formats.runs as runs_module
+import judging.formats.columns as columns_module
 import judging.formats.qrels as qrels_module
 from estimation.formats.predictions import PredictionFile, read_predictions, save_predictions
 from estimation.formats.runs import RunFile, read_run, save_run
+from judging.formats.columns import Lines
 from judging.formats.documents import read_documents
 from judging.formats.guess import guess_kind
 from judging.formats.lines import BinaryFile
 from judging.formats.problems import Problems, UnreadableError, id_problem, text_problem
-from judging.formats.qrels import JudgedLine, qrels_lines, read_qrels
+from judging.formats.qrels import grades_by_pair, qrels_lines, read_qrels
 from judging.formats.topics import read_topics
 from tests.formats.run_files import run_lines
 
@@ -92,7 +93,7 @@ READERS: list[Reader] = [
     lambda file, problems: list(read_topics(file, problems, format="tsv")),
     lambda file, problems: list(read_documents(file, problems)),
     lambda file, problems: list(read_documents(file, problems, format="trec")),
-    lambda file, problems: list(read_qrels(file, problems)),
+    read_qrels,
     lambda file, problems: read_run(file, problems, topics=["400", "401"]),
     lambda file, problems: read_predictions(file, problems, max_grade=3, topics=["400", "401"]),
 ]
@@ -145,8 +146,10 @@ def test_mutated_files_raise_nothing_else_and_give_sound_records(data: bytes) ->
         for document in read(reader, data)[0] or []:
             assert id_problem(document.docno) is None
             check_storable(document.title, document.text)
-    rows = [(each.topic_id, each.docno, each.grade) for each in read(READERS[6], data)[0] or []]
-    assert len(list(qrels_lines(rows))) == len(rows)
+    judged = read(READERS[6], data)[0]
+    pairs = {} if judged is None else grades_by_pair(judged)
+    rows = [(topic, docno, grade) for (topic, docno), grade in pairs.items()]
+    assert len(list(qrels_lines(rows))) == len(judged or ())
     check_run(read(READERS[7], data)[0])
     check_predictions(read(READERS[8], data)[0])
 
@@ -183,15 +186,17 @@ def mutated_lines(draw: st.DrawFn, text: str) -> bytes:
     return b"".join(lines).replace(b"\n", ending)
 
 
-def saved(found: RunFile | PredictionFile | list[JudgedLine] | None) -> bytes:
+def saved(found: RunFile | PredictionFile | Lines | None) -> bytes:
     """All that was read, as bytes."""
     file = io.BytesIO()
     if isinstance(found, RunFile):
         save_run(file, found)
     elif isinstance(found, PredictionFile):
         save_predictions(file, found)
-    else:
-        return repr(found).encode()
+    elif found is not None:
+        columns = (found.topic, found.number, found.values)
+        told = [found.names, found.docno.tolist(), *(column.tolist() for column in columns)]
+        return repr(told).encode()
     return file.getvalue()
 
 
@@ -201,7 +206,7 @@ WAYS: dict[str, tuple[str, ModuleType, Reader]] = {
     "qrels of a scale": (
         QRELS,
         qrels_module,
-        lambda f, p: list(read_qrels(f, p, grades=[-1, 0, 1])),
+        lambda f, p: read_qrels(f, p, grades=[-1, 0, 1]),
     ),
     "grades": (GRADES, predictions_module, READERS[8]),
     "probabilities": (PROBABILITIES, predictions_module, READERS[8]),

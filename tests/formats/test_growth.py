@@ -93,7 +93,7 @@ def documents(content: bytes) -> Iterable[object]:
 
 
 def qrels(content: bytes) -> Iterable[object]:
-    return read_qrels(io.BytesIO(content), Problems("f"))
+    yield read_qrels(io.BytesIO(content), Problems("f"))
 
 
 def run(content: bytes) -> Iterable[object]:

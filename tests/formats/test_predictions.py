@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimation.core.archives import write_archive
-from estimation.formats import columns
 from estimation.formats.predictions import (
     FORMAT,
     PredictionFile,
@@ -17,6 +16,7 @@ from estimation.formats.predictions import (
     read_predictions,
     save_predictions,
 )
+from judging.formats import columns
 from judging.formats.problems import Problems, UnreadableError, id_problem
 
 MEBIBYTE = 1 << 20

@@ -13,7 +13,7 @@ from estimation.formats.runs import RunFile, read_run
 from judging.formats.documents import read_documents
 from judging.formats.guess import guess_kind
 from judging.formats.problems import Problem, Problems
-from judging.formats.qrels import qrels_lines, read_qrels
+from judging.formats.qrels import grades_by_pair, qrels_lines, read_qrels
 from judging.formats.topics import TopicRecord, read_topics
 from tests.formats.run_files import run_lines
 
@@ -172,7 +172,8 @@ def test_the_topics_of_trec8_agree_between_their_two_files() -> None:
 def test_the_judgments_of_trec8_are_read_and_written_byte_for_byte() -> None:
     path, problems = DATA / "trec8/qrels.txt", Problems("qrels.txt")
     with path.open("rb") as file:
-        rows = [(q.topic_id, q.docno, q.grade) for q in read_qrels(file, problems, grades=(0, 1))]
+        found = grades_by_pair(read_qrels(file, problems, grades=(0, 1)))
+    rows = [(topic, docno, grade) for (topic, docno), grade in found.items()]
     assert (problems.errors, problems.warnings) == ([], [])
     assert (len(rows), sum(grade for *_, grade in rows)) == (86_830, 4_728)
     assert "".join(qrels_lines(rows)).encode() == path.read_bytes()
@@ -199,9 +200,15 @@ def test_cranfield_is_read_whole() -> None:
 
     problems = Problems("qrels")
     with (folder / "qrels.txt").open("rb") as file:
-        qrels = list(read_qrels(file, problems, grades=range(5)))
+        qrels = read_qrels(file, problems, grades=range(5))
     assert (problems.errors, problems.warnings, len(qrels)) == ([], [], 1_837)
-    assert [sum(q.grade == grade for q in qrels) for grade in range(5)] == [0, 363, 734, 387, 353]
+    assert [np.count_nonzero(qrels.values == grade) for grade in range(5)] == [
+        0,
+        363,
+        734,
+        387,
+        353,
+    ]
 
 
 def collection_files() -> Iterator[tuple[str, str, str]]:

@@ -1,6 +1,12 @@
 import gzip
 import io
+import os
+import platform
+import random
+import subprocess
+import sys
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +18,15 @@ from hypothesis import strategies as st
 import estimation.formats.runs as runs_module
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.data.scores import MOST_SCORE
-from estimation.formats import columns
+from estimation.formats.run_columns import read_columns
 from estimation.formats.runs import (
     RunFile,
-    load_run,
+    load_lists,
     rank_contradictions,
     read_run,
     save_run,
 )
+from judging.formats import columns
 from judging.formats.problems import Problems, UnreadableError, id_problem
 from tests.formats.run_files import run_lines
 
@@ -194,8 +201,11 @@ def test_ranks_that_are_no_numbers_are_one_warning_and_do_not_matter() -> None:
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=300)
-@given(st.lists(st.tuples(st.integers(0, 2), SCORES, st.integers(0, 4)), max_size=25))
-def test_contradictions_equal_their_definition(rows: list[tuple[int, float, int]]) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 2), SCORES, st.integers(0, 4)), max_size=25)
+    | st.lists(st.tuples(st.integers(0, 2), SCORES, st.sampled_from([-1.5, 0.0, 0.5, 3e10])))
+)
+def test_contradictions_equal_their_definition(rows: list[tuple[int, float, float]]) -> None:
     topic, score, rank = (
         (np.array(column) for column in zip(*rows, strict=True))
         if rows
@@ -286,9 +296,14 @@ def test_what_is_saved_is_loaded_back(run: RunFile) -> None:
     save_run(again, run)
     assert file.getvalue() == again.getvalue()
     file.seek(0)
-    back = load_run(file)
-    assert content(back) == content(run)
-    assert (back.lines, back.dropped) == (run.lines, run.dropped)
+    facts, _ = read_columns(file)
+    back, ranked = (load_lists(file, scores=scores) for scores in (True, False))
+    assert back.scores is not None
+    assert content(replace(run, lists=back, scores=back.scores)) == content(run)
+    assert content(replace(run, lists=ranked)) == content(run)
+    assert ranked.scores is None
+    told = [facts[name] for name in ("tag", "lines", "dropped")]
+    assert told == [run.tag, run.lines, run.dropped]
 
 
 def test_lines_are_byte_exact() -> None:
@@ -302,15 +317,15 @@ def test_damaged_files_are_not_loaded(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     save_run(path, accepted(RUN))
     data = path.read_bytes()
-    assert content(load_run(path)) == content(accepted(RUN))
+    assert load_lists(path, scores=True).docnos.tolist() == [b"x", b"y", b"c", b"b", b"a"]
     for broken in (b"", b"x", data[: len(data) // 2], b"\x80\x04N."):
         with pytest.raises(ValueError, match=r".+"):
-            load_run(io.BytesIO(broken))
+            load_lists(io.BytesIO(broken), scores=True)
     objects = io.BytesIO()
     np.savez(objects, header=np.array([{}], dtype=object))
     objects.seek(0)
     with pytest.raises(ValueError, match=r".+"):
-        load_run(objects)
+        load_lists(objects, scores=True)
 
 
 def test_lines_topics_and_docnos_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,6 +369,61 @@ def test_ten_million_lines_are_refused_before_most_are_read() -> None:
     with pytest.raises(UnreadableError, match="at most 300000 lines"):
         read_run(file, problems, max_lines=300_000)
     assert file.number < 45
+
+
+def peak_of(lines: list[str]) -> int:
+    data = "\n".join(lines).encode()
+    tracemalloc.start()
+    try:
+        accepted(data)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_as_many_lines_as_may_be_fit_into_the_memory_that_reading_may_use(shuffled: bool) -> None:
+    lines = [f"{n // 1000} Q0 cw-{n:022d} {n % 1000} {2000 - n % 1000} t" for n in range(250_000)]
+    if shuffled:
+        random.Random("lines").shuffle(lines)
+    a_line = (peak_of(lines) - peak_of(lines[:150_000])) / 100_000
+    assert 50 < a_line < 150
+    assert a_line * columns.MAX_LINES < 2048 * MEBIBYTE, "UPLOAD_MEMORY_MB by default"
+    assert columns.MAX_DOCNO_BYTES >= 25 * columns.MAX_LINES
+
+
+FAULTS = """
+import resource, sys
+from estimation.formats.runs import read_run
+from judging.formats import columns
+from judging.formats.problems import Problems
+
+columns._KEPT_BYTES = int(sys.argv[2])
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    with open(sys.argv[1], "rb") as file:
+        assert read_run(file, Problems("r")).lines == 50_000
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(min(faults() for _ in range(5)))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries keep other memory")
+def test_a_file_is_read_in_the_memory_of_the_one_before(tmp_path: Path) -> None:
+    """Pages that are given back are asked for again with every chunk, which takes half the time."""
+    path, root = tmp_path / "run", Path(__file__).resolve().parents[2]
+    lines = (f"{n // 1000} Q0 d{n:07d} {n % 1000} {2000 - n % 1000}.5 t\n" for n in range(50_000))
+    path.write_text("".join(lines))
+    plain = {name: value for name, value in os.environ.items() if "MALLOC" not in name}
+
+    def faults(kept: int) -> int:
+        command = [sys.executable, "-c", FAULTS, str(path), str(kept)]
+        done = subprocess.run(command, cwd=root, env=plain, check=True, capture_output=True)
+        return int(done.stdout)
+
+    assert faults(columns._KEPT_BYTES) < 100
+    assert faults(1) > 500, "which is seen where it is so"
 
 
 @pytest.mark.slow

@@ -115,6 +115,7 @@ def _put_back(state: State, *, over: bool) -> None:
         _refresh_statistics(cursor, [name for name, rows in state.tables.items() if len(rows) > 20])
     for path, content in state.files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # it may be mapped, and is not changed in its place
         path.write_bytes(content)
 
 

@@ -29,11 +29,11 @@ from ..arrays import (
     content_digest,
     frozen,
     no_run,
-    portable_bytes,
+    order_of,
     spread_rows,
 )
 from .kept import kept
-from .ranked_lists import PoolError, RankedLists
+from .ranked_lists import PoolError, RankedLists, distinct_docnos
 from .scores import first_unusable, refusal
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Pool:
         optional = [name for name in _OPTIONAL if getattr(self, name) is not None]
         head = json.dumps([FORMAT, self.topics, self.runs, self.depth, *optional])
         columns = [getattr(self, name) for name in (*_COLUMNS, *optional)]
-        return content_digest([head.encode(), *map(portable_bytes, columns)])
+        return content_digest([head.encode(), *columns])
 
     @cached_property
     def kept(self) -> dict[str, Any]:
@@ -247,12 +247,19 @@ class Pool:
         write_archive(file, FORMAT, facts | {"digest": self.digest}, present)
 
     @classmethod
-    def load(cls, file: ArchiveFile) -> Pool:
-        """Read what `save` wrote; raise ValueError if it is damaged or something else."""
+    def load(cls, file: ArchiveFile, *, check: bool = True) -> Pool:
+        """Read what `save` wrote; raise ValueError if it is damaged or something else.
+
+        The columns of a path are mapped: processes share them, and they take memory only where
+        they are looked at. Without `check` they are not read to be held against the digest that
+        the file tells of them, for files whose content is known.
+        """
         facts, columns = read_archive(file, FORMAT, _COLUMNS, optional=_OPTIONAL)
         topics, runs = tuple(facts["topics"]), tuple(facts["runs"])
         pool = cls(topics, runs, facts["depth"], **{k: frozen(v) for k, v in columns.items()})
-        if pool.digest != facts["digest"]:
+        if not check:
+            vars(pool)["digest"] = facts["digest"]  # as it would be kept once it was asked for
+        elif pool.digest != facts["digest"]:
             raise PoolError("the pool file is damaged: its digest does not fit its content")
         return pool
 
@@ -352,11 +359,9 @@ def _pool_topic(
     run = np.repeat(np.arange(len(lists), dtype=np.int32), lengths)
     rank = np.concatenate([np.arange(1, length + 1, dtype=np.int32) for length in lengths])
     returned = [each.docno for each in lists]
-    docno, pair = np.unique(
-        np.concatenate([*returned, np.array(extra, dtype=np.bytes_)]), return_inverse=True
-    )
+    docno, pair = distinct_docnos(np.concatenate([*returned, np.array(extra, dtype=np.bytes_)]))
     pair = pair[: len(run)]
-    order = np.argsort(pair, kind="stable")  # entries arrive by run, so runs ascend in a pair
+    order = order_of(pair)  # entries arrive by run, so runs ascend in a pair
     pair, run, rank = pair[order], run[order], rank[order]
     twice = (pair[1:] == pair[:-1]) & (run[1:] == run[:-1])
     if twice.any():
@@ -375,14 +380,15 @@ def _joined(
     entries = np.concatenate([each.entries for each in slices])
     width = max(1, int(np.char.str_len(docno).max(initial=1)))
     scores = [each.score for each in slices if each.score is not None]
-    return Pool(
-        topics=topics,
-        runs=runs,
-        depth=depth,
-        topic=frozen(np.repeat(np.arange(len(topics), dtype=np.int32), sizes)),
-        docno=frozen(docno.astype(f"S{width}")),
-        indptr=frozen(np.concatenate([[0], np.cumsum(entries)])),
-        run=frozen(np.concatenate([each.run for each in slices])),
-        rank=frozen(np.concatenate([each.rank for each in slices])),
-        score=frozen(np.concatenate(scores)) if scores else None,
-    )
+    columns: dict[str, NDArray[Any]] = {
+        "topic": np.repeat(np.arange(len(topics), dtype=np.int32), sizes),
+        "docno": docno.astype(f"S{width}", copy=False),
+        "indptr": np.concatenate([[0], np.cumsum(entries)]),
+        "run": np.concatenate([each.run for each in slices]),
+        "rank": np.concatenate([each.rank for each in slices]),
+    }
+    if scores:
+        columns["score"] = np.concatenate(scores)
+    for column in columns.values():  # which nobody else has: they are not copied to be frozen
+        column.flags.writeable = False
+    return Pool(topics=topics, runs=runs, depth=depth, **columns)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..arrays import float_ranks, order_of
 from .known_documents import document_hashes
 
 if TYPE_CHECKING:
@@ -80,10 +81,17 @@ def trec_eval_order(
         raise PoolError(f"scores must be finite numbers; {given}")
     with np.errstate(over="ignore", under="ignore"):
         single = score.astype(np.float32)
-    keys = [-single] if topics is None else [-single, np.asarray(topics)]
-    order = np.arange(len(score)) if _in_order(keys) else np.lexsort(keys)
+    keys = [float_ranks(-single)] if topics is None else [float_ranks(-single), np.asarray(topics)]
+    order = np.arange(len(score)) if _in_order(keys) else _order(keys)
     _order_ties(order, docno, [key[order] for key in keys])
     return np.asarray(order, dtype=np.int64)
+
+
+def _order(keys: Sequence[NDArray[Any]]) -> IntArray:
+    topics = keys[-1]
+    if np.issubdtype(topics.dtype, np.signedinteger) and topics.min() >= 0:
+        return order_of(*keys)
+    return np.lexsort(keys)
 
 
 def _in_order(keys: Sequence[NDArray[Any]]) -> bool:
@@ -160,3 +168,26 @@ def _refuse_duplicates(names: BytesArray, code: NDArray[Any], docno: BytesArray)
         raise PoolError(
             f"docno {docno[line].decode()!r} occurs twice in topic {names[code[line]].decode()!r}"
         )
+
+
+def distinct_docnos(docno: BytesArray) -> tuple[BytesArray, IntArray]:
+    """Return the different docnos, sorted, and the number of each: `np.unique` with its inverse.
+
+    Equal ones are brought together by their hashes, so that only different ones are sorted.
+    """
+    own = len(docno).bit_length()
+    hashes = document_hashes(np.zeros(len(docno), dtype=np.int64), docno)
+    key = (hashes >> np.uint64(own + 1)).view(np.int64)  # leaves room for places beside it
+    order = order_of(key)
+    key, ordered = key[order], docno[order]
+    other = np.append(True, key[1:] != key[:-1])[: len(docno)]
+    if np.any(other[1:] < (ordered[1:] != ordered[:-1])):  # two have the same hash
+        different, number = np.unique(docno, return_inverse=True)
+        return different, number
+    different = ordered[other]
+    sorting = np.argsort(different)
+    place = np.empty(len(different), dtype=np.int64)
+    place[sorting] = np.arange(len(different))
+    number = np.empty(len(docno), dtype=np.int64)
+    number[order] = place[np.cumsum(other) - 1]
+    return different[sorting], number

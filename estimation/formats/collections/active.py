@@ -51,7 +51,7 @@ from estimation.formats.collections.tables import (
     share,
     whole,
 )
-from estimation.formats.columns import MAX_TOPICS
+from judging.formats.columns import MAX_TOPICS
 from judging.formats.problems import Problems, show
 
 FORMAT = "evalsite-active-collection-1"

@@ -20,7 +20,7 @@ from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.designs import MAX_BATCHES, RULES
 from estimation.core.sampling.goals import Goal
 from estimation.formats.collections.archive import RefusedError, TooLargeError
-from estimation.formats.columns import MAX_TOPICS
+from judging.formats.columns import MAX_TOPICS
 from judging.formats.jsonl import parse_record
 from judging.formats.problems import Problems, id_problem, show, text_problem
 

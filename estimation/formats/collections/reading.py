@@ -13,7 +13,7 @@ from estimation.core.data.labels import LabelRows
 from estimation.formats.collections.archive import JUDGMENTS, go_on, inside
 from estimation.formats.collections.facts import Facts, Fields
 from estimation.formats.collections.tables import PAIR, Form, Numbers, Table, whole
-from estimation.formats.columns import repeats
+from judging.formats.columns import repeats
 from judging.formats.problems import Problems
 
 F = TypeVar("F", bound=Facts)

@@ -20,7 +20,7 @@ from estimation.core.collections.base import RoundCollection
 from estimation.core.data.preferences import BETWEEN
 from estimation.core.data.scope import find_pairs
 from estimation.formats.collections.archive import TooLargeError
-from estimation.formats.columns import MAX_DOCNO_BYTES
+from judging.formats.columns import MAX_DOCNO_BYTES
 from judging.formats.lines import BinaryFile, filled, read_lines
 from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 

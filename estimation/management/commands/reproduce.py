@@ -19,7 +19,7 @@ from estimation.research.published.numbers import KEYS, TRIALS
 from estimation.research.published.reproduction import Reproduced
 from judging.formats.lines import BinaryFile
 from judging.formats.problems import Problems, UnreadableError
-from judging.formats.qrels import read_qrels
+from judging.formats.qrels import grades_by_pair, read_qrels
 
 TRIALS_TITLE = "simulated draws: what the formulas promise, and what happened"
 Read = TypeVar("Read")
@@ -143,7 +143,7 @@ def _run(file: BinaryFile, problems: Problems) -> tuple[str, RankedLists] | None
 
 
 def _grades(file: BinaryFile, problems: Problems) -> dict[tuple[str, str], int]:
-    return {(qrel.topic_id, qrel.docno): qrel.grade for qrel in read_qrels(file, problems)}
+    return grades_by_pair(read_qrels(file, problems))
 
 
 def _cells(row: Reproduced) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("judging", "0008_dropped_batches")]
+    dependencies = [("judging", "0010_archives_of_files")]
 
     operations = [
         migrations.AlterField(

@@ -9,15 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from estimation.core.arrays import BoolArray, BytesArray, FloatArray, IntArray
-from judging.formats.cells import WORD, PlainLines, Words, are_plain_ids, as_bytes, distinct
+from judging.formats.cells import (
+    WORD,
+    BytesArray,
+    FloatArray,
+    IntArray,
+    PlainLines,
+    Words,
+    are_plain_ids,
+    as_bytes,
+    distinct,
+)
 from judging.formats.lines import MEBIBYTE, BinaryFile, Limits, decode_line, read_chunks
 from judging.formats.problems import MAX_ID_LENGTH, Problems, id_problem, show
 
 MAX_TOPICS = 100_000
+MAX_LINES = 10_000_000
+"""Lines of a file: with a column of docnos as wide as may be they take less than 2 GB."""
 MAX_DOCNO_BYTES = 256 * MEBIBYTE
 """Size of the column of docnos, in which the longest docno sets the width of all."""
 
+_KEPT_BYTES = 8 * MEBIBYTE
+"""The C library gives memory of up to this size back to the kernel from now on only when much of it
+is free: arrays of every chunk stand where those of the last one stood, in pages that are there."""
 _NAMED = 5
 _HASHED = 1 << 14  # lines whose docnos are hashed at once
 _BLANKS = re.compile(r"[ \t]+")
@@ -49,7 +63,7 @@ class Lines:
             return self
         asked = frozenset(wanted)
         unknown = [name for name in self.names if name not in asked]
-        known: BoolArray | slice = slice(None)
+        known: NDArray[np.bool_] | slice = slice(None)
         if unknown:
             known = np.array([name in asked for name in self.names], dtype=np.bool_)[self.topic]
             at = self.number[~known]
@@ -59,12 +73,16 @@ class Lines:
             problems.error(None, "topic", "expected lines of known topics, found none")
         elif absent := sorted(asked.difference(self.names)):
             problems.warning(None, "topic", f"{_named(absent)} {missing}")
+        return self.some(known)
+
+    def some(self, which: NDArray[np.bool_] | slice) -> "Lines":
+        """Return some of the lines, with the same names."""
         return replace(
             self,
-            topic=self.topic[known],
-            docno=self.docno[known],
-            number=self.number[known],
-            values=self.values[known],
+            topic=self.topic[which],
+            docno=self.docno[which],
+            number=self.number[which],
+            values=self.values[which],
         )
 
     def by_topic(self) -> tuple[tuple[str, ...], IntArray, IntArray]:
@@ -80,37 +98,19 @@ class Lines:
         indptr = np.concatenate([[0], np.cumsum(np.bincount(topic, minlength=len(used)))])
         return tuple(self.names[code] for code in used), topic, indptr.astype(np.int64)
 
-    def report_duplicates(self, problems: Problems) -> None:
-        """Report each docno that its topic has already, with both lines."""
-        if not may_repeat(self.topic, self.docno):
-            return
-        for row, first in repeats(self.number, self.docno, self.topic):
-            topic, docno = self.names[self.topic[row]], self.docno[row].decode()
-            message = f"expected docno {show(docno)} of topic {show(topic)} once, found it on line"
-            message += f" {self.number[first]} already"
-            problems.error(int(self.number[row]), "docno", message)
+    def repeats(self) -> Iterator[tuple[int, int]]:
+        """Yield each row whose pair an earlier one had, by line, and the first such row."""
+        return repeats(self.number, self.docno, self.topic)
 
 
 def may_repeat(topic: IntArray, docno: BytesArray) -> bool:
     """Tell whether two lines may be of one pair; False is certain.
 
-    Lines are told apart by 64 bits. Each is put into a table at some of them, over what is there;
-    only lines that another one has taken the place of are compared.
+    Lines are told apart by 64 bits.
     """
-    count = len(topic)
-    if count < 2:
-        return False
     bits = _bits(topic, docno)
-    size = (4 * count).bit_length()
-    place = (bits >> np.uint64(64 - size)).view(np.int64)
-    table = np.empty(1 << size, dtype=np.int32)
-    line = np.arange(count, dtype=np.int32)
-    table[place] = line
-    there = table[place]
-    lost = np.flatnonzero(there != line)
-    ordered = np.sort(bits[lost])
-    same = bits[lost] == bits[there[lost]]
-    return bool(same.any() or np.any(ordered[1:] == ordered[:-1]))
+    bits.sort()
+    return bool(np.any(bits[1:] == bits[:-1]))
 
 
 def _bits(topic: IntArray, docno: BytesArray) -> Words:
@@ -167,17 +167,31 @@ class LineReader(ABC):
 
     def read(self, file: BinaryFile, limits: Limits) -> Lines:
         """Return the good lines of a file in their order, having reported the others."""
+        np.empty(_KEPT_BYTES, dtype=np.uint8)
         for first, chunk in read_chunks(file, self.problems, limits):
             self.read_chunk(first, chunk)
         if not self._parts:
             if self.problems.ok:
                 self.problems.error(None, "", f"expected {self.what}, found none in the file")
             self.add([], [], [], np.zeros((0, 2)))
-        topic, docno, number, values = map(np.concatenate, zip(*self._parts, strict=True))
-        self._parts.clear()
-        lines = Lines(self._names, topic, docno, number, values)
-        lines.report_duplicates(self.problems)
+        lines = Lines(self._names, *self._joined())
+        return self.without_repeats(lines) if may_repeat(lines.topic, lines.docno) else lines
+
+    def without_repeats(self, lines: Lines) -> Lines:
+        """Report each docno that its topic has already, with both lines."""
+        for row, first in lines.repeats():
+            topic, docno = lines.names[lines.topic[row]], lines.docno[row].decode()
+            message = f"expected docno {show(docno)} of topic {show(topic)} once, found it on line"
+            message += f" {lines.number[first]} already"
+            self.problems.error(int(lines.number[row]), "docno", message)
         return lines
+
+    def _joined(self) -> tuple[IntArray, BytesArray, IntArray, FloatArray]:
+        """Put all parts together, column by column, so that no more than one is there twice."""
+        parts: list[list[Any]] = [list(column) for column in zip(*self._parts, strict=True)]
+        self._parts.clear()
+        topic, docno, number, values = (np.concatenate(parts.pop(0)) for _ in range(4))
+        return topic, docno, number, values
 
     def read_chunk(self, first: int, chunk: bytes) -> None:
         """Read whole lines, the first of which has the number `first`."""
