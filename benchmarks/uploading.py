@@ -20,7 +20,8 @@ OPTIONS.add_argument("--unsorted", action="store_true", help="lists in no order"
 OPTIONS.add_argument("--profile", action="store_true", help="the hottest spots of every part")
 GIVEN = OPTIONS.parse_args() if __name__ == "__main__" else OPTIONS.parse_args([])
 
-os.environ["EVALSITE_DATA"] = tempfile.mkdtemp(prefix="evalsite-benchmark-")
+DATA = tempfile.TemporaryDirectory(prefix="evalsite-benchmark-")  # removed at the end
+os.environ["EVALSITE_DATA"] = DATA.name
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalsite.settings")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
