@@ -21,6 +21,8 @@ PEOPLE = {
     "upload": "uploaded {file}",
     "remove upload": "removed {file}",
     "cancel upload": "canceled {file}",
+    "withdraw run": "withdrew the run {run}",
+    "take run back": "took the run {run} back",
     "draft round": "planned {target}",
     "discard round": "discarded the plan of a round",
     "ask for draw": "had {target} drawn",

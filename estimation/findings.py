@@ -110,7 +110,7 @@ def _later_runs(table: RankingTable) -> list[Finding]:
     found = [_joined(table, whole)] if whole else []
     if partial:
         found.append(_joined_in_part(table, partial))
-    return [*found, *_left_out(table)]
+    return [*found, *_left_out(table), *_withdrawn(table)]
 
 
 def _joined(table: RankingTable, rows: Sequence[RankedRun]) -> Finding:
@@ -149,6 +149,21 @@ def _allowance(name: str, *, one: bool) -> str:
         f"{value}, and {'it is' if one else 'they are'} called {verdict} than another run only "
         f"where the {documents} out of reach could not change that."
     )
+
+
+def _withdrawn(table: RankingTable) -> list[Finding]:
+    tags = table.estimate_set.withdrawn
+    if not tags:
+        return []
+    text = (
+        f"{named(tags)} {'was' if len(tags) == 1 else 'were'} withdrawn: the sample was made with "
+        f"{_them_of(tags)}, and stays what it was; verdicts and ranks are those of the other runs."
+    )
+    return [Finding(NOTE, text)]
+
+
+def _them_of(tags: Sequence[str]) -> str:
+    return "it" if len(tags) == 1 else "them"
 
 
 def _left_out(table: RankingTable) -> list[Finding]:

@@ -11,6 +11,7 @@ from django.forms.boundfield import BoundField
 from estimation.core.measures.kinds import KINDS
 from estimation.core.planning.reached import Target
 from estimation.core.sampling.methods import SAMPLING_METHODS
+from estimation.material import taking_part
 from estimation.models import Round
 from estimation.options import REQUIRED, Option
 from estimation.plans import OPTIONS, SECTIONS, USUAL, RoundPlan, Section, plan_of
@@ -105,7 +106,7 @@ class RoundForm(ShownForm):
         super().__init__(*args, **kwargs)
         names = [name for section in SECTIONS for name in section.names]
         self.fields = {name: _field(OPTIONS[name], campaign) for name in names}
-        tags = list(campaign.runs.values_list("tag", flat=True)[:2])
+        tags = list(taking_part(campaign).values_list("tag", flat=True)[:2])
         for name, tag in zip(FIRST_RUNS, tags, strict=False):
             self.initial.setdefault(name, tag)
 

@@ -14,16 +14,21 @@ from judging.models import Batch, Campaign
 
 @dataclass(frozen=True)
 class ListedRun:
+    id: int
     tag: str
     topics: int
     lines: int
     warnings: int
     upload: int
+    withdrawn: datetime | None
     created: datetime
 
 
 def runs_of(campaign: Campaign) -> list[ListedRun]:
-    shown = ("tag", "topic_count", "line_count", "upload__warning_count", "upload_id", "created")
+    shown = (
+        "pk", "tag", "topic_count", "line_count", "upload__warning_count", "upload_id", "withdrawn",
+        "created",
+    )  # fmt: skip
     rows = Run.objects.filter(campaign=campaign).values_list(*shown)
     return [ListedRun(*row) for row in rows]
 

@@ -8,7 +8,11 @@ from judging.models import Campaign, Upload
 
 
 class Run(models.Model):
-    """One system's rankings. ``file`` holds them as columns, in trec_eval's order."""
+    """One system's rankings. ``file`` holds them as columns, in trec_eval's order.
+
+    One that is ``withdrawn`` is told of no more, and no later round is made of it; samples that
+    were drawn with it stay what they were.
+    """
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="runs")
     upload = models.OneToOneField(Upload, models.CASCADE, related_name="run")
@@ -17,6 +21,7 @@ class Run(models.Model):
     digest = models.CharField(max_length=64)
     topic_count = models.PositiveIntegerField()
     line_count = models.PositiveIntegerField()
+    withdrawn = models.DateTimeField(null=True, blank=True)
     created = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -25,6 +30,11 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return self.tag
+
+
+def taking_part(campaign: Campaign) -> models.QuerySet[Run]:
+    """The runs of a campaign that nobody has withdrawn."""
+    return Run.objects.filter(campaign=campaign, withdrawn=None)
 
 
 class Prediction(models.Model):

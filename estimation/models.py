@@ -340,6 +340,9 @@ class EstimateSet(models.Model):
     left_out = models.JSONField(
         default=list, blank=True, help_text="tags of later runs that the round's method cannot take"
     )
+    withdrawn = models.JSONField(
+        default=list, blank=True, help_text="tags of runs that were withdrawn, and are left out"
+    )
     intervals = models.JSONField(
         default=dict, blank=True, help_text="kind of the intervals of each measure"
     )

@@ -11,6 +11,7 @@ from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.goals import kinds_for
 from estimation.core.sampling.methods import MOST_TOGETHER, SAMPLING_METHODS
+from estimation.material import taking_part
 from estimation.models import Prediction, Round
 from estimation.options import NamedRows, Option, declared, having, option
 
@@ -18,7 +19,7 @@ MAX_MEASURES = 10
 LONGEST_MEASURE = 60
 MAX_PREDICTIONS = 10
 """Columns of predicted grades of a round."""
-RUNS = NamedRows("tag", lambda campaign: campaign.runs.all())
+RUNS = NamedRows("tag", taking_part)
 GRADES = NamedRows(
     "name", lambda campaign: campaign.predictions.exclude(form=Prediction.Form.COSTS)
 )

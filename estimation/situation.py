@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from estimation import selectors, work
+from estimation.material import taking_part
 from estimation.models import Round
 from judging import selectors as judging
 from judging.models import Campaign, Membership
@@ -58,7 +59,7 @@ class Situation:
 
     @cached_property
     def runs(self) -> int:
-        return self.campaign.runs.count()
+        return taking_part(self.campaign).count()
 
     @cached_property
     def progress(self) -> selectors.RoundProgress | None:

@@ -36,6 +36,8 @@ in_campaign: list[URLPattern | URLResolver] = [
     path("", home.campaign_home, name="campaign-home"),
     path("bar/", home.campaign_bar, name="campaign-bar"),
     path("material/runs/", home.run_list, name="run-list"),
+    path("material/runs/<int:pk>/withdraw/", home.run_withdraw, name="run-withdraw"),
+    path("material/runs/<int:pk>/back/", home.run_back, name="run-back"),
     path("material/machines/", machines.machine_list, name="machine-list"),
     path("material/machines/new/", machines.machine_new, name="machine-new"),
     path("material/machines/<int:pk>/", include(of_machine)),

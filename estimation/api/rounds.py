@@ -14,7 +14,7 @@ from estimation.api.serializers import ReachRow, RoundDetailRow, RoundProgressRo
 from estimation.core.planning.reached import TARGETS
 from estimation.models import Round
 from estimation.plans import NAMED, RoundPlan
-from estimation.services import quoting, reaching, rounds, stopping
+from estimation.services import quoting, reaching, rounds, stopping, withdrawals
 from judging.api.base import ORGANIZER, CampaignView
 from judging.api.fields import Body, NoBody, Query, Text, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
@@ -31,6 +31,27 @@ class Runs(CampaignView):
     def get(self, request: Request, slug: str) -> Response:
         """The runs of a campaign, by tag."""
         return Response(RunRow(listings.runs_of(self.campaign), many=True).data)
+
+
+class RunWithdrawal(CampaignView):
+    section = "Material"
+    access = {"POST": ORGANIZER, "DELETE": ORGANIZER}
+
+    @extend_schema(request=None, responses={204: None})
+    def post(self, request: Request, slug: str, run: int) -> Response:
+        """Leave a run out of all rankings, and of rounds that are drawn from now on.
+
+        Samples that were drawn with it, and all judgments, stay what they are.
+        """
+        checked(NoBody, request.data)
+        withdrawals.withdraw(run=get_object_or_404(self.campaign.runs, pk=run), by=self.user)
+        return Response(status=204)
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request: Request, slug: str, run: int) -> Response:
+        """Take a withdrawn run back into all rankings."""
+        withdrawals.take_back(run=get_object_or_404(self.campaign.runs, pk=run), by=self.user)
+        return Response(status=204)
 
 
 class Rounds(CampaignView):

@@ -21,11 +21,13 @@ Row = serializers.Serializer[Any]
 
 
 class RunRow(Row):
+    id = IntegerField()
     tag = CharField()
     topics = IntegerField()
     lines = IntegerField()
     warnings = IntegerField()
     upload = IntegerField()
+    withdrawn = DateTimeField(allow_null=True, help_text="Since when it is left out of rankings.")
     created = DateTimeField()
 
 

@@ -6,6 +6,7 @@ from estimation.api import machines, results, rounds, work
 
 campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/", rounds.Runs.as_view(), name="api-runs"),
+    path("runs/<int:run>/withdrawal/", rounds.RunWithdrawal.as_view(), name="api-run-withdrawal"),
     path("rounds/", rounds.Rounds.as_view(), name="api-rounds"),
     path("rounds/<int:number>/", rounds.RoundDetail.as_view(), name="api-round"),
     path("rounds/<int:number>/draw/", rounds.RoundDraw.as_view(), name="api-draw"),

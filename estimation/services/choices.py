@@ -8,6 +8,7 @@ somebody else in between.
 import hashlib
 import json
 
+from estimation.material import taking_part
 from estimation.models import Round
 from estimation.plans import NAMED, OPTIONS
 from estimation.selectors import complete_batches
@@ -22,7 +23,7 @@ def digest_of(row: Round) -> str:
         {name: getattr(row, f"{name}_id" if name in NAMED else name) for name in OPTIONS},
         [campaign.depth, campaign.max_grade],
         sorted(campaign.topics.values_list("topic_id", flat=True)),
-        sorted(campaign.runs.values_list("tag", "digest", "file")),
+        sorted(taking_part(campaign).values_list("tag", "digest", "file")),
         _lengths(row),
         *_topped_up(row),
     ]

@@ -47,7 +47,8 @@ class Inputs:
     estimated together with it, by their number. ``looks`` were planned, one for every batch; the
     collection's look says which this is, where more are to come. ``joined`` is the pool with the
     runs that came after the draw, and ``late`` are their tags; ``left_out`` are those of runs that
-    came then and cannot take part.
+    came then and cannot take part. Runs that were ``withdrawn`` are not in it; the sample, and what
+    is known of its pairs, stay what they were.
     """
 
     gathered: Gathered
@@ -56,6 +57,7 @@ class Inputs:
     looks: int
     joined: Pool
     left_out: list[str]
+    withdrawn: list[str]
 
     @property
     def collection(self) -> RoundCollection:
@@ -102,7 +104,9 @@ def recompute(job: jobs.Running) -> None:
     _check_numbers(outcome, arrays)
     facts["labels"] = label_advice.compared(row, inputs.collection)
     of_goal = outcome.evaluation.results[0]
-    told = forecasting.foretold(inputs.collection, inputs.joined, of_goal)
+    told = None  # what budgets reach is foretold of all runs that a sample was made for
+    if not inputs.withdrawn:
+        told = forecasting.foretold(inputs.collection, inputs.joined, of_goal)
     facts["forecast"] = told and told.facts()
     if told and told.until is not None:
         arrays["until_0"] = told.until
@@ -135,10 +139,12 @@ def _is_known(last: EstimateSet | None, inputs: Inputs) -> bool:
     if last is None:
         return False
     late = last.estimates.filter(late=True).values_list("run__tag", flat=True).distinct()
-    known = (last.batches, last.earlier, last.look, last.label_digest, set(late), last.left_out)
+    runs = (set(late), last.left_out, last.withdrawn)
+    known = (last.batches, last.earlier, last.look, last.label_digest, runs)
     labels = inputs.gathered.label_digest
     look, late_now = inputs.look, set(inputs.late)
-    now = (inputs.batches, inputs.earlier, look, labels, late_now, inputs.left_out)
+    runs_now = (late_now, inputs.left_out, inputs.withdrawn)
+    now = (inputs.batches, inputs.earlier, look, labels, runs_now)
     return known == now
 
 
@@ -160,9 +166,10 @@ def gather(row: Round) -> Inputs:
     number, planned = together.look(every, gathered.batches)
     if number < planned or row.stop_when:
         gathered = gathered.at(Look(number, planned))
-    joined, left_out = pools.joined(row.campaign, gathered.collection.pool)
+    every_run, left_out = pools.joined(row.campaign, gathered.collection.pool)
+    joined, withdrawn = pools.without_withdrawn(row.campaign, every_run)
     batches = {str(each.row.number): each.batches for each in earlier}
-    return Inputs(gathered, last.batches, batches, planned, joined, left_out)
+    return Inputs(gathered, last.batches, batches, planned, joined, left_out, withdrawn)
 
 
 def compute(row: Round, inputs: Inputs) -> Recomputed:
@@ -248,6 +255,7 @@ def _store(row: Round, outcome: Recomputed, matrices: str) -> EstimateSet:
         label_count=evaluation.judgments,
         decided_count=inputs.gathered.decided,
         left_out=inputs.left_out,
+        withdrawn=inputs.withdrawn,
         matrices_file=matrices,
         label_digest=inputs.gathered.label_digest,
         digest=outcome.digest,

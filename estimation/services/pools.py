@@ -2,15 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.preferences import preference_pool
 from estimation.core.data.ranked_lists import PoolError
+from estimation.core.data.restriction import restricted
+from estimation.material import taking_part
 from estimation.models import Run, StoredPool
 from estimation.services import files, runs, scores
 from judging.errors import UserError
@@ -31,17 +34,16 @@ def ensure(
     depth: int | None = None,
     kind: PoolKind = PoolKind.DOCUMENTS,
     topics: Sequence[str] | None = None,
-    without: Collection[str] = (),
+    runs_of: QuerySet[Run] | None = None,
 ) -> tuple[StoredPool, Pool]:
-    """The pool of the campaign's topics and accepted runs, by default of all and down to its depth.
-
-    Runs whose tags are in ``without`` are left out. Raises UserError ``nothing_to_pool`` (409)
+    """The pool of the campaign's topics and runs, by default of all that take part and down to its
+    depth. Raises UserError ``nothing_to_pool`` (409)
     without topics or runs, ``pool_impossible`` (409) for runs that cannot be pooled.
     """
     depth = depth or campaign.depth
     if topics is None:
         topics = list(campaign.topics.values_list("topic_id", flat=True))
-    accepted = list(campaign.runs.exclude(tag__in=without).order_by("pk"))
+    accepted = list((taking_part(campaign) if runs_of is None else runs_of).order_by("pk"))
     if not topics or not accepted:
         message = "A pool needs topics and at least one accepted run. Upload them first."
         raise UserError("nothing_to_pool", message, status=409)
@@ -68,19 +70,29 @@ def joined(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str]]:
     so do runs whose scores the pool cannot take: their tags are told. Which these are follows from
     the runs alone, so that nothing else is estimated differently.
     """
-    later, without = campaign.runs.exclude(tag__in=columns.runs).order_by("tag"), []
+    later, without = taking_part(campaign).exclude(tag__in=columns.runs).order_by("tag"), []
     if columns.score is not None:
         without = [run.tag for run in later if scores.fault_of(run, depth=columns.depth)]
-    if not later.exclude(tag__in=without).exists():
+    tags = [run.tag for run in later if run.tag not in without]
+    if not tags:
         return columns, without
     _, larger = ensure(
         campaign,
         depth=columns.depth,
         kind=_kind_of(columns),
         topics=columns.topics,
-        without=without,
+        runs_of=campaign.runs.filter(tag__in=[*columns.runs, *tags]),
     )
     return larger, without
+
+
+def without_withdrawn(campaign: Campaign, columns: Pool) -> tuple[Pool, list[str]]:
+    """The pool with the entries of the runs that take part, and the tags of the others."""
+    gone = campaign.runs.exclude(withdrawn=None).filter(tag__in=columns.runs)
+    tags = sorted(gone.values_list("tag", flat=True))
+    if not tags:
+        return columns, []
+    return restricted(columns, set(columns.runs) - set(tags)), tags
 
 
 def _kind_of(columns: Pool) -> PoolKind:

@@ -15,6 +15,7 @@ from django.db.models import Max, QuerySet
 from estimation.core.measures.kinds import KINDS, MeasureError
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.sampling.methods import SAMPLING_METHODS, estimating
+from estimation.material import taking_part
 from estimation.models import Prediction, Round, Run
 from estimation.options import label_of, labels_of, one_of
 from estimation.plans import (
@@ -206,7 +207,7 @@ def _check_stopping(campaign: Campaign, plan: RoundPlan) -> None:
     if plan.stop_when == Round.Stop.WIDTH:
         _require(plan.stop_width > 0, "stop_width", "Expected a half width above 0 to stop at.")
     if plan.stop_when in (Round.Stop.BEST, Round.Stop.TOP):
-        runs, first = campaign.runs.count(), plan.stop_top if plan.stop_when == "top" else 1
+        runs, first = taking_part(campaign).count(), plan.stop_top if plan.stop_when == "top" else 1
         name = "stop_top" if plan.stop_when == Round.Stop.TOP else "stop_when"
         message = f"Expected fewer first runs than there are runs, which is {runs}."
         _require(first < runs, name, message)

@@ -51,10 +51,10 @@ def _create(reading: Reading, run: RunFile) -> None:
         topic_count=len(run.lists.topics),
         line_count=len(run.scores),
     )
-    _make_estimates_due(reading.campaign)
+    make_estimates_due(reading.campaign)
 
 
-def _make_estimates_due(campaign: Campaign) -> None:
+def make_estimates_due(campaign: Campaign) -> None:
     """Also of rounds without estimates: their first ones may be computed at this very moment."""
     drawn = campaign.rounds.exclude(state__in=Round.NOT_DRAWN).order_by("pk")
     for pk in drawn.values_list("pk", flat=True):

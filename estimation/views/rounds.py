@@ -9,6 +9,7 @@ from estimation import listings, selectors
 from estimation.core.sampling.methods import with_option
 from estimation.figures import preview_figures, sentence_of
 from estimation.forms import ReachForm, RoundForm, values_of
+from estimation.material import taking_part
 from estimation.models import Round
 from estimation.plans import plan_of, why_not_usual
 from estimation.services import choices, quoting, reaching, rounds, stopping
@@ -61,7 +62,8 @@ def round_new(request: HttpRequest, slug: str) -> HttpResponse:
         except UserError as error:
             show_in(form, error)
     news = newcomers(campaign, before)
-    context = {"campaign": campaign, "form": form, "ready": campaign.runs.exists(), "news": news}
+    ready = taking_part(campaign).exists()
+    context = {"campaign": campaign, "form": form, "ready": ready, "news": news}
     return render(request, "estimation/round_new.html", context)
 
 
@@ -77,7 +79,7 @@ def newcomers(campaign: Campaign, before: Round | None) -> dict[str, object] | N
     them; None where nobody came, or nothing is judged to add to."""
     if before is None or before.pool is None or not choices.complete(campaign):
         return None
-    joined = campaign.runs.count() - before.pool.run_count
+    joined = taking_part(campaign).filter(created__gt=before.drawn).count()
     alone = before.top_up and not before.with_earlier
     apart = alone or "top_up" not in before.sampling.options
     return {"joined": joined, "since": before.number, "apart": apart} if joined > 0 else None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import Page
 
+from estimation.services.report_files.table import REPORTS
 from tests.browser.conftest import sign_in
 from tests.conftest import MakeSite
 from tests.support.browser import Watched as Browser
@@ -157,7 +158,7 @@ def judge_some(organizer: Organizer, key: str) -> None:
     got(organizer.api.post(f"{base}decisions/", decision), 201)
     organizer.site.wait_until(lambda: estimated(organizer), what="estimates")
     got(organizer.api.post(f"{base}reports/"), 202)
-    organizer.site.wait_until(lambda: len(reports(organizer)) == 6, what="reports")
+    organizer.site.wait_until(lambda: len(reports(organizer)) == len(REPORTS), what="reports")
 
 
 def estimated(organizer: Organizer) -> bool:

@@ -37,7 +37,7 @@ import numpy as np
 
 from ..data.pool import Pool, build_pool
 from ..data.preferences import part_names, preference_pool, with_parts
-from ..data.scope import Scope, find_pairs
+from ..data.scope import Scope, find_pairs, place_of_pairs
 from ..inference.equivalence import Negligible
 from ..measures.kinds import MeasureError
 from ..rounds.active.lists import ActiveError
@@ -218,8 +218,8 @@ class RoundCollection:
         Parameters
         ----------
         runs : mapping of str to RankedLists, or Pool
-            Any runs, with scores if a measure is of predictions; or a pool with all runs and pairs
-            of the collection's pool, which may be that pool.
+            Any runs, with scores if a measure is of predictions; or a pool with all pairs of the
+            collection's pool, which may be that pool, and with all of its runs, or some of them.
         measures : sequence of Measure
             At least one; not only those that the sample was drawn for.
         confidence : float
@@ -234,7 +234,7 @@ class RoundCollection:
             kind of collection has no estimate of it.
         ValueError
             If there is no measure, the confidence is out of range, `interval` is not allowed, or a
-            pool lacks a run or a pair.
+            pool lacks a pair.
         """
         asked = Asked(
             self.labels,
@@ -253,9 +253,12 @@ class RoundCollection:
             raise MeasureError(str(error)) from None
 
     def _scope(self, runs: Mapping[str, RankedLists] | Pool, measures: Sequence[Measure]) -> Scope:
-        """Runs of a mapping are estimated anew, whether the sampled pool has them or not."""
-        if isinstance(runs, Pool):
+        """Runs of a mapping are estimated anew, whether the sampled pool has them or not, and so
+        are those of a pool that lacks some of the sampled pool's."""
+        if isinstance(runs, Pool) and set(self.pool.runs) <= set(runs.runs):
             return Scope.of(self.pool, runs)
+        if isinstance(runs, Pool):
+            return Scope(runs, place_of_pairs(self.pool, runs), self.pool, joins=False)
         pool = self.pool_for(runs, scores=any(each.family == "prediction" for each in measures))
         place = find_pairs(
             self.topic, self.docno, among_topic=pool.topic, among_docno=part_names(pool)

@@ -29,6 +29,7 @@ def make(row: Round, shown: EstimateSet) -> str:
         "decided_by_organizer": shown.decided_count,
         "label_noise_measured": shown.noise_measured,
         "runs_left_out": shown.left_out,
+        "runs_withdrawn": shown.withdrawn,
         "computed": shown.created.isoformat(),
         "digest": shown.digest,
         "label_digest": shown.label_digest,
