@@ -63,6 +63,8 @@ ALLOWED = {
     (f"{CAMPAIGN}members/{{member}}/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}audit/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}runs/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}runs/{{run}}/withdrawal/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}runs/{{run}}/withdrawal/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/", "GET"): ORGANIZERS,

@@ -267,6 +267,7 @@ class World:
             "machine": first("machines/")["id"],
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
+            "run": organizer.get(f"{self.base}runs/").json()[0]["id"],
         }
 
 

@@ -37,7 +37,7 @@ import numpy as np
 
 from ..data.pool import Pool, build_pool
 from ..data.preferences import part_names, preference_pool, with_parts
-from ..data.scope import Scope, find_pairs, place_of_pairs
+from ..data.scope import Scope, find_pairs
 from ..inference.equivalence import Negligible
 from ..measures.kinds import MeasureError
 from ..rounds.active.lists import ActiveError
@@ -257,10 +257,11 @@ class RoundCollection:
         are those of a pool that lacks some of the sampled pool's."""
         if isinstance(runs, Pool) and set(self.pool.runs) <= set(runs.runs):
             return Scope.of(self.pool, runs)
-        if isinstance(runs, Pool):
-            return Scope(runs, place_of_pairs(self.pool, runs), self.pool, joins=False)
-        pool = self.pool_for(runs, scores=any(each.family == "prediction" for each in measures))
+        predicts = any(each.family == "prediction" for each in measures)
+        pool = runs if isinstance(runs, Pool) else self.pool_for(runs, scores=predicts)
         place = find_pairs(
             self.topic, self.docno, among_topic=pool.topic, among_docno=part_names(pool)
         )
+        if (place < 0).any():
+            raise ValueError("the pool lacks pairs of the collection")
         return Scope(pool, place, self.pool if self.pool.runs else None, joins=False)
