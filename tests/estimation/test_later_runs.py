@@ -263,7 +263,7 @@ def test_every_tab_shows_later_runs(
 ) -> None:
     join(campaign, with_news("late"))
     for name in TABS:
-        with django_assert_max_num_queries(25):
+        with django_assert_max_num_queries(34):
             response = organizer.get(address(name, campaign, 1))
         assert response.status_code == 200
         if name in ("live", "live-pairs", "live-history", "compare"):

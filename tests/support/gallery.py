@@ -130,7 +130,10 @@ def _of_rounds() -> list[Shot]:
         ),
         (states.race(), ("rounds/1/", "rounds/1/ranking/", "rounds/2/")),
         (states.topped_up(), ("rounds/2/", "rounds/2/ranking/", "rounds/3/", "rounds/4/")),
-        (states.joined(), ("rounds/new/", "rounds/new/?top_up=together")),
+        (
+            states.joined(),
+            ("material/runs/", RANKING, "rounds/new/", "rounds/new/?top_up=together"),
+        ),
         (states.finished(), ("", "rounds/1/", *TABS)),
         (states.paused(), ("", RANKING, "settings/")),
         (states.archived(), ("", "settings/")),

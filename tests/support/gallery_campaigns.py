@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from estimation.models import Round
-from estimation.services import reports
+from estimation.services import reports, withdrawals
 from judging.models import Campaign, Job, Membership, User
 from judging.services import assignments, campaigns, jobs, judgments, members
 from tests.support import choices, evaluation, factories, later
@@ -76,11 +76,13 @@ def race() -> Campaign:
 
 
 def joined() -> Campaign:
-    """A run came after a round was judged."""
+    """A run came after a round was judged, and one of the others was withdrawn."""
     made = with_material("joined")
     evaluation.drawn(made, extra_share=0.0)
     evaluation.judge(made, 1000)
     later.join(made, later.with_news("novel"), "novel.run")
+    withdrawals.withdraw(run=made.runs.get(tag="run2"), by=made.created_by)
+    factories.run_due_jobs()
     return made
 
 
