@@ -98,7 +98,12 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{MACHINES}<int:pk>/stop/": (NO, organizing(302)),
     f"{MACHINES}<int:pk>/remove/": (NO, organizing(302)),
     f"{CAMPAIGN}material/runs/": (organizing(), organizing()),
+    f"{CAMPAIGN}material/runs/<int:pk>/withdraw/": (NO, organizing(302)),
+    f"{CAMPAIGN}material/runs/<int:pk>/back/": (NO, organizing(302)),
     f"{CAMPAIGN}material/topics/": (organizing(), organizing()),
+    f"{CAMPAIGN}bar/": (organizing(), organizing()),
+    f"{CAMPAIGN}judgments/": (organizing(), organizing()),
+    f"{CAMPAIGN}judgments/<int:pk>/": (organizing(), organizing()),
     f"{CAMPAIGN}people/": (organizing(), organizing(302)),
     f"{CAMPAIGN}people/<int:pk>/remove/": (NO, organizing(302)),
     f"{CAMPAIGN}ranking/": (organizing(302), organizing(302)),
@@ -110,6 +115,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{ROUND}discard/": (NO, organizing(302)),
     f"{ROUND}reach/": (NO, organizing(302)),
     f"{ROUND}draw/": (NO, organizing(302)),
+    f"{ROUND}end/": (NO, organizing(302)),
     f"{ROUND}preview/": (organizing(), organizing()),
     f"{ROUND}ranking/": (organizing(), organizing()),
     f"{ROUND}ranking/batches/": (organizing(), organizing()),
@@ -124,7 +130,15 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}work/<int:pk>/again/": (NO, organizing(302)),
     f"{CAMPAIGN}settings/": (organizing(), organizing()),
     f"{CAMPAIGN}settings/open/": (NO, organizing(409)),
+    f"{CAMPAIGN}settings/pause/": (NO, organizing(302)),
     f"{CAMPAIGN}settings/close/": (NO, organizing(302)),
+    f"{CAMPAIGN}settings/archive/": (NO, organizing(409)),  # it is open
+    f"{CAMPAIGN}settings/unarchive/": (NO, organizing(302)),
+    f"{CAMPAIGN}settings/duplicate/": (NO, organizing(302)),
+    f"{CAMPAIGN}settings/log/": (organizing(), organizing()),
+    f"{CAMPAIGN}settings/log/file/": (organizing(), organizing()),
+    "docs/": (everybody(), everybody()),
+    "docs/<path:path>": (everybody(), everybody()),
 }
 OUTSIDE_ADMIN = {302, 403, 404}
 BODIES: dict[str, dict[str, str]] = {
@@ -135,6 +149,7 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}judge/<int:pk>/skip/": {"reason": "no text"},
     f"{CAMPAIGN}judged/<int:pk>/": {"grade": "2", "key": "walk", "revision": "1"},
     f"{CAMPAIGN}people/": {"username": "somebody", "role": "assessor"},
+    f"{CAMPAIGN}settings/duplicate/": {"name": "Again"},
 }
 
 
@@ -192,6 +207,7 @@ def _world() -> World:
             "slug": made.slug,
             "number": str(drawn.number),
             "draft": str(drafted.number),
+            "path": "guide.md",
             "uid": uid,
             "token": token,
         },
@@ -200,6 +216,8 @@ def _world() -> World:
             "people": invited.pk,
             "decisions": skipped.pk,
             "judge": held.pk,
+            "judgments": held.pair_id,
+            "runs": made.runs.all()[0].pk,
             "judged": Assignment.objects.filter(assessor=assessor, state="judged")[0].pk,
             "files": upload.pk,
             "machines": machine(made).pk,

@@ -81,8 +81,8 @@ def test_two_patches_of_a_campaign_change_what_each_names(
     campaign: Campaign, both_have_read: None, twin: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if twin:
-        before = campaigns._plan_of(campaign)
-        monkeypatch.setattr(campaigns, "_plan_of", lambda _now: before)
+        before = campaigns.plan_of(campaign)
+        monkeypatch.setattr(campaigns, "plan_of", lambda _now: before)
 
     patched_at_once(campaign, "", {"depth": 7}, {"guidelines": "Read it all."})
 

@@ -238,7 +238,7 @@ def test_a_campaign_is_made_with_its_scale() -> None:
     client = Client()
     client.force_login(factories.user("olga", is_organizer=True))
     response = client.post(reverse("campaign-new"), {**PLAN, **rows("no", "", "yes", "")})
-    assert response.headers["Location"] == "/c/new-one/"
+    assert response.headers["Location"] == "/c/new-one/material/"
     campaign = Campaign.objects.get(slug="new-one")
     assert [grade["name"] for grade in campaign.grades] == ["no", "yes"]
 
