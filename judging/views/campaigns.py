@@ -1,5 +1,7 @@
 """Creating a campaign, its settings, opening and closing it."""
 
+from typing import Protocol
+
 from django.contrib import messages
 from django.forms import model_to_dict
 from django.http import HttpRequest, HttpResponse
@@ -88,16 +90,14 @@ def _look_again(
 
 @require_POST
 def open_campaign(request: HttpRequest, slug: str) -> HttpResponse:
-    user = user_of(request)
-    campaigns.open_for_judging(campaign=organized_campaign(user, slug), by=user)
+    _act(request, slug, campaigns.open_for_judging)
     messages.success(request, "The campaign is open: assessors can judge what is drawn.")
     return _back(request, slug)
 
 
 @require_POST
 def pause_campaign(request: HttpRequest, slug: str) -> HttpResponse:
-    user = user_of(request)
-    campaigns.pause(campaign=organized_campaign(user, slug), by=user)
+    _act(request, slug, campaigns.pause)
     told = "The campaign is paused: nobody is given anything to judge. What is in hand is saved."
     messages.success(request, told)
     return _back(request, slug)
@@ -105,26 +105,35 @@ def pause_campaign(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def close_campaign(request: HttpRequest, slug: str) -> HttpResponse:
-    user = user_of(request)
-    campaigns.close(campaign=organized_campaign(user, slug), by=user)
+    _act(request, slug, campaigns.close)
     messages.success(request, "The campaign is closed. Judgments and estimates stay as they are.")
     return _back(request, slug)
 
 
 @require_POST
 def archive(request: HttpRequest, slug: str) -> HttpResponse:
-    user = user_of(request)
-    campaigns.archive(campaign=organized_campaign(user, slug), by=user)
+    _act(request, slug, campaigns.archive)
     messages.success(request, "The campaign is archived. Nothing of it has changed.")
     return redirect("campaign-settings", slug=slug)
 
 
 @require_POST
 def unarchive(request: HttpRequest, slug: str) -> HttpResponse:
-    user = user_of(request)
-    campaigns.unarchive(campaign=organized_campaign(user, slug), by=user)
+    _act(request, slug, campaigns.unarchive)
     messages.success(request, "The campaign is out of the archive.")
     return redirect("campaign-settings", slug=slug)
+
+
+class Act(Protocol):
+    """What is done to a campaign by somebody, with nothing more to be said."""
+
+    def __call__(self, *, campaign: Campaign, by: User) -> None: ...
+
+
+def _act(request: HttpRequest, slug: str, act: Act) -> None:
+    """For the campaign's organizers."""
+    user = user_of(request)
+    act(campaign=organized_campaign(user, slug), by=user)
 
 
 @require_POST
