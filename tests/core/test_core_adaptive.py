@@ -144,12 +144,13 @@ def test_values_are_unbiased_at_every_batch_and_so_are_their_variances(
     [
         {"measure": PRECISION, "reported": [DCG]},
         {"goal": goals.pair("a", "b")},
+        {"goal": goals.single("a")},
         {"predicted": np.array([[0.1], [np.nan], [2.0], [1.0], [0.0]])},
         {"predicted": np.array([[0.1, 2], [np.nan, 1], [2, 1], [1, np.nan], [0, 0]])},
         {"costs": np.array([1.0, 2.0, 0.5, 1.0, 3.0])},
         {"floor": 0.5},
     ],
-    ids=["binary", "pair", "predicted", "by two", "costs", "floor"],
+    ids=["binary", "pair", "one of two runs", "predicted", "by two", "costs", "floor"],
 )
 def test_whatever_the_plan_rests_on_values_are_unbiased(
     pool: Pool, eager: None, options: dict
@@ -157,6 +158,26 @@ def test_whatever_the_plan_rests_on_values_are_unbiased(
     mean, covariance, estimated, _ = moments(pool, plan_for(pool, **options), batches=3)
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=DCG), **EXACT)
     assert estimated == pytest.approx(covariance, rel=1e-10, abs=1e-12)
+
+
+def test_batches_that_a_model_plans_serve_the_runs_beside_the_goal(pool: Pool, eager: None) -> None:
+    """The twin: a round that was begun by a version with an even floor is planned on with it."""
+    plan = plan_for(pool, goal=goals.single("a"), budget=4)
+    drawn, _ = played(pool, GRADES, plan, seed="s")
+    even = replace(plan, design=replace(plan.design, for_all_runs=0.0))
+    judged = np.zeros(len(pool), dtype=np.bool_)
+    of_model = drawn.sample.steps[-1].model
+    found = plan.frame(pool).sizes(of_model, judged)
+    before = even.frame(pool).sizes(of_model, judged)
+    beside = pool.weights(DCG, np.arange(len(pool))).toarray()[:, 0] == 0.0
+    assert found.sum() == pytest.approx(before.sum()) == pytest.approx(1.0)
+    assert found[beside] != pytest.approx(before[beside])
+    assert np.all(found >= 0.02 / len(pool))
+    goal_alone = (before - 0.1 / len(pool)) / 0.9
+    every = (found - 0.9 * goal_alone - 0.02 / len(pool)) / 0.08
+    assert np.all(every >= -1e-12)
+    assert every.sum() == pytest.approx(1.0)
+    assert np.all(every[beside] > 0.0)
 
 
 @pytest.mark.parametrize(
@@ -184,14 +205,17 @@ def test_another_measure_than_the_goals_is_unbiased_too(pool: Pool, eager: None)
     assert mean == pytest.approx(true_values(pool, grades=GRADES, measure=PRECISION), **EXACT)
 
 
-def test_a_run_that_joins_later_is_unbiased(pool: Pool, eager: None, ranked: Callable) -> None:
+@pytest.mark.parametrize("goal", [goals.ranking("a", "b"), goals.single("a")])
+def test_a_run_that_joins_later_is_unbiased(
+    pool: Pool, eager: None, ranked: Callable, goal: goals.Goal
+) -> None:
     runs = {
         "a": ranked({"1": "uv", "2": "pq"}),
         "b": ranked({"1": "wu", "2": "qp"}),
         "later": ranked({"1": "vw", "2": "q"}),
     }
     joined = build_pool(["1", "2"], runs, depth=3)
-    mean, _, _, _ = moments(pool, plan_for(pool), batches=2, joined=joined)
+    mean, _, _, _ = moments(pool, plan_for(pool, goal=goal), batches=2, joined=joined)
     assert mean == pytest.approx(true_values(joined, grades=GRADES, measure=DCG), **EXACT)
 
 

@@ -147,6 +147,48 @@ def test_poisson_follows_the_second_moment_above_a_floor(tiny_pool: Pool) -> Non
     assert design.rule == "second"
 
 
+@pytest.mark.parametrize("costs", [None, np.array([1.0, 4.0, 1.0, 9.0, 1.0])])
+def test_most_of_the_floor_serves_the_runs_that_the_goal_of_an_adaptive_round_leaves_out(
+    tiny_pool: Pool, costs: np.ndarray | None
+) -> None:
+    goal, floor = goals.single("alpha"), 0.2
+    design = design_of(tiny_pool, goal, method="adaptive", floor=floor, costs=costs)
+    belief = np.sqrt([16 / 35, 16 / 36, 16 / 37, 16 / 35, 16 / 36])
+    belief = belief if costs is None else belief / np.sqrt(costs)
+    size, every = WEIGHTS[:, 0] * belief, np.sqrt((WEIGHTS**2).sum(axis=1)) * belief
+    expected = 0.8 * size / size.sum() + 0.04 / 5 + 0.16 * every / every.sum()
+    assert design.size == pytest.approx(expected)
+    assert design.for_all_runs == pytest.approx(0.16)
+
+
+@pytest.mark.parametrize(
+    ("goal", "method"),
+    [
+        (goals.ranking(*RUNS), "adaptive"),
+        (goals.baseline(*RUNS[1:], against="alpha"), "adaptive"),
+        (goals.single("alpha"), "poisson"),
+    ],
+)
+def test_any_other_floor_is_even(tiny_pool: Pool, goal: Goal, method: str) -> None:
+    design = design_of(tiny_pool, goal, method=method, floor=0.2)
+    assert design.for_all_runs == 0.0
+    at = int(np.argmin(design.size))
+    assert design.size[at] >= 0.2 / 5
+
+
+def test_without_a_floor_only_pairs_of_the_goal_are_drawn(tiny_pool: Pool) -> None:
+    design = design_of(tiny_pool, goals.single("beta"), method="adaptive", floor=0.0)
+    assert design.for_all_runs == 0.0
+    assert design.eligible.tolist() == [False, True, True, True, False]
+
+
+def test_the_floor_of_a_design_of_an_earlier_version_is_even(tiny_pool: Pool) -> None:
+    facts, arrays = design_of(tiny_pool, goals.single("alpha"), method="adaptive").stored()
+    assert Design.restored(dict(facts), arrays).for_all_runs == pytest.approx(0.08)
+    del facts["for_all_runs"]
+    assert Design.restored(facts, arrays).for_all_runs == 0.0
+
+
 def test_floor_reaches_reported_measures_but_not_pairs_without_weight(tiny_pool: Pool) -> None:
     first = parse_measure("P@1")
     alone = design_of(tiny_pool, measure=first)

@@ -29,7 +29,7 @@ from .designs import (
     Rule,
     cumulative,
 )
-from .goals import Goal, check_goal, check_serves, effective_weights
+from .goals import Goal, beside, check_goal, check_serves, effective_weights
 from .methods import SAMPLING_METHODS, draws_again, with_option
 from .priors import Prior
 from .probabilities import ROUNDING, poisson_thresholds
@@ -99,7 +99,8 @@ def make_design(
     floor : float
         Without replacement only: share of the sizes that is spread evenly over the eligible
         pairs, so that no pair with a weight is out of reach. 0 restricts the sample to the
-        goal's pairs.
+        goal's pairs. ``adaptive``: where the goal leaves runs out, most of it serves the values of
+        all runs, as the goal "absolute" would (`SamplingMethod.for_all_runs`).
     costs : ndarray of float64, shape (N,), optional
         Cost > 0 of judging each pair, in the unit of the budget; not for ``priority`` and
         ``per-query``, whose sizes are fixed numbers of pairs and draws.
@@ -130,8 +131,13 @@ def make_design(
         raise DesignError(nothing_to_sample(goal, measure))
     touched = touched_pairs(pool, (measure, *reported))
     size = relative_sizes(weights, prior, rule, touched)
+    every, share, others = None, 0.0, beside(goal, pool.runs)
+    if others is not None and (part := SAMPLING_METHODS[method].for_all_runs) > 0.0:
+        weights = effective_weights(pool, others, measure, max_grade=max_grade)
+        every, share = relative_sizes(weights, prior, rule, touched), part * floor
     if costs is not None:
         size = size / np.sqrt(costs)
+        every = None if every is None else every / np.sqrt(costs)
     strata = 1
     if again:
         size = _normalized(size + touched * (eps / len(pool.topics)))
@@ -139,7 +145,7 @@ def make_design(
             size, strata = _per_topic(pool, size)
         steps = _draw_steps(size, costs, strata, budget, batch_size)
     else:
-        size = _floored(size, touched, floor)
+        size = _floored(size, touched, floor, every, share)
         steps = _constants(size, costs, budget, batch_size)
     refuse(~np.isfinite(size), size, name="size", rule="be finite", error=DesignError)
     return Design(
@@ -157,6 +163,7 @@ def make_design(
         floor=0.0 if again else floor,
         pool_digest=pool.digest,
         strata=strata,
+        for_all_runs=share,
         belief=frozen(prior.expected**2 / prior.second_moment),
     )
 
@@ -261,8 +268,16 @@ def raised_sizes(size: FloatArray, largest: float) -> FloatArray:
     return np.where(size > 0.0, np.maximum(size / largest, LEAST_SIZE), 0.0)
 
 
-def _floored(size: FloatArray, eligible: BoolArray, floor: float) -> FloatArray:
-    return (1.0 - floor) * _normalized(size) + floor * _normalized(eligible.astype(np.float64))
+def _floored(
+    size: FloatArray,
+    eligible: BoolArray,
+    floor: float,
+    every: FloatArray | None,
+    share: float,
+) -> FloatArray:
+    even = _normalized(eligible.astype(np.float64))
+    floored = (1.0 - floor) * _normalized(size) + (floor - share) * even
+    return floored if every is None else floored + share * _normalized(every)
 
 
 def _per_topic(pool: Pool, size: FloatArray) -> tuple[FloatArray, int]:

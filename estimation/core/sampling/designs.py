@@ -70,6 +70,9 @@ class Design(FactSheet):
         ``priority``: the same constants, as expected; the sample holds those that came to be.
     goal, measure, reported, prior, rule, budget, batch_size, eps, floor
         What the design was made from, as given to `allocation.make_design`.
+    for_all_runs : float
+        Share of the sizes, a part of the floor, that serves the values of all runs where the goal
+        leaves some out; 0 in designs of a version that spread the whole floor evenly.
     pool_digest : str
         Digest of the pool that the design belongs to.
     strata : int
@@ -93,6 +96,7 @@ class Design(FactSheet):
     floor: float
     pool_digest: str
     strata: int = 1
+    for_all_runs: float = 0.0
     belief: FloatArray | None = None
     FACTS: ClassVar = (
         *("method", "goal", "measure", "reported", "prior", "rule", "budget", "batch_size"),
@@ -237,5 +241,6 @@ def cumulative(budget: float, batch_size: float) -> FloatArray:
 
 
 _PLAIN = (
-    "method", "prior", "rule", "budget", "batch_size", "eps", "floor", "pool_digest", "strata"
+    "method", "prior", "rule", "budget", "batch_size", "eps", "floor", "pool_digest", "strata",
+    "for_all_runs",
 )  # fmt: skip

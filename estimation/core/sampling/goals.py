@@ -241,6 +241,15 @@ def effective_weights(
     return np.asarray(np.sqrt(np.mean(squares, axis=0)), dtype=np.float64)
 
 
+def beside(goal: Goal, runs: Sequence[str]) -> Goal | None:
+    """Return the values of all runs, where a goal leaves some of them out; None where it does not.
+
+    >>> str(beside(single("a"), ["a", "b"]))
+    'absolute of a, b'
+    """
+    return None if set(runs) <= set(goal.all_runs) else absolute(*runs)
+
+
 def check_goal(goal: object, runs: Sequence[str]) -> None:
     """Raise an error unless it is a goal, and its runs and its baseline are among some runs.
 

@@ -53,6 +53,9 @@ class SamplingMethod:
         Whether it draws as often in every topic.
     for_goal : bool
         Whether it draws for a goal, and not for the values of all runs whatever is chosen.
+    for_all_runs : float
+        Share of the floor that serves the values of all runs where the goal leaves some out. The
+        rest is even.
     foretold : bool
         Whether what further batches bring is foretold, of sums of gains.
     not_together : frozenset of str
@@ -70,6 +73,7 @@ class SamplingMethod:
     again: bool = False
     by_topic: bool = False
     for_goal: bool = True
+    for_all_runs: float = 0.0
     foretold: bool = True
     not_together: frozenset[str] = frozenset()
 
@@ -115,6 +119,7 @@ SAMPLING_METHODS = _table(
         draws="batches",
         families=("gain", "ratio"),
         options=frozenset({"rule", "costs", "floor", "predictions", "topic_minimum"}),
+        for_all_runs=0.8,
     ),
     SamplingMethod(
         "poisson",

@@ -18,7 +18,7 @@ from ...arrays import (
     frozen,
 )
 from ...data.kept import kept
-from ...sampling.goals import effective_weights
+from ...sampling.goals import absolute, effective_weights
 from .grades import Features, Finds, LearnedGrades, grade_levels
 from .weights import Known, ratio_weights
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...data.pool import Pool
     from ...measures.table import Measure
     from ...sampling.designs import Design
-    from ...sampling.goals import Race
+    from ...sampling.goals import Goal, Race
 
 LEAST_VARIANCE = 0.1  # of a utility, as a share of its mean square
 MORE_POWER, MANY_FOUND = 0.2, 10.0  # of a variance; documents of a topic, as `_spread` has it
@@ -102,35 +102,41 @@ class AdaptiveFrame:
     @cached_property
     def weights(self) -> FloatArray:
         """The weight of every pair for the goal, over the root of its cost, shape (n,)."""
-        return self._per_cost(self._weights_in(None))
+        return self._per_cost(self._weights_in(self.design.goal, None))
 
-    def _weights_in(self, race: Race | None) -> FloatArray:
-        design = self.design
+    def _weights_in(self, goal: Goal, race: Race | None) -> FloatArray:
         weights = effective_weights(
-            self.pool, design.goal, design.measure, max_grade=self.max_grade, race=race
+            self.pool, goal, self.design.measure, max_grade=self.max_grade, race=race
         )
         return weights[self.at]
 
     def _weights_of(self, race: Race) -> FloatArray:
         """The weights in a race, which hang on nothing else, so that they may be kept."""
         key = self.design.measure, race.leader, race.priority.tobytes()
-        work = lambda: frozen(self._weights_in(race))  # noqa: E731
+        work = lambda: frozen(self._weights_in(self.design.goal, race))  # noqa: E731
         return kept(self.pool.kept, "race", key, work, most=MOST_RACES)
 
     def _per_cost(self, weights: FloatArray) -> FloatArray:
         return weights if self.costs is None else weights / np.sqrt(self.costs[self.at])
 
     def _weights_at(
-        self, reached: FloatArray, judged: BoolArray, found: Finds | None, race: Race | None
+        self,
+        reached: FloatArray,
+        judged: BoolArray,
+        found: Finds | None,
+        goal: Goal,
+        race: Race | None,
     ) -> FloatArray:
         design = self.design
         if design.measure.family != "ratio":
+            if goal != design.goal:
+                return self._per_cost(self._weights_in(goal, None))
             return self.weights if race is None else self._per_cost(self._weights_of(race))
         every = np.zeros((len(reached), len(self.pool)))
         every[:, self.at] = reached
         weights = ratio_weights(
             self.pool,
-            design.goal,
+            goal,
             design.measure,
             levels=self.levels,
             reached=every,
@@ -170,8 +176,7 @@ class AdaptiveFrame:
         """
         if model is None:
             return self.design.size[self.at]
-        size = self._unfloored(model, judged, None)
-        return self._floored(size, float(size.sum()), float(np.count_nonzero(self.design.size)))
+        return self._sized(model, judged, None, np.ones(len(self.at)))
 
     def race_sizes(
         self, model: LearnedGrades, judged: BoolArray, race: Race, left: FloatArray
@@ -181,16 +186,26 @@ class AdaptiveFrame:
         So the few pairs that tell two runs apart do not lose to the floor when most are judged.
         `left`, (n,), are these shares, 0 of judged pairs.
         """
-        size = self._unfloored(model, judged, race)
-        return self._floored(size, float((size * left).sum()), float(left.sum()))
+        return self._sized(model, judged, race, left)
 
-    def _floored(self, size: FloatArray, total: float, pairs: float) -> FloatArray:
+    def _sized(
+        self, model: LearnedGrades, judged: BoolArray, race: Race | None, left: FloatArray
+    ) -> FloatArray:
+        """What is wanted, floored: evenly, and by what the values of all runs need."""
+        size = self._unfloored(model, judged, self.design.goal, race)
+        total = float((size * left).sum())
         if not total > 0.0:
             return self.design.size[self.at]
-        floor = self.design.floor
-        return np.asarray((1.0 - floor) * (size / total) + floor / pairs)
+        floor, share = self.design.floor, self.design.for_all_runs
+        floored = (1.0 - floor) * (size / total) + (floor - share) / float(left.sum())
+        if share == 0.0:
+            return np.asarray(floored)
+        every = self._unfloored(model, judged, absolute(*self.pool.runs), None)
+        return np.asarray(floored + share * (every / float((every * left).sum())))
 
-    def _unfloored(self, model: LearnedGrades, judged: BoolArray, race: Race | None) -> FloatArray:
+    def _unfloored(
+        self, model: LearnedGrades, judged: BoolArray, goal: Goal, race: Race | None
+    ) -> FloatArray:
         """Weight times standard deviation, of the batches of a round worked out once.
 
         It follows from the design and from what is stored with the batch, which judgments that come
@@ -200,8 +215,8 @@ class AdaptiveFrame:
         learned = () if found is None else (judged, found.pair, found.reach)
         leader, raced = (None, ()) if race is None else (race.leader, (race.priority,))
         rested_on = (model.coefficients, *learned, *raced)
-        key = self._key, leader, *map(array_digest, rested_on)
-        work = lambda: frozen(self._weighted(model, judged, race))  # noqa: E731
+        key = self._key, goal, leader, *map(array_digest, rested_on)
+        work = lambda: frozen(self._weighted(model, judged, goal, race))  # noqa: E731
         return kept(self.pool.kept, "sizes", key, work, most=MOST_SIZES, size=len)
 
     @cached_property
@@ -209,7 +224,6 @@ class AdaptiveFrame:
         """What sizes hang on apart from the pool and what was learned."""
         given = (self.design.size, self.costs, self.predicted)
         return (
-            self.design.goal,
             self.design.measure,
             self.max_grade,
             *(None if each is None else array_digest(each) for each in given),
@@ -230,11 +244,13 @@ class AdaptiveFrame:
             return self.reached(model)
         return model.reach(self.features)
 
-    def _weighted(self, model: LearnedGrades, judged: BoolArray, race: Race | None) -> FloatArray:
+    def _weighted(
+        self, model: LearnedGrades, judged: BoolArray, goal: Goal, race: Race | None
+    ) -> FloatArray:
         reached, found = self.reached(model), model.found
         mean, square = self.moments(self.design.measure, reached)
         variance = np.maximum(square - mean**2, LEAST_VARIANCE * square)
-        size = self._weights_at(reached, judged, found, race) * self._spread(variance, found)
+        size = self._weights_at(reached, judged, found, goal, race) * self._spread(variance, found)
         least = LEAST_SIZE * size.max(initial=0.0)
         return np.where((size > 0.0) | (found is not None), np.maximum(size, least), 0.0)
 
