@@ -33,6 +33,8 @@ PEOPLE = {
     "start machine judge": "started a machine judge",
     "stop machine judge": "stopped a machine judge",
     "remove machine judge": "removed the machine judge {name}",
+    "pause round": "paused {target}",
+    "resume round": "had {target} go on",
     "end round": "ended {target} after batch {batch}",
     "ask for report": "asked for the report of {target}",
 }

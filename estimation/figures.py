@@ -15,7 +15,6 @@ from estimation.charts import bars, curves, forests, histories, matrices
 from estimation.comparisons import RunComparison
 from estimation.core.inference.unknown import Reason
 from estimation.listings import HistoryPoint
-from estimation.models import Round
 from estimation.numbers import UnknownDifferences, unknown_differences
 from estimation.scales import common_decimals, decimals, share_reached
 from estimation.selectors import Pairwise, RankedRun, RankingTable
@@ -435,7 +434,13 @@ class PreviewFigures:
     reached: reach_figures.ReachFigure | None = None
 
 
-def preview_figures(preview: Mapping[str, Any], *, budget: int) -> PreviewFigures:
+def preview_figures(
+    preview: Mapping[str, Any],
+    *,
+    budget: int,
+    work: reach_figures.Work | None = None,
+    calendar: reach_figures.Calendar | None = None,
+) -> PreviewFigures:
     points = [(point["budget"], point["half_width"]) for point in preview["curve"]]
     digits = common_decimals(width for _, width in points if width is not None)
     per_topic = [(line["topic"], line["expected"]) for line in preview["pairs_per_topic"]]
@@ -445,21 +450,8 @@ def preview_figures(preview: Mapping[str, Any], *, budget: int) -> PreviewFigure
         curve_rows=[(at, number(width, digits)) for at, width in points],
         topics=bars.topic_bars(per_topic),
         share=100 * preview["expected_pairs"] / max(1, preview["pool_pairs"]),
-        reached=reach_figures.reach_figure(preview, budget=budget),
+        reached=reach_figures.reach_figure(preview, budget=budget, work=work, calendar=calendar),
     )
-
-
-def sentence_of(row: Round) -> str:
-    """What a drafted round with a preview would draw, and what for: said where it is asked for."""
-    preview = row.preview
-    batches = f"{preview['batches']:,} batch{'es' if preview['batches'] != 1 else ''}"
-    pairs, pool = number(preview["expected_pairs"], 0), f"{preview['pool_pairs']:,} pooled pairs"
-    pairs += " new pairs" if preview.get("of_all") else ""
-    measures = preview_figures(preview, budget=row.budget).measures
-    middle = measures[0].middle if measures else "–"
-    width = "" if middle == "–" else f", about ± {middle} for the middle run"
-    hours = number(preview["hours"], 1)
-    return f"About {pairs} of {pool} in {batches}, for {row.measure}{width}: {hours} h of work."
 
 
 def _budget_curve(

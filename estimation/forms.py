@@ -1,20 +1,30 @@
 """The form of a round's choices. What is allowed is checked by the service, not here."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Self
 
 from django import forms
 from django.forms.boundfield import BoundField
 
 from estimation.core.measures.kinds import KINDS
-from estimation.core.planning.reached import Target
+from estimation.core.planning.reached import TARGETS, Target
 from estimation.core.sampling.methods import SAMPLING_METHODS
 from estimation.material import taking_part
 from estimation.models import Round
 from estimation.options import REQUIRED, Option
-from estimation.plans import OPTIONS, SECTIONS, USUAL, RoundPlan, Section, plan_of
+from estimation.plans import (
+    OPTIONS,
+    QUESTIONS,
+    SECTIONS,
+    USUAL,
+    RoundPlan,
+    Section,
+    completed,
+    plan_of,
+)
 from judging.errors import UserError
 from judging.forms_shown import ShownForm
 from judging.models import Campaign
@@ -74,6 +84,8 @@ def _choices(option: Option, campaign: Campaign) -> dict[str, Any]:
     first = [("", option.empty)] if option.empty else []
     if option.named:
         return {"choices": [*first, *((name, name) for name in _names(option, campaign))]}
+    if option.name == "goal":
+        return {"choices": list(QUESTIONS.items()), "widget": forms.RadioSelect}
     if option.of_method:
         return {"choices": list(_by_method(option))}
     given = {"choices": [*first, *option.labels]}
@@ -116,12 +128,17 @@ class RoundForm(ShownForm):
         return [*(kind.example for kind in KINDS.values()), "P@5", "DCG@10", "RBP(p=0.95)"]
 
     @property
+    def steps(self) -> dict[str, list[tuple[str, BoundField]]]:
+        """The fields of each step of the wizard, with the classes of what is around them."""
+        return {part.step: self._shown(part) for part in SECTIONS if part.step}
+
+    @property
     def sections(self) -> list[tuple[Section, list[tuple[str, BoundField]]]]:
-        """The fields of each part of the page, with the classes of what is around them."""
-        return [
-            (part, [(OPTIONS[name].classes, self[name]) for name in part.names if self._asks(name)])
-            for part in SECTIONS
-        ]
+        """The same of the parts that are folded away."""
+        return [(part, self._shown(part)) for part in SECTIONS if not part.step]
+
+    def _shown(self, part: Section) -> list[tuple[str, BoundField]]:
+        return [(OPTIONS[name].classes, self[name]) for name in part.names if self._asks(name)]
 
     def _asks(self, name: str) -> bool:
         """Further rows are a question only where there are two, or something is wrong with them."""
@@ -134,15 +151,26 @@ class RoundForm(ShownForm):
     @property
     def is_unfolded(self) -> bool:
         """Whether something is wrong with a field that is folded away."""
-        return any(name in self.errors for section in SECTIONS[1:] for name in section.names)
+        return any(name in self.errors for each in SECTIONS if not each.step for name in each.names)
 
     def plan(self) -> RoundPlan:
         """What was chosen; call when the form is valid."""
         chosen = dict(self.cleaned_data)
+        if self._outgrown() and chosen["batch_size"] > chosen["budget"]:
+            chosen["batch_size"] = chosen["budget"]
         chosen["reported"] = [name for name in BETWEEN_MEASURES.split(chosen["reported"]) if name]
         return RoundPlan(
             **{name: value for name, value in chosen.items() if value not in (None, "")}
         )
+
+    def _outgrown(self) -> bool:
+        """Whether batches, as nobody has typed them, are larger than the budget is or was."""
+        before, size = self.before(), self.cleaned_data["batch_size"]
+        if before is None or size is None or "batch_size" in self.touched():
+            return False
+        was = before.get("budget")
+        budgets = [self.cleaned_data["budget"], *([was] if isinstance(was, int) else [])]
+        return bool(size > min(budgets))
 
     def anew(self) -> RoundPlan:
         """The plan of a new round: if the method is that with which forms begin, it is left open,
@@ -154,38 +182,73 @@ class RoundForm(ShownForm):
     def chosen(self) -> dict[str, Any]:
         """What was chosen otherwise than it was shown; call when the form is valid."""
         plan, touched = asdict(self.plan()), self.touched()
+        size = self.cleaned_data["batch_size"]
+        if "budget" in touched and (size is None or self._outgrown()):  # a tenth, or all of it
+            touched.add("batch_size")
         return {name: value for name, value in plan.items() if name in touched}
 
 
-class ReachForm(forms.Form):
-    """What shall be reached: a half width, a share of decided differences in percent, or hours."""
+class TargetForm(forms.Form):
+    """What a budget reaches, each in a field of its own: who types into one asks for the budget.
 
-    target = forms.ChoiceField(
-        label="What do you want to reach?",
-        choices=[
-            ("half_width", "a half width of the middle run of"),
-            ("decided", "decided differences, in percent,"),
-            ("hours", "hours of work"),
-        ],
-    )
-    wanted = forms.FloatField(
-        label="How much",
-        min_value=1e-9,
-        widget=forms.NumberInput({"step": "any", "inputmode": "decimal"}),
-    )
+    ``shown`` is what the page showed, so that what nobody typed is no wish.
+    """
 
-    def asked(self) -> tuple[Target, float]:
-        """What was asked. Raises UserError ``reach_invalid`` with what is wrong."""
-        if not self.is_valid():
-            message = "Choose what you want to reach, and say how much: a number above 0."
+    prefix = "target"
+    half_width = forms.FloatField(label="Half width ±, at most", min_value=1e-9)
+    best = forms.FloatField(label="Best two told apart, %", min_value=1e-9, max_value=100)
+    decided = forms.FloatField(label="Differences decided, %", min_value=1e-9, max_value=100)
+    hours = forms.FloatField(label="Hours of work", min_value=1e-9)
+    shown = forms.CharField(widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.required = False
+            if isinstance(field, forms.FloatField):
+                field.widget.attrs |= {"step": "any", "inputmode": "decimal"}
+
+    @classmethod
+    def of(cls, reached: Mapping[str, str]) -> Self:
+        """With what the round's budget reaches, as the page shows it."""
+        return cls(initial={**reached, "shown": json.dumps(dict(reached))})
+
+    def wish(self) -> tuple[Target, float] | None:
+        """What was typed, if anything was. Raises UserError ``reach_invalid`` (400)."""
+        try:
+            before = json.loads(self["shown"].data or "{}")
+        except (ValueError, RecursionError):
+            before = {}
+        before = before if isinstance(before, dict) else {}
+        typed = {name: (self[name].data or "").strip() for name in TARGETS}
+        asked = [name for name in TARGETS if typed[name] and typed[name] != before.get(name)]
+        if not asked:
+            return None
+        name, wanted = asked[0], self.cleaned_data.get(asked[0]) if self.is_valid() else None
+        if wanted is None or len(asked) > 1:
+            message = "Say one thing that you want to reach: a number above 0."
             raise UserError("reach_invalid", message, field="wanted")
-        target, wanted = self.cleaned_data["target"], self.cleaned_data["wanted"]
-        return target, wanted / 100 if target == "decided" else wanted
+        return name, wanted / 100 if name in ("best", "decided") else wanted
+
+
+class ExtendForm(forms.Form):
+    """How many more pairs shall be judged."""
+
+    budget = forms.IntegerField(min_value=1, max_value=OPTIONS["budget"].most)
+
+    def asked(self) -> int:
+        """How many. Raises UserError ``round_invalid`` with what is wrong."""
+        if not self.is_valid():
+            message = f"Say how many more: a whole number from 1 to {OPTIONS['budget'].most:,}."
+            raise UserError("round_invalid", message, field="budget")
+        return int(self.cleaned_data["budget"])
 
 
 def values_of(row: Round, *, same_seed: bool) -> dict[str, Any]:
     """The round's choices as initial values of the form."""
     values = vars(plan_of(row)) | {"reported": ", ".join(row.reported)}
+    usual = completed(replace(plan_of(row), batch_size=None)).batch_size
+    values["batch_size"] = None if row.batch_size == usual else row.batch_size
     if not same_seed:  # whether rounds may be estimated together is a question of each
         values |= {"seed": "", "with_earlier": False, "top_up": False}
     return {name: value for name, value in values.items() if value or name not in FIRST_RUNS}

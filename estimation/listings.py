@@ -1,15 +1,14 @@
-"""Lists of runs, rounds, report files, and of values batch by batch, for pages and answers."""
+"""Lists of runs, report files, and of values batch by batch, for pages and answers."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import QuerySet
 
 from estimation.core.inference.unknown import Reason
 from estimation.models import Estimate, Report, Round, Run
-from estimation.selectors import rounds_of
-from judging.models import Batch, Campaign
+from judging.models import Campaign
 
 
 @dataclass(frozen=True)
@@ -31,39 +30,6 @@ def runs_of(campaign: Campaign) -> list[ListedRun]:
     )  # fmt: skip
     rows = Run.objects.filter(campaign=campaign).values_list(*shown)
     return [ListedRun(*row) for row in rows]
-
-
-@dataclass(frozen=True)
-class ListedRound:
-    """A round with how much of it is judged, for lists."""
-
-    round: Round
-    batches: int
-    complete: int
-    pairs: int
-    finished: int
-
-
-def round_rows(campaign: Campaign) -> list[ListedRound]:
-    """All rounds of the campaign, latest first, in one query."""
-    started = Q(round_batches__batch__state__in=[Batch.State.OPEN, Batch.State.COMPLETE])
-    rows = (
-        rounds_of(campaign)
-        .annotate(
-            batch_count=Count("round_batches"),
-            complete=Count("pk", filter=Q(round_batches__batch__state=Batch.State.COMPLETE)),
-            pairs=Sum("round_batches__batch__pair_count"),
-            served=Sum("round_batches__batch__pair_count", filter=started),
-            left=Sum("round_batches__batch__remaining", filter=started),
-        )
-        .defer("preview", "provenance")
-    )
-    return [
-        ListedRound(
-            row, row.batch_count, row.complete, row.pairs or 0, (row.served or 0) - (row.left or 0)
-        )
-        for row in rows.order_by("-number")
-    ]
 
 
 def reports_of(row: Round) -> QuerySet[Report]:

@@ -175,6 +175,9 @@ class Round(models.Model):
     created_by = models.ForeignKey(User, models.PROTECT, related_name="+")
     created = models.DateTimeField(db_default=Now())
     drawn = models.DateTimeField(null=True, blank=True)
+    paused = models.DateTimeField(
+        null=True, blank=True, help_text="since when none of its batches is handed out"
+    )
 
     class Meta:
         ordering = ["number"]
@@ -231,6 +234,15 @@ class Round(models.Model):
     def has_ended(self) -> bool:
         """Whether nothing more is judged for it: it is complete, or stopped by its rule."""
         return self.state in self.ENDED
+
+    @property
+    def is_going(self) -> bool:
+        """Whether it is drawn, and more is to be judged for it."""
+        return self.is_drawn and not self.has_ended and not self.stopping
+
+    @property
+    def is_paused(self) -> bool:
+        return self.is_going and self.paused is not None
 
     @property
     def sampling(self) -> SamplingMethod:

@@ -152,6 +152,14 @@ def _open(found: Situation) -> NextStep | None:
     return None
 
 
+def _paused(found: Situation) -> NextStep | None:
+    row = found.paused
+    if row is None:
+        return None
+    why = f"Round {row.number} pauses, and nothing else is judged."
+    return NextStep("round paused", "Go on with it", why, Action("round-list", "Rounds"))
+
+
 def _stuck(found: Situation) -> NextStep | None:
     progress = found.progress
     if progress is None or not progress.stuck:
@@ -189,14 +197,15 @@ RULES: tuple[Rule, ...] = (
     _ended,
     _people,
     _open,
+    _paused,
     _stuck,
     _silent,
     _judging,
 )
 STATES = (
     "closed", "no worker", "failed", "reading", "rejected", "material", "plan", "drawing", "draw",
-    "computing", "reported", "ended", "nobody", "too few", "open", "paused", "stuck", "silent",
-    "judging",
+    "computing", "reported", "ended", "nobody", "too few", "open", "paused", "round paused",
+    "stuck", "silent", "judging",
 )  # fmt: skip
 """Every state that a step can name; the tests walk through all of them."""
 

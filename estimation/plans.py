@@ -291,19 +291,21 @@ class RoundPlan:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the form; ``only``: where it is shown, as of options."""
+    """A part of the form; ``only``: where it is shown, as of options; ``step``: one of the wizard,
+    by its name, which is never folded away."""
 
     title: str
     names: tuple[str, ...]
     only: str = ""
+    step: str = ""
 
 
 SECTIONS = (
-    Section("", (
-        "goal", "run", "baseline", "measure", "reported", "budget", "batch_size", "labels",
-        "extra_share", "seconds", "topic_seconds", "negligible", "stop_when", "stop_top",
-        "stop_width",
-    )),
+    Section("Question", ("goal", "run", "baseline", "measure"), step="question"),
+    Section("Target", ("budget",), step="target"),
+    Section("Labels", ("labels", "extra_share", "seconds", "topic_seconds"), step="labels"),
+    Section("What is told", ("reported", "negligible")),
+    Section("Batches and the end", ("batch_size", "stop_when", "stop_top", "stop_width")),
     Section("What is expected", ("prior", "predictions", "more_predictions")),
     Section("How pairs are drawn", (
         "method", "topic_minimum", "rule", "floor", "eps", "depth", "seed",
@@ -315,7 +317,16 @@ SECTIONS = (
         only="intervals",
     ),
 )  # fmt: skip
-"""The form from top to bottom; all but the first part is folded away."""
+"""The form from top to bottom; what is no step of the wizard is folded away."""
+QUESTIONS = {
+    Round.Goal.ABSOLUTE: "How good is each run?",
+    Round.Goal.RANKING: "Which runs are better than which?",
+    Round.Goal.WINNER: "Which run is best?",
+    Round.Goal.BASELINE: "Which runs are better than the baseline?",
+    Round.Goal.PAIR: "Which of two runs is better?",
+    Round.Goal.SINGLE: "How good is one run?",
+}
+"""What a goal answers, as the wizard asks."""
 
 
 OPTIONS = {each.name: declared(each) for each in fields(RoundPlan)}

@@ -50,6 +50,12 @@ class Situation:
         return None if last is None or last.is_drawn else last
 
     @property
+    def paused(self) -> Round | None:
+        """The last of the rounds that pause, where no other one goes on."""
+        going = [row for row in self._rounds if row.is_going]
+        return going[0] if going and all(row.is_paused for row in going) else None
+
+    @property
     def drawn(self) -> bool:
         return self.row is not None and self.row.is_drawn
 

@@ -2,15 +2,17 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from estimation.views import home, live, machines, reports, rounds, work
+from estimation.views import home, live, machines, plan, reports, rounds, work
 
 in_round: list[URLPattern | URLResolver] = [
     path("", rounds.round_detail, name="round-detail"),
     path("preview/", rounds.round_preview, name="round-preview"),
     path("change/", rounds.round_change, name="round-change"),
-    path("reach/", rounds.round_reach, name="round-reach"),
     path("draw/", rounds.round_draw, name="round-draw"),
-    path("end/", rounds.round_end, name="round-end"),
+    path("pause/", plan.round_pause, name="round-pause"),
+    path("resume/", plan.round_resume, name="round-resume"),
+    path("extend/", plan.round_extend, name="round-extend"),
+    path("end/", plan.round_end, name="round-end"),
     path("discard/", rounds.round_discard, name="round-discard"),
     path("ranking/", live.live, name="live"),
     path("ranking/pairs/", live.live_pairs, name="live-pairs"),
@@ -42,7 +44,7 @@ in_campaign: list[URLPattern | URLResolver] = [
     path("material/machines/new/", machines.machine_new, name="machine-new"),
     path("material/machines/<int:pk>/", include(of_machine)),
     path("work/<int:pk>/again/", work.work_again, name="work-again"),
-    path("rounds/", rounds.round_list, name="round-list"),
+    path("rounds/", plan.round_list, name="round-list"),
     path("rounds/new/", rounds.round_new, name="round-new"),
     path("rounds/<int:number>/", include(in_round)),
     # Without a number: those of the current round.

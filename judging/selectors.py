@@ -152,7 +152,7 @@ def batch_progress(campaign: Campaign, ids: Iterable[int] | None = None) -> list
 
 
 def _progress(batch: Batch) -> BatchProgress:
-    started = batch.state in (Batch.State.OPEN, Batch.State.COMPLETE, Batch.State.DROPPED)
+    started = batch.state not in (Batch.State.PREPARING, Batch.State.WAITING)
     finished = batch.pair_count - batch.remaining if started else 0
     return BatchProgress(
         batch.pk,
@@ -422,9 +422,10 @@ def free_places(assessor: Any) -> QuerySet[BatchPair]:
 
 
 def empty_queue(campaign: Campaign) -> str:
-    """Why there is nothing to judge: draft, paused, closed, nothing (drawn yet), others, chosen,
-    halted, complete.
+    """Why there is nothing to judge: draft, paused, closed, nothing (drawn yet), held, others,
+    chosen, halted, complete.
 
+    ``held``: what is left is kept back for a while;
     ``others``: pairs are left, but other assessors hold them or this one has answered them all;
     ``chosen``: none are left, and the next ones are being chosen; ``halted``: that has failed.
     """
@@ -438,8 +439,9 @@ def empty_queue(campaign: Campaign) -> str:
     )
     if not states:
         return "nothing"
-    if not states <= {Batch.State.COMPLETE, Batch.State.DROPPED}:
-        return "others"
+    to_come = states - {Batch.State.COMPLETE, Batch.State.DROPPED}
+    if to_come:
+        return "held" if to_come == {Batch.HELD} else "others"
     answers = {answer for _, answer in work_to_come.send(sender=Campaign, campaign=campaign)}
     return next((why for why in ("chosen", "halted") if why in answers), "complete")
 

@@ -13,10 +13,18 @@ from estimation.api.options import RoundBody, RoundChange
 from estimation.api.serializers import ReachRow, RoundDetailRow, RoundProgressRow, RoundRow, RunRow
 from estimation.core.planning.reached import TARGETS
 from estimation.models import Round
-from estimation.plans import NAMED, RoundPlan
-from estimation.services import quoting, reaching, rounds, stopping, withdrawals
+from estimation.plans import NAMED, OPTIONS, RoundPlan
+from estimation.services import (
+    extending,
+    pausing,
+    quoting,
+    reaching,
+    rounds,
+    stopping,
+    withdrawals,
+)
 from judging.api.base import ORGANIZER, CampaignView
-from judging.api.fields import Body, NoBody, Query, Text, checked
+from judging.api.fields import Body, NoBody, Number, Query, Text, Whole, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.models import Campaign, Job
 
@@ -150,11 +158,58 @@ class RoundEnd(RoundView):
         return Response(_shown([self.row], RoundDetailRow)[0], status=202)
 
 
+class RoundPause(RoundView):
+    access = {"POST": ORGANIZER, "DELETE": ORGANIZER}
+
+    @extend_schema(request=None, responses=RoundDetailRow)
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Keep the batches of a round back while others go on.
+
+        Pairs in hand may still be judged. 409 where nothing more is judged for it, or it pauses.
+        """
+        checked(NoBody, request.data)
+        pausing.pause(row=self.row, by=self.user)
+        self.row.refresh_from_db(fields=["paused"])
+        return Response(_shown([self.row], RoundDetailRow)[0])
+
+    @extend_schema(request=None, responses=RoundDetailRow)
+    def delete(self, request: Request, slug: str, number: int) -> Response:
+        """Have a round that pauses go on. 409 where it does not pause."""
+        pausing.resume(row=self.row, by=self.user)
+        self.row.refresh_from_db(fields=["paused"])
+        return Response(_shown([self.row], RoundDetailRow)[0])
+
+
+class ExtensionBody(Body):
+    budget = Whole(
+        min_value=1,
+        max_value=OPTIONS["budget"].most,
+        help_text="Pairs to be judged besides, in expectation; in the unit of the round's costs.",
+    )
+
+
+class RoundExtension(RoundView):
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=ExtensionBody, responses={201: RoundDetailRow})
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Draft the round that adds to what is judged.
+
+        It takes every pair in a complete batch for certain and draws new ones, so that its
+        estimates are unbiased whatever was seen before. Nothing is drawn yet: the answer is the
+        new round. 409 with what to do instead where that cannot be.
+        """
+        budget = checked(ExtensionBody, request.data)["budget"]
+        more = extending.extend(row=self.row, by=self.user, budget=budget)
+        return Response(_shown([more], RoundDetailRow)[0], status=201)
+
+
 class ReachQuery(Query):
     target = serializers.ChoiceField(
         TARGETS,
         default="half_width",
-        help_text="What is wanted: a half width, a share of decided differences, hours.",
+        help_text="What is wanted: a half width, a share of decided differences, the chance that "
+        "the best two runs are told apart, hours.",
     )
     wanted = serializers.FloatField(
         required=False,
@@ -163,9 +218,14 @@ class ReachQuery(Query):
     )  # fmt: skip
 
 
+class ReachBody(Body):
+    target = serializers.ChoiceField(TARGETS, default="half_width")
+    wanted = Number(help_text="In the measure's unit, from 0 to 1, or in hours.")
+
+
 class RoundReach(RoundView):
     query = ReachQuery
-    access = {"GET": ORGANIZER}
+    access = {"GET": ORGANIZER, "POST": ORGANIZER}
 
     @extend_schema(responses=ReachRow)
     def get(self, request: Request, slug: str, number: int) -> Response:
@@ -178,6 +238,14 @@ class RoundReach(RoundView):
             found = reaching.answered(self.row, self.asked["target"], self.asked["wanted"])
         else:
             found = reaching.of_budget(self.row)
+        return Response(ReachRow(found).data)
+
+    @extend_schema(request=ReachBody, responses=ReachRow)
+    def post(self, request: Request, slug: str, number: int) -> Response:
+        """Give a drafted round the budget that reaches what is wanted; its preview is due then."""
+        given = checked(ReachBody, request.data)
+        target, wanted = given["target"], given["wanted"]
+        found = reaching.reach(row=self.row, by=self.user, target=target, wanted=wanted)
         return Response(ReachRow(found).data)
 
 

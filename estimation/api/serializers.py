@@ -74,6 +74,9 @@ class RoundRow(Row):
     )
     created = DateTimeField()
     drawn = DateTimeField(allow_null=True)
+    paused = DateTimeField(
+        allow_null=True, help_text="Since when none of its batches is handed out."
+    )
     stopping = StoppingRow(allow_null=True)
     jobs = JobsRow()
 
@@ -93,7 +96,9 @@ class RoundDetailRow(RoundRow):
 
 class RoundBatchRow(Row):
     number = IntegerField()
-    state = serializers.ChoiceField(Batch.State.choices)
+    state = serializers.ChoiceField(
+        [*Batch.State.choices, (Batch.HELD, "Held")], help_text="held: its round pauses."
+    )
     pairs = IntegerField()
     finished = IntegerField()
     opened = DateTimeField(allow_null=True)
@@ -214,6 +219,8 @@ class ReachedRow(Row):
     half_width_most = Number(allow_null=True, help_text="The same if much more is relevant.")
     decided_least = Number(help_text="Share of the differences between two runs, at least …")
     decided_most = Number(help_text="… and at most.")
+    best_least = Number(help_text="Chance that the best two runs are told apart, at least …")
+    best_most = Number(help_text="… and at most.")
 
 
 class ReachRow(Row):

@@ -11,6 +11,10 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("rounds/<int:number>/", rounds.RoundDetail.as_view(), name="api-round"),
     path("rounds/<int:number>/draw/", rounds.RoundDraw.as_view(), name="api-draw"),
     path("rounds/<int:number>/end/", rounds.RoundEnd.as_view(), name="api-round-end"),
+    path("rounds/<int:number>/pause/", rounds.RoundPause.as_view(), name="api-round-pause"),
+    path(
+        "rounds/<int:number>/extension/", rounds.RoundExtension.as_view(), name="api-round-extend"
+    ),
     path("rounds/<int:number>/reach/", rounds.RoundReach.as_view(), name="api-reach"),
     path("rounds/<int:number>/batches/", rounds.RoundBatches.as_view(), name="api-batches"),
     path("machine-endpoints/", machines.Endpoints.as_view(), name="api-machine-endpoints"),

@@ -15,6 +15,9 @@ from estimation.selectors import complete_batches
 from judging.errors import UserError
 from judging.models import Campaign, Upload
 
+PREVIEWED = "best two"
+"""What previews have had since their last change: of one from before nothing is drawn."""
+
 
 def digest_of(row: Round) -> str:
     """The name of the design that the row stands for over the campaign's material as it is now."""
@@ -25,6 +28,7 @@ def digest_of(row: Round) -> str:
         sorted(campaign.topics.values_list("topic_id", flat=True)),
         sorted(taking_part(campaign).values_list("tag", "digest", "file")),
         _lengths(row),
+        PREVIEWED,
         *_topped_up(row),
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()

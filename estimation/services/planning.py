@@ -8,7 +8,7 @@ from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.rounds import PlannedRound
 from estimation.models import Round
 from estimation.selectors import complete_batches
-from estimation.services import collections, drawing, estimates, files, leftovers
+from estimation.services import collections, drawing, estimates, files, leftovers, pausing
 from judging.services import audit, batches, jobs
 
 
@@ -43,6 +43,8 @@ def plan_batch(job: jobs.Running) -> None:
         changed = going.filter(sample_file=row.sample_file).update(sample_file=sample)
         if changed:
             batches.release(batch_ids)
+            if Round.objects.filter(pk=row.pk, paused__isnull=False).exists():
+                pausing.hold_back(row)
             audit.record(
                 "plan batch",
                 by=None,

@@ -12,7 +12,11 @@ from estimation.core.arrays import FloatArray
 from estimation.core.data.pool import Pool
 from estimation.core.measures.table import Measure
 from estimation.core.planning.guaranteed_planning import guaranteed_half_widths
-from estimation.core.planning.planning import expected_half_widths, half_width_curve
+from estimation.core.planning.planning import (
+    expected_half_widths,
+    half_width_curve,
+    largest_values,
+)
 from estimation.core.planning.prospects import reached_by_budget
 from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.active.rounds import ActivePlan
@@ -79,6 +83,7 @@ def _preview(row: Round) -> dict[str, Any]:
         "hours": _hours(row, promised) + hours_of(row, sittings),
         "sittings": sittings,
         "batches": design.batches,
+        "scale_end": _scale_end(row, pool),
         "is_census": _is_census(pool, design),
         "without_text": _without_text(row, pool),
         "earlier": _earlier(row, pool),
@@ -86,6 +91,14 @@ def _preview(row: Round) -> dict[str, Any]:
         "of_all": isinstance(design, Union),
         **promised,
     }
+
+
+def _scale_end(row: Round, pool: Pool) -> float | None:
+    """The largest value that a run can have under the measure of the round."""
+    measure, best = designing.measures_of(row)[0], row.campaign.max_grade
+    of_gain = measure.family == "gain"
+    most = largest_values(pool, measure, best=measure.max_utility(best) if of_gain else best)
+    return _finite(float(most.max()))
 
 
 def _hours(row: Round, promised: dict[str, Any]) -> float:

@@ -1,4 +1,4 @@
-"""What do you want to reach? From a half width, decided differences or hours to a budget.
+"""What do you want to reach? From a half width, what is told apart, or hours to a budget.
 
 It is read off the table that the preview has, so that nothing is computed in a request, and page
 and REST interface answer alike. A budget is chosen before anything is drawn, from design and prior
@@ -51,15 +51,21 @@ def reach(*, row: Round, by: User, target: Target, wanted: float) -> BudgetReply
     them there stay as many. Raises UserError
     ``out_of_reach`` (409) with the sentence, and as `answered` and `rounds.amend`.
     """
+    found, chosen = chosen_for(row, target, wanted)
+    rounds.amend(row=row, by=by, chosen=chosen)
+    return found
+
+
+def chosen_for(row: Round, target: Target, wanted: float) -> tuple[BudgetReply, dict[str, int]]:
+    """The answer, and what to choose for it; raises as `reach`, and nothing is changed."""
     found = answered(row, target, wanted)
     if found.budget is None:
-        raise UserError("out_of_reach", found.text, status=409, field="wanted")
+        raise UserError("out_of_reach", found.text, status=409, field="budget")
     least = -(-found.budget // MOST_BATCHES)
     learns = row.sampling.draws == "batches"
     size = math.ceil(found.budget * row.batch_size / row.budget) if learns else row.batch_size
     batch_size = max(least, min(size, found.budget))
-    rounds.amend(row=row, by=by, chosen={"budget": found.budget, "batch_size": batch_size})
-    return found
+    return found, {"budget": found.budget, "batch_size": batch_size}
 
 
 def answered(row: Round, target: Target, wanted: float) -> BudgetReply:
@@ -69,9 +75,10 @@ def answered(row: Round, target: Target, wanted: float) -> BudgetReply:
     ``not_foretold`` (409) for methods of which nobody can tell it, ``reach_invalid``.
     """
     table = _table(row)
-    most = {"decided": 1.0, "half_width": math.inf, "hours": math.inf}[target]
+    is_share = target in ("decided", "best")
+    most = 1.0 if is_share else math.inf
     if not (math.isfinite(wanted) and 0.0 < wanted <= most):
-        expected = "a share above 0, up to 1" if target == "decided" else "a number above 0"
+        expected = "a share above 0, up to 1" if is_share else "a number above 0"
         raise UserError("reach_invalid", f"Expected {expected}, not {wanted:g}.", field="wanted")
     found = table.budget_for(target, wanted, hours_each=hours_each(row))
     hoped, careful = (_whole(row, table, each, target) for each in (found.hoped, found.careful))
@@ -129,6 +136,7 @@ def _said(
     what = {
         "half_width": f"± {wanted:g} for the middle run",
         "decided": f"{100 * wanted:g} % of the differences decided",
+        "best": f"the best two runs told apart with a chance of {100 * wanted:g} %",
         "hours": f"{wanted:g} hours",
     }[target]
     if hoped is None and _no_values(row, target):

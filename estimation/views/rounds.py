@@ -1,23 +1,27 @@
 """Rounds: planned, previewed, drawn."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from estimation import listings, selectors
+from estimation import selectors
 from estimation.core.sampling.methods import with_option
-from estimation.figures import preview_figures, sentence_of
-from estimation.forms import ReachForm, RoundForm, values_of
+from estimation.figures import PreviewFigures, preview_figures
+from estimation.forms import RoundForm, TargetForm, values_of
 from estimation.material import taking_part
 from estimation.models import Round
 from estimation.plans import plan_of, why_not_usual
-from estimation.services import choices, quoting, reaching, rounds, stopping
+from estimation.reach_figures import Calendar, Work, sentence_of
+from estimation.services import choices, quoting, reaching, rounds
 from estimation.work import OF_NUMBERS, failed_for
 from judging import selectors as judging
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
-from judging.models import Campaign, Job
+from judging.models import Campaign, Job, Membership
+from judging.pace import pace
 from judging.workers import serving
 
 TYPED_SINCE = (
@@ -39,12 +43,6 @@ def round_of(campaign: Campaign, number: int) -> Round:
     if row is None:
         raise Http404("No such round.")
     return row
-
-
-def round_list(request: HttpRequest, slug: str) -> HttpResponse:
-    campaign = organized_campaign(user_of(request), slug)
-    context = {"campaign": campaign, "rounds": listings.round_rows(campaign)}
-    return render(request, "estimation/rounds.html", context)
 
 
 def round_new(request: HttpRequest, slug: str) -> HttpResponse:
@@ -114,7 +112,7 @@ def round_preview(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     context = {"campaign": campaign, **preview_context(row)}
     if request.GET.get("seen") == context["token"]:
         return HttpResponse(status=204)
-    return render(request, "estimation/_preview.html", context)
+    return render(request, "estimation/_preview_alone.html", context)
 
 
 def preview_context(row: Round) -> dict[str, object]:
@@ -125,7 +123,6 @@ def preview_context(row: Round) -> dict[str, object]:
     if outdated and pending(work["preview"]):
         there, outdated = {}, False
     error = there.get("error") or failure(work["preview"])
-    ready = bool(there) and not there.get("error")
     drawing, workers = row.state == Round.State.DRAWING, serving("draw")
     states = [f"{job.state} {job.progress} {job.note}" for job in work.values() if job]
     return {
@@ -135,13 +132,37 @@ def preview_context(row: Round) -> dict[str, object]:
         "drawing": work["draw"] if drawing else None,
         "draw_error": failure(work["draw"]),
         "failed": work["preview"] if failure(work["preview"]) else None,
-        "figures": preview_figures(there, budget=row.budget) if ready else None,
+        **told_of(row, {} if error else there),
         "design": design,
         "outdated": outdated,
-        "sentence": sentence_of(row) if ready else "",
         "workers": workers,
         "token": " ".join([*states, str(bool(there)), workers.missing]),
     }
+
+
+def told_of(row: Round, preview: dict[str, Any]) -> dict[str, object]:
+    """What is shown of a preview, if it is there."""
+    if not preview:
+        return {"figures": None, "targets": TargetForm.of({}), "sentence": ""}
+    people = people_of(row.campaign)
+    figures = figures_of(row, preview, people)
+    reached, middle = figures.reached, figures.measures[0].middle if figures.measures else "–"
+    return {
+        "figures": figures,
+        "targets": TargetForm.of(reached.fields if reached else {}),
+        "sentence": sentence_of(row, reached=reached, middle=middle, people=people),
+    }
+
+
+def figures_of(row: Round, preview: dict[str, Any], people: int) -> PreviewFigures:
+    lately = pace(row.campaign).per_day
+    work = Work(row.labels + row.extra_share, reaching.hours_each(row))
+    seen = Calendar(per_day=lately, people=people)
+    return preview_figures(preview, budget=row.budget, work=work, calendar=seen)
+
+
+def people_of(campaign: Campaign) -> int:
+    return campaign.memberships.filter(role=Membership.Role.ASSESSOR).count()
 
 
 def pending(job: Job | None) -> bool:
@@ -161,12 +182,23 @@ def round_change(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     form = RoundForm(campaign, request.POST)
     if form.is_valid():
         try:
-            rounds.amend(row=row, by=user_of(request), chosen=form.chosen())
+            rounds.amend(row=row, by=user_of(request), chosen=typed(request, form, row))
         except UserError as error:
             show_in(form, error)
     if not request.htmx:  # type: ignore[attr-defined]
         return refused(request, form, row) if form.errors else to_page(request, row)
     return changed_fragment(request, form, row)
+
+
+def typed(request: HttpRequest, form: RoundForm, row: Round) -> dict[str, Any]:
+    """What was chosen; where something to reach was typed and no budget, with that for it."""
+    chosen, wish = form.chosen(), TargetForm(request.POST).wish()
+    if wish is None or "budget" in chosen:
+        return chosen
+    found, wanted = reaching.chosen_for(row, *wish)
+    messages.success(request, found.text)
+    usual = form.cleaned_data["batch_size"] is None
+    return chosen | wanted | ({"batch_size": None} if usual else {})
 
 
 def changed_fragment(request: HttpRequest, form: RoundForm, row: Round) -> HttpResponse:
@@ -188,20 +220,6 @@ def others_choices(form: RoundForm, row: Round) -> list[str]:
     """What the round, now that the form is saved, says otherwise than the form."""
     names = rounds.differences(row=row, plan=form.plan())
     return [str(form[name].label) for name in names if form.data.get("seed") or name != "seed"]
-
-
-@require_POST
-def round_reach(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    """Takes the budget that reaches what is wanted, and says so; or why there is none."""
-    campaign = organized_campaign(user_of(request), slug)
-    row, form = round_of(campaign, number), ReachForm(request.POST)
-    try:
-        target, wanted = form.asked()
-        found = reaching.reach(row=row, by=user_of(request), target=target, wanted=wanted)
-        messages.success(request, found.text)
-    except UserError as error:
-        messages.warning(request, error.message)
-    return to_page(request, row)
 
 
 def to_page(request: HttpRequest, row: Round) -> HttpResponse:
@@ -228,8 +246,9 @@ def round_draw(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     try:
         if row.state == Round.State.DRAFTED:
             choices.require(row, design)
-        if form.is_valid() and rounds.differences(row=row, plan=form.plan()):
-            if chosen := form.chosen():
+        wish = TargetForm(request.POST).wish()
+        if form.is_valid() and (wish or rounds.differences(row=row, plan=form.plan())):
+            if chosen := typed(request, form, row):
                 rounds.amend(row=row, by=by, chosen=chosen)
             messages.warning(request, TYPED_SINCE if chosen else CHANGED_SINCE)
         elif form.is_valid():
@@ -247,16 +266,6 @@ def refused(request: HttpRequest, form: RoundForm, row: Round) -> HttpResponse:
     """The whole page with what is wrong at its field."""
     context = {"campaign": row.campaign, "form": form, **preview_context(row)}
     return render(request, "estimation/round_draft.html", context, status=422)
-
-
-@require_POST
-def round_end(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    """Ends a round that is judged, before its budget is spent."""
-    campaign = organized_campaign(user_of(request), slug)
-    row = round_of(campaign, number)
-    stopping.by_hand(row=row, by=user_of(request))
-    messages.success(request, f"Round {number} is being ended: its complete batches count.")
-    return redirect("round-detail", slug, number)
 
 
 @require_POST

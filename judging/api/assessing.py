@@ -32,6 +32,7 @@ REASONS = {
     "paused": "campaign_not_open",
     "closed": "campaign_not_open",
     "nothing": "nothing_drawn",
+    "held": "held_back",
     "others": "waiting_for_others",
     "chosen": "being_chosen",
     "halted": "choosing_failed",

@@ -200,8 +200,8 @@ class AssignmentRow(Row):
 
 
 REASONS = (
-    "batch_complete", "being_chosen", "choosing_failed", "waiting_for_others", "campaign_not_open",
-    "nothing_drawn",
+    "batch_complete", "being_chosen", "choosing_failed", "waiting_for_others", "held_back",
+    "campaign_not_open", "nothing_drawn",
 )  # fmt: skip
 
 

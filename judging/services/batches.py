@@ -3,7 +3,8 @@
 ``prepare`` writes a batch in short transactions (still invisible), ``release`` lets a round's
 batches wait in their order, ``open_next`` opens the first that waits. What is drawn is served: no
 step drops a pair, and nothing here looks at a grade, so the sample stays the sample. ``drop`` takes
-back whole batches, of a round that has ended before them.
+back whole batches, of a round that has ended before them; ``hold`` keeps whole batches back for a
+while, and ``let_go`` ends that.
 """
 
 from collections.abc import Iterable, Sequence
@@ -144,17 +145,48 @@ def drop(batch_ids: Sequence[int]) -> int:
     rest on complete ones, so that none is made of the labels that happened to come first. Call in
     a transaction. Nothing but the batches is locked, after which whoever judges asks for no more.
     """
-    served = Batch.objects.filter(
-        pk__in=batch_ids, state__in=[Batch.State.WAITING, Batch.State.OPEN]
-    )
-    ids = list(served.order_by("pk").select_for_update().values_list("pk", flat=True))
-    Batch.objects.filter(pk__in=ids, state=Batch.State.WAITING).update(remaining=F("pair_count"))
+    ids = _taken_back(batch_ids, [Batch.State.WAITING, Batch.State.OPEN, Batch.HELD])
     Batch.objects.filter(pk__in=ids).update(state=Batch.State.DROPPED)
     lacking = BatchPair.objects.filter(
         batch__in=ids, pair__decided=False, pair__judged__lt=F("labels")
     )
     left = lacking.aggregate(left=Sum(F("labels") - F("pair__judged")))["left"]
     return int(left or 0)
+
+
+def _taken_back(batch_ids: Sequence[int], states: Sequence[str]) -> list[int]:
+    """Those of the batches in one of the states, under a lock; of one that was never open all pairs
+    remain."""
+    served = Batch.objects.filter(pk__in=batch_ids, state__in=states)
+    ids = list(served.order_by("pk").select_for_update().values_list("pk", flat=True))
+    Batch.objects.filter(pk__in=ids, state=Batch.State.WAITING).update(remaining=F("pair_count"))
+    return ids
+
+
+def hold(batch_ids: Sequence[int]) -> int:
+    """Nobody is given pairs of these batches until they are let go; returns how many there are.
+
+    Whoever has a pair of theirs in hand may still answer, and nothing that was said is lost.
+    Whole batches are held, whatever their grades: what is judged of them counts when they are
+    complete, as always. Call in a transaction; nothing but the batches is locked, as by ``drop``.
+    """
+    ids = _taken_back(batch_ids, [Batch.State.WAITING, Batch.State.OPEN])
+    return Batch.objects.filter(pk__in=ids).update(state=Batch.HELD)
+
+
+def let_go(batch_ids: Sequence[int]) -> None:
+    """Batches that are held go on: those that were open are, and the others wait in their order.
+
+    What was answered meanwhile is counted, under the locks of ``open_next``. Call in a transaction.
+    """
+    held = Batch.objects.filter(pk__in=batch_ids, state=Batch.HELD)
+    begun = list(held.filter(opened__isnull=False).order_by("pk").values_list("pk", flat=True))
+    inside = BatchPair.objects.filter(batch__in=begun)
+    lock_pairs(Pair.objects.filter(pk__in=inside.values("pair")))
+    held.filter(opened__isnull=True).update(state=Batch.State.WAITING)
+    for pk in begun:
+        if held.filter(pk=pk).update(state=Batch.State.OPEN):
+            settle(pk)
 
 
 def _refresh_statistics() -> None:

@@ -51,7 +51,7 @@ CHAPTERS = {
     "machine-list": "machine-judges",
     "machine-new": "machine-judges",
     "machine-detail": "machine-judges",
-    "round-list": "round",
+    "round-list": "rounds-one-after-another",
     "round-new": "round",
     "round-detail": "round",
     "people": "people",

@@ -29,12 +29,12 @@ def test_a_budget_that_was_just_typed_is_shown_before_it_is_drawn(
     page.on("dialog", lambda dialog: dialog.accept())
     page.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
     draw = page.get_by_role("button", name="Draw only")
-    expect(page.locator(".draw-sentence")).to_contain_text("About 60 of")
+    expect(page.locator(".draw-sentence")).to_contain_text("About 60 pairs of")
     page.get_by_role("spinbutton", name="Budget").fill("40")
     expect(page.get_by_text("Not worked out yet")).to_be_visible()
     draw.click()
     expect(page.get_by_text("not drawn yet")).to_be_visible()
-    expect(page.locator(".draw-sentence")).to_contain_text("About 40 of")
+    expect(page.locator(".draw-sentence")).to_contain_text("About 40 pairs of")
     row = got(planned.api.get(f"{planned.base}rounds/1/"))
     assert (row["state"], row["budget"], row["jobs"]["draw"]) == ("drafted", 40, None)
     draw.click()
@@ -63,7 +63,7 @@ def test_a_wrong_field_takes_the_button_away_until_it_is_mended(
 def shown_with(page: Page, method: str) -> set[str]:
     """The options of the form that are in sight once the method is chosen."""
     page.locator("[name=method]").select_option(method)
-    fields = page.locator("form.card [name]:not([type=hidden])").all()
+    fields = page.locator("#new-round [name]:not([type=hidden])").all()
     return {str(field.get_attribute("name")) for field in fields if field.is_visible()}
 
 
@@ -91,9 +91,93 @@ def test_the_form_shows_what_goes_with_the_method(
     page.locator("[name=method]").select_option("poisson")
     page.locator("[name=estimator]").select_option("difference")
     page.locator("[name=costs]").select_option("uploaded")
-    page.locator("[name=goal]").select_option("pair")
+    page.locator("[name=goal][value=pair]").check()
     late = {"predictions", "cost_table", "run", "baseline"}
     assert shown_with(page, "poisson") == always | more["poisson"] | late
     for rule, field in (("top", "stop_top"), ("width", "stop_width")):
         page.locator("[name=stop_when]").select_option(rule)
         assert shown_with(page, "poisson") == always | more["poisson"] | late | {field}
+
+
+def budget_of(page: Page) -> int:
+    return int(page.locator("[name=budget]").input_value())
+
+
+def test_the_curve_and_every_field_follow_one_another(
+    demo: Site, page: Page, planned: Organizer
+) -> None:
+    """By pointer, by keys, and by typing; what is saved in the end is the budget on show."""
+    sign_in(page, demo, "organizer")
+    page.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
+    chart = page.get_by_role("slider").first
+    expect(chart).to_have_attribute("aria-valuenow", "60")
+    width, hours = page.get_by_label("Half width ±"), page.get_by_label("Hours of work")
+    before = float(width.input_value()), float(hours.input_value())
+    chart.scroll_into_view_if_needed()
+    surface = chart.locator(".surface").bounding_box()
+    assert surface is not None
+    page.mouse.move(surface["x"] + 0.5 * surface["width"], surface["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(surface["x"] + 0.9 * surface["width"], surface["y"] + 60, steps=5)
+    dragged = budget_of(page)
+    assert dragged > 60
+    expect(page.get_by_text("Not worked out yet")).to_be_visible()
+    page.mouse.up()
+    expect(page.locator(".draw-sentence")).to_contain_text(f"About {dragged} pairs of")
+    assert float(width.input_value()) < before[0]
+    assert float(hours.input_value()) > before[1]
+    chart = page.get_by_role("slider").first
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    assert budget_of(page) < dragged
+    page.keyboard.press("Home")
+    least = budget_of(page)
+    assert str(least) == chart.get_attribute("aria-valuemin")
+    expect(page.locator(".draw-sentence")).to_contain_text(f"About {least} pairs of")
+    hours.fill("0.4")
+    typed = budget_of(page)
+    assert typed > least
+    page.keyboard.press("Tab")
+    expect(page.locator(".draw-sentence")).to_contain_text(f"About {typed} pairs of")
+    row = got(planned.api.get(f"{planned.base}rounds/1/"))
+    asked = got(planned.api.get(f"{planned.base}rounds/1/reach/?target=hours&wanted=0.4"))
+    assert row["budget"] == typed == asked["budget"], "page and server read one table alike"
+
+
+@pytest.mark.parametrize("target", ["half_width", "best", "decided", "hours"])
+def test_page_and_server_find_the_same_budget(
+    demo: Site, page: Page, planned: Organizer, target: str
+) -> None:
+    sign_in(page, demo, "organizer")
+    page.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
+    expect(page.get_by_role("slider").first).to_be_visible()
+    field = page.locator(f"#id_target-{target}")
+    for wanted in {"half_width": ("2", "0.5"), "hours": ("0.2", "9")}.get(target, ("20", "60")):
+        field.fill(wanted)
+        share = float(wanted) / (100 if target in ("best", "decided") else 1)
+        asked = got(
+            planned.api.get(f"{planned.base}rounds/1/reach/?target={target}&wanted={share}")
+        )
+        if asked["budget"] is not None:
+            assert budget_of(page) == asked["budget"], wanted
+
+
+def test_without_a_script_a_target_is_a_field_like_any_other(
+    demo: Site, planned: Organizer, page: Page
+) -> None:
+    browser = page.context.browser
+    assert browser is not None
+    plain = browser.new_context(java_script_enabled=False).new_page()
+    sign_in(plain, demo, "organizer")
+    plain.goto(f"{demo.url}/c/{planned.slug}/rounds/1/")
+    plain.get_by_label("Hours of work").fill("0.3")
+    plain.get_by_role("button", name="Show what follows").click()
+    expect(plain.get_by_text("0.3 hours pay for a budget of")).to_be_visible()
+    for _ in range(30):
+        if plain.locator(".draw-sentence").count():
+            break
+        plain.wait_for_timeout(500)
+        plain.reload()
+    asked = got(planned.api.get(f"{planned.base}rounds/1/"))
+    expect(plain.locator(".draw-sentence")).to_contain_text(f"About {asked['budget']} pairs of")
+    plain.context.close()

@@ -7,6 +7,7 @@ import pytest
 
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool, build_pool
+from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.table import parse_measure
 from estimation.core.planning.planning import expected_half_widths
 from estimation.core.planning.prospects import PLENTIFUL, reached_by_budget
@@ -69,6 +70,32 @@ def test_what_came_lies_in_what_was_foretold(
     assert foretold.decided_least - 0.02 < share < foretold.decided_most + 0.05
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "max_grade"), [("cranfield", 4), ("dl2019", 3)])
+def test_the_best_two_are_told_apart_about_as_often_as_foretold(
+    data_dir: Path, name: str, max_grade: int
+) -> None:
+    """Over sets of runs: one set has one lead, which is anything."""
+    folder, rng = data_dir / name, np.random.default_rng(3)
+    paths = sorted((folder / "runs").iterdir())
+    lists = {path.name.removesuffix(".gz"): read_run(path, depth=10) for path in paths}
+    least, most, came = [], [], []
+    for runs in (2, 4, 8, 16) * 4:
+        some = {tag: lists[tag] for tag in rng.choice(list(lists), runs, replace=False).tolist()}
+        pool = build_pool(topic_ids(folder), some, depth=10)
+        grades = np.minimum(read_grades(folder / "qrels.txt", pool), max_grade)
+        best, second = np.argsort(-np.asarray(pool.weights(MEASURE).T @ grades).ravel())[:2]
+        design, _ = planned(pool, len(pool) // 3, max_grade=max_grade)
+        foretold = reached(pool, len(pool) // 3, max_grade=max_grade).at(len(pool) // 3)
+        part = PairRound(design, draw(pool, design, seed=str(len(came))))
+        labels = LabelRows(part.sample.pair, grades[part.sample.pair])
+        found = evaluate(pool, part, labels=labels, measures=[MEASURE], max_grade=max_grade)
+        least.append(foretold.best_least)
+        most.append(foretold.best_most)
+        came.append(found.results[0].ranking.verdicts[best, second] == 1)
+    assert np.mean(least) - 0.15 < np.mean(came) < np.mean(most) + 0.1
+
+
 def test_the_prior_alone_is_caught_on_a_collection_with_many_relevant_documents() -> None:
     """The broken twin: one exact number, by a prior that knows nothing of how much is relevant."""
     pool, grades = simulated_pool()
@@ -92,12 +119,14 @@ def test_more_budget_reaches_more(method: str) -> None:
     lines = reached(pool, 300, max_grade=3, method=method).lines
     for name, sign in (
         ("budget", 1), ("work", 1), ("half_width", -1), ("half_width_most", -1),
-        ("decided_least", 1), ("decided_most", 1),
+        ("decided_least", 1), ("decided_most", 1), ("best_least", 1), ("best_most", 1),
     ):  # fmt: skip
         column = sign * np.array([getattr(each, name) for each in lines])
         assert np.all(np.diff(column) >= -1e-6), name
     assert all(each.half_width <= each.half_width_most for each in lines)
     assert all(each.decided_least <= each.decided_most for each in lines)
+    assert all(0.0 <= each.best_least <= each.best_most <= 1.0 for each in lines)
+    assert all(each.best_most <= each.decided_most + 0.02 for each in lines), "the best are close"
     assert 300 in [each.budget for each in lines]
 
 
@@ -130,7 +159,8 @@ def test_the_budget_for_a_half_width_gives_it_and_little_less_does_not(wanted: f
 
 
 def line(budget: float, width: float, decided: float) -> Reached:
-    return Reached(budget, budget, width, 2 * width, decided / 2, decided)
+    best = decided / 4, decided * 0.9
+    return Reached(budget, budget, width, 2 * width, decided / 2, decided, *best)
 
 
 def test_both_ways_agree_and_what_cannot_be_had_is_said() -> None:
@@ -141,6 +171,8 @@ def test_both_ways_agree_and_what_cannot_be_had_is_said() -> None:
         found = table.at(budget)
         assert table.budget_for("half_width", found.half_width).hoped == pytest.approx(budget)
         assert table.budget_for("decided", found.decided_most).hoped == pytest.approx(budget)
+        assert table.budget_for("best", found.best_most).hoped == pytest.approx(budget)
+        assert table.budget_for("best", found.best_least).careful == pytest.approx(budget)
     never = table.budget_for("half_width", 0.5)
     assert (never.hoped, never.careful) == (None, None)
     assert table.budget_for("decided", 0.7).careful is None
@@ -168,6 +200,41 @@ def test_what_is_wanted_is_a_number_above_zero(wanted: float) -> None:
         table.budget_for("hours", 1.0)
 
 
+def test_two_runs_are_the_best_two_and_few_are_told_apart_less_than_many_differ() -> None:
+    """Of two runs the chance is that of their difference, less what would be told the wrong way."""
+    pool, _ = simulated_pool()
+    two = build_pool(pool.topics, {tag: _returned(pool, tag) for tag in pool.runs[:2]}, depth=10)
+    whole = reached(two, 100, max_grade=3)
+    for each in whole.lines:
+        assert each.best_most <= each.decided_most + 0.02
+        assert each.best_most >= each.decided_most - 0.05
+    many = reached(pool, 100, max_grade=3).at(300)
+    assert many.best_most < many.decided_most - 0.1
+
+
+def _returned(pool: Pool, tag: str) -> RankedLists:
+    """The documents that a run returns for each topic, the best first."""
+    mine = np.flatnonzero(pool.run == pool.runs.index(tag))
+    topic = pool.topic[pool.entry_pair[mine]]
+    order = mine[np.lexsort((pool.rank[mine], topic))]
+    starts = np.append(0, np.cumsum(np.bincount(topic, minlength=len(pool.topics))))
+    return RankedLists(pool.topics, starts, pool.docno[pool.entry_pair[order]])
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_one_topic_or_one_run_has_a_table_and_ends_with_everything_judged(runs: int) -> None:
+    names = np.array([f"d{number:02}".encode() for number in range(12)])
+    ends = np.array([0, len(names)])
+    lists = {f"run{each}": RankedLists(("t",), ends, np.roll(names, each)) for each in range(runs)}
+    pool = build_pool(["t"], lists, depth=10)
+    found = reached(pool, 4, max_grade=3, goal="absolute")
+    last = found.lines[-1]
+    assert (last.half_width, last.half_width_most) == (0.0, 0.0)
+    assert last.budget <= len(pool)
+    assert found.at(1e9) == last, "more than there is buys no more"
+    assert last.best_most == 1.0 if runs == 1 else 0.9 < last.best_most <= 1.0
+
+
 def test_one_run_has_no_differences_and_out_of_reach_is_never_decided() -> None:
     pool, _ = simulated_pool()
     about = {"goal": goals.single(pool.runs[0]), "measure": MEASURE, "max_grade": 3}
@@ -175,5 +242,6 @@ def test_one_run_has_no_differences_and_out_of_reach_is_never_decided() -> None:
     design = make_design(pool, prior=prior, budget=100, batch_size=100, floor=0.0, **about)
     found = reached_by_budget(pool, design, measure=MEASURE, prior=prior, max_grade=3)
     assert found.lines[-1].decided_most == 0.0
+    assert found.lines[-1].best_most == 0.0
     assert found.lines[-1].half_width == 0.0, "of the run of the goal alone"
     assert 0.0 < PLENTIFUL < 1.0

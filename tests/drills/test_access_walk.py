@@ -113,9 +113,11 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     ROUND: (organizing(), organizing()),
     f"{ROUND}change/": (NO, organizing(422)),
     f"{ROUND}discard/": (NO, organizing(302)),
-    f"{ROUND}reach/": (NO, organizing(302)),
     f"{ROUND}draw/": (NO, organizing(302)),
     f"{ROUND}end/": (NO, organizing(302)),
+    f"{ROUND}pause/": (NO, organizing(302)),
+    f"{ROUND}resume/": (NO, organizing(409)),  # it does not pause
+    f"{ROUND}extend/": (NO, organizing(302)),
     f"{ROUND}preview/": (organizing(), organizing()),
     f"{ROUND}ranking/": (organizing(), organizing()),
     f"{ROUND}ranking/batches/": (organizing(), organizing()),

@@ -41,7 +41,7 @@ def test_what_is_on_show_is_drawn_and_said_in_a_sentence(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
     pool = drafted.preview["pool_pairs"]
-    sentence = f"About 60 of {pool} pooled pairs in 3 batches, for DCG@10"
+    sentence = f"About 60 pairs of {pool}, 3 batches, about 0.8 hours"
     page = organizer.get(address("round-detail", campaign, 1))
     assert sentence in text(page)
     assert f'data-confirm="{sentence}' in page.content.decode()

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from estimation.models import Round
 from estimation.next_step import STATES, NextStep, next_step
-from estimation.services import rounds
+from estimation.services import pausing, rounds
 from estimation.situation import Situation
 from judging.models import Assignment, Campaign, Job, Membership, Upload, WorkerHeartbeat
 from judging.services import assignments, campaigns
@@ -112,6 +112,11 @@ def paused(campaign: Campaign) -> None:
     campaigns.pause(campaign=campaign, by=campaign.created_by)
 
 
+def round_paused(campaign: Campaign) -> None:
+    row = evaluation.drawn(campaign)
+    pausing.pause(row=row, by=campaign.created_by)
+
+
 def stuck(campaign: Campaign) -> None:
     evaluation.drawn(campaign)
     by = campaign.memberships.filter(role=Membership.Role.ASSESSOR)[0].user
@@ -154,6 +159,7 @@ CASES: list[tuple[str, Callable[[Campaign], object]]] = [
     ("too few", too_few),
     ("open", draft),
     ("paused", paused),
+    ("round paused", round_paused),
     ("stuck", stuck),
     ("silent", silent),
     ("judging", judging),

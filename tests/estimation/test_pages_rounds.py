@@ -3,7 +3,6 @@
 import pytest
 from django.test import Client
 
-from estimation import listings, selectors
 from estimation.models import Round
 from estimation.services import rounds
 from judging.models import Campaign
@@ -165,17 +164,6 @@ def test_every_goal_and_method_has_a_preview(campaign: Campaign, organizer: Clie
         row = evaluation.drafted(campaign, **values)
         said = text(organizer.get(address("round-detail", campaign, row.number)))
         assert "What it buys" in said, values
-
-
-def test_the_round_list_counts_each_round_once(judged: Round, campaign: Campaign) -> None:
-    evaluation.drafted(campaign, seed="t")
-    rows = {row.round.number: row for row in listings.round_rows(campaign)}
-    progress = selectors.round_progress(judged)
-    assert rows[judged.number].pairs == progress.pairs
-    assert rows[judged.number].finished == progress.finished
-    assert rows[judged.number].complete == progress.complete
-    assert rows[judged.number].batches == len(progress.batches)
-    assert rows[2].pairs == 0
 
 
 def test_a_list_of_runs_that_scrolls_says_so_and_how_many_there_are() -> None:

@@ -1,5 +1,8 @@
 """What do you want to reach? The page's control, the same by REST, and what cannot be had."""
 
+import html
+import re
+
 import pytest
 from django.test import Client
 
@@ -18,6 +21,19 @@ def drafted(campaign: Campaign) -> Round:
     return evaluation.drafted(campaign)
 
 
+def typed(client: Client, row: Round, **targets: object) -> tuple[str, dict[str, object]]:
+    """Where the form of a page goes, and what it sends with something typed into its targets."""
+    context = client.get(address("round-detail", row.campaign, row.number)).context
+    form, shown = context["form"], context["targets"]
+    values = form.at_first()
+    sent = {name: value for name, value in values.items() if value not in (None, "")}
+    sent = {name: value for name, value in sent.items() if value is not False}
+    sent |= {"shown": form.shown, "design": context["design"]}
+    sent |= {f"target-{name}": value for name, value in shown.initial.items()}
+    sent |= {f"target-{name}": value for name, value in targets.items()}
+    return address("round-change", row.campaign, row.number), sent
+
+
 def of(row: Round, **query: object) -> str:
     given = "&".join(f"{name}={value}" for name, value in query.items())
     return f"/api/campaigns/{row.campaign.slug}/rounds/{row.number}/reach/?{given}"
@@ -27,8 +43,8 @@ def test_a_half_width_sets_the_budget_that_gives_it(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
     wanted = drafted.preview["reached"][-8]["half_width_most"]
-    there = address("round-reach", campaign, drafted.number)
-    said = text(organizer.post(there, {"target": "half_width", "wanted": wanted}, follow=True))
+    there, sent = typed(organizer, drafted, half_width=wanted)
+    said = text(organizer.post(there, sent, follow=True))
     before = drafted.budget
     drafted.refresh_from_db()
     assert drafted.budget > before
@@ -94,18 +110,126 @@ def test_out_of_reach_is_said_and_changes_nothing(
     Round.objects.filter(pk=row.pk).update(
         preview=row.preview | {"reached": [last | {"half_width": 0.5, "half_width_most": 0.6}]}
     )
-    there = address("round-reach", campaign, row.number)
-    said = text(organizer.post(there, {"target": "half_width", "wanted": "0.1"}, follow=True))
+    there, sent = typed(organizer, row, half_width="0.1")
+    said = text(organizer.post(there, sent))
     assert "Not even with the whole pool judged: ± 0.1 for the middle run is out of reach." in said
     row.refresh_from_db()
     assert row.budget == budget
 
 
-def test_a_wish_without_a_number_is_answered(
+def test_what_is_no_number_and_two_wishes_at_once_are_answered(
+    drafted: Round, organizer: Client
+) -> None:
+    for wishes in ({"hours": "many"}, {"hours": "-2"}, {"best": "101"}, {"best": "7", "hours": 1}):
+        there, sent = typed(organizer, drafted, **wishes)
+        answer = organizer.post(there, sent)
+        assert answer.status_code == 422, wishes
+        assert "Say one thing that you want to reach" in text(answer)
+    there, sent = typed(organizer, drafted)
+    organizer.post(there, sent | {"target-shown": "[" * 100_000}, follow=True)
+    drafted.refresh_from_db()
+    assert drafted.preview, "nothing was changed"
+
+
+def test_fields_that_nobody_typed_into_are_no_wish_and_a_budget_is_one_of_its_own(
+    drafted: Round, organizer: Client
+) -> None:
+    there, sent = typed(organizer, drafted)
+    organizer.post(there, sent)
+    drafted.refresh_from_db()
+    assert (drafted.budget, drafted.batch_size) == (60, 20)
+    there, sent = typed(organizer, drafted, hours=0.1)
+    organizer.post(there, sent | {"budget": 50})
+    drafted.refresh_from_db()
+    assert drafted.budget == 50
+
+
+def test_a_wish_that_was_typed_is_shown_before_anything_is_drawn(
     drafted: Round, campaign: Campaign, organizer: Client
 ) -> None:
-    there = address("round-reach", campaign, drafted.number)
-    assert "a number above 0" in text(organizer.post(there, {"target": "hours"}, follow=True))
+    _, sent = typed(organizer, drafted, hours="0.4")
+    there = address("round-draw", campaign, drafted.number)
+    assert "not drawn yet" in text(organizer.post(there, sent, follow=True))
+    drafted.refresh_from_db()
+    assert (drafted.state, drafted.budget) == (Round.State.DRAFTED, 32)
+
+
+def test_batches_stay_a_tenth_of_the_budget_where_nobody_chose_their_size(
+    campaign: Campaign, organizer: Client
+) -> None:
+    row = evaluation.drafted(campaign, budget=120, batch_size=None, extra_share=0.0)
+    assert row.batch_size == 12
+    there, sent = typed(organizer, row)
+    answer = organizer.post(there, sent | {"budget": "60"}, headers={"HX-Request": "true"})
+    row.refresh_from_db()
+    assert (row.budget, row.batch_size) == (60, 10)
+    assert "Somebody else" not in text(answer)
+
+
+def test_a_budget_below_the_size_of_batches_is_one_batch_until_it_rises_again(
+    drafted: Round, organizer: Client
+) -> None:
+    there, sent = typed(organizer, drafted)
+    for budget, size in ((8, 8), (60, 20)):
+        answer = organizer.post(there, sent | {"budget": budget}, headers={"HX-Request": "true"})
+        drafted.refresh_from_db()
+        assert (drafted.budget, drafted.batch_size) == (budget, size)
+        assert "Somebody else" not in text(answer)
+        saved = re.search(r'id="shown" value="([^"]*)"', answer.content.decode())
+        assert saved is not None
+        sent["shown"] = html.unescape(saved[1])
+    answer = organizer.post(there, sent | {"budget": 8, "batch_size": 9})
+    assert answer.status_code == 422, "what somebody typed is not changed for him"
+
+
+def test_the_best_two_have_a_budget_of_their_own(drafted: Round, organizer: Client) -> None:
+    last = drafted.preview["reached"][-1]
+    assert last["best_least"] == pytest.approx(1.0, abs=0.2)
+    found = reaching.answered(drafted, "best", 0.5)
+    assert found.careful is None or found.careful >= (found.hoped or 0)
+    assert "the best two runs told apart with a chance of 50 %" in found.text
+    rest = f"/api/campaigns/{drafted.campaign.slug}/rounds/{drafted.number}/reach/"
+    body = {"target": "best", "wanted": 0.5}
+    answer = organizer.post(rest, body, content_type="application/json").json()
+    drafted.refresh_from_db()
+    assert answer["budget"] == drafted.budget
+    assert drafted.preview == {}, "it is worked out anew"
+    wrong = organizer.post(rest, {"wanted": "much"}, content_type="application/json")
+    assert wrong.status_code == 400
+
+
+@pytest.mark.parametrize("wanted", [0.5, 1.0, 2.0])
+def test_the_budget_for_a_width_previews_that_width(campaign: Campaign, wanted: float) -> None:
+    """Both ways on the page: what the curve says of a budget is what its own preview says then."""
+    row = evaluation.drafted(campaign, budget=30, batch_size=None)
+    found = reaching.reach(row=row, by=row.created_by, target="half_width", wanted=wanted)
+    assert found.reached is not None
+    factories.run_due_jobs()
+    row.refresh_from_db()
+    line = next(e for e in row.preview["reached"] if e["budget"] == row.budget)
+    step = 1.0 / row.budget  # a pair more or less, and what lies between two lines of the table
+    assert line["half_width_most"] == pytest.approx(found.reached.half_width_most, rel=0.02 + step)
+    assert line["half_width_most"] <= wanted * (1.02 + step)
+    promised = sorted(e["half_width"] for e in row.preview["measures"][0]["half_widths"])
+    assert promised[0] <= line["half_width"] <= promised[-1], "promised by the same prediction"
+
+
+def test_ends_of_the_curve_impossible_widths_and_no_pace(drafted: Round, organizer: Client) -> None:
+    most = drafted.preview["reached"][-1]["budget"]
+    found = reaching.answered(drafted, "half_width", 1e-6)
+    assert found.budget == most, "everything is judged, and then all is known"
+    assert reaching.answered(drafted, "half_width", 1e6).budget >= 1
+    assert reaching.answered(drafted, "hours", 1e9).budget == most
+    said = text(organizer.get(address("round-detail", drafted.campaign, drafted.number)))
+    assert "if one person judges 2 hours a day" in said
+    rounds.amend(row=drafted, by=drafted.created_by, chosen={"budget": 6, "batch_size": 6})
+    factories.run_due_jobs()
+    there = address("round-detail", drafted.campaign, drafted.number)
+    page = organizer.get(there).content.decode()
+    assert "data-lonely>" in page
+    rounds.amend(row=drafted, by=drafted.created_by, chosen={"budget": 100, "batch_size": 100})
+    factories.run_due_jobs()
+    assert "data-lonely hidden>" in organizer.get(there).content.decode()
 
 
 def test_while_nothing_is_worked_out_and_for_planned_batches_there_is_no_answer(

@@ -23,7 +23,7 @@ from tests.support.site import REPO
 
 NOT_CHOSEN = {
     "id", "campaign", "number", "state", "preview", "pool", "design", "design_file", "sample_file",
-    "provenance", "created_by", "created", "drawn", "stopping",
+    "provenance", "created_by", "created", "drawn", "paused", "stopping",
 }  # fmt: skip
 CHOSEN_ALWAYS = ("seed", "method", "batch_size")
 """Of a row, whatever was left open when it was drafted."""

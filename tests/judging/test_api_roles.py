@@ -74,6 +74,10 @@ ALLOWED = {
     (f"{CAMPAIGN}rounds/{{number}}/end/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/batches/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/{{number}}/reach/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/{{number}}/reach/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/{{number}}/pause/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/{{number}}/pause/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}rounds/{{number}}/extension/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}machine-endpoints/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}machines/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}machines/", "POST"): ORGANIZERS,
@@ -100,6 +104,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     (f"{CAMPAIGN}members/", "POST"): {"username": "somebody", "role": "assessor"},
     (f"{CAMPAIGN}machines/", "POST"): {**rest.MACHINE, "name": "another"},
     (f"{CAMPAIGN}rounds/", "POST"): rest.ROUND,
+    (f"{CAMPAIGN}rounds/{{number}}/extension/", "POST"): {"budget": 10},
+    (f"{CAMPAIGN}rounds/{{number}}/reach/", "POST"): {"wanted": 1.0},
 }
 REFUSED_BUT_HIS = {400, 409}  # the role may ask; state or body forbid it here
 

@@ -135,6 +135,7 @@ def _of_rounds() -> list[Shot]:
             ("material/runs/", RANKING, "rounds/new/", "rounds/new/?top_up=together"),
         ),
         (states.finished(), ("", "rounds/1/", *TABS)),
+        (states.rounds_after_one_another(), ("rounds/", "rounds/1/", "rounds/3/")),
         (states.paused(), ("", RANKING, "settings/")),
         (states.archived(), ("", "settings/")),
         (states.stopped(), ("", "rounds/", "rounds/1/", *TABS)),

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from estimation.models import Round
-from estimation.services import reports, withdrawals
+from estimation.services import extending, pausing, reports, withdrawals
 from judging.models import Campaign, Job, Membership, User
 from judging.services import assignments, campaigns, jobs, judgments, members
 from tests.support import choices, evaluation, factories, later
@@ -125,6 +125,18 @@ def finished() -> Campaign:
     evaluation.judge(made, 1000)
     assert Round.objects.get(campaign=made).state == Round.State.COMPLETE
     campaigns.close(campaign=made, by=made.created_by)
+    return made
+
+
+def rounds_after_one_another() -> Campaign:
+    """One that pauses in the middle, one that counts its judgments, and a draft that goes on."""
+    made = with_material("rounds")
+    first = evaluation.drawn(made, extra_share=0.0)
+    evaluation.judge(made, 30)
+    evaluation.drawn(made, seed="u", with_earlier=True, extra_share=0.0)
+    pausing.pause(row=first, by=made.created_by)
+    extending.extend(row=first, by=made.created_by, budget=20)
+    factories.run_due_jobs()
     return made
 
 

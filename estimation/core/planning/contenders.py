@@ -34,10 +34,9 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
 
-from ..arrays import mixed_bits
 from ..inference.intervals import ROUNDING, difference_variances
+from .futures import normal_numbers, root
 from .shrinkage import SURE, fit_spread
 
 if TYPE_CHECKING:
@@ -154,11 +153,11 @@ class Contenders:
         normal, number = _normal(0, len(self.runs)), len(self.runs)
         kept = (self.width**2 / (1.0 + self.width**2))[:, None]
         alike = kept * (self.value - self.mean)
-        alike = alike + np.sqrt(kept) * (normal[: len(kept)] @ _root(self.covariance).T)
+        alike = alike + np.sqrt(kept) * (normal[: len(kept)] @ root(self.covariance).T)
         prior = max(self.spread, self._least) * np.eye(number)
         gain = np.linalg.solve(prior + self.covariance, prior).T
         apart = gain @ (self.value - self.mean)
-        apart = apart + normal[len(kept) :] @ _root(prior - gain @ prior).T
+        apart = apart + normal[len(kept) :] @ root(prior - gain @ prior).T
         true = np.concatenate([alike, apart])
         return true, self.value - self.mean - true
 
@@ -168,9 +167,9 @@ class Contenders:
         """What is missed at a later step, and half way to it."""
         number = len(before)
         gain = np.linalg.solve(before + self._least * np.eye(number), then).T
-        noise = _normal(2 * place + 1, number) @ _root(then - gain @ then).T
+        noise = _normal(2 * place + 1, number) @ root(then - gain @ then).T
         later = missed @ gain.T + noise
-        bridge = _normal(2 * place + 2, number) @ _root(before - then).T
+        bridge = _normal(2 * place + 2, number) @ root(before - then).T
         return later, (missed + later + bridge) / 2.0
 
     def _ended(self, value: FloatArray, step: Horizon, near: float) -> BoolArray:
@@ -258,15 +257,8 @@ def _widths(spread: TrueSpread, number: int) -> FloatArray:
     return np.repeat(spread.width, np.diff(ends))
 
 
-def _root(covariance: FloatArray) -> FloatArray:
-    """A matrix whose product with its transpose is the covariance, which may lack full rank."""
-    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2.0)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-
-
 @lru_cache(maxsize=64)
 def _normal(draw: int, runs: int) -> FloatArray:
     """The normal numbers of one draw for every future and run."""
     at = draw * FUTURES * MOST + np.arange(FUTURES * MOST).reshape(FUTURES, MOST)[:, :runs]
-    uniform = ((mixed_bits(at + 1) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    return np.asarray(special.ndtri(uniform), dtype=np.float64)
+    return normal_numbers(at)

@@ -15,6 +15,10 @@ Differences
 
 A difference has a verdict if its estimate is beyond the critical value of the product's own
 step-down procedure, for differences as large as these are on average.
+
+The best two are closer to one another than any two runs are. Which two they are, and how close, is
+played: values of all runs are normal, with the same spread and so that every difference is as
+above, and the lead of the first over the second is compared with its error and that critical value.
 """
 
 from __future__ import annotations
@@ -30,13 +34,14 @@ from ..inference.intervals import difference_variances
 from ..inference.looked_at import LIKELY
 from ..inference.out_of_reach import OutOfReach
 from .critical import adjusted_p_values, critical_value
+from .futures import normal_numbers, root
 from .planning import expected_covariances, half_width_curve
 from .reached import Reached, ReachedByBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..arrays import FloatArray
+    from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.pool import Pool
     from ..measures.table import Measure
     from ..sampling.designs import Design
@@ -51,6 +56,7 @@ MANY, FEWER = 2_000_000, 5  # entries of a pool for which verdicts are worked ou
 NEAR_ALL = 9.0  # half widths fall steeply there: budgets without a quarter of all, an eighth, …
 LEAST = 10.0  # the first budget, if the whole is not many times as much
 SMALLEST = 500.0  # the first budget is the whole over this
+FUTURES = 512  # values of all runs that are played
 DRAWN_AGAIN = 4.0  # draws with replacement have no end: up to so many times the pool
 
 
@@ -118,14 +124,19 @@ def reached_by_budget(
         for each in beliefs
     ]
     most, least = (
-        [
-            _share_decided(each, products, spread, reachable=reachable, error=1.0 - confidence)
-            for each in covariances
-        ]
+        np.array(
+            [
+                _decided(each, products, spread, reachable=reachable, error=1.0 - confidence)
+                for each in covariances
+            ]
+        )
         for spread, (covariances, products) in zip(SPREADS[::-1], seen, strict=True)
     )
     least = _before_nearly_all(design, steps[some], least)
-    shares = [np.interp(np.log(budgets), np.log(budgets[some]), each) for each in (least, most)]
+    shares = [
+        np.interp(np.log(budgets), np.log(budgets[some]), np.maximum.accumulate(each))
+        for each in (least[:, 0], most[:, 0], least[:, 1], most[:, 1])
+    ]
     works = [
         _worth(design.new_after(step), work, budget, besides)
         for step, budget in zip(steps.tolist(), budgets.tolist(), strict=True)
@@ -157,19 +168,19 @@ def _plentiful(prior: Prior, measure: Measure, max_grade: int) -> Prior:
     return replace(prior, second_moment=np.maximum(prior.second_moment, PLENTIFUL * best**2))
 
 
-def _before_nearly_all(design: Design, steps: FloatArray, shares: list[float]) -> list[float]:
-    """Shares that rise no more where few documents, if they were missed, make up the differences.
+def _before_nearly_all(design: Design, steps: FloatArray, shares: FloatArray) -> FloatArray:
+    """Shares, by rows, that rise no more where few documents, if missed, make up the differences.
 
     How few there are is not known beforehand (`uncertainty.Missed`); with everything judged it no
     longer matters.
     """
-    kept: list[float] = []
+    kept: list[FloatArray] = []
     for step, share in zip(steps.tolist(), shares, strict=True):
         chance = design.new_after(step)[design.eligible]
         uncertain = chance[chance < 1.0]
         rises = not len(uncertain) or np.median(uncertain) < LIKELY or not kept
         kept.append(share if rises else kept[-1])
-    return kept
+    return np.stack(kept)
 
 
 def _worth(
@@ -182,24 +193,45 @@ def _worth(
     return float(chance.sum() if work is None else np.sum(chance * work)) + more
 
 
-def _share_decided(
+def _decided(
     covariance: FloatArray,
     products: FloatArray,
     spread: float,
     *,
-    reachable: np.ndarray,
+    reachable: BoolArray,
     error: float,
-) -> float:
-    """The share of all differences that have a verdict; none of what is out of reach has."""
+) -> tuple[float, float]:
+    """The share of all differences that have a verdict, none of what is out of reach has; and the
+    chance that that of the best two is among them."""
     pairs = np.triu_indices(len(covariance), 1)
     if not len(pairs[0]):
-        return 1.0
-    variance = difference_variances(covariance)[pairs]
+        return 1.0, 1.0
+    variance = difference_variances(covariance)
     true = spread**2 * difference_variances(products)[pairs]
-    seen = np.sqrt(true + variance)
-    size = np.divide(seen, np.sqrt(variance), out=np.full_like(seen, SURE), where=variance > 0.0)
+    seen = np.sqrt(true + variance[pairs])
+    some = variance[pairs] > 0.0
+    size = np.divide(seen, np.sqrt(variance[pairs]), out=np.full_like(seen, SURE), where=some)
     expected = AVERAGE * size
     critical = critical_value(expected, adjusted_p_values(expected, covariance), error)
     share = 2.0 * special.ndtr(-critical / size)
     both = (reachable[:, None] & reachable[None, :])[pairs]
-    return float(np.where(both & (true > 0.0), share, 0.0).mean())
+    best = _best_apart(variance, spread**2 * products, critical, np.flatnonzero(reachable))
+    return float(np.where(both & (true > 0.0), share, 0.0).mean()), best
+
+
+def _best_apart(variance: FloatArray, true: FloatArray, critical: float, runs: IntArray) -> float:
+    """The chance that the lead of the best of some runs over the second one has a verdict.
+
+    ``variance`` are those of estimated differences, (k, k), ``true`` is the covariance of values.
+    """
+    if len(runs) < 2:
+        return 0.0
+    number = np.arange(FUTURES * len(runs)).reshape(FUTURES, len(runs))
+    values = normal_numbers(number) @ root(true[np.ix_(runs, runs)]).T
+    order = np.argsort(-values, axis=1, kind="stable")[:, :2]
+    first, second = np.take_along_axis(values, order, axis=1).T
+    deviation = np.sqrt(variance[runs[order[:, 0]], runs[order[:, 1]]])
+    lead = first - second
+    sure = np.where(lead > 0.0, SURE, 0.0)
+    size = np.divide(lead, deviation, out=sure, where=deviation > 0.0)
+    return float(special.ndtr(size - critical).mean())

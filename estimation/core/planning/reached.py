@@ -16,7 +16,7 @@ from ..tables import Columns, Tabled, by_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Target: TypeAlias = Literal["half_width", "decided", "hours"]
+Target: TypeAlias = Literal["half_width", "decided", "best", "hours"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 
 
@@ -35,6 +35,8 @@ class Reached:
         expects, and if much more is relevant. Infinite where it supports none.
     decided_least, decided_most : float
         Share of the differences between two runs that have a verdict: between these.
+    best_least, best_most : float
+        Chance that the best two runs are told apart: between these.
     """
 
     budget: float
@@ -43,6 +45,8 @@ class Reached:
     half_width_most: float
     decided_least: float
     decided_most: float
+    best_least: float = 0.0
+    best_most: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -103,10 +107,10 @@ class ReachedByBudget(Tabled):
 
         Parameters
         ----------
-        target : {"half_width", "decided", "hours"}
+        target : {"half_width", "decided", "best", "hours"}
             Of hours the largest budget that they pay for, both times.
         wanted : float
-            A half width in the measure's unit, a share from 0 to 1, or hours, > 0.
+            A half width in the measure's unit, a share or a chance from 0 to 1, or hours, > 0.
         hours_each : float
             For a unit of `Reached.work`; of hours alone.
 
@@ -136,8 +140,8 @@ class ReachedByBudget(Tabled):
             hoped = [(each.budget, -each.half_width) for each in self.lines]
             careful = [(each.budget, -each.half_width_most) for each in self.lines]
             return Answer(_first(hoped, -wanted), _first(careful, -wanted))
-        most = [(each.budget, each.decided_most) for each in self.lines]
-        least = [(each.budget, each.decided_least) for each in self.lines]
+        most = [(each.budget, getattr(each, f"{target}_most")) for each in self.lines]
+        least = [(each.budget, getattr(each, f"{target}_least")) for each in self.lines]
         return Answer(_first(most, wanted), _first(least, wanted))
 
     def _paid_for(self, work: float) -> Answer:

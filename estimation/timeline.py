@@ -1,0 +1,205 @@
+"""The rounds of a campaign as they followed one another, and what can be done with each now.
+
+Read in four statements, however many rounds and batches there are.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import takewhile
+
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from estimation.models import EstimateSet, Round, RoundBatch
+from estimation.services.extending import why_not
+from judging.models import Batch, Campaign
+
+LEAST_WIDTH = 1.5
+"""Percent of the axis that the bar of a short round takes, to be seen."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A batch on the page: ``width`` and ``done`` in percent of the strip."""
+
+    number: int
+    state: str
+    pairs: int
+    finished: int
+    x: float
+    width: float
+    done: float
+
+
+@dataclass(frozen=True)
+class Follower:
+    """A round that rests on the judgments of another one, and on how many of its batches."""
+
+    number: int
+    batches: int
+    certain: bool
+
+
+@dataclass(frozen=True)
+class RoundLine:
+    """``start`` to ``end`` is from the draw to the last judgment, or to now; ``x`` and ``width``
+    place it on the axis of all rounds, in percent. ``counts`` are rounds whose judgments count in
+    this one, ``counted`` those in which its own do. ``not_extended`` says why it cannot be.
+    """
+
+    round: Round
+    start: datetime | None
+    end: datetime | None
+    slices: list[Slice]
+    complete: int
+    pairs: int
+    finished: int
+    counts: list[Follower]
+    not_extended: str
+    counted: list[Follower] = field(default_factory=list)
+    x: float = 0.0
+    width: float = 0.0
+
+    @property
+    def batches(self) -> int:
+        """Planned ones of adaptive rounds included, as far as the preview foresaw them."""
+        foreseen = 0 if self.round.has_ended else int(getattr(self.round, "foreseen", None) or 0)
+        return max(len(self.slices), foreseen)
+
+    @property
+    def state(self) -> str:
+        return "paused" if self.round.is_paused else str(self.round.state)
+
+    @property
+    def can_pause(self) -> bool:
+        return self.round.is_going and not self.round.is_paused
+
+    @property
+    def can_end(self) -> bool:
+        going = self.round.is_going and self.round.state == Round.State.JUDGING
+        return going and self.complete > 0
+
+    @property
+    def extra(self) -> int:
+        """With how many pairs the form for more begins."""
+        return max(self.round.budget, 1)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Latest first; ``first`` and ``last`` are the ends of the axis, None without a draw."""
+
+    lines: list[RoundLine]
+    first: datetime | None
+    last: datetime | None
+
+
+def timeline(campaign: Campaign) -> Timeline:
+    rounds = list(_rounds(campaign))
+    for row in rounds:
+        row.campaign = campaign
+    batches, behind = _batches(campaign), _behind(campaign)
+    lines = [_line(row, batches.get(row.pk, []), behind.get(row.pk)) for row in rounds]
+    counted = {line.round.number: line.counted for line in lines}
+    for line in lines:
+        for each in line.counts:
+            if each.number in counted:
+                told = Follower(line.round.number, each.batches, each.certain)
+                counted[each.number].append(told)
+    starts = [line.start for line in lines if line.start]
+    first = min(starts, default=None)
+    last = max((line.end for line in lines if line.end), default=None)
+    return Timeline([_placed(line, first, last) for line in lines], first, last)
+
+
+def _rounds(campaign: Campaign) -> QuerySet[Round]:
+    rows = Round.objects.filter(campaign=campaign).select_related("run", "baseline")
+    rows = rows.defer("preview", "provenance", "design").order_by("-number")
+    return rows.annotate(
+        foreseen=F("preview__batches"),
+        earlier=F("preview__earlier__counting"),
+        topped=F("preview__top_up__batches"),
+    )
+
+
+def _batches(campaign: Campaign) -> Mapping[int, list[RoundBatch]]:
+    rows = RoundBatch.objects.filter(round__campaign=campaign).select_related("batch")
+    released = rows.exclude(batch__state=Batch.State.PREPARING).order_by("number")
+    found: dict[int, list[RoundBatch]] = {}
+    for each in released:
+        found.setdefault(each.round_id, []).append(each)
+    return found
+
+
+def _behind(campaign: Campaign) -> Mapping[int, EstimateSet]:
+    """The latest estimates of rounds that count earlier ones, without what is long in them."""
+    rows = EstimateSet.objects.filter(round__campaign=campaign, round__with_earlier=True)
+    rows = rows.order_by("round", "number")
+    return {each.round_id: each for each in rows.only("round", "number", "batches", "earlier")}
+
+
+def _line(row: Round, links: Sequence[RoundBatch], shown: EstimateSet | None) -> RoundLine:
+    states = [each.batch.state for each in links]
+    complete = len(list(takewhile(lambda state: state == Batch.State.COMPLETE, states)))
+    slices = _slices(links)
+    done = [each.batch.completed for each in links if each.batch.completed]
+    end = None
+    if row.is_drawn:
+        end = max(done, default=row.drawn) if row.has_ended else timezone.now()
+    return RoundLine(
+        round=row,
+        start=row.drawn,
+        end=end,
+        slices=slices,
+        complete=complete,
+        pairs=sum(each.pairs for each in slices),
+        finished=sum(each.finished for each in slices),
+        counts=_counts(row, shown),
+        not_extended=why_not(row, complete=complete),
+    )
+
+
+def _counts(row: Round, shown: EstimateSet | None) -> list[Follower]:
+    """Of which rounds judgments count with this one: as its estimates say, else its draw."""
+    if row.top_up and not row.with_earlier:
+        found = _certain(row)
+        return [Follower(number, batches, True) for number, batches in found]
+    if shown is not None:
+        return [Follower(int(number), each, False) for number, each in shown.earlier.items()]
+    return [Follower(number, 0, False) for number in getattr(row, "earlier", None) or ()]
+
+
+def _certain(row: Round) -> Iterable[tuple[int, int]]:
+    """What a top-up that is estimated alone took for certain, as its preview has it."""
+    found: dict[str, int] = getattr(row, "topped", None) or {}
+    return [(int(number), each) for number, each in found.items()]
+
+
+def _slices(links: Sequence[RoundBatch]) -> list[Slice]:
+    number = max(1, len(links))
+    found = []
+    for at, link in enumerate(links):
+        batch = link.batch
+        begun = batch.state != Batch.State.WAITING
+        finished = batch.pair_count - batch.remaining if begun else 0
+        width = 100.0 / number
+        done = width * finished / batch.pair_count if batch.pair_count else width * begun
+        found.append(
+            Slice(
+                link.number, batch.state, batch.pair_count, finished,
+                round(at * width, 3), round(width, 3), round(done, 3),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _placed(line: RoundLine, first: datetime | None, last: datetime | None) -> RoundLine:
+    if line.start is None or line.end is None or first is None or last is None:
+        return line
+    whole = (last - first).total_seconds()
+    at = 100.0 * (line.start - first).total_seconds() / whole if whole else 0.0
+    width = 100.0 * (line.end - line.start).total_seconds() / whole if whole else 100.0
+    width = max(width, LEAST_WIDTH)
+    at = min(at, 100.0 - width)
+    return replace(line, x=round(at, 3), width=round(width, 3))

@@ -1,0 +1,131 @@
+"""More judgments for a round: a round of its own that takes what is judged for certain."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from django.test import Client
+
+from estimation.core.measures.table import parse_measure
+from estimation.models import Round
+from estimation.services import extending, rounds, topping
+from estimation.services.collections import columns_of
+from judging.errors import UserError
+from judging.models import Campaign, Judgment
+from judging.services import campaigns
+from tests.support import evaluation, factories
+from tests.support.pages import address, text
+
+pytestmark = pytest.mark.django_db
+TRUTH = defaultdict(int, evaluation.SMALL.truth)
+
+
+def judged(campaign: Campaign, **values: object) -> Round:
+    chosen = {"budget": 40, "batch_size": 20, "extra_share": 0.0}
+    row = evaluation.drawn(campaign, **chosen | values)
+    while evaluation.judge(campaign, 1000, truth=TRUTH):  # some plan batches as they go
+        pass
+    row.refresh_from_db()
+    return row
+
+
+def drawn_on(row: Round, budget: int) -> Round:
+    """The round that adds to one, drawn."""
+    more = extending.extend(row=row, by=row.created_by, budget=budget)
+    factories.run_due_jobs()
+    rounds.request_draw(row=more, by=row.created_by)
+    factories.run_due_jobs()
+    more.refresh_from_db()
+    assert more.is_drawn, more.preview
+    return more
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"method": "adaptive"},
+        {"method": "poisson"},
+        {"method": "iid", "reported": []},
+        {"method": "adaptive", "goal": "winner"},
+        {"method": "poisson", "estimator": "", "interval": "bernstein", "reported": []},
+    ],
+    ids=lambda given: "-".join(map(str, given.values())),
+)
+def test_what_is_judged_is_certain_and_the_rest_is_drawn_anew(
+    campaign: Campaign, first: dict[str, object]
+) -> None:
+    """After every method: given the past, pairs are in with chances that are fixed."""
+    row = judged(campaign, **first)
+    more = drawn_on(row, 15)
+    pool, drawn = columns_of(more)
+    chance = drawn.design.inclusion()  # type: ignore[union-attr]
+    before = topping.judged_in(campaign, pool)
+    assert before.any()
+    assert np.all(chance[before] == 1.0)
+    counts = np.asarray(np.abs(pool.weights(parse_measure(row.measure))).sum(axis=1)).ravel() > 0.0
+    assert np.all(chance[counts] > 0.0), "what counts can come"
+    assert chance[~before].sum() == pytest.approx(15, rel=0.01)
+    assert (more.top_up, more.with_earlier) == (True, False)
+    assert more.seed != row.seed, "numbers of its own: a pair left out would have a large one"
+    row.refresh_from_db()
+    assert row.state == Round.State.COMPLETE, "the round itself stays what it is"
+
+
+def test_no_judgment_is_asked_again_and_the_numbers_hold_at_its_own_looks(
+    campaign: Campaign,
+) -> None:
+    row = judged(campaign, method="adaptive")
+    before = Judgment.objects.count()
+    more = drawn_on(row, 20)
+    while evaluation.judge(campaign, 1000, truth=TRUTH):
+        pass
+    more.refresh_from_db()
+    assert more.state == Round.State.COMPLETE
+    new = Judgment.objects.count() - before
+    drawn = set(more.draws.values_list("pair", flat=True))
+    old = set(row.draws.values_list("pair", flat=True))
+    assert old <= drawn
+    assert new == len(drawn - old)
+    looks = {shown.batches: shown.looks for shown in more.estimate_sets.all()}
+    assert set(looks.values()) == {more.round_batches.count()}, "those of the first do not count"
+
+
+def test_where_it_cannot_be_the_page_says_what_to_do(campaign: Campaign, organizer: Client) -> None:
+    draft = evaluation.drafted(campaign)
+    with pytest.raises(UserError, match="change its budget"):
+        extending.extend(row=draft, by=draft.created_by, budget=10)
+    rounds.discard(row=draft, by=draft.created_by)
+    topics = {"method": "query", "measure": "ERR@5", "budget": 60, "batch_size": 60}
+    row = evaluation.drawn(campaign, reported=[], **topics)
+    with pytest.raises(UserError, match="No batch of it is judged yet"):
+        extending.extend(row=row, by=row.created_by, budget=10)
+    while evaluation.judge(campaign, 1000, truth=TRUTH):
+        pass
+    with pytest.raises(UserError, match="needs whole topics"):
+        extending.extend(row=row, by=row.created_by, budget=10)
+    said = text(organizer.get(address("round-list", campaign)))
+    assert "Plan a further round by the same method" in said
+    assert "More pairs" not in said
+    campaign.refresh_from_db()
+    campaigns.close(campaign=campaign, by=campaign.created_by)
+    row.refresh_from_db()
+    row.campaign.refresh_from_db()
+    with pytest.raises(UserError, match="Open it again"):
+        extending.extend(row=row, by=row.created_by, budget=10)
+
+
+def test_page_and_rest_draft_it(campaign: Campaign, organizer: Client) -> None:
+    row = judged(campaign)
+    there = address("round-extend", campaign, row.number)
+    said = text(organizer.post(there, {"budget": "12"}, follow=True))
+    assert "Round 2 goes on from round 1" in said
+    second = campaign.rounds.get(number=2)
+    assert (second.budget, second.top_up, second.state) == (12, True, "drafted")
+    assert "whole number" in text(organizer.post(there, {"budget": "none"}, follow=True))
+    rest = f"/api/campaigns/{campaign.slug}/rounds/{row.number}/extension/"
+    answer = organizer.post(rest, {"budget": 9}, content_type="application/json")
+    assert (answer.status_code, answer.json()["number"], answer.json()["budget"]) == (201, 3, 9)
+    assert organizer.post(rest, {}, content_type="application/json").status_code == 400
+    draft = f"/api/campaigns/{campaign.slug}/rounds/3/extension/"
+    refused = organizer.post(draft, {"budget": 9}, content_type="application/json")
+    assert (refused.status_code, refused.json()["code"]) == (409, "not_extended")
