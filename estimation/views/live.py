@@ -12,6 +12,7 @@ from estimation import comparisons, listings, report_data, selectors, versions
 from estimation.figures import comparison_figure, drawn_first, history_figure, label_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
+from estimation.situation import Situation
 from estimation.views.rounds import round_of
 from estimation.work import OF_NUMBERS, FailedWork, failed_for
 from judging.access import organized_campaign, user_of
@@ -91,7 +92,7 @@ TABS = {
     "live-pairs": "Pairs",
     "live-history": "History",
     "live-batches": "Batches",
-    "live-labels": "Labels",
+    "live-labels": "Quality",
 }
 
 
@@ -120,6 +121,7 @@ def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     picked = {name: request.GET[name] for name in ("first", "second", "all") if name in request.GET}
     return {
         "campaign": shown.campaign,
+        "situation": Situation(shown.campaign, {shown.round.pk: shown.progress}),
         "round": shown.round,
         "progress": shown.progress,
         "failed": shown.failed,

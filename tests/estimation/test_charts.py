@@ -1,6 +1,7 @@
 """The geometry of charts: within bounds, monotonic, labels apart, and whole for odd input."""
 
 import math
+import re
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 
@@ -329,6 +330,19 @@ def test_a_small_matrix_names_its_runs_and_a_large_one_stays_small() -> None:
             assert right.at - left.at > room - 1
 
 
+def test_a_large_matrix_is_drawn_as_one_outline_a_verdict_with_every_band_in_it() -> None:
+    drawn = matrices.verdict_matrix([f"run{n}" for n in range(30)], verdicts(30, 7), measure="m")
+    for verdict in (matrices.BETTER, matrices.WORSE, matrices.UNDECIDED):
+        (outline,) = [each.outline for each in drawn.bands if each.verdict == verdict]
+        boxes = re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)", outline)
+        covered = sum(float(width) * float(height) for *_, width, height in boxes)
+        assert covered == area(drawn, verdict) * drawn.side**2
+        places = [(float(x), float(y)) for x, y, *_ in boxes]
+        assert places == [(each.x, each.y) for each in drawn.cells if each.verdict == verdict]
+    assert drawn.said[0].sentence == "1 run0: better than 23, worse than 0, not told from 6"
+    assert render_to_string("charts/matrix.svg", {"chart": drawn}).count("<rect") == 31
+
+
 def test_a_verdict_is_told_by_a_symbol_as_well_as_by_a_color() -> None:
     drawn = matrices.verdict_matrix(["a", "b", "c"], verdicts(3, 2), measure="m")
     svg = render_to_string("charts/matrix.svg", {"chart": drawn})
@@ -353,7 +367,8 @@ def test_what_is_not_known_looks_unlike_what_is_not_decided(count: int) -> None:
         assert [tick.label for tick in drawn.columns] == ["1", "2", "(3)"]
         assert "run0 against run2: not known" in svg
     else:
-        assert svg.count('<line class="unknown"') == count, "a band of each row, and of the last"
+        (through,) = re.findall(r'<path class="unknown middle" d="([^"]*)"', svg)
+        assert through.count("M") == count, "a band of each row, and of the last"
     ET.fromstring(svg)
 
 
