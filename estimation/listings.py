@@ -4,10 +4,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 
 from estimation.core.inference.unknown import Reason
-from estimation.models import Estimate, Report, Round, Run
+from estimation.models import Estimate, EstimateSet, Report, Round, Run
 from estimation.selectors import rounds_of
 from judging.models import Batch, Campaign
 
@@ -63,6 +63,52 @@ def round_rows(campaign: Campaign) -> list[ListedRound]:
             row, row.batch_count, row.complete, row.pairs or 0, (row.served or 0) - (row.left or 0)
         )
         for row in rows.order_by("-number")
+    ]
+
+
+@dataclass(frozen=True)
+class ShownResult:
+    """The result of a drawn round: its own, or together with the rounds in ``earlier``.
+
+    ``measure`` is that of its goal; ``known`` tells whether there are estimates yet.
+    """
+
+    number: int
+    measure: str
+    earlier: tuple[int, ...]
+    known: bool
+
+    @property
+    def name(self) -> str:
+        """Which rounds it tells of."""
+        if not self.earlier:
+            return f"Round {self.number}"
+        numbers = [*self.earlier, self.number]
+        in_a_row = numbers == list(range(numbers[0], numbers[-1] + 1))
+        named = f"{numbers[0]} to {numbers[-1]}" if in_a_row and len(numbers) > 2 else None
+        return f"Rounds {named or listed(numbers)} together"
+
+
+def listed(numbers: list[int]) -> str:
+    return " and ".join(filter(None, (", ".join(map(str, numbers[:-1])), str(numbers[-1]))))
+
+
+def results_of(campaign: Campaign) -> list[ShownResult]:
+    """Of every drawn round, the latest first, in one query.
+
+    Which rounds count together was chosen when they were planned, and is not chosen by who looks:
+    estimates over rounds of whose numbers somebody has picked the best would not be unbiased.
+    """
+    sets = EstimateSet.objects.filter(round=OuterRef("pk")).order_by("-number")
+    rows = Round.objects.filter(campaign=campaign).exclude(state__in=Round.NOT_DRAWN)
+    told = rows.annotate(
+        number_of_set=Subquery(sets.values("number")[:1]),
+        together=Subquery(sets.values("earlier")[:1]),
+    )
+    columns = ("number", "measure", "together", "number_of_set")
+    return [
+        ShownResult(number, measure, tuple(sorted(map(int, earlier or {}))), known is not None)
+        for number, measure, earlier, known in told.order_by("-number").values_list(*columns)
     ]
 
 

@@ -13,6 +13,7 @@ from estimation.figures import comparison_figure, drawn_first, history_figure, l
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
 from estimation.situation import Situation
+from estimation.topic_figures import difference_chart, topic_figure
 from estimation.views.rounds import round_of
 from estimation.work import OF_NUMBERS, FailedWork, failed_for
 from judging.access import organized_campaign, user_of
@@ -70,6 +71,10 @@ def live_pairs(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     return _tab(request, "live-pairs", slug, number)
 
 
+def live_topics(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    return _tab(request, "live-topics", slug, number)
+
+
 def live_history(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     return _tab(request, "live-history", slug, number)
 
@@ -90,10 +95,14 @@ def compare(request: HttpRequest, slug: str, number: int) -> HttpResponse:
 TABS = {
     "live": "Ranking",
     "live-pairs": "Pairs",
+    "live-topics": "Topics",
     "live-history": "History",
     "live-batches": "Batches",
     "live-labels": "Quality",
 }
+
+KEPT = ("first", "second", "all", "by")
+"""What an address asks for beside the measure, which a poll asks for again."""
 
 
 def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpResponse:
@@ -109,6 +118,8 @@ def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpRespons
     body = version if page == "live-batches" else shown.numbers
     context = _context(request, shown, page) | {"head_token": version, "body_token": body}
     if not polled:
+        results = listings.results_of(campaign)
+        context |= {"results": results, "together": any(each.earlier for each in results)}
         return render(request, "estimation/live.html", context | _body(request, shown, page))
     if request.GET.get("body") != body:
         context |= {"swap_body": True} | _body(request, shown, page)
@@ -118,7 +129,7 @@ def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpRespons
 def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     """What the head of the page says."""
     query = {"measure": shown.table.measure} if shown.table else {}
-    picked = {name: request.GET[name] for name in ("first", "second", "all") if name in request.GET}
+    picked = {name: request.GET[name] for name in KEPT if name in request.GET}
     return {
         "campaign": shown.campaign,
         "situation": Situation(shown.campaign, {shown.round.pk: shown.progress}),
@@ -151,6 +162,8 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
             "labels": report_data.label_facts(shown.round, latest),
             "advice": label_figure(compared) if compared else None,
         }
+    if page == "live-topics":
+        return {"topics": topic_figure(table, request.GET.get("by", ""))}
     if page == "compare":
         return _compared(request, table)
     return {"pairs": table.pairs}
@@ -165,4 +178,6 @@ def _compared(request: HttpRequest, table: RankingTable) -> dict[str, Any]:
         "first": first,
         "second": second,
         "found": comparison_figure(found) if found else None,
+        "asked": urlencode({"measure": table.measure, "first": first, "second": second}),
+        "differences": difference_chart(found) if found and found.topics else None,
     }

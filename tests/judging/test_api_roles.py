@@ -86,6 +86,8 @@ ALLOWED = {
     (f"{CAMPAIGN}work/{{job}}/retry/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}estimates/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}ranking/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}comparison/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}comparison/documents/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}reports/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}reports/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}reports/{{report}}/", "GET"): ORGANIZERS,

@@ -115,7 +115,7 @@ def _empty(slug: str) -> Campaign:
 RANKING = "rounds/1/ranking/"
 TABS = (
     RANKING,
-    *(f"{RANKING}{tab}/" for tab in ["pairs", "history", "batches", "labels", "compare"]),
+    *(f"{RANKING}{tab}/" for tab in ["pairs", "topics", "history", "batches", "labels", "compare"]),
 )
 
 
@@ -152,7 +152,9 @@ def _of_rounds() -> list[Shot]:
         "settings/log/?action=judge", "judgments/?order=apart", "judgments/?words=nothing", said,
     )  # fmt: skip
     compare = "rounds/1/ranking/compare/?first=run1&second=run4"
-    shots += _shots("organizer", "/c/active/", *more, compare, f"rounds/1/reports/{html.pk}/")
+    topic = f"rounds/1/ranking/compare/topics/{active.topics.all()[0].pk}/?first=run1&second=run4"
+    pages = (*more, compare, topic, f"{RANKING}topics/?by=judged", f"rounds/1/reports/{html.pk}/")
+    shots += _shots("organizer", "/c/active/", *pages)
     closed = Campaign.objects.get(slug="finished")
     return [*shots, *_shots("organizer", f"/c/{closed.slug}/", "material/", "rounds/new/")]
 
