@@ -51,6 +51,11 @@ def assessing(status: int = 200) -> Statuses:
     return (302, status, 404, 403, 403)
 
 
+def administering(status: int = 200) -> Statuses:
+    """What admins get; everybody else is told no."""
+    return (302, 403, 403, 403, status)
+
+
 def all_alike(status: int = 200) -> Statuses:
     return (status, status, status, status, status)
 
@@ -139,6 +144,13 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}settings/duplicate/": (NO, organizing(302)),
     f"{CAMPAIGN}settings/log/": (organizing(), organizing()),
     f"{CAMPAIGN}settings/log/file/": (organizing(), organizing()),
+    "site/": (administering(), administering()),
+    "site/people/": (administering(), administering()),
+    "site/storage/": (administering(), administering()),
+    "site/work/": (administering(), administering()),
+    "site/work/<int:pk>/again/": (NO, administering(302)),
+    "site/report/": (administering(), administering()),
+    "site/report/file/": (administering(), administering()),
     "docs/": (everybody(), everybody()),
     "docs/<path:path>": (everybody(), everybody()),
 }

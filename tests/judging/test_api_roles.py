@@ -28,6 +28,7 @@ ALLOWED = {
     ("/api/tokens/", "POST"): ANYBODY,
     ("/api/tokens/{token}/", "DELETE"): SIGNED_IN,
     ("/api/me/", "GET"): SIGNED_IN,
+    ("/api/site/report/", "GET"): {"admin"},
     ("/api/campaigns/", "GET"): SIGNED_IN,
     ("/api/campaigns/", "POST"): {"organizer", "stranger", "admin"},
     (CAMPAIGN, "GET"): MEMBERS,

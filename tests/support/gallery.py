@@ -59,6 +59,7 @@ def build() -> None:
     User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
     made = [_of_organizers(), _of_rounds(), _of_assessors(), _of_everybody(users), _of_machines()]
     made.append(_that_wait())
+    made.append(_of_admins())
     shots = [vars(shot) for part in made for shot in part]
     WorkerHeartbeat.objects.update_or_create(
         name="worker", defaults={"seen": seconds_from_now(86400)}
@@ -315,6 +316,17 @@ def _broken() -> str:
     factories.released_batch(made, ["FT934-480"])
     Campaign.objects.filter(pk=made.pk).update(grades=5)
     return str(made.slug)
+
+
+ADMINISTRATION = ("", "people/", "storage/", "work/", "report/")
+
+
+def _of_admins() -> list[Shot]:
+    """After all others, so that there is something to see; and of nothing."""
+    return _shots(
+        "admin", "/site/", *ADMINISTRATION, "?q=nothing", "people/?q=nothing",
+        "report/?since=2001-01-01&until=2001-01-31", "report/?since=2002-01-01&until=2001-01-31",
+    )  # fmt: skip
 
 
 def _that_wait() -> list[Shot]:
