@@ -1,12 +1,10 @@
 """Lists of runs, rounds, report files, and of values batch by batch, for pages and answers."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 
-from estimation.core.inference.unknown import Reason
 from estimation.models import Estimate, EstimateSet, Report, Round, Run
 from estimation.selectors import rounds_of
 from judging.models import Batch, Campaign
@@ -129,26 +127,15 @@ class HistoryPoint:
     high: float
 
 
-def ever_known(row: Round, measure: str) -> set[str]:
-    """The runs whose value was known after some batch."""
-    known = _by_batch(row, measure).filter(unknown=Reason.KNOWN)
-    tags = Run.objects.filter(pk__in=known.values("run")).values_list("tag", flat=True)
-    return set(tags)
-
-
 def _by_batch(row: Round, measure: str) -> QuerySet[Estimate]:
     """Of the last set of every number of batches."""
     sets = dict(row.estimate_sets.order_by("number").values_list("batches", "pk"))
     return Estimate.objects.filter(estimate_set__in=sets.values(), measure=measure, primary=True)
 
 
-def history(
-    row: Round, measure: str | None = None, runs: Collection[str] | None = None
-) -> dict[str, list[HistoryPoint]]:
-    """Per run its estimates batch by batch; of all runs, or of those named."""
+def history(row: Round, measure: str | None = None) -> dict[str, list[HistoryPoint]]:
+    """Per run its estimates batch by batch."""
     rows = _by_batch(row, measure or row.measure)
-    if runs is not None:
-        rows = rows.filter(run__tag__in=runs)
     estimates = rows.order_by("run__tag", "estimate_set__batches").values_list(
         *("run__tag", "estimate_set__batches", "estimate_set__pair_count"),
         *("unknown", "value", "low", "high"),

@@ -9,7 +9,8 @@ from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 
 from estimation import comparisons, listings, report_data, selectors, versions
-from estimation.figures import comparison_figure, drawn_first, history_figure, label_figure
+from estimation.figures import comparison_figure, label_figure
+from estimation.history_figures import history_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
 from estimation.situation import Situation
@@ -101,7 +102,7 @@ TABS = {
     "live-labels": "Quality",
 }
 
-KEPT = ("first", "second", "all", "by")
+KEPT = ("first", "second", "all", "by", "run")
 """What an address asks for beside the measure, which a poll asks for again."""
 
 
@@ -129,7 +130,7 @@ def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpRespons
 def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     """What the head of the page says."""
     query = {"measure": shown.table.measure} if shown.table else {}
-    picked = {name: request.GET[name] for name in KEPT if name in request.GET}
+    picked = {name: request.GET.getlist(name) for name in KEPT if name in request.GET}
     return {
         "campaign": shown.campaign,
         "situation": Situation(shown.campaign, {shown.round.pk: shown.progress}),
@@ -141,7 +142,7 @@ def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
         "page": page,
         "tabs": TABS,
         "query": f"?{urlencode(query)}" if query else "",
-        "poll": urlencode(query | picked),
+        "poll": urlencode({**query, **picked}, doseq=True),
     }
 
 
@@ -151,11 +152,10 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     if table is None or latest is None:
         return {}
     if page == "live-history":
-        whole, known = "all" in request.GET, listings.ever_known(shown.round, table.measure)
-        drawn = drawn_first(table, known, whole=whole)
-        points = listings.history(shown.round, table.measure, drawn)
-        figure = history_figure(table, points, whole=whole, known=known)
-        return {"figure": figure, "history": figure.drawn, "whole": whole}
+        whole, chosen = "all" in request.GET, request.GET.getlist("run")
+        points = listings.history(shown.round, table.measure)
+        figure = history_figure(table, points, whole=whole, chosen=chosen)
+        return {"figure": figure, "history": figure.drawn, "whole": whole, "chosen": chosen}
     if page == "live-labels":
         compared = selectors.label_comparison(latest, table.measure)
         return {

@@ -1,7 +1,9 @@
 """Pages for admins: all campaigns, people, storage, work, and what the site did."""
 
+from typing import Any
+
 from django.contrib import messages
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -30,7 +32,7 @@ def campaign_list(request: HttpRequest) -> HttpResponse:
     found = overviews.listed_campaigns(list(page.object_list))
     sizes = storage().by_campaign
     lines = [(each, sizes.get(each.pk, 0)) for each in found]
-    context = {"rows": page, "lines": lines, "asked": asked, "query": _query(q=asked)}
+    context = {"rows": page, "lines": lines, **_search(page, asked, "campaign")}
     return render(request, "administration/campaigns.html", context)
 
 
@@ -39,7 +41,7 @@ def person_list(request: HttpRequest) -> HttpResponse:
     asked = _words(request)
     page = Paginator(overviews.people(asked), PER_PAGE).get_page(request.GET.get("page"))
     found = overviews.listed_people(list(page.object_list))
-    context = {"rows": page, "people": found, "asked": asked, "query": _query(q=asked)}
+    context = {"rows": page, "people": found, **_search(page, asked, "account")}
     return render(request, "administration/people.html", context)
 
 
@@ -104,6 +106,12 @@ def report_file(request: HttpRequest) -> HttpResponseBase:
 
 def _words(request: HttpRequest) -> str:
     return "".join(filter(str.isprintable, request.GET.get("q", "")[:200]))
+
+
+def _search(page: Page[Any], asked: str, thing: str) -> dict[str, str]:
+    """What the field to search in, and the links to other pages, say."""
+    things = thing if page.paginator.count == 1 else f"{thing}s"
+    return {"asked": asked, "things": things, "query": _query(q=asked)}
 
 
 def _query(**asked: object) -> str:

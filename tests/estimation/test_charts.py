@@ -11,7 +11,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from estimation import scales
-from estimation.charts import bars, confusions, curves, forests, histories, lines, matrices
+from estimation.charts import (
+    bars,
+    confusions,
+    curves,
+    differences,
+    forests,
+    histories,
+    lines,
+    matrices,
+)
 from tests.support.site import REPO
 
 LIMITS = st.floats(-1e6, 1e6, allow_nan=False)
@@ -393,6 +402,12 @@ def examples() -> dict[str, dict[str, object]]:
             "chart": confusions.confusion(["<0>", "&"], [[0.5, 0.2], [0.0, 0.3]], [[5, 2], [0, 3]])
         },
         "curve": {"chart": curves.budget_curve([(10, 0.5), (99, 0.1)], chosen=10, measure="<b>&")},
+        "differences": {
+            "chart": differences.difference_bars(
+                [("1", "<t>", 1.0), ("2", "&", None)], first="<a>", second="&"
+            ),
+            "links": "/x/", "query": "a=1",
+        },
         "forest_axis": {"chart": forest},
         "forest_row": {"chart": forest, "row": forest.rows[0], "height": 30},
         "lines": {
@@ -401,6 +416,9 @@ def examples() -> dict[str, dict[str, object]]:
         "matrix": {
             "chart": matrices.verdict_matrix(["<a>", "b"], verdicts(2, 1), measure="m"),
             "compare": "/x/", "measure": "m",
+        },
+        "overview": {
+            "chart": histories.overview({"<a>": moments(1, 2), "&": moments(2, 1)}, measure="m")
         },
         "panel": {"chart": history, "panel": history.panels[0]},
         "shares": {"chart": bars.grade_bars([("<0>", 1)])},
