@@ -19,7 +19,7 @@ from estimation.numbers import UnknownDifferences, unknown_differences
 from estimation.scales import common_decimals, decimals, share_reached
 from estimation.selectors import Pairwise, RankedRun, RankingTable
 
-MANY_RUNS = 40
+MANY_RUNS = 30
 """From more runs on a ranking is folded."""
 
 

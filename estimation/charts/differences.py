@@ -10,7 +10,7 @@ MIDDLE, GAP = 0.86, 0.07  # share of the room of a bar that it fills, and that b
 
 @dataclass(frozen=True)
 class DifferenceBar:
-    """``x`` and ``width`` in percent across, ``y`` and ``height`` in pixels down.
+    """``x`` and ``width`` in percent across, ``y`` and ``height`` in whole pixels down.
 
     Without a value it stands for what is not known: a mark on the line of zero.
     """
@@ -55,10 +55,10 @@ def difference_bars(
     known = [value for _, _, value in values if value is not None]
     upright = _around_zero(known)
     room = 100 / max(len(values), 12)
-    zero = down(upright, PLOT_HEIGHT, 0.0)
+    zero = round(down(upright, PLOT_HEIGHT, 0.0))
 
     def bar(at: int, key: str, name: str, value: float | None) -> DifferenceBar:
-        end = zero if value is None else down(upright, PLOT_HEIGHT, value)
+        end = zero if value is None else round(down(upright, PLOT_HEIGHT, value))
         return DifferenceBar(
             key=key,
             label=name,
@@ -66,7 +66,7 @@ def difference_bars(
             x=round(room * (at + GAP), 3),
             width=round(room * MIDDLE, 3),
             y=min(zero, end),
-            height=round(max(abs(end - zero), 1.0), 2),
+            height=max(abs(end - zero), 1),
         )
 
     for_first, for_second = sum(v > 0 for v in known), sum(v < 0 for v in known)
