@@ -232,6 +232,17 @@ def test_the_report_counts_what_was_said_in_the_period(judged: Campaign) -> None
     assert site_report.site_report(today()).judgments == 43
 
 
+@pytest.mark.parametrize("name", ["site-report", "site-report-file"])
+def test_a_period_without_work_is_told(name: str, judged: Campaign, admin: Client) -> None:
+    answer = admin.get(reverse(name), {"since": "2001-01-01", "until": "2001-01-31"})
+    assert answer.status_code == 200
+    told = b"".join(answer).decode()
+    assert judged.name not in told
+    assert (
+        site_report.site_report(site_report.Period(date(2001, 1, 1), date(2001, 1, 2))).rows == []
+    )
+
+
 def test_agreement_is_that_of_every_two_labels(judged: Campaign) -> None:
     doubled = Judgment.objects.filter(assignment__pair__judged=2, revision=1).order_by("pk")
     changed = doubled[0]

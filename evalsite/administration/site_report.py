@@ -159,6 +159,8 @@ def _by(rows: object, key: str) -> dict[int, float]:
 def _agreement(campaigns: list[int]) -> dict[int, tuple[float | None, int]]:
     """Share of equal grades among every two labels of a pair, and how many of these there are."""
     found: dict[int, tuple[float | None, int]] = defaultdict(lambda: (None, 0))
+    if not campaigns:  # a query of nothing cannot be compiled
+        return found
     twice = BatchPair.objects.filter(pair__campaign__in=campaigns, pair__judged__gte=2)
     columns = twice.annotate(owner=F("pair__campaign"), of=F("pair_id")).distinct()
     labels = label_columns(columns, "owner", "of")
