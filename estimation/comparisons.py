@@ -11,11 +11,17 @@ from judging.models import Campaign
 
 @dataclass(frozen=True)
 class TopicDifference:
-    """What one topic contributes to the difference of two runs."""
+    """What one topic contributes to the difference of two runs; None where nothing is judged.
 
+    ``judged``: pairs that say something of the first run and of the second, a pair that says
+    something of both in each; None for estimates of versions that did not count them.
+    """
+
+    pk: int
     topic_id: str
     title: str
-    difference: float
+    difference: float | None
+    judged: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -73,13 +79,27 @@ def compare(table: RankingTable, first: str, second: str) -> RunComparison | Non
 
 
 def _by_topic(campaign: Campaign, pairs: Pairwise, i: int, j: int) -> list[TopicDifference]:
-    """The topics that contribute to a difference of two runs, the largest first."""
-    titles = dict(campaign.topics.values_list("topic_id", "title"))
-    topics = pairs.topics or sorted(titles, key=str.encode)
-    parts = pairs.by_topic[:, i] - pairs.by_topic[:, j]
-    rows = [
-        TopicDifference(topic_id, titles[topic_id], part)
-        for topic_id, part in zip(topics, parts.tolist(), strict=True)
-        if part
+    """Every topic, from what speaks most for the first run to what speaks most for the second.
+
+    Those of which nothing is judged come last. A model may expect something of them, which is part
+    of the estimates of rounds that have one; but nobody has looked.
+    """
+    rows = campaign.topics.values_list("topic_id", "pk", "title")
+    named = {topic_id: (pk, title) for topic_id, pk, title in rows}
+    topics = pairs.topics or sorted(named, key=str.encode)
+    parts = (pairs.by_topic[:, i] - pairs.by_topic[:, j]).tolist()
+    judged: list[tuple[int, int] | None] = [None] * len(parts)
+    if pairs.judged is not None:
+        counts = pairs.judged[:, [i, j]].tolist()
+        judged = [(first, second) for first, second in counts]
+    found = [
+        TopicDifference(
+            named[topic_id][0],
+            topic_id,
+            named[topic_id][1],
+            difference=part if (any(seen) if seen is not None else part) else None,
+            judged=seen,
+        )
+        for topic_id, part, seen in zip(topics, parts, judged, strict=True)
     ]
-    return sorted(rows, key=lambda row: -abs(row.difference))
+    return sorted(found, key=lambda row: (row.difference is None, -(row.difference or 0.0)))

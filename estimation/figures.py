@@ -4,23 +4,22 @@ Pages and the report share these shapes; templates only place them.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from estimation import reach_figures
-from estimation.charts import bars, curves, forests, histories, matrices
+from estimation.charts import bars, curves, forests, matrices
 from estimation.comparisons import RunComparison
 from estimation.core.inference.unknown import Reason
-from estimation.listings import HistoryPoint
 from estimation.numbers import UnknownDifferences, unknown_differences
 from estimation.scales import common_decimals, decimals, share_reached
 from estimation.selectors import Pairwise, RankedRun, RankingTable
 
-FIRST_PANELS = 24
-"""So many runs have a history panel at once; the rest on demand."""
+MANY_RUNS = 30
+"""From more runs on a ranking is folded."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,11 @@ class RankingFigure:
     notes: list[UnknownNote]
     plus_minus: bool
     """Whether half widths say all of the intervals, because their two sides are equal."""
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many runs that long tiers are folded."""
+        return len(self.lines) > MANY_RUNS
 
     @property
     def best(self) -> bool:
@@ -241,46 +245,6 @@ def _pairwise_line(
         unknown=verdicts.count(None),
         rivals=rivals,
     )
-
-
-@dataclass(frozen=True)
-class HistoryFigure:
-    """Panels of runs, of ``runs`` that have some; ``never`` was known after no batch."""
-
-    drawn: histories.HistoryChart
-    runs: int
-    never: list[str]
-
-
-def drawn_first(table: RankingTable, known: Collection[str], *, whole: bool) -> list[str]:
-    """The runs that have a panel."""
-    tags = [row.tag for row in table.rows if row.tag in known]
-    return tags if whole else tags[:FIRST_PANELS]
-
-
-def history_figure(
-    table: RankingTable,
-    points: Mapping[str, Sequence[HistoryPoint]],
-    *,
-    whole: bool,
-    known: Collection[str] | None = None,
-) -> HistoryFigure:
-    """Values by batch, in the order of the ranking; only the first of them unless ``whole``.
-
-    ``known``: the runs whose value was known after some batch, where ``points`` has only those
-    that are drawn.
-    """
-    if known is None:
-        known = {tag for tag, line in points.items() if any(p.value is not None for p in line)}
-    rows = [row for row in table.rows if row.tag in known]
-    moments = {
-        tag: [histories.PanelPoint(p.batches, p.value, p.low, p.high) for p in points.get(tag, ())]
-        for tag in drawn_first(table, known, whole=whole)
-    }
-    tied = {row.tag for row in table.rows if row.as_good_as_leader}
-    drawn = histories.history(moments, measure=table.measure, marked=tied)
-    never = [row.tag for row in table.rows if row.tag not in known]
-    return HistoryFigure(drawn, len(rows), never)
 
 
 @dataclass(frozen=True)

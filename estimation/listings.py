@@ -1,13 +1,11 @@
 """Lists of runs, report files, and of values batch by batch, for pages and answers."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 
-from estimation.core.inference.unknown import Reason
-from estimation.models import Estimate, Report, Round, Run
+from estimation.models import Estimate, EstimateSet, Report, Round, Run
 from judging.models import Campaign
 
 
@@ -32,6 +30,52 @@ def runs_of(campaign: Campaign) -> list[ListedRun]:
     return [ListedRun(*row) for row in rows]
 
 
+@dataclass(frozen=True)
+class ShownResult:
+    """The result of a drawn round: its own, or together with the rounds in ``earlier``.
+
+    ``measure`` is that of its goal; ``known`` tells whether there are estimates yet.
+    """
+
+    number: int
+    measure: str
+    earlier: tuple[int, ...]
+    known: bool
+
+    @property
+    def name(self) -> str:
+        """Which rounds it tells of."""
+        if not self.earlier:
+            return f"Round {self.number}"
+        numbers = [*self.earlier, self.number]
+        in_a_row = numbers == list(range(numbers[0], numbers[-1] + 1))
+        named = f"{numbers[0]} to {numbers[-1]}" if in_a_row and len(numbers) > 2 else None
+        return f"Rounds {named or listed(numbers)} together"
+
+
+def listed(numbers: list[int]) -> str:
+    return " and ".join(filter(None, (", ".join(map(str, numbers[:-1])), str(numbers[-1]))))
+
+
+def results_of(campaign: Campaign) -> list[ShownResult]:
+    """Of every drawn round, the latest first, in one query.
+
+    Which rounds count together was chosen when they were planned, and is not chosen by who looks:
+    estimates over rounds of whose numbers somebody has picked the best would not be unbiased.
+    """
+    sets = EstimateSet.objects.filter(round=OuterRef("pk")).order_by("-number")
+    rows = Round.objects.filter(campaign=campaign).exclude(state__in=Round.NOT_DRAWN)
+    told = rows.annotate(
+        number_of_set=Subquery(sets.values("number")[:1]),
+        together=Subquery(sets.values("earlier")[:1]),
+    )
+    columns = ("number", "measure", "together", "number_of_set")
+    return [
+        ShownResult(number, measure, tuple(sorted(map(int, earlier or {}))), known is not None)
+        for number, measure, earlier, known in told.order_by("-number").values_list(*columns)
+    ]
+
+
 def reports_of(row: Round) -> QuerySet[Report]:
     """The round's report files, those of the latest estimates first."""
     reports = Report.objects.filter(estimate_set__round=row).select_related("estimate_set")
@@ -49,26 +93,15 @@ class HistoryPoint:
     high: float
 
 
-def ever_known(row: Round, measure: str) -> set[str]:
-    """The runs whose value was known after some batch."""
-    known = _by_batch(row, measure).filter(unknown=Reason.KNOWN)
-    tags = Run.objects.filter(pk__in=known.values("run")).values_list("tag", flat=True)
-    return set(tags)
-
-
 def _by_batch(row: Round, measure: str) -> QuerySet[Estimate]:
     """Of the last set of every number of batches."""
     sets = dict(row.estimate_sets.order_by("number").values_list("batches", "pk"))
     return Estimate.objects.filter(estimate_set__in=sets.values(), measure=measure, primary=True)
 
 
-def history(
-    row: Round, measure: str | None = None, runs: Collection[str] | None = None
-) -> dict[str, list[HistoryPoint]]:
-    """Per run its estimates batch by batch; of all runs, or of those named."""
+def history(row: Round, measure: str | None = None) -> dict[str, list[HistoryPoint]]:
+    """Per run its estimates batch by batch."""
     rows = _by_batch(row, measure or row.measure)
-    if runs is not None:
-        rows = rows.filter(run__tag__in=runs)
     estimates = rows.order_by("run__tag", "estimate_set__batches").values_list(
         *("run__tag", "estimate_set__batches", "estimate_set__pair_count"),
         *("unknown", "value", "low", "high"),

@@ -1,11 +1,9 @@
 """What the report and the page of labels say, as plain data."""
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, field
 
-from django.db.models import QuerySet
+import numpy as np
+from django.db.models import F, QuerySet
 
 from estimation.core.measures.table import parse_measure
 from estimation.models import EstimateSet, Round
@@ -19,6 +17,7 @@ from estimation.selectors import (
     round_progress,
 )
 from judging import selectors as judging
+from judging.labels import Column, LabelColumns, label_columns
 from judging.models import Campaign, Decision, Pair, preference_scale
 
 
@@ -29,6 +28,22 @@ class Agreement:
     pairs: int
     same: float
     mean_distance: float
+
+
+@dataclass(frozen=True)
+class AssessorFacts:
+    """One assessor's labels, and how they stand to those that others gave to the same pairs.
+
+    ``shared`` comparisons with a label of somebody else; ``same`` of them are of one grade, and
+    ``above`` is by how many grades the assessor's own are higher on average. ``mean`` grade.
+    """
+
+    name: str
+    labels: int
+    mean: float
+    shared: int
+    same: float | None
+    above: float | None
 
 
 @dataclass(frozen=True)
@@ -78,18 +93,23 @@ class LabelFacts:
     agreement: Agreement | None
     decided: int
     scale: list[dict[str, str]]
+    people: list[AssessorFacts] = field(default_factory=list)
 
 
 def label_facts(row: Round, shown: EstimateSet) -> LabelFacts:
-    pairs = _pairs_behind(shown)
-    said = [label for label in judging.labels(pairs) if not label.decided]
-    counts = Counter(label.grade for label in said)
+    scale = scale_of(row)
+    drawn = draws_behind(shown).annotate(of=F("pair_id")).distinct()
+    found = label_columns(drawn, "of")  # a label counts once, whatever rounds drew its pair
+    compared = _Compared.of(found)
+    people = _people(found, compared)
+    given = found.grade[~found.decided]
     return LabelFacts(
-        assessors=dict(sorted(Counter(label.assessor for label in said).items())),
-        grades=[counts[grade] for grade in range(len(scale_of(row)))],
-        agreement=agreement(said),
-        decided=judging.decisions(row.campaign).filter(pair__in=pairs).count(),
-        scale=scale_of(row),
+        assessors={each.name: each.labels for each in people},
+        grades=np.bincount(given, minlength=len(scale)).tolist()[: len(scale)],
+        agreement=compared.agreement,
+        decided=judging.decisions(row.campaign).filter(pair__in=_pairs_behind(shown)).count(),
+        scale=scale,
+        people=people,
     )
 
 
@@ -127,16 +147,63 @@ def report(row: Round, shown: EstimateSet) -> ReportData:
     )
 
 
-def agreement(labels: Sequence[judging.GivenLabel]) -> Agreement | None:
-    """Over all pairs of assessors of the same (topic, document) pair; None without any."""
-    grades: dict[int, list[int]] = {}
-    for label in labels:
-        grades.setdefault(label.pair, []).append(label.grade)
-    distances = [abs(a - b) for given in grades.values() for a, b in combinations(given, 2)]
-    if not distances:
-        return None
-    return Agreement(
-        pairs=sum(len(given) > 1 for given in grades.values()),
-        same=distances.count(0) / len(distances),
-        mean_distance=sum(distances) / len(distances),
-    )
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """Every two labels of one pair: who gave them, and by how much the first grade is higher.
+
+    ``pairs`` have two labels at least.
+    """
+
+    first: Column
+    second: Column
+    higher: Column
+    pairs: int
+
+    @classmethod
+    def of(cls, found: LabelColumns) -> "_Compared":
+        """Without decisions, which are nobody's."""
+        said = ~found.decided
+        order = np.lexsort((found.assessor[said], found.places[0][said]))
+        pair, who, grade = (
+            column[said][order] for column in (found.places[0], found.assessor, found.grade)
+        )
+        number = np.unique(pair, return_counts=True)[1]
+        parts = []
+        for apart in range(1, int(number.max(initial=1))):  # labels of a pair stand together
+            at = np.flatnonzero(pair[apart:] == pair[:-apart])
+            parts.append((who[at], who[at + apart], grade[at] - grade[at + apart]))
+        empty = np.zeros(0, dtype=np.int64)
+        parts.append((empty, empty, empty))
+        first, second, higher = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return cls(first, second, higher, int(np.count_nonzero(number > 1)))
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """Over all of them; None without any."""
+        if not len(self.higher):
+            return None
+        apart = np.abs(self.higher)
+        return Agreement(self.pairs, float(np.mean(apart == 0)), float(np.mean(apart)))
+
+
+def _people(found: LabelColumns, compared: _Compared) -> list[AssessorFacts]:
+    """Everybody who gave a label, by name."""
+    size, said = len(found.names), ~found.decided
+    labels = np.bincount(found.assessor[said], minlength=size)
+    grades = np.bincount(found.assessor[said], weights=found.grade[said], minlength=size)
+    both = np.concatenate([compared.first, compared.second])
+    higher = np.concatenate([compared.higher, -compared.higher])
+    shared = np.bincount(both, minlength=size)
+    same = np.bincount(both[higher == 0], minlength=size)
+    above = np.bincount(both, weights=higher, minlength=size)
+    return [
+        AssessorFacts(
+            name=found.names[at],
+            labels=int(labels[at]),
+            mean=float(grades[at] / labels[at]),
+            shared=int(shared[at]),
+            same=float(same[at] / shared[at]) if shared[at] else None,
+            above=float(above[at] / shared[at]) if shared[at] else None,
+        )
+        for at in np.flatnonzero(labels).tolist()
+    ]

@@ -343,7 +343,8 @@ class Pairwise:
     (a row) contributes to the runs' values; old estimates name none: they are all of the campaign,
     in the pool's order. ``forecast``: what was foretold with them, and ``until`` how many pairs are
     judged when two runs are told apart (`Forecast.until`); of the goal's measure alone, as
-    ``equivalence``, which is there if some differences do not matter.
+    ``equivalence``, which is there if some differences do not matter. ``judged``: how many judged
+    pairs say something of each run in each topic; None in older files.
     """
 
     measure: str
@@ -358,6 +359,7 @@ class Pairwise:
     forecast: Forecast | None = None
     until: NDArray[np.float64] | None = None
     equivalence: Equivalence | None = None
+    judged: NDArray[np.int32] | None = None
 
     @property
     def equivalent(self) -> NDArray[np.bool_]:
@@ -400,7 +402,8 @@ def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
     index = facts["measures"].index(measure)
     fields = ("covariance", "margin", "adjusted_p", "verdicts", "by_topic")
     wanted, unknown = [f"{name}_{index}" for name in fields], f"unknown_{index}"
-    more = [unknown, *(f"{name}_{index}" for name in ("until", "margin_low", "margin_high"))]
+    further = ("until", "margin_low", "margin_high", "judged")
+    more = [unknown, *(f"{name}_{index}" for name in further)]
     _, arrays = read_archive(path, MATRICES_FORMAT, wanted, optional=more)
     matrices = {name: arrays[f"{name}_{index}"] for name in fields}
     runs, told = list(facts["runs"]), None if index else facts.get("forecast")
@@ -412,6 +415,7 @@ def pairwise(estimate_set: EstimateSet, measure: str) -> Pairwise:
         forecast=Forecast.of_facts(told) if told else None,
         until=arrays.get(f"until_{index}"),
         equivalence=_equivalence(facts, arrays, index),
+        judged=arrays.get(f"judged_{index}"),
         **matrices,
     )
 

@@ -1,6 +1,7 @@
 """Where a campaign is: what every page for its organizers says something of."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from estimation import selectors, work
@@ -25,10 +26,12 @@ class Action:
 class Situation:
     """What the next step, cards and notices rest on: each fact is read once, when it is asked for.
 
-    ``row`` is the current round, ``planned`` the last one, if it is not drawn yet.
+    ``row`` is the current round, ``planned`` the last one, if it is not drawn yet. Whoever has
+    looked already gives what was ``seen``: the progress of a round, by its row id.
     """
 
     campaign: Campaign
+    seen: Mapping[int, selectors.RoundProgress] = field(default_factory=dict)
 
     @cached_property
     def _rounds(self) -> list[Round]:
@@ -69,7 +72,9 @@ class Situation:
 
     @cached_property
     def progress(self) -> selectors.RoundProgress | None:
-        return selectors.round_progress(self.row) if self.row and self.drawn else None
+        if self.row is None or not self.drawn:
+            return None
+        return self.seen.get(self.row.pk) or selectors.round_progress(self.row)
 
     @cached_property
     def assessors(self) -> int:

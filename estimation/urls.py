@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from estimation.views import home, live, machines, plan, reports, rounds, work
+from estimation.views import compared, home, live, machines, plan, reports, rounds, work
 
 in_round: list[URLPattern | URLResolver] = [
     path("", rounds.round_detail, name="round-detail"),
@@ -16,10 +16,12 @@ in_round: list[URLPattern | URLResolver] = [
     path("discard/", rounds.round_discard, name="round-discard"),
     path("ranking/", live.live, name="live"),
     path("ranking/pairs/", live.live_pairs, name="live-pairs"),
+    path("ranking/topics/", live.live_topics, name="live-topics"),
     path("ranking/history/", live.live_history, name="live-history"),
     path("ranking/batches/", live.live_batches, name="live-batches"),
     path("ranking/labels/", live.live_labels, name="live-labels"),
     path("ranking/compare/", live.compare, name="compare"),
+    path("ranking/compare/topics/<int:pk>/", compared.compared_topic, name="compare-topic"),
     path("reports/", reports.report_list, name="reports"),
     path("reports/make/", reports.report_make, name="report-make"),
     path("reports/<int:pk>/", reports.report_view, name="report-view"),

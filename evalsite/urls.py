@@ -11,6 +11,7 @@ urlpatterns = [
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),
     path("admin/", admin.site.urls),
+    path("site/", include("evalsite.administration.urls")),
     path("docs/", manual.start, name="manual-start"),
     path("docs/<path:path>", manual.page, name="manual"),
     path("", include("judging.urls")),

@@ -61,6 +61,13 @@ def address_of(request: HttpRequest | Request) -> str:
     return str(request.META.get("REMOTE_ADDR", ""))
 
 
+def administrator(user: User) -> User:
+    """The user, if they administer the site; others are told no, as its pages are no secret."""
+    if not user.is_superuser:
+        raise PermissionDenied("Only admins of the site may see this.")
+    return user
+
+
 def roles(user: User, campaign: Campaign) -> set[str]:
     """The user's roles in the campaign; an admin organizes every campaign."""
     mine = set(campaign.memberships.filter(user=user).values_list("role", flat=True))

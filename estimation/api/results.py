@@ -62,7 +62,7 @@ class Estimates(CampaignView):
     def get(self, request: Request, slug: str) -> Response:
         """Every run's value of every measure, with its interval."""
         asked = self.asked
-        row = _round(self.campaign, asked)
+        row = round_asked_for(self.campaign, asked)
         shown = _estimate_set(row, asked.get("batches"))
         rows: QuerySet[Estimate] = Estimate.objects.filter(estimate_set=shown)
         for name in ("measure", "estimator"):
@@ -92,7 +92,7 @@ class Ranking(CampaignView):
         first batch is complete.
         """
         asked = self.asked
-        row = _round(self.campaign, asked)
+        row = round_asked_for(self.campaign, asked)
         measure = asked.get("measure", row.measure)
         table = selectors.ranking_table(row, measure)
         shown = table.estimate_set if table else None
@@ -137,13 +137,13 @@ class Reports(CampaignView):
     @extend_schema(responses=ReportsRow)
     def get(self, request: Request, slug: str) -> Response:
         """The report files of a round, and how far the worker is with the next ones."""
-        row = _round(self.campaign, self.asked)
+        row = round_asked_for(self.campaign, self.asked)
         return Response(_reports(row))
 
     @extend_schema(request=ReportBody, responses={202: ReportsRow})
     def post(self, request: Request, slug: str) -> Response:
         """Have the worker make the reports of the latest estimates."""
-        row = _round(self.campaign, checked(ReportBody, request.data))
+        row = round_asked_for(self.campaign, checked(ReportBody, request.data))
         reports.request(row=row, by=self.user)
         return Response(_reports(row), status=202)
 
@@ -169,7 +169,7 @@ class ReportFile(CampaignView):
         )
 
 
-def _round(campaign: Campaign, asked: dict[str, Any]) -> Round:
+def round_asked_for(campaign: Campaign, asked: dict[str, Any]) -> Round:
     """The round that was asked for. A measure it does not have is an error."""
     row = (
         round_of(campaign, asked["round"])

@@ -41,6 +41,12 @@ def topic_bars(values: Sequence[tuple[str, float]]) -> BarChart:
     return _upright("Pairs per topic", description, values)
 
 
+def result_bars(title: str, values: Sequence[tuple[str, float]]) -> BarChart:
+    """A number of each topic, in the order given."""
+    description = f"{title} of each of {len(values)} topics, in the order of the table."
+    return _upright(title, description, values, room_for=LEAST_ROOM)
+
+
 def race_bars(values: Sequence[tuple[str, float]], *, planned: int) -> BarChart:
     """How many runs are still in the race after each batch, with room for the planned ones."""
     description = f"Number of runs that may be the best, after each of {len(values)} batches."

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from estimation.scales import (
+    PLOT_HEIGHT,
     Scale,
     Tick,
     around,
@@ -89,6 +90,57 @@ def history(
         batches=tuple(batches),
         panels=panels,
         y_ticks=levels(upright, PANEL_HEIGHT, 3),
+    )
+
+
+@dataclass(frozen=True)
+class OverviewLine:
+    label: str
+    parts: tuple[str, ...]
+    marked: bool
+
+
+@dataclass(frozen=True)
+class OverviewChart:
+    """All runs on one scale, without intervals; the marked ones are drawn last, over the others."""
+
+    title: str
+    description: str
+    height: float
+    lines: tuple[OverviewLine, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+
+
+def overview(
+    runs: Mapping[str, Sequence[PanelPoint]], *, measure: str, marked: Iterable[str] = ()
+) -> OverviewChart:
+    """Values of all runs by batch as lines, interrupted where a value is not known."""
+    every = [moment for line in runs.values() for moment in line]
+    batches = sorted({moment.batches for moment in every})
+    upright = around([moment.value for moment in every])
+    across = Scale(batches[0] if batches else 0, batches[-1] if batches else 1)
+    chosen = set(marked)
+
+    def drawn(tag: str, line: Sequence[PanelPoint]) -> OverviewLine:
+        grouped = groupby(line, key=lambda moment: moment.value is not None)
+        known = [list(part) for is_known, part in grouped if is_known]
+        parts = [
+            polyline(
+                (across.at(m.batches), round(100 - upright.at(m.value or 0.0), 3)) for m in part
+            )
+            for part in known
+        ]
+        return OverviewLine(tag, tuple(filter(None, parts)), tag in chosen)
+
+    lines = sorted((drawn(*each) for each in runs.items()), key=lambda line: line.marked)
+    return OverviewChart(
+        title=f"{measure} by batch, all runs",
+        description=f"Estimates of {len(lines)} runs after each batch, {len(chosen)} highlighted.",
+        height=PLOT_HEIGHT,
+        lines=tuple(lines),
+        x_ticks=across.ticks(),
+        y_ticks=levels(upright, PLOT_HEIGHT),
     )
 
 

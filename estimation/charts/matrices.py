@@ -64,6 +64,22 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Bands:
+    """All bands of one verdict as one outline: hundreds of rectangles would each cost time."""
+
+    verdict: str
+    outline: str
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """One run against all others, in words."""
+
+    y: float
+    sentence: str
+
+
+@dataclass(frozen=True)
 class VerdictMatrix:
     """Rows against columns, both in rank order. Positions in pixels of a drawing of fixed size.
 
@@ -82,6 +98,8 @@ class VerdictMatrix:
     cells: tuple[Cell, ...]
     columns: tuple[Tick, ...]
     rows: tuple[Tick, ...]
+    bands: tuple[Bands, ...] = ()
+    said: tuple[MatrixRow, ...] = ()
 
     @property
     def width(self) -> float:
@@ -109,6 +127,9 @@ def verdict_matrix(
         Tick((row + 0.5) * side, f"{tag}  {_place(row + 1, known)}") for row, tag in enumerate(tags)
     )
     longest = max((len(name.label) for name in names), default=0) if named else 3
+    cells = tuple(
+        cell for row in range(count) for cell in _cells(row, tags, verdicts[row], side, each)
+    )
     return VerdictMatrix(
         title=f"Verdicts by {measure}",
         description=_counted(verdicts),
@@ -119,12 +140,36 @@ def verdict_matrix(
         each=each,
         unknown=any(verdict is None for line in verdicts for verdict in line),
         alike=any(verdict == ALIKE for line in verdicts for verdict in line),
-        cells=tuple(
-            cell for row in range(count) for cell in _cells(row, tags, verdicts[row], side, each)
-        ),
+        cells=cells,
         columns=columns,
         rows=names if named else columns,
+        bands=() if each else _bands(cells),
+        said=() if each else _said(tags, verdicts, side, known),
     )
+
+
+def _bands(cells: Sequence[Cell]) -> tuple[Bands, ...]:
+    """What is drawn of many cells; a line through the middle of those that are not known."""
+    parts: dict[str, list[str]] = {}
+    for cell in cells:
+        box = f"M{cell.x:g} {cell.y:g}h{cell.width:g}v{cell.height:g}h-{cell.width:g}z"
+        parts.setdefault(cell.verdict, []).append(box)
+        if cell.verdict == UNKNOWN:
+            line = f"M{cell.x:g} {cell.middle:g}h{cell.width:g}"
+            parts.setdefault(f"{UNKNOWN} middle", []).append(line)
+    return tuple(Bands(verdict, "".join(boxes)) for verdict, boxes in parts.items())
+
+
+def _said(
+    tags: Sequence[str], verdicts: Sequence[Sequence[Verdict]], side: float, ranked: int
+) -> tuple[MatrixRow, ...]:
+    found = []
+    for row, (tag, line) in enumerate(zip(tags, verdicts, strict=True)):
+        open_pairs = line.count(0) - (line[row] == 0)
+        told = f"better than {line.count(1)}, worse than {line.count(-1)}, not told from"
+        sentence = f"{_place(row + 1, ranked)} {tag}: {told} {open_pairs}"
+        found.append(MatrixRow(row * side, sentence))
+    return tuple(found)
 
 
 def _counted(verdicts: Sequence[Sequence[Verdict]]) -> str:

@@ -34,6 +34,7 @@ from estimation.services import (
     pools,
     stopping,
     together,
+    topic_facts,
 )
 from estimation.services.collections import Gathered
 from judging.services import bulk, jobs
@@ -220,7 +221,8 @@ def _matrices(outcome: Recomputed) -> tuple[dict[str, object], dict[str, np.ndar
         if result.equivalence:
             arrays[f"margin_low_{index}"] = result.equivalence.low
             arrays[f"margin_high_{index}"] = result.equivalence.high
-    results = outcome.evaluation.results
+    results, inputs = outcome.evaluation.results, outcome.inputs
+    arrays |= topic_facts.topic_arrays(inputs.collection, inputs.joined, results)
     facts: dict[str, object] = {
         "runs": results[0].runs,
         "topics": outcome.inputs.collection.topics,

@@ -9,9 +9,12 @@ from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 
 from estimation import comparisons, listings, report_data, selectors, versions
-from estimation.figures import comparison_figure, drawn_first, history_figure, label_figure
+from estimation.figures import comparison_figure, label_figure
+from estimation.history_figures import history_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable, RoundProgress
+from estimation.situation import Situation
+from estimation.topic_figures import difference_chart, topic_figure
 from estimation.views.rounds import round_of
 from estimation.work import OF_NUMBERS, FailedWork, failed_for
 from judging.access import organized_campaign, user_of
@@ -69,6 +72,10 @@ def live_pairs(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     return _tab(request, "live-pairs", slug, number)
 
 
+def live_topics(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    return _tab(request, "live-topics", slug, number)
+
+
 def live_history(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     return _tab(request, "live-history", slug, number)
 
@@ -89,10 +96,14 @@ def compare(request: HttpRequest, slug: str, number: int) -> HttpResponse:
 TABS = {
     "live": "Ranking",
     "live-pairs": "Pairs",
+    "live-topics": "Topics",
     "live-history": "History",
     "live-batches": "Batches",
-    "live-labels": "Labels",
+    "live-labels": "Quality",
 }
+
+KEPT = ("first", "second", "all", "by", "run")
+"""What an address asks for beside the measure, which a poll asks for again."""
 
 
 def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpResponse:
@@ -108,6 +119,8 @@ def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpRespons
     body = version if page == "live-batches" else shown.numbers
     context = _context(request, shown, page) | {"head_token": version, "body_token": body}
     if not polled:
+        results = listings.results_of(campaign)
+        context |= {"results": results, "together": any(each.earlier for each in results)}
         return render(request, "estimation/live.html", context | _body(request, shown, page))
     if request.GET.get("body") != body:
         context |= {"swap_body": True} | _body(request, shown, page)
@@ -117,9 +130,10 @@ def _tab(request: HttpRequest, page: str, slug: str, number: int) -> HttpRespons
 def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     """What the head of the page says."""
     query = {"measure": shown.table.measure} if shown.table else {}
-    picked = {name: request.GET[name] for name in ("first", "second", "all") if name in request.GET}
+    picked = {name: request.GET.getlist(name) for name in KEPT if name in request.GET}
     return {
         "campaign": shown.campaign,
+        "situation": Situation(shown.campaign, {shown.round.pk: shown.progress}),
         "round": shown.round,
         "progress": shown.progress,
         "failed": shown.failed,
@@ -128,7 +142,7 @@ def _context(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
         "page": page,
         "tabs": TABS,
         "query": f"?{urlencode(query)}" if query else "",
-        "poll": urlencode(query | picked),
+        "poll": urlencode({**query, **picked}, doseq=True),
     }
 
 
@@ -138,17 +152,18 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
     if table is None or latest is None:
         return {}
     if page == "live-history":
-        whole, known = "all" in request.GET, listings.ever_known(shown.round, table.measure)
-        drawn = drawn_first(table, known, whole=whole)
-        points = listings.history(shown.round, table.measure, drawn)
-        figure = history_figure(table, points, whole=whole, known=known)
-        return {"figure": figure, "history": figure.drawn, "whole": whole}
+        whole, chosen = "all" in request.GET, request.GET.getlist("run")
+        points = listings.history(shown.round, table.measure)
+        figure = history_figure(table, points, whole=whole, chosen=chosen)
+        return {"figure": figure, "history": figure.drawn, "whole": whole, "chosen": chosen}
     if page == "live-labels":
         compared = selectors.label_comparison(latest, table.measure)
         return {
             "labels": report_data.label_facts(shown.round, latest),
             "advice": label_figure(compared) if compared else None,
         }
+    if page == "live-topics":
+        return {"topics": topic_figure(table, request.GET.get("by", ""))}
     if page == "compare":
         return _compared(request, table)
     return {"pairs": table.pairs}
@@ -163,4 +178,6 @@ def _compared(request: HttpRequest, table: RankingTable) -> dict[str, Any]:
         "first": first,
         "second": second,
         "found": comparison_figure(found) if found else None,
+        "asked": urlencode({"measure": table.measure, "first": first, "second": second}),
+        "differences": difference_chart(found) if found and found.topics else None,
     }

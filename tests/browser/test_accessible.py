@@ -34,6 +34,7 @@ if LONG:
     LOOKS += [("dark", WIDE, "dark"), ("phone", NARROW, "light")]
 NO_PAGES = {
     "health/live", "health/ready",  # for machines
+    "site/report/file/",
     "c/<slug:slug>/bar/", "c/<slug:slug>/settings/log/file/", "docs/",
     "c/<slug:slug>/comments/file/", "c/<slug:slug>/rounds/<int:number>/reports/<int:pk>/file/",
     "c/<slug:slug>/material/files/", "c/<slug:slug>/rounds/<int:number>/preview/",  # parts of pages
@@ -131,6 +132,30 @@ def test_every_page(
         if shot.status >= 400:
             forget_the_status(console_errors)
     assert not any(found.values()), {place: there for place, there in found.items() if there}
+
+
+def test_a_ranking_of_many_runs_is_folded_opened_and_searched(
+    site: Site, pages: dict[str, Page]
+) -> None:
+    page = pages["organizer"]
+    page.goto(f"{site.url}/c/many-runs/rounds/1/ranking/")
+    rows = page.locator("table.ranking tbody tr[data-tier]:visible")
+    assert page.locator("table.ranking tbody tr[data-tier]").count() == 37
+    folded = rows.count()
+    assert 8 <= folded < 37
+    for button in page.locator("button[data-of]").all():
+        button.focus()
+        page.keyboard.press("Enter")
+        assert button.get_attribute("aria-expanded") == "true"
+    assert rows.count() == 37
+    page.get_by_label("Find a run").fill("fub99")
+    named = rows.evaluate_all("rows => rows.map((row) => row.dataset.tag)")
+    assert 0 < len(named) < 37
+    assert all("fub99" in tag for tag in named)
+    page.get_by_label("Find a run").fill("no run of this name")
+    assert rows.count() == 0
+    page.get_by_label("Find a run").fill("")
+    assert rows.count() == 37, "what was opened stays open"
 
 
 def forget_the_status(console_errors: list[str]) -> None:

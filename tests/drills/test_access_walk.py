@@ -51,6 +51,11 @@ def assessing(status: int = 200) -> Statuses:
     return (302, status, 404, 403, 403)
 
 
+def administering(status: int = 200) -> Statuses:
+    """What admins get; everybody else is told no."""
+    return (302, 403, 403, 403, status)
+
+
 def all_alike(status: int = 200) -> Statuses:
     return (status, status, status, status, status)
 
@@ -122,9 +127,11 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{ROUND}ranking/": (organizing(), organizing()),
     f"{ROUND}ranking/batches/": (organizing(), organizing()),
     f"{ROUND}ranking/compare/": (organizing(), organizing()),
+    f"{ROUND}ranking/compare/topics/<int:pk>/": (organizing(), organizing()),
     f"{ROUND}ranking/history/": (organizing(), organizing()),
     f"{ROUND}ranking/labels/": (organizing(), organizing()),
     f"{ROUND}ranking/pairs/": (organizing(), organizing()),
+    f"{ROUND}ranking/topics/": (organizing(), organizing()),
     f"{ROUND}reports/": (organizing(), organizing()),
     f"{ROUND}reports/<int:pk>/": (organizing(), organizing()),
     f"{ROUND}reports/<int:pk>/file/": (organizing(), organizing()),
@@ -139,6 +146,13 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}settings/duplicate/": (NO, organizing(302)),
     f"{CAMPAIGN}settings/log/": (organizing(), organizing()),
     f"{CAMPAIGN}settings/log/file/": (organizing(), organizing()),
+    "site/": (administering(), administering()),
+    "site/people/": (administering(), administering()),
+    "site/storage/": (administering(), administering()),
+    "site/work/": (administering(), administering()),
+    "site/work/<int:pk>/again/": (NO, administering(302)),
+    "site/report/": (administering(), administering()),
+    "site/report/file/": (administering(), administering()),
     "docs/": (everybody(), everybody()),
     "docs/<path:path>": (everybody(), everybody()),
 }
@@ -224,6 +238,7 @@ def _world() -> World:
             "files": upload.pk,
             "machines": machine(made).pk,
             "documents": made.documents.all()[0].pk,
+            "topics": made.topics.all()[0].pk,
             "work": Job.objects.get(kind="recompute", target=drawn.pk).pk,
             "reports": Report.objects.get(name="report.html").pk,
         },

@@ -1,6 +1,7 @@
 """The geometry of charts: within bounds, monotonic, labels apart, and whole for odd input."""
 
 import math
+import re
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 
@@ -10,7 +11,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from estimation import scales
-from estimation.charts import bars, confusions, curves, forests, histories, lines, matrices
+from estimation.charts import (
+    bars,
+    confusions,
+    curves,
+    differences,
+    forests,
+    histories,
+    lines,
+    matrices,
+)
 from tests.support.site import REPO
 
 LIMITS = st.floats(-1e6, 1e6, allow_nan=False)
@@ -329,6 +339,19 @@ def test_a_small_matrix_names_its_runs_and_a_large_one_stays_small() -> None:
             assert right.at - left.at > room - 1
 
 
+def test_a_large_matrix_is_drawn_as_one_outline_a_verdict_with_every_band_in_it() -> None:
+    drawn = matrices.verdict_matrix([f"run{n}" for n in range(30)], verdicts(30, 7), measure="m")
+    for verdict in (matrices.BETTER, matrices.WORSE, matrices.UNDECIDED):
+        (outline,) = [each.outline for each in drawn.bands if each.verdict == verdict]
+        boxes = re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)", outline)
+        covered = sum(float(width) * float(height) for *_, width, height in boxes)
+        assert covered == area(drawn, verdict) * drawn.side**2
+        places = [(float(x), float(y)) for x, y, *_ in boxes]
+        assert places == [(each.x, each.y) for each in drawn.cells if each.verdict == verdict]
+    assert drawn.said[0].sentence == "1 run0: better than 23, worse than 0, not told from 6"
+    assert render_to_string("charts/matrix.svg", {"chart": drawn}).count("<rect") == 31
+
+
 def test_a_verdict_is_told_by_a_symbol_as_well_as_by_a_color() -> None:
     drawn = matrices.verdict_matrix(["a", "b", "c"], verdicts(3, 2), measure="m")
     svg = render_to_string("charts/matrix.svg", {"chart": drawn})
@@ -353,7 +376,8 @@ def test_what_is_not_known_looks_unlike_what_is_not_decided(count: int) -> None:
         assert [tick.label for tick in drawn.columns] == ["1", "2", "(3)"]
         assert "run0 against run2: not known" in svg
     else:
-        assert svg.count('<line class="unknown"') == count, "a band of each row, and of the last"
+        (through,) = re.findall(r'<path class="unknown middle" d="([^"]*)"', svg)
+        assert through.count("M") == count, "a band of each row, and of the last"
     ET.fromstring(svg)
 
 
@@ -378,6 +402,12 @@ def examples() -> dict[str, dict[str, object]]:
             "chart": confusions.confusion(["<0>", "&"], [[0.5, 0.2], [0.0, 0.3]], [[5, 2], [0, 3]])
         },
         "curve": {"chart": curves.budget_curve([(10, 0.5), (99, 0.1)], chosen=10, measure="<b>&")},
+        "differences": {
+            "chart": differences.difference_bars(
+                [("1", "<t>", 1.0), ("2", "&", None)], first="<a>", second="&"
+            ),
+            "links": "/x/", "query": "a=1",
+        },
         "forest_axis": {"chart": forest},
         "forest_row": {"chart": forest, "row": forest.rows[0], "height": 30},
         "lines": {
@@ -386,6 +416,9 @@ def examples() -> dict[str, dict[str, object]]:
         "matrix": {
             "chart": matrices.verdict_matrix(["<a>", "b"], verdicts(2, 1), measure="m"),
             "compare": "/x/", "measure": "m",
+        },
+        "overview": {
+            "chart": histories.overview({"<a>": moments(1, 2), "&": moments(2, 1)}, measure="m")
         },
         "panel": {"chart": history, "panel": history.panels[0]},
         "shares": {"chart": bars.grade_bars([("<0>", 1)])},

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from estimation import figures, listings, scales, selectors
 from estimation.charts import matrices
+from estimation.history_figures import history_figure
 from estimation.models import Round
 from estimation.selectors import RankingTable
 from judging.formats.problems import Problems
@@ -78,7 +79,7 @@ def test_a_skewed_interval_is_written_out(
 def test_history_draws_no_panel_of_a_run_that_was_never_known(judged: Round) -> None:
     table, points = table_of(judged), listings.history(judged)
     never = {"run2": [replace(point, value=None) for point in points["run2"]]}
-    shown = figures.history_figure(table, points | never, whole=False)
+    shown = history_figure(table, points | never, whole=False)
     assert [panel.label for panel in shown.drawn.panels] == ["run1", "run3", "run4"]
     assert shown.never == ["run2"]
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 from django.test import Client
 
-from estimation import selectors
+from estimation import listings, selectors
 from estimation.core.measures.table import parse_measure
 from estimation.core.rounds.combining import RoundsTogether, part_over
 from estimation.core.rounds.evaluation import evaluate
@@ -327,3 +327,26 @@ def test_the_preview_says_which_rounds_count_and_why_others_do_not(
     said = text(organizer.get(address("round-detail", campaign, 5)))
     assert "No earlier round counts" in said
     assert "make them smaller" not in said
+
+
+def test_the_choice_of_results_names_rounds_that_count_together(campaign: Campaign) -> None:
+    first, other = two_rounds(campaign)
+    apart = evaluation.drawn(campaign, budget=10, batch_size=10, seed="u", extra_share=0.0)
+    found = listings.results_of(campaign)
+    assert [(each.number, each.earlier, each.known) for each in found] == [
+        (apart.number, (), False), (other.number, (first.number,), True), (first.number, (), True)
+    ]  # fmt: skip
+    assert [each.name for each in found] == ["Round 3", "Rounds 1 and 2 together", "Round 1"]
+    client = Client()
+    client.force_login(campaign.created_by)
+    said = text(client.get(address("live-topics", campaign, first.number)))
+    assert "Rounds 1 and 2 together" in said
+    assert "as they were planned" not in said
+
+
+def test_many_rounds_together_are_named_in_short() -> None:
+    named = [
+        listings.ShownResult(number, "m", earlier, True).name
+        for number, earlier in ((4, (1, 2, 3)), (4, (1, 3)), (2, ()))
+    ]
+    assert named == ["Rounds 1 to 4 together", "Rounds 1, 3 and 4 together", "Round 2"]

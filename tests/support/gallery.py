@@ -59,6 +59,7 @@ def build() -> None:
     User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
     made = [_of_organizers(), _of_rounds(), _of_assessors(), _of_everybody(users), _of_machines()]
     made.append(_that_wait())
+    made.append(_of_admins())
     shots = [vars(shot) for part in made for shot in part]
     WorkerHeartbeat.objects.update_or_create(
         name="worker", defaults={"seen": seconds_from_now(86400)}
@@ -115,7 +116,7 @@ def _empty(slug: str) -> Campaign:
 RANKING = "rounds/1/ranking/"
 TABS = (
     RANKING,
-    *(f"{RANKING}{tab}/" for tab in ["pairs", "history", "batches", "labels", "compare"]),
+    *(f"{RANKING}{tab}/" for tab in ["pairs", "topics", "history", "batches", "labels", "compare"]),
 )
 
 
@@ -153,7 +154,9 @@ def _of_rounds() -> list[Shot]:
         "settings/log/?action=judge", "judgments/?order=apart", "judgments/?words=nothing", said,
     )  # fmt: skip
     compare = "rounds/1/ranking/compare/?first=run1&second=run4"
-    shots += _shots("organizer", "/c/active/", *more, compare, f"rounds/1/reports/{html.pk}/")
+    topic = f"rounds/1/ranking/compare/topics/{active.topics.all()[0].pk}/?first=run1&second=run4"
+    pages = (*more, compare, topic, f"{RANKING}topics/?by=judged", f"rounds/1/reports/{html.pk}/")
+    shots += _shots("organizer", "/c/active/", *pages)
     closed = Campaign.objects.get(slug="finished")
     return [*shots, *_shots("organizer", f"/c/{closed.slug}/", "material/", "rounds/new/")]
 
@@ -314,6 +317,17 @@ def _broken() -> str:
     factories.released_batch(made, ["FT934-480"])
     Campaign.objects.filter(pk=made.pk).update(grades=5)
     return str(made.slug)
+
+
+ADMINISTRATION = ("", "people/", "storage/", "work/", "report/")
+
+
+def _of_admins() -> list[Shot]:
+    """After all others, so that there is something to see; and of nothing."""
+    return _shots(
+        "admin", "/site/", *ADMINISTRATION, "?q=nothing", "people/?q=nothing",
+        "report/?since=2001-01-01&until=2001-01-31", "report/?since=2002-01-01&until=2001-01-31",
+    )  # fmt: skip
 
 
 def _that_wait() -> list[Shot]:

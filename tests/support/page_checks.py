@@ -80,7 +80,7 @@ APART = """() => [...document.querySelectorAll("table:has(svg.axis)")]
   .filter((e) => e.checkVisibility()).filter((table) => {
     const ends = (e) => { const box = e.getBoundingClientRect(); return [box.left, box.right]; };
     const axis = ends(table.querySelector("svg.axis"));
-    return [...table.querySelectorAll("td svg.chart")]
+    return [...table.querySelectorAll("td svg.chart")].filter((row) => row.checkVisibility())
       .some((row) => ends(row).some((end, n) => Math.abs(end - axis[n]) > 2));
   }).map((e) => e.outerHTML.slice(0, 120))"""
 HEADINGS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]

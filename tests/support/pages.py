@@ -17,7 +17,9 @@ ORGANIZING = {
     "organizer": OK,
     "admin": OK,
 }
-TABS = ("live", "live-pairs", "live-history", "live-batches", "live-labels", "compare")
+TABS = (
+    "live", "live-pairs", "live-topics", "live-history", "live-batches", "live-labels", "compare",
+)  # fmt: skip
 HTMX = {"HX-Request": "true"}
 
 

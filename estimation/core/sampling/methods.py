@@ -51,6 +51,8 @@ class SamplingMethod:
         Whether it draws with replacement.
     by_topic : bool
         Whether it draws as often in every topic.
+    independent : bool
+        Whether every pair is drawn by itself, so that variances of topics add up.
     for_goal : bool
         Whether it draws for a goal, and not for the values of all runs whatever is chosen.
     for_all_runs : float
@@ -72,6 +74,7 @@ class SamplingMethod:
     options: frozenset[Option] = frozenset()
     again: bool = False
     by_topic: bool = False
+    independent: bool = False
     for_goal: bool = True
     for_all_runs: float = 0.0
     foretold: bool = True
@@ -129,6 +132,7 @@ SAMPLING_METHODS = _table(
         "probability (Poisson sampling with permanent random numbers)",
         draws="pairs",
         families=_OF_PAIRS,
+        independent=True,
         options=frozenset({"rule", "costs", "floor", "difference", "with_earlier", "top_up"}),
     ),
     SamplingMethod(

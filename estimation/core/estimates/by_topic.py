@@ -1,0 +1,69 @@
+"""What is judged of every topic and run, and how much of the variance comes from where.
+
+Both describe a sample and its estimates. Nothing is chosen, weighted or left out by them, so that
+they bias nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..data.entries import weights_of
+from .estimators import topic_contributions
+
+if TYPE_CHECKING:
+    from ..arrays import FloatArray, IntArray
+    from ..data.pool import Pool
+    from ..measures.table import Measure
+
+
+def judged_by_topic(pool: Pool, measure: Measure, pairs: IntArray) -> IntArray:
+    """Count the judged pairs that say something of each run in each topic, shape (T, k).
+
+    Under a measure of gains a pair counts for the runs in whose value it has a weight; under any
+    other for all runs that return it. Of two runs nothing is judged in a topic where both have 0.
+
+    Parameters
+    ----------
+    pool : Pool
+    measure : Measure
+    pairs : ndarray of int64
+        The judged pairs of the pool.
+    """
+    entry, place = pool.entries_of(pairs)
+    if measure.family == "gain":
+        counts = pool.entry_weights(measure)[entry] != 0.0
+        entry, place = entry[counts], place[counts]
+    runs, topics = len(pool.runs), len(pool.topics)
+    cell = pool.topic[pairs[place]].astype(np.int64) * runs + pool.run[entry]
+    return np.bincount(cell, minlength=topics * runs).reshape(topics, runs)
+
+
+def variance_by_topic(
+    pool: Pool, measure: Measure, *, pairs: IntArray, labels: FloatArray, probability: FloatArray
+) -> FloatArray:
+    """Split the sampling variance of Horvitz-Thompson estimates by topic, shape (T, k).
+
+    Of a Poisson sample, whose pairs are drawn independently, so that the variances of topics add
+    up: sum over the sampled pairs of a topic of (1 - pi_i)/pi_i^2 (w_ij v_i)^2, unbiased for it
+    (Horvitz and Thompson 1952). The disagreement between assessors is not in it.
+
+    Parameters
+    ----------
+    pool : Pool
+    measure : Measure
+        Of gains.
+    pairs : ndarray of int64, shape (n,)
+        The sampled pairs, each judged.
+    labels : ndarray of float64, shape (n,)
+        v_i, the mean utility of a pair's judgments.
+    probability : ndarray of float64, shape (n,)
+        pi_i, in (0, 1].
+    """
+    weights = weights_of(pool, measure, pairs, wanted=labels > 0.0)
+    factors = (1.0 - probability) * (labels / probability) ** 2
+    topic = pool.topic[pairs].astype(np.int64)
+    squares = weights.power(2)
+    return topic_contributions(squares, factors, topic=topic, topics=len(pool.topics))

@@ -1,0 +1,96 @@
+"""What estimates say topic by topic: what is judged, how far runs differ, what is uncertain."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from django.conf import settings
+from django.db.models import Count
+
+from estimation.core.archives import read_archive
+from estimation.models import EstimateSet
+from estimation.selectors import MATRICES_FORMAT, Pairwise, RankingTable, draws_behind, pairwise
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """One topic under one measure.
+
+    ``judged`` of ``pairs`` in the pool (None where an older version did not count them).
+    ``spread``: standard deviation among the runs of what the topic contributes to their values;
+    None where nothing is judged. ``uncertainty``: the share of the sampling variance of all runs
+    together that comes from it; None where the sample does not tell it topic by topic.
+    """
+
+    pk: int
+    topic_id: str
+    title: str
+    judged: int
+    pairs: int | None
+    spread: float | None
+    uncertainty: float | None
+
+
+def topic_results(table: RankingTable) -> list[TopicFacts]:
+    """Every topic, in the order of the pool: by id."""
+    shown = table.estimate_set
+    pairs = table.pairs or pairwise(shown, table.measure)
+    rows = table.round.campaign.topics.values_list("topic_id", "pk", "title")
+    named = {topic_id: (pk, title) for topic_id, pk, title in rows}
+    topics = list(pairs.topics or sorted(named, key=str.encode))
+    judged, in_pool, variance = _stored(shown, table.measure)
+    if judged is None:
+        judged = _counted(shown, topics)
+    spread = _spread(pairs, [row.tag for row in table.known])
+    shares = _shares(variance)
+    return [
+        TopicFacts(
+            pk=named[topic_id][0],
+            topic_id=topic_id,
+            title=named[topic_id][1],
+            judged=judged[at],
+            pairs=in_pool[at] if in_pool else None,
+            spread=spread[at] if judged[at] and spread else None,
+            uncertainty=shares[at] if shares else None,
+        )
+        for at, topic_id in enumerate(topics)
+    ]
+
+
+def _stored(
+    shown: EstimateSet, measure: str
+) -> tuple[list[int] | None, list[int] | None, np.ndarray | None]:
+    """Judged pairs and pairs of each topic, and variances by topic and run, as far as known."""
+    path = Path(settings.MEDIA_ROOT) / shown.matrices_file
+    facts, _ = read_archive(path, MATRICES_FORMAT, ())
+    name = f"variance_{facts['measures'].index(measure)}"
+    wanted = ["judged_topic", "pool_topic", name]
+    _, arrays = read_archive(path, MATRICES_FORMAT, (), optional=wanted)
+    counts = [arrays[each].tolist() if each in arrays else None for each in wanted[:2]]
+    return counts[0], counts[1], arrays.get(name)
+
+
+def _counted(shown: EstimateSet, topics: list[str]) -> list[int]:
+    rows = draws_behind(shown).order_by().values("pair__topic__topic_id")
+    counts = dict(rows.annotate(n=Count("pair", distinct=True)).values_list(*_COUNTED))
+    return [counts.get(topic_id, 0) for topic_id in topics]
+
+
+_COUNTED = ("pair__topic__topic_id", "n")
+
+
+def _spread(pairs: Pairwise, known: list[str]) -> list[float] | None:
+    """Of two known runs at least."""
+    among = np.isin(pairs.runs, known)
+    if np.count_nonzero(among) < 2:
+        return None
+    found: list[float] = pairs.by_topic[:, among].std(axis=1, ddof=1).tolist()
+    return found
+
+
+def _shares(variance: np.ndarray | None) -> list[float] | None:
+    if variance is None:
+        return None
+    total = float(variance.sum())
+    found: list[float] = (variance.sum(axis=1) / total).tolist() if total > 0.0 else []
+    return found or None

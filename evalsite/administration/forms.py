@@ -1,0 +1,33 @@
+"""The period of the site's report."""
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+
+from evalsite.administration.site_report import Period
+
+DAYS = 30
+"""Of the period that is shown unless another one is asked for, today among them."""
+DAY = forms.DateInput(attrs={"type": "date"})
+
+
+class PeriodForm(forms.Form):
+    since = forms.DateField(label="From", required=False, widget=DAY)
+    until = forms.DateField(label="To", required=False, widget=DAY)
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if not self.errors and (period := period_of(**given)).since > period.until:
+            self.add_error("until", "The period ends before it begins: choose a later day.")
+        return given
+
+    def period(self) -> Period:
+        """What was asked for; the last days where nothing was, or nothing that can be."""
+        return period_of(**self.cleaned_data) if self.is_valid() else period_of()
+
+
+def period_of(since: Any = None, until: Any = None) -> Period:
+    until = until or timezone.now().date()
+    return Period(since or until - timedelta(days=DAYS - 1), until)

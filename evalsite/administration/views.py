@@ -1,0 +1,120 @@
+"""Pages for admins: all campaigns, people, storage, work, and what the site did."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Page, Paginator
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST
+
+from estimation.services import retrying
+from estimation.work import NAMES
+from evalsite.administration import overviews, site_report
+from evalsite.administration.forms import PeriodForm
+from evalsite.administration.storage import storage
+from judging.access import administrator, user_of
+from judging.errors import UserError
+from judging.formats.csvfile import csv_lines
+from judging.models import Campaign, Job
+
+PER_PAGE = 50
+MOST_SHOWN = 100
+"""Campaigns and loose files on the page of storage."""
+
+
+def campaign_list(request: HttpRequest) -> HttpResponse:
+    administrator(user_of(request))
+    asked = _words(request)
+    page = Paginator(overviews.campaigns(asked), PER_PAGE).get_page(request.GET.get("page"))
+    found = overviews.listed_campaigns(list(page.object_list))
+    sizes = storage().by_campaign
+    lines = [(each, sizes.get(each.pk, 0)) for each in found]
+    context = {"rows": page, "lines": lines, **_search(page, asked, "campaign")}
+    return render(request, "administration/campaigns.html", context)
+
+
+def person_list(request: HttpRequest) -> HttpResponse:
+    administrator(user_of(request))
+    asked = _words(request)
+    page = Paginator(overviews.people(asked), PER_PAGE).get_page(request.GET.get("page"))
+    found = overviews.listed_people(list(page.object_list))
+    context = {"rows": page, "people": found, **_search(page, asked, "account")}
+    return render(request, "administration/people.html", context)
+
+
+def storage_page(request: HttpRequest) -> HttpResponse:
+    administrator(user_of(request))
+    found = storage()
+    largest = sorted(found.by_campaign.items(), key=lambda each: (-each[1], each[0]))[:MOST_SHOWN]
+    named = Campaign.objects.in_bulk([pk for pk, _ in largest])
+    context = {
+        "storage": found,
+        "campaigns": [(named[pk], size) for pk, size in largest if pk in named],
+        "most": max((size for _, size in largest), default=0) or 1,
+        "loose": found.loose[:MOST_SHOWN],
+        "loose_size": sum(each.size for each in found.loose),
+    }
+    return render(request, "administration/storage.html", context)
+
+
+def work_page(request: HttpRequest) -> HttpResponse:
+    administrator(user_of(request))
+    return render(request, "administration/work.html", {"work": overviews.work()})
+
+
+@require_POST
+def work_retry(request: HttpRequest, pk: int) -> HttpResponse:
+    """Has failed work of any campaign done once more."""
+    by = administrator(user_of(request))
+    job = get_object_or_404(Job, pk=pk)
+    try:
+        retrying.retry(job=job, by=by)
+        messages.success(request, f"{NAMES.get(job.kind, job.kind)} is tried again.")
+    except UserError as error:
+        messages.error(request, error.message)
+    return redirect("site-work")
+
+
+def report_page(request: HttpRequest) -> HttpResponse:
+    administrator(user_of(request))
+    form = PeriodForm(request.GET or None)
+    period = form.period()
+    shown = {"since": period.since, "until": period.until}
+    report = site_report.site_report(period)
+    context = {
+        "form": form if form.is_bound and not form.is_valid() else PeriodForm(initial=shown),
+        "report": report,
+        "query": _query(**shown),
+    }
+    return render(request, "administration/report.html", context)
+
+
+def report_file(request: HttpRequest) -> HttpResponseBase:
+    """The same as CSV."""
+    administrator(user_of(request))
+    period = PeriodForm(request.GET).period()
+    report = site_report.site_report(period)
+    lines = csv_lines(site_report.COLUMNS, report.csv_rows())
+    answer = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
+    name = f"site-{period.since}-{period.until}.csv"
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
+
+
+def _words(request: HttpRequest) -> str:
+    return "".join(filter(str.isprintable, request.GET.get("q", "")[:200]))
+
+
+def _search(page: Page[Any], asked: str, thing: str) -> dict[str, str]:
+    """What the field to search in, and the links to other pages, say."""
+    things = thing if page.paginator.count == 1 else f"{thing}s"
+    return {"asked": asked, "things": things, "query": _query(q=asked)}
+
+
+def _query(**asked: object) -> str:
+    """To stand before the number of another page, or after a question mark."""
+    given = {name: str(value) for name, value in asked.items() if value}
+    return f"{urlencode(given)}&" if given else ""

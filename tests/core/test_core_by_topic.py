@@ -1,0 +1,84 @@
+"""What is judged of every topic and run, and where the variance comes from."""
+
+import numpy as np
+import pytest
+
+from estimation.core.data.labels import PairLabels
+from estimation.core.data.pool import Pool
+from estimation.core.estimates.by_topic import judged_by_topic, variance_by_topic
+from estimation.core.estimates.estimators import horvitz_thompson_poisson
+from estimation.core.measures.table import parse_measure
+
+from .simulated_pools import simulated_pool
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    return simulated_pool()[0]
+
+
+@pytest.fixture(scope="module")
+def grades() -> np.ndarray:
+    return simulated_pool()[1]
+
+
+@pytest.mark.parametrize("name", ["DCG@5", "P@30", "AP"])
+def test_judged_pairs_are_counted_where_they_count(pool: Pool, name: str) -> None:
+    measure = parse_measure(name)
+    pairs = np.flatnonzero(np.random.default_rng(1).random(len(pool)) < 0.2)
+    cutoff = 5 if name == "DCG@5" else pool.depth
+    expected = np.zeros((len(pool.topics), len(pool.runs)), dtype=int)
+    for pair in pairs.tolist():
+        for entry in range(pool.indptr[pair], pool.indptr[pair + 1]):
+            if pool.rank[entry] <= cutoff:
+                expected[pool.topic[pair], pool.run[entry]] += 1
+    assert (expected == 0).any() == (name == "DCG@5")
+    assert np.array_equal(judged_by_topic(pool, measure, pairs), expected)
+
+
+def test_nothing_judged_counts_for_nobody(pool: Pool) -> None:
+    found = judged_by_topic(pool, parse_measure("DCG@5"), np.zeros(0, dtype=np.int64))
+    assert found.shape == (len(pool.topics), len(pool.runs))
+    assert not found.any()
+
+
+def test_the_variances_of_topics_add_up_to_that_of_the_estimate(
+    pool: Pool, grades: np.ndarray
+) -> None:
+    measure = parse_measure("DCG@10")
+    rng = np.random.default_rng(2)
+    chance = 0.05 + 0.9 * rng.random(len(pool))
+    pairs = np.flatnonzero(rng.random(len(pool)) < chance)
+    labels = measure.utilities(grades[pairs])
+    once = np.ones(len(pairs), dtype=np.int64)
+    whole = horvitz_thompson_poisson(
+        pool.weights(measure)[pairs],
+        PairLabels(labels, once, np.zeros(len(pairs)), False),
+        probability=chance[pairs],
+    )
+    found = variance_by_topic(pool, measure, pairs=pairs, labels=labels, probability=chance[pairs])
+    assert found.shape == (len(pool.topics), len(pool.runs))
+    assert found.sum(axis=0) == pytest.approx(np.diag(whole.covariance))
+
+
+def test_the_variance_of_a_topic_is_what_samples_of_it_show(pool: Pool, grades: np.ndarray) -> None:
+    """Over all samples of the few relevant pairs of one topic, drawn one by one."""
+    measure = parse_measure("DCG@10")
+    topic = 3
+    weights = pool.weights(measure).toarray()[:, 0]
+    within = np.flatnonzero((pool.topic == topic) & (grades > 0) & (weights > 0.0))[:8]
+    labels, chance = measure.utilities(grades[within]), np.linspace(0.2, 1.0, len(within))
+    value = mean_square = expected = 0.0
+    for drawn in range(2 ** len(within)):
+        taken = np.array([bool(drawn >> bit & 1) for bit in range(len(within))])
+        share = float(np.prod(np.where(taken, chance, 1.0 - chance)))
+        if not share:
+            continue
+        estimate = float(np.sum((weights[within] * labels / chance)[taken]))
+        value, mean_square = value + share * estimate, mean_square + share * estimate**2
+        told = variance_by_topic(
+            pool, measure, pairs=within[taken], labels=labels[taken], probability=chance[taken]
+        )
+        expected += share * float(told[topic, 0])
+    assert expected == pytest.approx(mean_square - value**2)
+    assert expected > 0.0
