@@ -12,7 +12,7 @@ from estimation.formats.overlaps import overlaps
 from estimation.models import Estimate, EstimateSet, Round, Run
 from estimation.numbers import EstimateLine, estimate_lines
 from estimation.scales import decimals
-from estimation.standing import Rounds, Standing, ranking_of
+from estimation.standing import JudgedSoFar, RoundsAsJudged, ranking_of
 from judging.models import Upload
 
 ALIKE = 12
@@ -65,7 +65,7 @@ class RunFacts:
     run: Run
     upload: Upload
     versions: list[RunVersion]
-    standings: list[tuple[Standing, StackedBar]]
+    standings: list[tuple[JudgedSoFar, StackedBar]]
     alike: list[AlikeRun]
     estimate: CurrentEstimate | None
 
@@ -118,7 +118,7 @@ def run_facts(run: Run) -> RunFacts:
     """All of it, in a number of queries that hangs neither on runs nor on topics."""
     campaign = run.campaign
     every = list(campaign.runs.all())
-    standings = Rounds(campaign).of(ranking_of(run))
+    standings = RoundsAsJudged(campaign).of(ranking_of(run))
     return RunFacts(
         run=run,
         upload=run.upload,

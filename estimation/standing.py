@@ -25,7 +25,7 @@ POOL_FORMAT = "evalsite-pool-1"
 
 
 @dataclass(frozen=True, eq=False)
-class Documents:
+class NumberedDocnos:
     """Topics, as the rows of what they are asked of are numbered, and docnos."""
 
     topic: IntArray
@@ -34,7 +34,7 @@ class Documents:
     def __len__(self) -> int:
         return len(self.docno)
 
-    def count_in(self, others: "Documents", *, topics: int) -> int:
+    def count_in(self, others: "NumberedDocnos", *, topics: int) -> int:
         """How many of these are among others."""
         if not len(self) or not len(others):
             return 0
@@ -43,25 +43,25 @@ class Documents:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
+class RunLists:
     """What a run returns, best first: the documents of each topic, as `RankedLists` has them."""
 
     topics: Sequence[str]
     indptr: IntArray
     docnos: BytesArray
 
-    def down_to(self, depth: int, numbers: Mapping[str, int]) -> Documents:
+    def down_to(self, depth: int, numbers: Mapping[str, int]) -> NumberedDocnos:
         """The documents of known topics down to a depth."""
         length = np.diff(self.indptr)
         place = np.arange(len(self.docnos)) - np.repeat(self.indptr[:-1], length)
         codes = np.array([numbers.get(topic, -1) for topic in self.topics], dtype=np.int64)
         topic = np.repeat(codes, length)
         counts = (place < depth) & (topic >= 0)
-        return Documents(topic[counts], self.docnos[counts])
+        return NumberedDocnos(topic[counts], self.docnos[counts])
 
 
 @dataclass(frozen=True)
-class Standing:
+class JudgedSoFar:
     """Of the ``documents`` that a run returns down to the ``depth`` of a round, how many are
     ``outside`` of its pool, were ``drawn``, and have been ``judged``."""
 
@@ -84,9 +84,9 @@ class Standing:
         ]
 
 
-def ranking_of(run: Run) -> Ranking:
+def ranking_of(run: Run) -> RunLists:
     facts, columns = read_columns(_path(run.file), COLUMNS[:2])
-    return Ranking(facts["topics"], columns["indptr"], columns["docnos"])
+    return RunLists(facts["topics"], columns["indptr"], columns["docnos"])
 
 
 @dataclass
@@ -97,7 +97,7 @@ class _Drawn:
     judged: list[tuple[str, bytes]] = field(default_factory=list)
 
 
-class Rounds:
+class RoundsAsJudged:
     """The drawn rounds of a campaign, read once, for any number of rankings."""
 
     def __init__(self, campaign: Campaign) -> None:
@@ -105,16 +105,16 @@ class Rounds:
         self._rows = list(drawn.select_related("pool").order_by("number"))
         self._drawn = _drawn(campaign) if self._rows else {}
 
-    def of(self, ranking: Ranking) -> list[Standing]:
+    def of(self, ranking: RunLists) -> list[JudgedSoFar]:
         return [self._standing(row, ranking) for row in self._rows]
 
-    def _standing(self, row: Round, ranking: Ranking) -> Standing:
+    def _standing(self, row: Round, ranking: RunLists) -> JudgedSoFar:
         facts, columns = _pool(_file_of(row))
         numbers, count = {name: n for n, name in enumerate(facts["topics"])}, len(facts["topics"])
         mine = ranking.down_to(facts["depth"], numbers)
         there = self._drawn.get(row.pk, _Drawn())
         pooled = mine.count_in(_pooled(columns), topics=count)
-        return Standing(
+        return JudgedSoFar(
             round=row.number,
             depth=facts["depth"],
             documents=len(mine),
@@ -146,12 +146,12 @@ def pooled_in(row: Round, topic: str) -> int:
     return int(np.count_nonzero(columns["topic"] == number))
 
 
-def _pooled(columns: Mapping[str, NDArray[Any]]) -> Documents:
+def _pooled(columns: Mapping[str, NDArray[Any]]) -> NumberedDocnos:
     """The documents of a pool; of preferences both."""
     topic, docno = columns["topic"].astype(np.int64), columns["docno"]
     if "other" not in columns:
-        return Documents(topic, docno)
-    return Documents(np.concatenate([topic, topic]), np.concatenate([docno, columns["other"]]))
+        return NumberedDocnos(topic, docno)
+    return NumberedDocnos(np.concatenate([topic, topic]), np.concatenate([docno, columns["other"]]))
 
 
 def _drawn(campaign: Campaign) -> dict[int, _Drawn]:
@@ -169,7 +169,7 @@ def _drawn(campaign: Campaign) -> dict[int, _Drawn]:
     return found
 
 
-def _numbered(rows: Iterable[tuple[str, bytes]], numbers: Mapping[str, int]) -> Documents:
+def _numbered(rows: Iterable[tuple[str, bytes]], numbers: Mapping[str, int]) -> NumberedDocnos:
     known = [(numbers[topic], name) for topic, name in rows if topic in numbers]
     topics = np.array([topic for topic, _ in known], dtype=np.int64)
-    return Documents(topics, np.array([name for _, name in known], dtype=np.bytes_))
+    return NumberedDocnos(topics, np.array([name for _, name in known], dtype=np.bytes_))

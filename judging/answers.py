@@ -15,7 +15,7 @@ SURPRISING = 0.01
 
 
 @dataclass(frozen=True)
-class Agreement:
+class AnswersApart:
     """Of the pairs that several people judged (``double``), those with answers that ``differ``.
 
     ``usual``: the share of pairs whose answers differ in the whole campaign.
@@ -41,7 +41,7 @@ def _at_least(successes: int, tries: int, chance: float) -> float:
     )
 
 
-def agreements(campaign: Campaign) -> dict[int, Agreement]:
+def agreements(campaign: Campaign) -> dict[int, AnswersApart]:
     """By the row id of each topic that has pairs with several answers, in one query."""
     given = current_judgments().filter(assignment__pair__campaign=campaign).order_by()
     pairs = given.values("assignment__pair__topic", "assignment__pair").annotate(
@@ -54,25 +54,25 @@ def agreements(campaign: Campaign) -> dict[int, Agreement]:
         double[topic] = double.get(topic, 0) + 1
         differ[topic] = differ.get(topic, 0) + (apart > 0)
     usual = sum(differ.values()) / max(1, sum(double.values()))
-    return {topic: Agreement(count, differ[topic], usual) for topic, count in double.items()}
+    return {topic: AnswersApart(count, differ[topic], usual) for topic, count in double.items()}
 
 
 @dataclass(frozen=True)
-class TopicRow:
+class TopicWork:
     """A topic with how many of its pairs are asked for, and how many of these have an answer."""
 
     topic: Topic
     pairs: int
     judged: int
-    agreement: Agreement
+    agreement: AnswersApart
 
 
-def topic_rows(campaign: Campaign, topics: Sequence[Topic]) -> list[TopicRow]:
+def topic_rows(campaign: Campaign, topics: Sequence[Topic]) -> list[TopicWork]:
     """Topics in their order, in two queries whatever their number."""
     counts = _counts(campaign, [topic.pk for topic in topics])
     said = agreements(campaign)
     return [
-        TopicRow(topic, *counts.get(topic.pk, (0, 0)), said.get(topic.pk, Agreement()))
+        TopicWork(topic, *counts.get(topic.pk, (0, 0)), said.get(topic.pk, AnswersApart()))
         for topic in topics
     ]
 
@@ -86,7 +86,7 @@ def _counts(campaign: Campaign, topics: Iterable[int]) -> dict[int, tuple[int, i
 
 
 @dataclass(frozen=True)
-class JudgedPair:
+class AnsweredPair:
     """A pair of a topic with the grades that count: of judgments, or of the decision on it."""
 
     docno: str
@@ -99,7 +99,7 @@ class JudgedPair:
         return not self.other and any(self.grades)
 
 
-def pairs_of(topic: Topic) -> list[JudgedPair]:
+def pairs_of(topic: Topic) -> list[AnsweredPair]:
     """All pairs of a topic that are asked for, with what was said of them; in three queries."""
     rows = Pair.objects.filter(topic=topic).order_by("docno", "other")
     said: dict[int, list[int]] = {}
@@ -112,12 +112,12 @@ def pairs_of(topic: Topic) -> list[JudgedPair]:
         if label.decided or label.pair not in decided:
             said.setdefault(label.pair, []).append(label.grade)
     return [
-        JudgedPair(docno, other, tuple(sorted(said.get(pk, ()))))
+        AnsweredPair(docno, other, tuple(sorted(said.get(pk, ()))))
         for pk, docno, other in rows.values_list("pk", "docno", "other")
     ]
 
 
-def grade_counts(pairs: Iterable[JudgedPair], grades: int) -> list[int]:
+def grade_counts(pairs: Iterable[AnsweredPair], grades: int) -> list[int]:
     """How often each grade was given to a document."""
     counts = [0] * grades
     for pair in pairs:

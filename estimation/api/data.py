@@ -13,7 +13,7 @@ from estimation.run_facts import RunFacts, run_facts
 from estimation.services import replacing
 from estimation.topic_facts import topic_facts
 from judging.api.base import ORGANIZER, CampaignView, FilesBody
-from judging.api.fields import Body, NoBody, Number, Query, Text, checked
+from judging.api.fields import Body, NoBody, Number, Text, checked
 from judging.models import Upload
 from judging.services import described
 
@@ -45,7 +45,7 @@ class VersionRow(Row):
     created_by = CharField(source="upload.created_by.username")
 
 
-class StandingRow(Row):
+class JudgedSoFarRow(Row):
     """Of the documents that the run returns down to the depth of a round."""
 
     round = IntegerField()
@@ -100,7 +100,7 @@ class RunDetailRow(Row):
     lines = IntegerField()
     about = AboutRow()
     versions = VersionRow(many=True)
-    standings = StandingRow(many=True, help_text="One for every drawn round.")
+    standings = JudgedSoFarRow(many=True, help_text="One for every drawn round.")
     alike = AlikeRow(many=True, help_text="The other runs, the most alike first.")
     estimate = RunEstimateRow(allow_null=True, help_text="In the round that was drawn last.")
 
@@ -214,10 +214,6 @@ class TakeIn(CampaignView):
         return Response(StoredVersionRow(found).data, status=202)
 
 
-class TopicQuery(Query):
-    topic = Text(max_length=255, help_text="Its id.")
-
-
 class TopicRunRow(Row):
     """Documents that a run returns for the topic, down to the campaign's depth."""
 
@@ -228,10 +224,9 @@ class TopicRunRow(Row):
     drawn = IntegerField()
     judged = IntegerField()
     relevant = IntegerField(help_text="Judged better than grade 0 by somebody.")
-    adds = Number(allow_null=True, help_text="What the topic adds to the estimate of the run.")
 
 
-class AgreementRow(Row):
+class TopicAgreementRow(Row):
     double = IntegerField(help_text="Pairs that several people judged.")
     differ = IntegerField(help_text="Those of them with different answers.")
     usual = Number(help_text="Their share in the whole campaign.")
@@ -249,18 +244,16 @@ class TopicFactsRow(Row):
     grades = serializers.ListField(
         child=IntegerField(), help_text="How often each grade was given, from 0 upwards."
     )
-    agreement = AgreementRow()
+    agreement = TopicAgreementRow()
     runs = TopicRunRow(many=True)
 
 
 class TopicDetail(CampaignView):
     section = "Material"
-    query = TopicQuery
     access = {"GET": ORGANIZER}
 
     @extend_schema(responses=TopicFactsRow)
-    def get(self, request: Request, slug: str) -> Response:
-        """One topic: how far it is judged, how people agree, what every run brings to it."""
+    def get(self, request: Request, slug: str, topic: int) -> Response:
+        """How far one topic is judged, how people agree, and what every run brings to it."""
         rows = self.campaign.topics.select_related("campaign")
-        topic = get_object_or_404(rows, topic_id=self.asked["topic"])
-        return Response(TopicFactsRow(topic_facts(topic)).data)
+        return Response(TopicFactsRow(topic_facts(get_object_or_404(rows, pk=topic))).data)

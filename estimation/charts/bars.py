@@ -65,7 +65,7 @@ class StackedPart:
 
 @dataclass(frozen=True)
 class StackedBar:
-    """What a whole is made of, side by side; parts that are empty are left out."""
+    """What a whole is made of, side by side."""
 
     description: str
     parts: tuple[StackedPart, ...]

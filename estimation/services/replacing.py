@@ -22,7 +22,7 @@ from django.core.files.base import File
 from estimation.formats.runs import RunFile
 from estimation.models import Round, Run
 from estimation.services import runs, withdrawals
-from estimation.standing import Ranking, Rounds, ranking_of
+from estimation.standing import RoundsAsJudged, RunLists, ranking_of
 from judging.errors import UserError
 from judging.models import Campaign, Upload, User
 from judging.services import taking_in, uploads
@@ -66,7 +66,7 @@ def confirm(*, upload: Upload, by: User) -> None:
     (409) as `replace` does, and ``changed_meanwhile`` (409) where another round was drawn since.
     """
     told = _told(upload.summary)
-    if upload.replaces is not None:
+    if upload.replaces is not None and upload.state == Upload.State.CHECKED:
         refuse_if_replaced(upload.replaces)
         for run in Run.objects.filter(upload=upload.replaces).select_related("campaign"):
             withdrawals.refuse_if_asked_about(run)
@@ -131,8 +131,8 @@ def changes(run: Run, file: RunFile) -> dict[str, Any]:
     judged, and how many judged ones the version before has.
     """
     lists = file.lists
-    before, now = ranking_of(run), Ranking(lists.topics, lists.indptr, lists.docnos)
-    rounds = Rounds(run.campaign)
+    before, now = ranking_of(run), RunLists(lists.topics, lists.indptr, lists.docnos)
+    rounds = RoundsAsJudged(run.campaign)
     lines = [
         {**asdict(line), "judged_before": old.judged}
         for line, old in zip(rounds.of(now), rounds.of(before), strict=True)
@@ -140,7 +140,7 @@ def changes(run: Run, file: RunFile) -> dict[str, Any]:
     return {"rounds": lines, "same": _same(before, now)}
 
 
-def _same(before: Ranking, now: Ranking) -> bool:
+def _same(before: RunLists, now: RunLists) -> bool:
     """Whether it ranks the same documents in the same order."""
     return (
         list(before.topics) == list(now.topics)
@@ -164,6 +164,6 @@ def take_its_place(reading: Reading, run: Run, file: RunFile) -> None:
             raise Refused("Another version has taken its place meanwhile. Replace that one.")
         return
     if run.withdrawn is None:
-        withdrawals.move(run, by, "replace run", withdrawn=True)
+        withdrawals.move(run=run, by=by, action="replace run", withdrawn=True)
     Run.objects.create(campaign=reading.campaign, **values)
     runs.make_estimates_due(reading.campaign)

@@ -30,7 +30,7 @@ def withdraw(*, run: Run, by: User) -> None:
         refuse_if_asked_about(run)
         if not taking_part(campaign).exclude(pk=run.pk).exists():
             raise UserError("in_use", "It is the only run that takes part.", status=409)
-        move(run, by, "withdraw run", withdrawn=True)
+        move(run=run, by=by, action="withdraw run", withdrawn=True)
 
 
 def refuse_if_asked_about(run: Run) -> None:
@@ -45,10 +45,10 @@ def take_back(*, run: Run, by: User) -> None:
     """Puts a run that was withdrawn back into all rankings. UserError ``being_drawn`` (409)."""
     with transaction.atomic():
         campaigns.refuse_while_drawn(campaigns.lock(run.campaign_id))
-        move(run, by, "take run back", withdrawn=False)
+        move(run=run, by=by, action="take run back", withdrawn=False)
 
 
-def move(run: Run, by: User, action: str, *, withdrawn: bool) -> None:
+def move(*, run: Run, by: User, action: str, withdrawn: bool) -> None:
     """What withdrawing and taking back come to, for whoever has made sure that it may be."""
     rows = Run.objects.filter(pk=run.pk, withdrawn__isnull=withdrawn)
     if rows.update(withdrawn=Now() if withdrawn else None):

@@ -19,7 +19,9 @@ from judging.workers import serving
 def run_list(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     fields = RunFieldsForm(initial={"names": "\n".join(campaign.run_fields)})
-    context = {"campaign": campaign, "runs": listings.runs_of(campaign), "fields": fields}
+    runs = listings.runs_of(campaign)
+    teams = any(run.team for run in runs)
+    context = {"campaign": campaign, "runs": runs, "teams": teams, "fields": fields}
     return render(request, "estimation/runs.html", context)
 
 

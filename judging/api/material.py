@@ -18,7 +18,13 @@ from judging import drops, selectors
 from judging.api.base import MEMBER, ORGANIZER, CampaignView, FilesBody, page
 from judging.api.fields import Body, NoBody, Text, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
-from judging.api.serializers import DocumentDetailRow, DocumentRow, DropRow, TopicRow, UploadRow
+from judging.api.serializers import (
+    DocumentDetailRow,
+    DocumentRow,
+    DropRow,
+    ListedTopicRow,
+    UploadRow,
+)
 from judging.errors import UserError
 from judging.formats.guess import guess_kind, unknown_kind
 from judging.models import Campaign, Document, Job, Topic, Upload
@@ -33,11 +39,11 @@ class Topics(CampaignView):
     query = PageQuery
     access = {"GET": MEMBER}
 
-    @extend_schema(responses=page_shape(TopicRow))
+    @extend_schema(responses=page_shape(ListedTopicRow))
     def get(self, request: Request, slug: str) -> Response:
         """The topics of a campaign."""
         rows: QuerySet[Topic] = self.campaign.topics.order_by("topic_id")
-        return page(request, rows, TopicRow)
+        return page(request, rows, ListedTopicRow)
 
 
 class DocumentSearch(PageQuery):

@@ -115,6 +115,10 @@ class TopicRow(Row):
     narrative = CharField()
 
 
+class ListedTopicRow(TopicRow):
+    number = IntegerField(source="pk", help_text="Names it in addresses.")
+
+
 class DocumentRow(Row):
     id = IntegerField(source="pk")
     docno = CharField()
