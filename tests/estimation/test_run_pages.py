@@ -222,7 +222,7 @@ def test_after_a_draw_the_page_asks_first(
     factories.run_due_jobs()
     answer = organizer.get(address("run-detail", campaign, run.pk))
     assert "A new version waits for you" in text(answer)
-    line = '<th scope="row">1</th><td class="num">48</td><td class="num">24</td>'
+    line = '<th scope="row">1</th><td class="num narrow-hide">48</td><td class="num">24</td>'
     assert line in answer.content.decode()  # documents, and those outside of the pool
     upload = Upload.objects.exclude(replaces=None).get()
     assert "stands on the page of the run" in text(
