@@ -8,7 +8,7 @@ from estimation.services import (  # noqa: F401  (loaders register themselves)
     predictions,
     previews,
     reports,
-    runs,
+    run_files,
     stopping,
 )
 from estimation.services.machines import agreement, asking, publishing

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
@@ -19,12 +20,17 @@ class ListedRun:
     upload: int
     withdrawn: datetime | None
     created: datetime
+    about: dict[str, Any]
+
+    @property
+    def team(self) -> str:
+        return str(self.about.get("team", ""))
 
 
 def runs_of(campaign: Campaign) -> list[ListedRun]:
     shown = (
         "pk", "tag", "topic_count", "line_count", "upload__warning_count", "upload_id", "withdrawn",
-        "created",
+        "created", "upload__about",
     )  # fmt: skip
     rows = Run.objects.filter(campaign=campaign).values_list(*shown)
     return [ListedRun(*row) for row in rows]

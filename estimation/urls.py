@@ -2,7 +2,18 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from estimation.views import compared, home, live, machines, plan, reports, rounds, work
+from estimation.views import (
+    compared,
+    home,
+    live,
+    machines,
+    plan,
+    reports,
+    rounds,
+    runs,
+    topics,
+    work,
+)
 
 in_round: list[URLPattern | URLResolver] = [
     path("", rounds.round_detail, name="round-detail"),
@@ -36,12 +47,22 @@ of_machine: list[URLPattern | URLResolver] = [
     path("remove/", machines.machine_remove, name="machine-remove"),
 ]
 
+of_run: list[URLPattern | URLResolver] = [
+    path("", runs.run_detail, name="run-detail"),
+    path("about/", runs.run_about, name="run-about"),
+    path("replace/", runs.run_replace, name="run-replace"),
+    path("withdraw/", runs.run_withdraw, name="run-withdraw"),
+    path("back/", runs.run_back, name="run-back"),
+]
+
 in_campaign: list[URLPattern | URLResolver] = [
     path("", home.campaign_home, name="campaign-home"),
     path("bar/", home.campaign_bar, name="campaign-bar"),
-    path("material/runs/", home.run_list, name="run-list"),
-    path("material/runs/<int:pk>/withdraw/", home.run_withdraw, name="run-withdraw"),
-    path("material/runs/<int:pk>/back/", home.run_back, name="run-back"),
+    path("material/runs/", runs.run_list, name="run-list"),
+    path("material/runs/fields/", runs.run_fields, name="run-fields"),
+    path("material/runs/<int:pk>/", include(of_run)),
+    path("material/files/<int:pk>/take-in/", runs.upload_take_in, name="upload-take-in"),
+    path("material/topics/<int:pk>/", topics.topic_detail, name="topic-detail"),
     path("material/machines/", machines.machine_list, name="machine-list"),
     path("material/machines/new/", machines.machine_new, name="machine-new"),
     path("material/machines/<int:pk>/", include(of_machine)),

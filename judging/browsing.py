@@ -10,6 +10,7 @@ from django.db.models import F, Max, Min, OuterRef, Q, QuerySet, Subquery
 from judging.models import Assignment, AuditEntry, BatchPair, Campaign, Judgment, Pair, User
 from judging.selectors import current_judgments
 
+ONE_TOPIC = "topic:"
 ORDERS = {
     "latest": ("-assignment__changed", "-pk"),
     "topic": ("assignment__pair__topic__topic_id", "assignment__pair__docno", "pk"),
@@ -22,7 +23,8 @@ ORDERS = {
 class JudgmentFilter:
     """What is looked for; empty fields leave all in.
 
-    ``words``: how the topic or the document begins, or words of the topic's title. ``apart``: the
+    ``words``: how the topic or the document begins, or words of the topic's title; after ``topic:``
+    one topic and no other. ``apart``: the
     labels of the pair differ by so many grades at least. ``seconds``: given within so many.
     """
 
@@ -67,6 +69,8 @@ def judgments(campaign: Campaign, asked: JudgmentFilter) -> QuerySet[Judgment]:
 
 def _about(words: str) -> Q:
     pair = "assignment__pair__"
+    if words.startswith(ONE_TOPIC):
+        return Q(**{f"{pair}topic__topic_id": words.removeprefix(ONE_TOPIC)})
     return (
         Q(**{f"{pair}topic__topic_id__startswith": words})
         | Q(**{f"{pair}topic__title__icontains": words})

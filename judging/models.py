@@ -40,6 +40,9 @@ class Campaign(models.Model):
     lease_minutes = models.PositiveIntegerField(default=20)
     state = models.CharField(max_length=10, choices=State, default=State.DRAFT)
     archived = models.DateTimeField(null=True, blank=True)
+    run_fields = models.JSONField(
+        default=list, blank=True, help_text="names of what is said of each run, beside its team"
+    )
     created_by = models.ForeignKey(User, models.PROTECT, related_name="+")
     created = models.DateTimeField(db_default=Now())
 
@@ -82,7 +85,12 @@ class Membership(models.Model):
 
 
 class Upload(models.Model):
-    """A file as it came, and what reading it brought. Its rows are visible once it is accepted."""
+    """A file as it came, and what reading it brought. Its rows are visible once it is accepted.
+
+    ``kind_why``: by what its kind was told; empty where somebody has said it. Files that came
+    at once have one ``drop``. One that ``replaces`` another is a new version of what that brought.
+    ``about``: what people say of it, as ``{"team", "description", "fields": {name: value}}``.
+    """
 
     class State(models.TextChoices):
         STORED = "stored"
@@ -101,6 +109,12 @@ class Upload(models.Model):
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="uploads")
     kind = models.CharField(max_length=20, choices=Kind)
+    kind_why = models.CharField(max_length=200, blank=True, default="")
+    drop = models.CharField(max_length=32, blank=True, default="")
+    replaces = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="replaced_by"
+    )
+    about = models.JSONField(default=dict, blank=True)
     name = models.CharField(max_length=255)
     file = models.FileField(upload_to="uploads/", max_length=255)
     size = models.BigIntegerField()

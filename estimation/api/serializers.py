@@ -27,6 +27,7 @@ class RunRow(Row):
     lines = IntegerField()
     warnings = IntegerField()
     upload = IntegerField()
+    team = CharField()
     withdrawn = DateTimeField(allow_null=True, help_text="Since when it is left out of rankings.")
     created = DateTimeField()
 

@@ -2,10 +2,14 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from estimation.api import compared, machines, results, rounds, work
+from estimation.api import compared, data, machines, results, rounds, work
 
 campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/", rounds.Runs.as_view(), name="api-runs"),
+    path("runs/<int:run>/", data.RunDetail.as_view(), name="api-run"),
+    path("runs/<int:run>/versions/", data.RunVersions.as_view(), name="api-run-versions"),
+    path("uploads/<int:upload>/take-in/", data.TakeIn.as_view(), name="api-take-in"),
+    path("topics/<int:topic>/", data.TopicDetail.as_view(), name="api-topic"),
     path("runs/<int:run>/withdrawal/", rounds.RunWithdrawal.as_view(), name="api-run-withdrawal"),
     path("rounds/", rounds.Rounds.as_view(), name="api-rounds"),
     path("rounds/<int:number>/", rounds.RoundDetail.as_view(), name="api-round"),

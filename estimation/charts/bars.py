@@ -59,6 +59,35 @@ def day_bars(values: Sequence[tuple[str, float]]) -> BarChart:
     return _upright("Judgments a day", description, values)
 
 
+@dataclass(frozen=True)
+class StackedPart:
+    """``x`` and ``width`` in percent across."""
+
+    name: str
+    count: int
+    x: float
+    width: float
+
+
+@dataclass(frozen=True)
+class StackedBar:
+    """What a whole is made of, side by side."""
+
+    description: str
+    parts: tuple[StackedPart, ...]
+
+
+def stacked(parts: Sequence[tuple[str, int]]) -> StackedBar:
+    total = sum(count for _, count in parts) or 1
+    description = ", ".join(f"{count:,} {name}" for name, count in parts)
+    found, x = [], 0.0
+    for name, count in parts:
+        width = 100 * count / total
+        found.append(StackedPart(name, count, round(x, 3), round(width, 3)))
+        x += width
+    return StackedBar(description, tuple(found))
+
+
 def _upright(
     title: str, description: str, values: Sequence[tuple[str, float]], *, room_for: int = 1
 ) -> BarChart:

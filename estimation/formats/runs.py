@@ -2,7 +2,8 @@
 
 Most files are sound, so a chunk of lines is first cut and checked as columns
 (`judging.formats.cells`); only a chunk with something unusual in it is read line by line, and
-reported line by line.
+reported line by line. Comment lines (#) may stand before the first line of a run: what they say in
+ir_metadata is kept beside it.
 """
 
 import math
@@ -23,6 +24,12 @@ from estimation.core.arrays import (
 )
 from estimation.core.data.ranked_lists import RankedLists, trec_eval_order
 from estimation.core.data.scores import EXPECTED, first_unusable
+from estimation.formats.comment_head import (
+    MAX_HEAD_BYTES,
+    HeadError,
+    read_metadata,
+    split_head,
+)
 from estimation.formats.run_columns import COLUMNS, FORMAT, read_columns
 from judging.formats.cells import PlainLines, parsed_number, split_cells
 from judging.formats.columns import MAX_LINES, LineReader, Lines
@@ -50,6 +57,8 @@ class RunFile:
         Lines read, without empty ones.
     dropped : int
         Lines of unknown topics among them, which are not in `lists`.
+    metadata : tuple of (str, str)
+        Names and values of the ir_metadata at its head.
     """
 
     tag: str
@@ -57,6 +66,7 @@ class RunFile:
     scores: FloatArray
     lines: int
     dropped: int
+    metadata: tuple[tuple[str, str], ...] = ()
 
 
 def read_run(
@@ -78,7 +88,17 @@ def read_run(
     _warn_of_ranks(lines, problems)
     _warn_of_scores(lines, problems)
     known = lines.of(topics, problems, missing=_RETURNS_NOTHING)
-    return _ranked(reader.tag, known, len(lines)) if problems.ok else None
+    metadata = _metadata(reader.head, problems)
+    return _ranked(reader.tag, known, len(lines), metadata) if problems.ok else None
+
+
+def _metadata(head: list[bytes], problems: Problems) -> tuple[tuple[str, str], ...]:
+    """What cannot be read of it keeps no run out."""
+    try:
+        return tuple(read_metadata(head))
+    except HeadError as error:
+        problems.warning(1, "ir_metadata", f"it is left out, as it cannot be read: {error}")
+        return ()
 
 
 class _Reader(LineReader):
@@ -91,12 +111,29 @@ class _Reader(LineReader):
         self.tag = ""
         self._tag_line = 0
         self._other_tags: set[str] = set()
+        self.head: list[bytes] = []
+        self._in_head, self._head_bytes = True, 0
 
     def read_chunk(self, first: int, chunk: bytes) -> None:
         """Read whole lines, the first of which has the number `first`."""
+        if self._in_head:
+            first, chunk = self._without_head(first, chunk)
+            if not chunk:
+                return
         cells = _split_plain(chunk)
         if cells is None or not self._add_plain(first, cells):
             super().read_chunk(first, chunk)
+
+    def _without_head(self, first: int, chunk: bytes) -> tuple[int, bytes]:
+        """Keep the comment lines before all others, and return the rest with its first number."""
+        head, rest = split_head(chunk)
+        self._in_head = not rest
+        self._head_bytes += len(chunk) - len(rest)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            message = f"expected at most {MAX_HEAD_BYTES} bytes of comments before the run"
+            self.problems.fatal(first, "", message)
+        self.head += head
+        return first + len(head), rest
 
     def _add_plain(self, first: int, cells: PlainLines) -> bool:
         """Keep the lines of a chunk, or return False, with nothing kept."""
@@ -206,14 +243,16 @@ def _are_ranked(topic: IntArray, score: NDArray[np.float32], rank: FloatArray) -
     return not len(topic) or bool(together and np.all(other | in_order))
 
 
-def _ranked(tag: str, lines: Lines, total: int) -> RunFile:
+def _ranked(
+    tag: str, lines: Lines, total: int, metadata: tuple[tuple[str, str], ...] = ()
+) -> RunFile:
     topics, topic, indptr = lines.by_topic()
     order = trec_eval_order(lines.values[:, 0], lines.docno, topics=topic)
     docno, score = lines.docno[order], lines.values[order, 0]
     for column in (docno, score):  # which nobody else has: they are not copied to be frozen
         column.flags.writeable = False
     lists = RankedLists(topics, frozen(indptr), frozen(docno))
-    return RunFile(tag, lists, frozen(score), total, total - len(lines))
+    return RunFile(tag, lists, frozen(score), total, total - len(lines), metadata)
 
 
 def save_run(file: ArchiveFile, run: RunFile) -> None:

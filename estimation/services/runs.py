@@ -1,57 +1,33 @@
-"""Runs: the loader of run files (a kind of upload).
+"""Runs: what is kept of one, and what its coming makes due.
 
 A run that is accepted after a round was drawn makes the round's estimates due again: it is
 estimated from the judgments there are (see `estimation.services.estimates`).
 """
 
 import hashlib
+from typing import Any
 
 from estimation.core.data.ranked_lists import RankedLists
-from estimation.formats.runs import RunFile, load_lists, read_run, save_run
+from estimation.formats.runs import RunFile, load_lists, save_run
 from estimation.models import Round, Run
 from estimation.services import files
-from judging.models import Campaign, Upload
+from judging.models import Campaign
 from judging.services import jobs
-from judging.services.loaders import topic_ids
-from judging.services.uploads import Load, Reading, loads
+from judging.services.uploads import Reading
 
 HASHED = 1 << 13  # docnos that are hashed at once
 
 
-@loads(Upload.Kind.RUN)
-def load(reading: Reading) -> Load:
-    """Reads a run against the campaign's topics; waits for topics that are on their way."""
-    topics = topic_ids(reading)
-    if not topics:
-        message = "Upload the topics first: a run is read against them."
-        reading.problems.fatal(None, "topic", message)
-    with reading.open() as file:
-        run = read_run(file, reading.problems, topics=topics, limits=reading.limits)
-    if run is None:
-        return lambda: None
-    if reading.campaign.runs.filter(tag=run.tag).exists():
-        message = f"The campaign has a run “{run.tag}” already."
-        reading.problems.error(None, "tag", message)
-    reading.summary = {
+def columns_of(reading: Reading, run: RunFile) -> dict[str, Any]:
+    """The columns of a run that was read, whose rankings are kept in a file."""
+    return {
+        "upload": reading.upload,
         "tag": run.tag,
-        "topics": len(run.lists.topics),
-        "lines": run.lines,
-        "lines_left_out": run.dropped,
+        "file": files.keep_written("runs", lambda file: save_run(file, run)),
+        "digest": _digest(run),
+        "topic_count": len(run.lists.topics),
+        "line_count": len(run.scores),
     }
-    return lambda: _create(reading, run)
-
-
-def _create(reading: Reading, run: RunFile) -> None:
-    Run.objects.create(
-        campaign=reading.campaign,
-        upload=reading.upload,
-        tag=run.tag,
-        file=files.keep_written("runs", lambda file: save_run(file, run)),
-        digest=_digest(run),
-        topic_count=len(run.lists.topics),
-        line_count=len(run.scores),
-    )
-    make_estimates_due(reading.campaign)
 
 
 def make_estimates_due(campaign: Campaign) -> None:

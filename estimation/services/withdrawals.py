@@ -27,23 +27,29 @@ def withdraw(*, run: Run, by: User) -> None:
     with transaction.atomic():
         campaign = campaigns.lock(run.campaign_id)
         campaigns.refuse_while_drawn(campaign)
-        about = campaign.rounds.exclude(state__in=Round.NOT_DRAWN)
-        if row := about.filter(Q(run=run) | Q(baseline=run)).order_by("number").first():
-            message = f"Round {row.number} is about {run.tag}: without it, it would say nothing."
-            raise UserError("in_use", message, status=409)
+        refuse_if_asked_about(run)
         if not taking_part(campaign).exclude(pk=run.pk).exists():
             raise UserError("in_use", "It is the only run that takes part.", status=409)
-        _move(run, by, "withdraw run", withdrawn=True)
+        move(run=run, by=by, action="withdraw run", withdrawn=True)
+
+
+def refuse_if_asked_about(run: Run) -> None:
+    """UserError ``in_use`` (409) for the run or the baseline that a drawn round is about."""
+    drawn = run.campaign.rounds.exclude(state__in=Round.NOT_DRAWN)
+    if row := drawn.filter(Q(run=run) | Q(baseline=run)).order_by("number").first():
+        message = f"Round {row.number} is about {run.tag}: without it, it would say nothing."
+        raise UserError("in_use", message, status=409)
 
 
 def take_back(*, run: Run, by: User) -> None:
     """Puts a run that was withdrawn back into all rankings. UserError ``being_drawn`` (409)."""
     with transaction.atomic():
         campaigns.refuse_while_drawn(campaigns.lock(run.campaign_id))
-        _move(run, by, "take run back", withdrawn=False)
+        move(run=run, by=by, action="take run back", withdrawn=False)
 
 
-def _move(run: Run, by: User, action: str, *, withdrawn: bool) -> None:
+def move(*, run: Run, by: User, action: str, withdrawn: bool) -> None:
+    """What withdrawing and taking back come to, for whoever has made sure that it may be."""
     rows = Run.objects.filter(pk=run.pk, withdrawn__isnull=withdrawn)
     if rows.update(withdrawn=Now() if withdrawn else None):
         audit.record(action, by=by, campaign=run.campaign_id, target=run, run=run.tag)

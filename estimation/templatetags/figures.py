@@ -157,6 +157,12 @@ def percent(share: float) -> str:
 
 
 @register.filter
+def percent_across(share: float) -> str:
+    """A share as the width of a bar, in percent."""
+    return f"{100 * share:.2f}"
+
+
+@register.filter
 def thousands(number: float) -> str:
     """A whole number with its thousands set apart."""
     return f"{number:,.0f}"

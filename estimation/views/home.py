@@ -1,13 +1,9 @@
-"""The campaign's home, and the list of its runs."""
+"""The campaign's home, and its bar."""
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_POST
+from django.shortcuts import redirect, render
 
-from estimation import activity, listings, overview
-from estimation.models import Run
-from estimation.services import withdrawals
+from estimation import activity, overview
 from estimation.situation import Situation
 from judging.access import ORGANIZER, member_campaign, organized_campaign, roles, user_of
 
@@ -35,31 +31,3 @@ def campaign_bar(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     context = {"campaign": campaign, "here": request.GET.get("here", "")}
     return render(request, "_campaign_bar_alone.html", context)
-
-
-def run_list(request: HttpRequest, slug: str) -> HttpResponse:
-    campaign = organized_campaign(user_of(request), slug)
-    context = {"campaign": campaign, "runs": listings.runs_of(campaign)}
-    return render(request, "estimation/runs.html", context)
-
-
-@require_POST
-def run_withdraw(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Leaves a run out of all rankings."""
-    run = _run(request, slug, pk)
-    withdrawals.withdraw(run=run, by=user_of(request))
-    messages.success(request, f"{run.tag} is withdrawn: rankings are computed anew without it.")
-    return redirect("run-list", slug)
-
-
-@require_POST
-def run_back(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Takes a withdrawn run back."""
-    run = _run(request, slug, pk)
-    withdrawals.take_back(run=run, by=user_of(request))
-    messages.success(request, f"{run.tag} is back: rankings are computed anew with it.")
-    return redirect("run-list", slug)
-
-
-def _run(request: HttpRequest, slug: str, pk: int) -> Run:
-    return get_object_or_404(organized_campaign(user_of(request), slug).runs, pk=pk)

@@ -10,18 +10,25 @@ from django.db.models.functions import Left
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from judging import selectors
+from judging import drops, selectors
 from judging.api.base import MEMBER, ORGANIZER, CampaignView, FilesBody, page
 from judging.api.fields import Body, NoBody, Text, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
-from judging.api.serializers import DocumentDetailRow, DocumentRow, TopicRow, UploadRow
+from judging.api.serializers import (
+    DocumentDetailRow,
+    DocumentRow,
+    DropRow,
+    ListedTopicRow,
+    UploadRow,
+)
 from judging.errors import UserError
 from judging.formats.guess import guess_kind, unknown_kind
 from judging.models import Campaign, Document, Job, Topic, Upload
-from judging.services import uploads
+from judging.services import described, uploads
 
 EXCERPT = 500
 MAX_FILES = 500
@@ -32,11 +39,11 @@ class Topics(CampaignView):
     query = PageQuery
     access = {"GET": MEMBER}
 
-    @extend_schema(responses=page_shape(TopicRow))
+    @extend_schema(responses=page_shape(ListedTopicRow))
     def get(self, request: Request, slug: str) -> Response:
         """The topics of a campaign."""
         rows: QuerySet[Topic] = self.campaign.topics.order_by("topic_id")
-        return page(request, rows, TopicRow)
+        return page(request, rows, ListedTopicRow)
 
 
 class DocumentSearch(PageQuery):
@@ -86,6 +93,12 @@ class UploadBody(Body):
     )
 
 
+class RunFieldsBody(Body):
+    fields = serializers.ListField(  # type: ignore[assignment]
+        child=Text(max_length=200), max_length=described.MAX_FIELDS, help_text="Their names."
+    )
+
+
 @dataclass(frozen=True)
 class UploadWork:
     """An upload with the job that reads it."""
@@ -130,20 +143,55 @@ class Uploads(CampaignView):
         the scale, or of `topic docno p0 p1 …` with the probability of every grade.
         """
         given = checked(UploadBody, request.data)
-        kinds = _kinds(given["files"], given.get("kind"))
+        _refuse_any(given["files"], given.get("kind"))
         uploads.ensure_room(sum(file.size or 0 for file in given["files"]))
+        drop = uploads.new_drop()
         stored = [
             uploads.store(
                 campaign=self.campaign,
                 by=self.user,
                 file=file,
                 name=file.name or "",
-                kind=kind,
+                kind=given.get("kind"),
                 check_only=given["check_only"],
+                drop=drop,
             )
-            for file, kind in zip(given["files"], kinds, strict=True)
+            for file in given["files"]
         ]
         return Response(_shown(stored), status=201)
+
+
+class DropDetail(CampaignView):
+    section = "Material"
+    access = {"GET": ORGANIZER}
+
+    @extend_schema(responses=DropRow)
+    def get(self, request: Request, slug: str, drop: str) -> Response:
+        """Files that came at once: how they fared, and what is wrong with them, kind by kind.
+
+        An upload names its `drop`; the files of an archive have that of the archive.
+        """
+        found = drops.drop_of(self.campaign, drop)
+        if found is None:
+            raise NotFound("There are no files of this drop.")
+        return Response(DropRow(found).data)
+
+
+class RunFields(CampaignView):
+    section = "Material"
+    access = {"GET": ORGANIZER, "PATCH": ORGANIZER}
+
+    @extend_schema(responses=RunFieldsBody)
+    def get(self, request: Request, slug: str) -> Response:
+        """The fields that runs of this campaign have, beside team and description."""
+        return Response({"fields": self.campaign.run_fields})
+
+    @extend_schema(request=RunFieldsBody, responses=RunFieldsBody)
+    def patch(self, request: Request, slug: str) -> Response:
+        """Say which fields runs have. What was said under a name that goes comes back with it."""
+        given = checked(RunFieldsBody, request.data)
+        described.set_fields(campaign=self.campaign, by=self.user, names=given["fields"])
+        return Response({"fields": self.campaign.run_fields})
 
 
 class UploadDetail(CampaignView):
@@ -185,23 +233,20 @@ def _shown(rows: list[Upload]) -> list[dict[str, Any]]:
     return list(UploadRow(shown, many=True).data)
 
 
-def _kinds(files: "list[UploadedFile[bytes]]", kind: str | None) -> list[str]:
-    """The kind of every file; refuses all of them before any is stored if one cannot be taken."""
+def _refuse_any(files: "list[UploadedFile[bytes]]", kind: str | None) -> None:
+    """Refuses all of them before any is stored if one cannot be taken."""
     large = [file for file in files if (file.size or 0) > settings.UPLOAD_MAX_BYTES]
     if large:
         limit = f"Expected at most {settings.UPLOAD_MAX_BYTES // 2**20} MB."
         raise _refused("too_large", "A file is too large.", [(f, limit) for f in large], 413)
-    kinds = [kind or _guess(file) for file in files]
-    unknown = [file for file, found in zip(files, kinds, strict=True) if not found]
+    unknown = [] if kind else [file for file in files if not _is_known(file)]
     if unknown:
         told = [(file, unknown_kind(file.name or "", _head(file))) for file in unknown]
         raise _refused("kind_unknown", "It is not clear what a file is.", told, 400)
-    return kinds
 
 
-def _guess(file: "UploadedFile[bytes]") -> str:
-    guess = guess_kind(file.name or "", _head(file))
-    return guess.kind if guess else ""
+def _is_known(file: "UploadedFile[bytes]") -> bool:
+    return guess_kind(file.name or "", _head(file)) is not None
 
 
 def _head(file: "UploadedFile[bytes]") -> bytes:

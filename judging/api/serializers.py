@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from judging.api.fields import Number
 from judging.api.schema import ErrorLine
+from judging.drops import ProblemKind
 from judging.models import ApiToken, Assignment, Campaign, Decision, Job, Membership, Upload
 
 CharField = serializers.CharField
@@ -114,6 +115,10 @@ class TopicRow(Row):
     narrative = CharField()
 
 
+class ListedTopicRow(TopicRow):
+    number = IntegerField(source="pk", help_text="Names it in addresses.")
+
+
 class DocumentRow(Row):
     id = IntegerField(source="pk")
     docno = CharField()
@@ -146,6 +151,13 @@ class UploadRow(Row):
 
     id = IntegerField(source="upload.pk")
     kind = serializers.ChoiceField(Upload.Kind.choices, source="upload.kind")
+    kind_why = CharField(
+        source="upload.kind_why", help_text="By what its kind was told; empty: somebody said it."
+    )
+    drop = CharField(source="upload.drop", help_text="The same for files that came at once.")
+    replaces = IntegerField(
+        source="upload.replaces_id", allow_null=True, help_text="The upload of the version before."
+    )
     name = CharField(source="upload.name")
     size = IntegerField(source="upload.size", help_text="Bytes.")
     sha256 = CharField(source="upload.sha256")
@@ -161,6 +173,33 @@ class UploadRow(Row):
     created = DateTimeField(source="upload.created")
     created_by = CharField(source="upload.created_by.username")
     finished = DateTimeField(source="upload.finished", allow_null=True)
+
+
+class ProblemKindRow(Row):
+    """Problems that say the same but for names and numbers."""
+
+    severity = serializers.ChoiceField(["error", "warning"])
+    field = CharField(allow_blank=True)
+    message = CharField(help_text="That of the first.")
+    count = IntegerField(help_text="Of those that are kept with their files, 50 of each severity.")
+    more = serializers.BooleanField(help_text="Whether there are others, which are only counted.")
+    files = serializers.SerializerMethodField(help_text="The uploads that have it.")
+
+    def get_files(self, row: ProblemKind) -> list[int]:
+        return [upload.pk for upload in row.files]
+
+
+class DropRow(Row):
+    """Files that came at once."""
+
+    id = CharField()
+    check_only = serializers.BooleanField()
+    files = IntegerField()
+    good = IntegerField(help_text="Accepted, or checked, without warnings.")
+    warned = IntegerField(help_text="Accepted, or checked, with warnings.")
+    refused = IntegerField()
+    waiting = IntegerField()
+    problems = ProblemKindRow(many=True)
 
 
 class DocumentText(Row):

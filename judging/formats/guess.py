@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from judging.formats.lines import file_head
@@ -27,10 +27,11 @@ _MOST = {3: 20.0, 4: 1.0}  # by columns: the best grade of any scale, a probabil
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What a file holds, and how it is written."""
+    """What a file holds, how it is written, and by what one can tell."""
 
     kind: Kind
     format: Format
+    why: str = field(default="", compare=False)
 
 
 def guess_kind(name: str, head: bytes) -> Guess | None:
@@ -41,13 +42,17 @@ def guess_kind(name: str, head: bytes) -> Guess | None:
     inside = file_head(head)
     packed = archive(inside)
     if packed is not None:
-        return Guess("archive", packed)
+        return Guess("archive", packed, f"it begins as a {packed} archive")
     if foreign(inside) is not None:
         return None
     text = inside.decode(errors="replace")
     lines = [line for line in text.split("\n")[: 10 * _LINES] if line.strip()]
     if not lines:
         return None
+    return _guess_below_comments(text) or _guess_text(name, text, lines)
+
+
+def _guess_text(name: str, text: str, lines: list[str]) -> Guess | None:
     start = lines[0].lstrip()
     if start.startswith("<"):
         return _guess_markup(text)
@@ -56,6 +61,19 @@ def guess_kind(name: str, head: bytes) -> Guess | None:
     if len(lines) > 1 and not text.endswith("\n"):
         lines.pop()  # probably cut off in the middle
     return _guess_columns([line.rstrip("\r") for line in lines[:_LINES]])
+
+
+def _guess_below_comments(text: str) -> Guess | None:
+    """A run may have comments before its first line; nothing else has."""
+    if not text.startswith("#"):
+        return None
+    lines = text.split("\n")
+    first = next((n for n, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    body = [line.rstrip("\r") for line in lines[first:-1] if line.strip()][:_LINES]
+    found = _guess_columns(body) if body else None
+    if found is None or found.kind != "run":
+        return None
+    return Guess("run", "trec", f"{found.why}, below {first} lines of comments")
 
 
 SAY_WHICH = "say whether this holds topics, documents, a run, qrels or predicted grades"
@@ -92,35 +110,38 @@ def _guess_markup(text: str) -> Guess | None:
     found = re.search(r"<(top|DOC)(?:\s[^<>]*)?>", text, re.IGNORECASE)
     if found is None:
         return None
-    return Guess("topics" if found[1].lower() == "top" else "documents", "trec")
+    kind: Kind = "topics" if found[1].lower() == "top" else "documents"
+    return Guess(kind, "trec", f"it has <{found[1]}> elements")
 
 
 def _guess_json(name: str, line: str) -> Guess:
     keys = set(_KEY.findall(line))
-    if keys & _DOCUMENT_KEYS:
-        return Guess("documents", "jsonl")
-    if keys & _TOPIC_KEYS or _TOPIC_NAME.search(name):
-        return Guess("topics", "jsonl")
-    return Guess("documents", "jsonl")
+    if named := keys & _DOCUMENT_KEYS:
+        return Guess("documents", "jsonl", f"its first line has the field {min(named)}")
+    if named := keys & _TOPIC_KEYS:
+        return Guess("topics", "jsonl", f"its first line has the field {min(named)}")
+    if _TOPIC_NAME.search(name):
+        return Guess("topics", "jsonl", "it has lines of JSON, and its name says so")
+    return Guess("documents", "jsonl", "it has lines of JSON, and no field that topics have")
 
 
 def _guess_columns(lines: list[str]) -> Guess | None:
     rows = [line.split() for line in lines]
     if [cell.lower() for cell in rows[0]] == _COST_HEADER:
-        return Guess("predictions", "trec")
+        return Guess("predictions", "trec", "its first line says topic, docno, cost")
     if _is_ambiguous(rows) and any(map(_is_prediction, lines)):
         return None
     if 2 * sum(map(_is_prediction, lines)) > len(lines):
-        return Guess("predictions", "trec")
+        return Guess("predictions", "trec", "numbers follow the topic and the docno")
     if all(len(row) == 6 and _is_number(row[4]) for row in rows):
-        return Guess("run", "trec")
+        return Guess("run", "trec", "six columns, the fifth of them a number")
     tabbed = all("\t" in line.strip() for line in lines)
     cells = [len(line.strip().split("\t")) for line in lines]
     if all(len(row) == 4 and _NUMBER.fullmatch(row[3]) for row in rows) and (
         not tabbed or set(cells) == {4}
     ):
-        return Guess("qrels", "trec")
-    return Guess("topics", "tsv") if tabbed else _guess_most(rows)
+        return Guess("qrels", "trec", "four columns, the fourth of them a whole number")
+    return Guess("topics", "tsv", "a tab in every line") if tabbed else _guess_most(rows)
 
 
 def _is_prediction(line: str) -> bool:
@@ -142,7 +163,9 @@ def _guess_most(rows: list[list[str]]) -> Guess | None:
     four = sum(len(row) == 4 for row in rows)
     if 2 * max(six, four) <= len(rows):
         return None
-    return Guess("run", "trec") if six >= four else Guess("qrels", "trec")
+    if six >= four:
+        return Guess("run", "trec", "six columns in most lines")
+    return Guess("qrels", "trec", "four columns in most lines")
 
 
 def _is_number(text: str) -> bool:

@@ -76,6 +76,7 @@ def _store(reading: Reading, member: Member) -> None:
                 file=file,
                 name=name,
                 check_only=reading.upload.check_only,
+                drop=reading.upload.drop,
             )
         except UserError as error:
             reading.problems.error(None, name, error.message)

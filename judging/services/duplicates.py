@@ -7,6 +7,7 @@ data to go. No judgment comes along, nor anything that rests on one.
 from dataclasses import replace
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from judging.errors import UserError
 from judging.models import Campaign, Upload, User
@@ -34,12 +35,14 @@ def copy_files(job: jobs.Running) -> None:
     """The job: stores the accepted files of the other campaign. Safe to run again at any point.
 
     A file that has been stored before, by its digest and name, is not stored again; the files of an
-    archive are files by themselves.
+    archive are files by themselves. Of what was replaced, the latest version comes along.
     """
     made = Campaign.objects.get(pk=job.target)
     by = User.objects.get(pk=job.data["by"])
     accepted = Upload.objects.filter(campaign=job.data["campaign"], state=Upload.State.ACCEPTED)
-    rows = list(accepted.exclude(kind=Upload.Kind.ARCHIVE).order_by("pk"))
+    newer = Upload.objects.filter(replaces=OuterRef("pk"), state=Upload.State.ACCEPTED)
+    latest = accepted.exclude(Exists(newer)).exclude(kind=Upload.Kind.ARCHIVE)
+    rows = list(latest.order_by("pk"))
     for done, row in enumerate(rows):
         job.report(done / len(rows), row.name)
         if not made.uploads.filter(sha256=row.sha256, name=row.name).exists():

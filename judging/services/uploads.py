@@ -7,6 +7,7 @@ Loaders are registered with ``loads``: see judging.services.loaders, and estimat
 
 import hashlib
 import shutil
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from django.db.models.functions import Now
 
 from judging import selectors
 from judging.errors import UserError
-from judging.formats.guess import guess_kind, unknown_kind
+from judging.formats.guess import Guess, guess_kind, unknown_kind
 from judging.formats.lines import Limits
 from judging.formats.problems import Problems, UnreadableError
 from judging.models import Batch, Campaign, Document, Job, Pair, Upload, User
@@ -56,6 +57,10 @@ class Reading:
         return self.upload.file.open("rb")  # type: ignore[return-value]
 
 
+class Refused(Exception):
+    """Raised by a load: what the file brings cannot be taken in any more; the message says why."""
+
+
 Load = Callable[[], None]
 Loader = Callable[[Reading], Load]
 """Checks the whole file, reporting problems and progress; returns what loads it, if it is good.
@@ -85,14 +90,17 @@ def store(
     name: str,
     kind: str | None = None,
     check_only: bool = False,
+    drop: str = "",
+    replaces: Upload | None = None,
 ) -> Upload:
     """Keeps the file and has a worker read it. ``kind`` None: guessed from name and content.
 
+    One that ``replaces`` another, once something is drawn, is only checked until it is confirmed.
+
     Raises UserError: ``too_large`` (413), ``kind_unknown``, ``campaign_closed`` (409),
-    ``storage_full`` (507).
+    ``storage_full`` (507); ``being_drawn`` (409) for one that replaces another.
     """
-    if campaign.state == Campaign.State.CLOSED:
-        raise UserError("campaign_closed", "This campaign is closed.", status=409)
+    refuse_if_closed(campaign)
     if file.size > settings.UPLOAD_MAX_BYTES:
         limit = f"at most {settings.UPLOAD_MAX_BYTES // 2**20} MB"
         message = f"{shown_name(name)} is too large: expected {limit}."
@@ -100,10 +108,14 @@ def store(
     ensure_room(file.size)
     head = file.read(HEAD_BYTES)
     file.seek(0)
-    kind = kind or _guess(name, head)
+    guess = None if kind else _guess(name, head)
     upload = Upload(
         campaign=campaign,
-        kind=kind,
+        kind=guess.kind if guess else kind or "",
+        kind_why=guess.why if guess else "",
+        drop=drop,
+        replaces=replaces,
+        about=replaces.about if replaces else {},
         name=shown_name(name),
         size=file.size,
         sha256=sha256_of(file),
@@ -111,11 +123,41 @@ def store(
         created_by=by,
     )
     upload.file.save(f"{upload.sha256[:16]}", file, save=False)
-    with transaction.atomic():
-        upload.save()
-        audit.record("upload", by=by, campaign=campaign, target=upload, file=upload.name, kind=kind)
-        jobs.request("upload", upload.pk, campaign=campaign)
+    try:
+        _save(upload, by)
+    except UserError:
+        upload.file.delete(save=False)
+        raise
     return upload
+
+
+def _save(upload: Upload, by: User) -> None:
+    kind, file, campaign = upload.kind, upload.name, upload.campaign
+    with transaction.atomic():
+        if upload.replaces_id is not None:
+            refuse_while_drawn(upload)
+            upload.check_only = upload.check_only or selectors.is_drawn(campaign)
+        upload.save()
+        audit.record("upload", by=by, campaign=campaign, target=upload, file=file, kind=kind)
+        jobs.request("upload", upload.pk, campaign=campaign)
+
+
+def new_drop() -> str:
+    """What files that come at once have in common."""
+    return uuid.uuid4().hex
+
+
+def refuse_if_closed(campaign: Campaign) -> None:
+    if campaign.state == Campaign.State.CLOSED:
+        raise UserError("campaign_closed", "This campaign is closed.", status=409)
+
+
+def refuse_while_drawn(upload: Upload) -> None:
+    """A new version is not read while a draw may be looking at the old one.
+
+    From here on a draw waits until the file is read, as for any file.
+    """
+    campaigns.refuse_while_drawn(campaigns.lock(upload.campaign_id))
 
 
 def ensure_room(size: int) -> None:
@@ -139,11 +181,11 @@ def shown_name(name: str) -> str:
     return printable.replace("\\", "/").rsplit("/", 1)[-1][-MAX_NAME:] or "unnamed"
 
 
-def _guess(name: str, head: bytes) -> str:
+def _guess(name: str, head: bytes) -> Guess:
     guess = guess_kind(name, head)
     if guess is None:
         raise UserError("kind_unknown", unknown_kind(shown_name(name), head), field="kind")
-    return guess.kind
+    return guess
 
 
 def sha256_of(file: "File[bytes]") -> str:
@@ -202,9 +244,11 @@ def give_up(pk: int, error: str) -> None:
 def read_again(*, upload: Upload, by: User | None) -> Job:
     """Has a worker read a file anew whose reading had failed.
 
-    Raises UserError ``not_failed`` (409) or ``gone`` (404).
+    Raises UserError ``not_failed`` (409), ``gone`` (404), ``being_drawn`` (409).
     """
     with transaction.atomic():
+        if upload.replaces_id is not None:
+            refuse_while_drawn(upload)
         job = selectors.job_of("upload", upload.pk)
         if job is None:  # it goes with its upload
             raise present.gone(upload.name)
@@ -243,6 +287,9 @@ def _load(reading: Reading) -> bool:
             reading.job.fence()
             load()
             _conclude(reading, Upload.State.ACCEPTED)
+    except Refused as why:
+        reading.problems.error(None, "", str(why))
+        return False
     except IntegrityError:
         reading.problems.error(None, "", "Another upload has brought the same ids meanwhile.")
         return False

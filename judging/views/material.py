@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
-from judging import selectors, workers
+from judging import answers, drops, selectors, workers
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.forms_material import UploadForm
@@ -36,7 +36,7 @@ def material(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _store_all(request: HttpRequest, campaign: Campaign, form: UploadForm) -> None:
     """Keeps each file; one that cannot be taken does not keep the others out."""
-    stored = 0
+    stored, drop = 0, uploads.new_drop()
     for file, kind in form.chosen():
         try:
             uploads.store(
@@ -46,6 +46,7 @@ def _store_all(request: HttpRequest, campaign: Campaign, form: UploadForm) -> No
                 name=file.name or "",
                 kind=kind,
                 check_only=form.cleaned_data["check_only"],
+                drop=drop,
             )
             stored += 1
         except UserError as error:
@@ -74,6 +75,7 @@ def _rows(request: HttpRequest, campaign: Campaign) -> dict[str, object]:
         "pending": any(is_pending(upload, job) for upload, job in rows),
         "workers": service,
         "drawn": selectors.is_drawn(campaign),
+        "drop": drops.latest(campaign),
         "token": hashlib.sha256(repr((states, service.missing)).encode()).hexdigest()[:16],
     }
 
@@ -91,7 +93,7 @@ def is_pending(upload: Upload, job: Job | None) -> bool:
 def upload_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """What reading the file brought: result, errors, warnings."""
     campaign = organized_campaign(user_of(request), slug)
-    upload = get_object_or_404(campaign.uploads.select_related("created_by"), pk=pk)
+    upload = get_object_or_404(campaign.uploads.select_related("created_by", "replaces"), pk=pk)
     job = selectors.job_of("upload", upload.pk)
     context = {
         "campaign": campaign,
@@ -133,10 +135,12 @@ def topic_list(request: HttpRequest, slug: str) -> HttpResponse:
     asked = _asked(request)
     rows = campaign.topics.order_by("pk")
     found = rows.filter(Q(topic_id__startswith=asked) | Q(title__icontains=asked))
+    page = _page(request, found if asked else rows)
     context = {
         "campaign": campaign,
         "asked": asked,
-        "rows": _page(request, found if asked else rows),
+        "rows": page,
+        "found": answers.topic_rows(campaign, list(page.object_list)),
     }
     return render(request, "judging/topics.html", context)
 

@@ -17,6 +17,9 @@ IDS = {
     "assignment": 1,
     "report": 1,
     "machine": 1,
+    "run": 1,
+    "topic": 1,
+    "drop": "x",
 }
 
 

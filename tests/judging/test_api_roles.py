@@ -63,7 +63,15 @@ ALLOWED = {
     (f"{CAMPAIGN}members/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}members/{{member}}/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}audit/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}uploads/{{upload}}/take-in/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}uploads/drops/{{drop}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}topics/{{topic}}/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}runs/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}runs/fields/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}runs/fields/", "PATCH"): ORGANIZERS,
+    (f"{CAMPAIGN}runs/{{run}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}runs/{{run}}/", "PATCH"): ORGANIZERS,
+    (f"{CAMPAIGN}runs/{{run}}/versions/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}runs/{{run}}/withdrawal/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}runs/{{run}}/withdrawal/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}rounds/", "GET"): ORGANIZERS,
@@ -178,7 +186,8 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
     owner = {"assignment": "outsider"}
     checked = 0
     for path, method in ALLOWED:
-        name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine")
+        name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine",
+                                   "run", "topic", "drop")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
@@ -188,7 +197,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 14
+    assert checked == 22
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
@@ -258,7 +267,7 @@ ASSESSORS_SEE = {
     "id", "topic", "title", "description", "narrative", "docno", "excerpt", "text",
     "assignment", "document", "lease_until", "progress", "judged", "judged_today", "skipped",
     "judgment", "assessor", "grade", "revision", "comment", "seconds", "created", "reason",
-    "changed", "skip_reason", "other", "other_document", "swapped",
+    "changed", "skip_reason", "other", "other_document", "swapped", "number",
 }  # fmt: skip
 
 

@@ -104,6 +104,17 @@ def _of_organizers() -> list[Shot]:
     ]
 
 
+def _of_data() -> list[tuple[Campaign, tuple[str, ...]]]:
+    """Pages of runs and topics: one that is judged, one whose new version waits, one replaced."""
+    made, places = states.replaced(), []
+    for run in made.runs.all():
+        places.append(f"material/runs/{run.pk}/")
+    places += [f"material/topics/{topic.pk}/" for topic in made.topics.all()[:2]]
+    waiting = made.uploads.filter(state=Upload.State.CHECKED)[0]
+    places += [f"material/files/{waiting.pk}/", "material/", "material/topics/"]
+    return [(made, tuple(places))]
+
+
 def _empty(slug: str) -> Campaign:
     by = factories.user(f"organizer-{slug}", is_organizer=True)
     return campaigns.create(
@@ -135,6 +146,7 @@ def _of_rounds() -> list[Shot]:
             states.joined(),
             ("material/runs/", RANKING, "rounds/new/", "rounds/new/?top_up=together"),
         ),
+        *_of_data(),
         (states.finished(), ("", "rounds/1/", *TABS)),
         (states.rounds_after_one_another(), ("rounds/", "rounds/1/", "rounds/3/")),
         (states.paused(), ("", RANKING, "settings/")),

@@ -1,13 +1,24 @@
 """Campaigns in the states that pages of the gallery show."""
 
+import io
 from collections import defaultdict
 from functools import cache
 from typing import Any
 
+from django.core.files.base import File
+
 from estimation.models import Round
-from estimation.services import extending, pausing, reports, withdrawals
+from estimation.services import extending, pausing, replacing, reports, withdrawals
 from judging.models import Campaign, Job, Membership, User
-from judging.services import assignments, campaigns, jobs, judgments, members
+from judging.services import (
+    assignments,
+    campaigns,
+    described,
+    jobs,
+    judgments,
+    members,
+    uploads,
+)
 from tests.support import choices, evaluation, factories, later
 from tests.support.material import Material, small_material
 
@@ -82,6 +93,46 @@ def joined() -> Campaign:
     evaluation.judge(made, 1000)
     later.join(made, later.with_news("novel"), "novel.run")
     withdrawals.withdraw(run=made.runs.get(tag="run2"), by=made.created_by)
+    factories.run_due_jobs()
+    return made
+
+
+def replaced() -> Campaign:
+    """A run was replaced after a round was judged, and another one has a new version that waits.
+
+    All that people can say of a run is said of one; files came at once, some of them bad.
+    """
+    made = with_material("replaced")
+    by = made.created_by
+    evaluation.drawn(made)
+    evaluation.judge(made, 45)
+    later.join(made, later.lines_of("run3", "copy-of-run3"), "copy.run")
+    head = b"# ir_metadata.start\n# actor:\n#   team: The team\n#   fields: [nlp, ir]\n"
+    described.set_fields(campaign=made, by=by, names=["Year", "Index"])
+    for tag in ("run2", "run1"):
+        run = made.runs.get(tag=tag)
+        said = {"team": "The team", "description": "BM25, then a model.", "fields": {"Year": "26"}}
+        described.describe(upload=run.upload, by=by, **said)
+        content = head + b"# ir_metadata.end\n" + later.with_news(tag)
+        file: File[bytes] = File(io.BytesIO(content), name=f"{tag}-second.run")
+        upload = replacing.replace(run=run, by=by, file=file, name=f"{tag}-second.run")
+        factories.run_due_jobs()
+        if tag == "run2":
+            upload.refresh_from_db()
+            replacing.confirm(upload=upload, by=by)
+            factories.run_due_jobs()
+    drop = uploads.new_drop()
+    for name, content in (("short", b"t1 Q0 d1 1 2.0 s\nt1 Q0 d2\n"), ("also-short", b"t1 Q0 d\n")):
+        bad: File[bytes] = File(io.BytesIO(content), name=f"{name}.run")
+        uploads.store(
+            campaign=made,
+            by=by,
+            file=bad,
+            name=f"{name}.run",
+            kind="run",
+            drop=drop,
+            check_only=True,
+        )
     factories.run_due_jobs()
     return made
 

@@ -268,6 +268,8 @@ class World:
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
             "run": organizer.get(f"{self.base}runs/").json()[0]["id"],
+            "topic": first("topics/")["number"],
+            "drop": first("uploads/")["drop"],
         }
 
 

@@ -1,0 +1,175 @@
+"""How far what a run returns is pooled, drawn and judged: counts of documents, by round.
+
+Only columns are read, so that web processes, which load no SciPy, can tell.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.db.models import Q
+from numpy.typing import NDArray
+
+from estimation.core.archives import read_archive
+from estimation.core.arrays import BytesArray, IntArray
+from estimation.core.data.known_documents import KnownDocuments
+from estimation.formats.run_columns import COLUMNS, read_columns
+from estimation.models import Draw, Round, Run
+from judging.models import Campaign
+
+POOL_FORMAT = "evalsite-pool-1"
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedDocnos:
+    """Topics, as the rows of what they are asked of are numbered, and docnos."""
+
+    topic: IntArray
+    docno: BytesArray
+
+    def __len__(self) -> int:
+        return len(self.docno)
+
+    def count_in(self, others: "NumberedDocnos", *, topics: int) -> int:
+        """How many of these are among others."""
+        if not len(self) or not len(others):
+            return 0
+        table = KnownDocuments.of(others.topic, others.docno, topics=topics)
+        return int(np.count_nonzero(table.find(self.topic, self.docno) >= 0))
+
+
+@dataclass(frozen=True, eq=False)
+class RunLists:
+    """What a run returns, best first: the documents of each topic, as `RankedLists` has them."""
+
+    topics: Sequence[str]
+    indptr: IntArray
+    docnos: BytesArray
+
+    def down_to(self, depth: int, numbers: Mapping[str, int]) -> NumberedDocnos:
+        """The documents of known topics down to a depth."""
+        length = np.diff(self.indptr)
+        place = np.arange(len(self.docnos)) - np.repeat(self.indptr[:-1], length)
+        codes = np.array([numbers.get(topic, -1) for topic in self.topics], dtype=np.int64)
+        topic = np.repeat(codes, length)
+        counts = (place < depth) & (topic >= 0)
+        return NumberedDocnos(topic[counts], self.docnos[counts])
+
+
+@dataclass(frozen=True)
+class JudgedSoFar:
+    """Of the ``documents`` that a run returns down to the ``depth`` of a round, how many are
+    ``outside`` of its pool, were ``drawn``, and have been ``judged``."""
+
+    round: int
+    depth: int
+    documents: int
+    outside: int
+    drawn: int
+    judged: int
+
+    @property
+    def parts(self) -> list[tuple[str, int]]:
+        """What becomes of its documents, each in the furthest state that it is in."""
+        pooled = self.documents - self.outside
+        return [
+            ("judged", self.judged),
+            ("drawn, waiting", self.drawn - self.judged),
+            ("in the pool, not drawn", pooled - self.drawn),
+            ("outside of the pool", self.outside),
+        ]
+
+
+def ranking_of(run: Run) -> RunLists:
+    facts, columns = read_columns(_path(run.file), COLUMNS[:2])
+    return RunLists(facts["topics"], columns["indptr"], columns["docnos"])
+
+
+@dataclass
+class _Drawn:
+    """What was drawn in a round: (topic, docno), with what of it is judged."""
+
+    every: list[tuple[str, bytes]] = field(default_factory=list)
+    judged: list[tuple[str, bytes]] = field(default_factory=list)
+
+
+class RoundsAsJudged:
+    """The drawn rounds of a campaign, read once, for any number of rankings."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        drawn = Round.objects.filter(campaign=campaign).exclude(state__in=Round.NOT_DRAWN)
+        self._rows = list(drawn.select_related("pool").order_by("number"))
+        self._drawn = _drawn(campaign) if self._rows else {}
+
+    def of(self, ranking: RunLists) -> list[JudgedSoFar]:
+        return [self._standing(row, ranking) for row in self._rows]
+
+    def _standing(self, row: Round, ranking: RunLists) -> JudgedSoFar:
+        facts, columns = _pool(_file_of(row))
+        numbers, count = {name: n for n, name in enumerate(facts["topics"])}, len(facts["topics"])
+        mine = ranking.down_to(facts["depth"], numbers)
+        there = self._drawn.get(row.pk, _Drawn())
+        pooled = mine.count_in(_pooled(columns), topics=count)
+        return JudgedSoFar(
+            round=row.number,
+            depth=facts["depth"],
+            documents=len(mine),
+            outside=len(mine) - pooled,
+            drawn=mine.count_in(_numbered(there.every, numbers), topics=count),
+            judged=mine.count_in(_numbered(there.judged, numbers), topics=count),
+        )
+
+
+def _file_of(row: Round) -> str:
+    """The pool's file; a round that is drawn has one."""
+    return row.pool.file if row.pool else ""
+
+
+def _path(name: str) -> Path:
+    return Path(settings.MEDIA_ROOT) / name
+
+
+@lru_cache(maxsize=4)
+def _pool(name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """A pool file never changes: its name is the digest of its content."""
+    return read_archive(_path(name), POOL_FORMAT, ("topic", "docno"), optional=("other",))
+
+
+def pooled_in(row: Round, topic: str) -> int:
+    """How many pairs of a topic are in the pool of a drawn round."""
+    facts, columns = _pool(_file_of(row))
+    number = facts["topics"].index(topic) if topic in facts["topics"] else -1
+    return int(np.count_nonzero(columns["topic"] == number))
+
+
+def _pooled(columns: Mapping[str, NDArray[Any]]) -> NumberedDocnos:
+    """The documents of a pool; of preferences both."""
+    topic, docno = columns["topic"].astype(np.int64), columns["docno"]
+    if "other" not in columns:
+        return NumberedDocnos(topic, docno)
+    return NumberedDocnos(np.concatenate([topic, topic]), np.concatenate([docno, columns["other"]]))
+
+
+def _drawn(campaign: Campaign) -> dict[int, _Drawn]:
+    """By the row id of each round; of preferences both documents."""
+    answered = Q(pair__judged__gt=0) | Q(pair__decided=True)
+    named = ("round_id", "pair__topic__topic_id", "pair__docno", "pair__other", "answered")
+    rows = Draw.objects.filter(round__campaign=campaign).annotate(answered=answered).order_by()
+    found: dict[int, _Drawn] = {}
+    for number, topic, docno, other, is_judged in rows.values_list(*named).iterator():
+        there = found.setdefault(number, _Drawn())
+        names = [(topic, name.encode()) for name in (docno, other) if name]
+        there.every += names
+        if is_judged:
+            there.judged += names
+    return found
+
+
+def _numbered(rows: Iterable[tuple[str, bytes]], numbers: Mapping[str, int]) -> NumberedDocnos:
+    known = [(numbers[topic], name) for topic, name in rows if topic in numbers]
+    topics = np.array([topic for topic, _ in known], dtype=np.int64)
+    return NumberedDocnos(topics, np.array([name for _, name in known], dtype=np.bytes_))

@@ -1,0 +1,105 @@
+"""What there is to say of one topic, for its page and for programs.
+
+How much of the uncertainty of a run one topic carries is not told: variances are stored of runs and
+of differences of two, and not topic by topic. What a topic adds to an estimate is stored, but from
+few judgments of one topic it is mostly nothing or far too much, and would only mislead.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from estimation import selectors
+from estimation.formats.overlaps import top_of_topic
+from estimation.models import Round, Run
+from estimation.standing import pooled_in
+from judging.answers import AnsweredPair, AnswersApart, agreements, grade_counts, pairs_of
+from judging.models import Campaign, Topic
+
+
+@dataclass(frozen=True)
+class TopicRun:
+    """Of what a run returns for the topic down to the campaign's depth, how many documents are
+    ``drawn``, ``judged``, and ``relevant``: judged better than grade 0 by somebody."""
+
+    id: int
+    tag: str
+    withdrawn: bool
+    documents: int
+    drawn: int
+    judged: int
+    relevant: int
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """``pooled``: pairs in the pool of the ``round`` shown first; None before any draw."""
+
+    topic: Topic
+    round: Round | None
+    pooled: int | None
+    pairs: list[AnsweredPair]
+    grades: list[int]
+    agreement: AnswersApart
+    runs: list[TopicRun]
+
+    @property
+    def drawn(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def judged(self) -> int:
+        return sum(bool(pair.grades) for pair in self.pairs)
+
+    @property
+    def relevant(self) -> int:
+        return sum(pair.relevant for pair in self.pairs)
+
+    @property
+    def compared(self) -> int:
+        """Judged pairs of two documents, which have no grade of the scale."""
+        return sum(bool(pair.other and pair.grades) for pair in self.pairs)
+
+
+def topic_facts(topic: Topic) -> TopicFacts:
+    """All of it, in a number of queries that hangs neither on runs nor on topics."""
+    campaign = topic.campaign
+    pairs = pairs_of(topic)
+    row = selectors.current_round(campaign)
+    drawn = row if row is not None and row.is_drawn else None
+    return TopicFacts(
+        topic=topic,
+        round=drawn,
+        pooled=pooled_in(drawn, topic.topic_id) if drawn else None,
+        pairs=pairs,
+        grades=grade_counts(pairs, len(campaign.grades)),
+        agreement=agreements(campaign).get(topic.pk, AnswersApart()),
+        runs=_runs(campaign, topic, pairs),
+    )
+
+
+def _runs(campaign: Campaign, topic: Topic, pairs: Sequence[AnsweredPair]) -> list[TopicRun]:
+    """By what they return that is relevant, most first."""
+    drawn = {name.encode() for pair in pairs for name in (pair.docno, pair.other) if name}
+    judged = {
+        name.encode() for p in pairs if p.grades for name in (p.docno, p.other) if name
+    }  # of preferences both documents
+    relevant = {pair.docno.encode() for pair in pairs if pair.relevant}
+    rows = []
+    for run in Run.objects.filter(campaign=campaign):
+        path = str(Path(settings.MEDIA_ROOT) / run.file)
+        top = set(top_of_topic(path, topic.topic_id, campaign.depth))
+        rows.append(
+            TopicRun(
+                id=run.pk,
+                tag=run.tag,
+                withdrawn=run.withdrawn is not None,
+                documents=len(top),
+                drawn=len(top & drawn),
+                judged=len(top & judged),
+                relevant=len(top & relevant),
+            )
+        )
+    return sorted(rows, key=lambda each: (-each.relevant, -each.judged, each.tag))

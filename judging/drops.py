@@ -1,0 +1,105 @@
+"""Files that came at once: how they fared, and what is wrong with them, by kind of problem."""
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from judging.models import Campaign, Upload
+
+_DETAIL = re.compile(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"|“[^”]*”|U\+[0-9A-F]{4}|[0-9][0-9.,]*")
+NAMED = 5
+
+
+@dataclass
+class ProblemKind:
+    """Problems that say the same but for names and numbers; ``message`` is that of the first.
+
+    ``count``: how many of them are kept; ``more``: their files have others, which are counted only.
+    """
+
+    severity: str
+    field: str
+    message: str
+    count: int = 0
+    more: bool = False
+    files: list[Upload] = dataclasses.field(default_factory=list)
+
+    @property
+    def named(self) -> list[Upload]:
+        return self.files[:NAMED]
+
+
+@dataclass(frozen=True)
+class Drop:
+    """``good``, ``warned`` and ``refused`` count files that were read; ``waiting`` the others."""
+
+    id: str
+    check_only: bool
+    files: int
+    good: int
+    warned: int
+    refused: int
+    waiting: int
+    problems: list[ProblemKind]
+
+
+def latest(campaign: Campaign) -> Drop | None:
+    """The last files that came at once, if they were several; in two queries."""
+    last = campaign.uploads.exclude(drop="").order_by("-pk").values_list("drop", flat=True).first()
+    found = drop_of(campaign, last) if last else None
+    return found if found and found.files > 1 else None
+
+
+def drop_of(campaign: Campaign, drop: str) -> Drop | None:
+    """All files of a drop. An archive counts as the files that it has brought."""
+    every = list(campaign.uploads.filter(drop=drop).order_by("pk")) if drop else []
+    if not every:
+        return None
+    unpacked = (Upload.State.ACCEPTED, Upload.State.CHECKED)
+    rows = [
+        row for row in every if row.kind != Upload.Kind.ARCHIVE or row.state not in unpacked
+    ] or every
+    states = [_fared(row) for row in rows]
+    return Drop(
+        id=drop,
+        check_only=all(row.check_only for row in rows),
+        files=len(rows),
+        problems=_problems(rows),
+        **{name: states.count(name) for name in ("good", "warned", "refused", "waiting")},
+    )
+
+
+def _fared(row: Upload) -> str:
+    if row.state in (Upload.State.STORED, Upload.State.READING):
+        return "waiting"
+    if row.state == Upload.State.REJECTED:
+        return "refused"
+    return "warned" if row.warning_count else "good"
+
+
+def _problems(rows: Iterable[Upload]) -> list[ProblemKind]:
+    """Errors before warnings, and those of most files first."""
+    kinds: dict[tuple[str, str, str], ProblemKind] = {}
+    for row in rows:
+        kept = [*row.errors, *row.warnings]
+        total = {"error": row.error_count, "warning": row.warning_count}
+        held = {"error": len(row.errors), "warning": len(row.warnings)}
+        for problem in kept:
+            found = kinds.setdefault(_shape(problem), _kind(problem))
+            found.count += 1
+            found.more |= total[found.severity] > held[found.severity]
+            if not found.files or found.files[-1] is not row:
+                found.files.append(row)
+    return sorted(kinds.values(), key=lambda k: (k.severity, -len(k.files), -k.count, k.message))
+
+
+def _shape(problem: dict[str, Any]) -> tuple[str, str, str]:
+    """What problems of a kind have in common: all but names and numbers."""
+    said = _DETAIL.sub("…", problem["message"])
+    return problem["severity"], problem["field"], said
+
+
+def _kind(problem: dict[str, Any]) -> ProblemKind:
+    return ProblemKind(problem["severity"], problem["field"], problem["message"])
