@@ -8,7 +8,7 @@ from estimation.comparisons import RunComparison
 from estimation.documents_compared import DocumentsCompared
 from estimation.scales import common_decimals, decimals
 from estimation.selectors import RankingTable
-from estimation.topic_results import TopicFacts, topic_results
+from estimation.topic_results import TopicSpread, topic_results
 
 ROW_HEIGHT = 76
 """Pixels that a document takes on either side, so that lines meet the middle of theirs."""
@@ -26,7 +26,7 @@ def difference_chart(found: RunComparison) -> differences.DifferenceChart:
 class TopicLine:
     """A topic of the table; widths are in percent of the largest."""
 
-    topic: TopicFacts
+    topic: TopicSpread
     judged_share: float
     spread: str
     spread_width: float
@@ -94,21 +94,21 @@ def topic_figure(table: RankingTable, by: str) -> TopicFigure:
     )
 
 
-def _ordered(found: Sequence[TopicFacts], by: str) -> list[TopicFacts]:
+def _ordered(found: Sequence[TopicSpread], by: str) -> list[TopicSpread]:
     """Topics of which nothing is known come last, but where what is least judged is asked for."""
     if by == "judged":
         return sorted(found, key=lambda row: (row.judged, row.topic_id))
     if by == "topic":
         return list(found)
 
-    def place(row: TopicFacts) -> tuple[bool, float]:
+    def place(row: TopicSpread) -> tuple[bool, float]:
         value = row.spread if by == "spread" else row.uncertainty
         return value is None, -(value or 0.0)
 
     return sorted(found, key=place)
 
 
-def _chart(ordered: Sequence[TopicFacts], by: str) -> bars.BarChart:
+def _chart(ordered: Sequence[TopicSpread], by: str) -> bars.BarChart:
     named = [(f"{row.topic_id} {row.title}"[:80], row) for row in ordered]
     if by == "judged":
         return bars.result_bars("Judged pairs", [(name, row.judged) for name, row in named])

@@ -13,7 +13,7 @@ from estimation.selectors import MATRICES_FORMAT, Pairwise, RankingTable, draws_
 
 
 @dataclass(frozen=True)
-class TopicFacts:
+class TopicSpread:
     """One topic under one measure.
 
     ``judged`` of ``pairs`` in the pool (None where an older version did not count them).
@@ -31,7 +31,7 @@ class TopicFacts:
     uncertainty: float | None
 
 
-def topic_results(table: RankingTable) -> list[TopicFacts]:
+def topic_results(table: RankingTable) -> list[TopicSpread]:
     """Every topic, in the order of the pool: by id."""
     shown = table.estimate_set
     pairs = table.pairs or pairwise(shown, table.measure)
@@ -44,7 +44,7 @@ def topic_results(table: RankingTable) -> list[TopicFacts]:
     spread = _spread(pairs, [row.tag for row in table.known])
     shares = _shares(variance)
     return [
-        TopicFacts(
+        TopicSpread(
             pk=named[topic_id][0],
             topic_id=topic_id,
             title=named[topic_id][1],

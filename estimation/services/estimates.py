@@ -24,6 +24,7 @@ from estimation.core.sampling.interval_kinds import IntervalKind
 from estimation.models import Estimate, EstimateSet, Round
 from estimation.selectors import MATRICES_FORMAT, complete_batches
 from estimation.services import (
+    by_topic,
     collections,
     drawing,
     exact,
@@ -34,7 +35,6 @@ from estimation.services import (
     pools,
     stopping,
     together,
-    topic_facts,
 )
 from estimation.services.collections import Gathered
 from judging.services import bulk, jobs
@@ -222,7 +222,7 @@ def _matrices(outcome: Recomputed) -> tuple[dict[str, object], dict[str, np.ndar
             arrays[f"margin_low_{index}"] = result.equivalence.low
             arrays[f"margin_high_{index}"] = result.equivalence.high
     results, inputs = outcome.evaluation.results, outcome.inputs
-    arrays |= topic_facts.topic_arrays(inputs.collection, inputs.joined, results)
+    arrays |= by_topic.topic_arrays(inputs.collection, inputs.joined, results)
     facts: dict[str, object] = {
         "runs": results[0].runs,
         "topics": outcome.inputs.collection.topics,

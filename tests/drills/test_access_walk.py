@@ -245,7 +245,6 @@ def _world() -> World:
             "files": upload.pk,
             "machines": machine(made).pk,
             "documents": made.documents.all()[0].pk,
-            "topics": made.topics.all()[0].pk,
             "work": Job.objects.get(kind="recompute", target=drawn.pk).pk,
             "reports": Report.objects.get(name="report.html").pk,
         },
