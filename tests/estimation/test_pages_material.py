@@ -126,7 +126,7 @@ def test_checking_only_takes_nothing_in(campaign: Campaign, organizer: Client) -
     send(organizer, campaign, ("topics.tsv", TOPICS), check_only="on")
     factories.run_due_jobs()
     assert not Topic.objects.exists()
-    assert "checked, not taken in" in content(organizer.get(address("material", campaign)))
+    assert "good, not taken in" in content(organizer.get(address("material", campaign)))
 
 
 def test_a_rejected_file_opens_to_its_errors_and_counts_those_not_shown(
