@@ -19,7 +19,7 @@ from estimation.selectors import (
     round_progress,
 )
 from judging import selectors as judging
-from judging.models import Campaign, Decision, Pair, preference_scale
+from judging.models import Campaign, Decision, Exclusion, Pair, preference_scale
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class ReportData:
     grades: list[int]
     agreement: Agreement | None
     decisions: list[Decision]
+    exclusions: list[Exclusion]
 
     @property
     def scale(self) -> list[dict[str, str]]:
@@ -124,6 +125,7 @@ def report(row: Round, shown: EstimateSet) -> ReportData:
         grades=facts.grades,
         agreement=facts.agreement,
         decisions=list(judging.decisions(row.campaign).filter(pair__in=pairs)),
+        exclusions=list(judging.exclusions(row.campaign).filter(ended=None)),
     )
 
 
