@@ -61,6 +61,16 @@ ALLOWED = {
     (f"{CAMPAIGN}members/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}members/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}members/{{member}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}members/many/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}members/{{member}}/invitation/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}people/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}people/{{person}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}exclusions/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}exclusions/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}queue/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}queue/seen/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}queue/unseen/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}audit/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}runs/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}runs/{{run}}/withdrawal/", "POST"): ORGANIZERS,
@@ -98,6 +108,13 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     (f"{CAMPAIGN}assignments/{{assignment}}/skip/", "POST"): {"reason": "cannot read it"},
     (f"{CAMPAIGN}decisions/rest/", "POST"): {"grade": 0, "reason": "known"},
     (f"{CAMPAIGN}members/", "POST"): {"username": "somebody", "role": "assessor"},
+    (f"{CAMPAIGN}members/many/", "POST"): {"people": "one\ntwo, organizer"},
+    (f"{CAMPAIGN}exclusions/", "POST"): {
+        "assessor": "assessor",
+        "ground": "time",
+        "reason": "a second each",
+    },
+    (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): {"reason": "a mistake"},
     (f"{CAMPAIGN}machines/", "POST"): {**rest.MACHINE, "name": "another"},
     (f"{CAMPAIGN}rounds/", "POST"): rest.ROUND,
 }
@@ -169,7 +186,8 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
     owner = {"assignment": "outsider"}
     checked = 0
     for path, method in ALLOWED:
-        name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine")
+        name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine",
+                                         "person", "exclusion")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
@@ -179,7 +197,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 14
+    assert checked == 17
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
@@ -249,7 +267,7 @@ ASSESSORS_SEE = {
     "id", "topic", "title", "description", "narrative", "docno", "excerpt", "text",
     "assignment", "document", "lease_until", "progress", "judged", "judged_today", "skipped",
     "judgment", "assessor", "grade", "revision", "comment", "seconds", "created", "reason",
-    "changed", "skip_reason", "other", "other_document", "swapped",
+    "changed", "skip_reason", "other", "other_document", "swapped", "excluded",
 }  # fmt: skip
 
 
@@ -309,6 +327,11 @@ MASS = {
     f"{CAMPAIGN}members/": (
         {"username": "new", "role": "assessor"},
         ("is_superuser", "is_organizer", "campaign", "password"),
+    ),
+    f"{CAMPAIGN}members/many/": ({"people": "new"}, ("username", "campaign", "password")),
+    f"{CAMPAIGN}exclusions/": (
+        {"assessor": "assessor", "ground": "time", "reason": "r"},
+        ("decided_by", "campaign", "ended"),
     ),
     "/api/campaigns/": ({"name": "x"}, ("state", "created_by", "id", "pk")),
     f"{CAMPAIGN}machines/": (rest.MACHINE, ("url", "key", "key_variable", "calls", "state")),
