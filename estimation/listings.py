@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from estimation.models import Estimate, EstimateSet, Report, Round, Run
+from estimation.selectors import complete_batches
 from judging.models import Campaign
 
 
@@ -99,9 +100,15 @@ class HistoryPoint:
     high: float
 
 
+def _sets_by_batch(row: Round) -> dict[int, int]:
+    """The last set of every number of batches, as far as they are complete still."""
+    shown = row.estimate_sets.filter(batches__lte=complete_batches(row))
+    return dict(shown.order_by("number").values_list("batches", "pk"))
+
+
 def _by_batch(row: Round, measure: str) -> QuerySet[Estimate]:
     """Of the last set of every number of batches."""
-    sets = dict(row.estimate_sets.order_by("number").values_list("batches", "pk"))
+    sets = _sets_by_batch(row)
     return Estimate.objects.filter(estimate_set__in=sets.values(), measure=measure, primary=True)
 
 
@@ -130,7 +137,7 @@ class RaceMoment:
 
 def race(row: Round) -> list[RaceMoment]:
     """Who was still in the race, batch by batch, under the measure of the round."""
-    sets = dict(row.estimate_sets.order_by("number").values_list("batches", "pk"))
+    sets = _sets_by_batch(row)
     found = (
         Estimate.objects.filter(
             estimate_set__in=sets.values(), measure=row.measure, primary=True, rank_low=1

@@ -112,7 +112,7 @@ def _draw(found: Situation) -> NextStep | None:
 
 def _ended(found: Situation) -> NextStep | None:
     row = found.row
-    if row is None or not row.has_ended:
+    if row is None or not row.has_ended or _is_judged_again(found):
         return None
     latest = row.estimate_sets.order_by("-number").first()
     if latest is None:
@@ -125,6 +125,13 @@ def _ended(found: Situation) -> NextStep | None:
         return NextStep("reported", "Close the campaign, or go on", why, action)
     why = f"Round {row.number} is judged: nothing more comes of it."
     return NextStep("ended", "Make the report", why, Action("reports", "Reports", (row.number,)))
+
+
+def _is_judged_again(found: Situation) -> bool:
+    """A round that was stopped, of whose complete batches some lack labels: work was excluded."""
+    stopped = found.row is not None and found.row.state == Round.State.STOPPED
+    batches = found.progress.batches if stopped and found.progress else []
+    return any(batch.state == Batch.State.OPEN for batch in batches)
 
 
 def _people(found: Situation) -> NextStep | None:

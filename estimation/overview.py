@@ -6,10 +6,11 @@ from functools import lru_cache
 
 from estimation import selectors, work
 from estimation.charts.bars import BarChart, day_bars
-from estimation.findings import Finding, findings, what_more_buys
+from estimation.findings import Finding, findings, listed, what_more_buys
 from estimation.forecasts import ForecastFigure, forecast_figure
 from estimation.models import EstimateSet, Round
 from estimation.situation import Action, Situation
+from judging import selectors as judging
 from judging.models import Batch, Campaign, Job
 from judging.pace import by_day
 
@@ -180,7 +181,8 @@ def attention(facts: Situation) -> list[Attention]:
     """What somebody should look at now, worst first."""
     found = _machines(facts)
     if facts.campaign.state != Campaign.State.CLOSED:
-        found += [*_files(facts), *_judges(facts), *_stuck(facts), *_texts(facts)]
+        found += [*_files(facts), *_judges(facts), *_stuck(facts)]
+        found += [*_excluded(facts), *_texts(facts)]
     order = {"bad": 0, "warn": 1, "": 2}
     return sorted(found, key=lambda notice: order[notice.level])
 
@@ -260,6 +262,19 @@ def _stuck(facts: Situation) -> list[Attention]:
     where = f"Batch {batch} waits" if batch else "The round waits"
     text = f"{where} for {_plural(progress.stuck, 'pair')} that nobody could judge."
     return [Attention("warn", text, Action("decisions", "Decide"))]
+
+
+def _excluded(facts: Situation) -> list[Attention]:
+    """Told while batches lack labels by it, so that numbers may be missing that were there."""
+    rows = judging.exclusions(facts.campaign).filter(ended=None)
+    names = [str(row.assessor) for row in rows] if facts.drawn else []
+    if not names or facts.progress is None or facts.progress.finished == facts.progress.pairs:
+        return []
+    text = (
+        f"The work of {listed(names)} is excluded. Batches that lack labels by it are judged again,"
+        " and until then the numbers rest on those that are complete in a row from the first."
+    )
+    return [Attention("", text, Action("people", "See the people"))]
 
 
 def _texts(facts: Situation) -> list[Attention]:

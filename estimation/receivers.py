@@ -12,7 +12,14 @@ from estimation.models import Draw, MachineJudge, Prediction, Round
 from estimation.work import OF_NUMBERS
 from judging.models import Batch, Campaign, Job, Pair
 from judging.services import jobs
-from judging.signals import batch_completed, judgment_corrected, labels_added, work_to_come
+from judging.signals import (
+    batch_completed,
+    judgment_corrected,
+    labels_added,
+    labels_counted_anew,
+    weights_asked,
+    work_to_come,
+)
 
 
 @receiver(batch_completed, sender=Batch, dispatch_uid="recompute-after-batch")
@@ -31,6 +38,18 @@ def recompute_after_correction(pair: int, **_kwargs: Any) -> None:
 def recompute_after_labels(pairs: Sequence[int], **_kwargs: Any) -> None:
     """Another round wants more labels of a pair: where the pair was complete, it has new ones."""
     _request(Round.objects.filter(draws__pair__in=pairs))
+
+
+@receiver(labels_counted_anew, sender=Campaign, dispatch_uid="recompute-after-exclusion")
+def recompute_after_exclusion(campaign: Campaign, **_kwargs: Any) -> None:
+    """All rounds of it; one that was complete and lacks labels now goes on until it has them."""
+    _request(Round.objects.filter(campaign=campaign).exclude(state__in=Round.NOT_DRAWN))
+    again = Round.objects.filter(
+        campaign=campaign,
+        state=Round.State.COMPLETE,
+        round_batches__batch__state=Batch.State.OPEN,
+    )
+    Round.objects.filter(pk__in=again.values("pk")).update(state=Round.State.JUDGING)
 
 
 def _request(rounds: QuerySet[Round]) -> None:
@@ -77,3 +96,11 @@ def next_batch_is_planned(campaign: Campaign, **_kwargs: Any) -> str:
     if planned - halted:
         return "chosen"
     return "halted" if halted else ""
+
+
+@receiver(weights_asked, sender=Campaign, dispatch_uid="design-weights")
+def design_weights(campaign: Campaign, pairs: Sequence[int], **_kwargs: Any) -> dict[int, float]:
+    """One over the probability with which a pair was drawn; in the last round that drew it."""
+    drawn = Draw.objects.filter(round__campaign=campaign, pair__in=pairs).order_by("round__number")
+    found = drawn.values_list("pair", "probability")
+    return {pair: 1.0 / probability for pair, probability in found}

@@ -18,7 +18,7 @@ from estimation.selectors import (
 )
 from judging import selectors as judging
 from judging.labels import Column, LabelColumns, label_columns
-from judging.models import Campaign, Decision, Pair, preference_scale
+from judging.models import Campaign, Decision, Exclusion, Pair, preference_scale
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class ReportData:
     grades: list[int]
     agreement: Agreement | None
     decisions: list[Decision]
+    exclusions: list[Exclusion]
 
     @property
     def scale(self) -> list[dict[str, str]]:
@@ -144,6 +145,7 @@ def report(row: Round, shown: EstimateSet) -> ReportData:
         grades=facts.grades,
         agreement=facts.agreement,
         decisions=list(judging.decisions(row.campaign).filter(pair__in=pairs)),
+        exclusions=list(judging.exclusions(row.campaign).filter(ended=None)),
     )
 
 

@@ -236,7 +236,9 @@ class RankingTable:
 
 
 def latest_estimates(row: Round) -> EstimateSet | None:
-    return row.estimate_sets.order_by("-number").first()
+    """None where they rest on batches that are not complete any more: work in them was excluded."""
+    found = row.estimate_sets.order_by("-number").first()
+    return found if found and found.batches <= complete_batches(row) else None
 
 
 def measures_of(row: Round) -> list[str]:

@@ -14,6 +14,9 @@ from django.db.models.functions import Now
 
 from judging import names
 
+QRELS = "qrels"
+"""The account that imported grades are recorded under; nobody signs in to it."""
+
 
 class Accounts(UserManager["User"]):
     def named(self, username: str) -> "User | None":

@@ -8,7 +8,7 @@ from datetime import date
 from django.db.models import F, Max, Min, OuterRef, Q, QuerySet, Subquery
 
 from judging.models import Assignment, AuditEntry, BatchPair, Campaign, Judgment, Pair, User
-from judging.selectors import current_judgments
+from judging.selectors import current_judgments, given_judgments
 
 ONE_TOPIC = "topic:"
 ORDERS = {
@@ -37,12 +37,16 @@ class JudgmentFilter:
     until: date | None = None
     comment: bool = False
     corrected: bool = False
+    excluded: bool | None = None
     order: str = "latest"
 
 
 def judgments(campaign: Campaign, asked: JudgmentFilter) -> QuerySet[Judgment]:
-    """Judgments that count and fit, with topic and assessor, in the order asked for."""
-    rows = current_judgments().filter(assignment__pair__campaign=campaign)
+    """Judgments that fit, with topic and assessor, in the order asked for.
+
+    Those of excluded work are among them, and say so; nothing else that no longer counts.
+    """
+    rows = given_judgments().filter(assignment__pair__campaign=campaign)
     rows = rows.select_related("assignment__pair__topic", "assessor")
     if asked.words:
         rows = rows.filter(_about(asked.words))
@@ -60,6 +64,12 @@ def judgments(campaign: Campaign, asked: JudgmentFilter) -> QuerySet[Judgment]:
         rows = rows.exclude(comment="")
     if asked.corrected:
         rows = rows.filter(revision__gt=1)
+    if asked.excluded is not None:
+        rows = (
+            rows.filter(assignment__set_aside__gte=1)
+            if asked.excluded
+            else rows.filter(assignment__set_aside=0)
+        )
     if asked.apart is not None:
         rows = rows.filter(assignment__pair__in=_apart(campaign, asked.apart))
     if asked.order == "apart":

@@ -34,6 +34,13 @@ class JudgmentSearch(forms.Form):
     until = forms.DateField(required=False, widget=forms.DateInput(attrs={"type": "date"}))
     comment = forms.BooleanField(required=False, label="With a comment")
     corrected = forms.BooleanField(required=False, label="Corrected")
+    excluded = forms.TypedChoiceField(
+        required=False,
+        label="Excluded work",
+        coerce=lambda value: value == "only",
+        empty_value=None,
+        choices=[("", "shown"), ("without", "left out"), ("only", "alone")],
+    )
     order = forms.ChoiceField(required=False, choices=[(each, NAMES[each]) for each in ORDERS])
 
     def __init__(self, campaign: Campaign, data: object) -> None:

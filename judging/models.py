@@ -13,6 +13,8 @@ from django.db.models.functions import Now
 from judging.accounts import ApiToken as ApiToken  # noqa: PLC0414  (for others to import from here)
 from judging.accounts import SignInTries as SignInTries  # noqa: PLC0414
 from judging.accounts import User as User  # noqa: PLC0414
+from judging.notes import Exclusion as Exclusion  # noqa: PLC0414
+from judging.notes import SeenItem as SeenItem  # noqa: PLC0414
 
 MAX_GRADE = 20
 OTHER_BETTER, EQUALLY_GOOD, DOCUMENT_BETTER = range(3)
@@ -300,7 +302,9 @@ class BatchPair(models.Model):
 class Assignment(models.Model):
     """One pair given to one assessor, under a lease. One row per (pair, assessor) for ever.
 
-    ``revision`` is that of the judgment that counts (0: none yet).
+    ``revision`` is that of the judgment that counts (0: none). It is the one place that says so:
+    whoever reads labels joins judgments by it. Where the assessor's work is excluded, it is 0, and
+    ``set_aside`` is the revision that would count otherwise (0: nothing was said).
     """
 
     class State(models.TextChoices):
@@ -308,12 +312,14 @@ class Assignment(models.Model):
         JUDGED = "judged"
         SKIPPED = "skipped"
         LAPSED = "lapsed"
+        EXCLUDED = "excluded"
 
     pair = models.ForeignKey(Pair, models.CASCADE, related_name="assignments", db_index=False)
     assessor = models.ForeignKey(User, models.PROTECT, related_name="assignments")
     state = models.CharField(max_length=10, choices=State, default=State.LEASED)
     lease_until = models.DateTimeField()
     revision = models.PositiveIntegerField(default=0)
+    set_aside = models.PositiveIntegerField(default=0, db_default=0)
     skip_reason = models.CharField(max_length=500, blank=True)
     created = models.DateTimeField(db_default=Now())
     changed = models.DateTimeField(db_default=Now())
@@ -324,6 +330,9 @@ class Assignment(models.Model):
             CheckConstraint(
                 condition=Q(state="judged", revision__gte=1) | (~Q(state="judged") & Q(revision=0)),
                 name="assignment_judged_has_revision",
+            ),
+            CheckConstraint(
+                condition=Q(state="excluded") | Q(set_aside=0), name="assignment_excluded_set_aside"
             ),
         ]
         indexes = [
@@ -379,6 +388,11 @@ class Judgment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.assignment_id}: {self.grade}"
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether it is stored and does not count, as its assessor's work is excluded."""
+        return self.revision == self.assignment.set_aside
 
 
 class Decision(models.Model):

@@ -1,6 +1,6 @@
 """Reads that cross tables, as plain data. Pages, REST answers and reports share them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -34,6 +34,7 @@ from judging.models import (
     Campaign,
     Decision,
     Document,
+    Exclusion,
     Job,
     Judgment,
     Membership,
@@ -177,7 +178,7 @@ class OwnProgress:
 def own_progress(campaign: Campaign, user: User) -> OwnProgress:
     mine = Assignment.objects.filter(assessor=user, pair__campaign=campaign)
     day = seconds_from_now(-86400)
-    judged = Q(state=Assignment.State.JUDGED)
+    judged = Q(state=Assignment.State.JUDGED) | Q(set_aside__gte=1)
     counts = mine.aggregate(
         judged=Count("pk", filter=judged),
         today=Count("pk", filter=judged & Q(created__gte=day)),
@@ -200,8 +201,8 @@ class OwnJudgment:
 
 
 def own_judgments(campaign: Campaign, user: User, limit: int = 100) -> list[OwnJudgment]:
-    """The assessor's own judgments that count, latest first."""
-    current = current_judgments().filter(assessor=user, assignment__pair__campaign=campaign)
+    """The assessor's own judgments, latest first; theirs, whether they count or not."""
+    current = given_judgments().filter(assessor=user, assignment__pair__campaign=campaign)
     rows = current.select_related("assignment__pair__topic").order_by("-assignment__changed", "-pk")
     return [own_judgment(row, row.assignment) for row in rows[:limit]]
 
@@ -234,13 +235,28 @@ class TopicProgress:
 
 
 def current_judgments() -> QuerySet[Judgment]:
-    """Judgments that count: the latest revision of every assignment."""
+    """Judgments that count: the latest revision of every assignment, but for excluded work."""
     return Judgment.objects.filter(revision=F("assignment__revision"))
 
 
+def given_judgments() -> QuerySet[Judgment]:
+    """The latest revision of every assignment, whether it counts or its assessor is excluded."""
+    counts, aside = (Q(revision=F(f"assignment__{name}")) for name in ("revision", "set_aside"))
+    return Judgment.objects.filter(counts | aside)
+
+
+def exclusions(campaign: Campaign) -> QuerySet[Exclusion]:
+    """Of assessors' work: those that hold, and those that were taken back; the latest first."""
+    return campaign.exclusions.select_related("assessor", "decided_by", "ended_by")
+
+
+def is_excluded(campaign: Campaign, user: User) -> bool:
+    return Exclusion.objects.filter(campaign=campaign, assessor=user, ended=None).exists()
+
+
 def comments(campaign: Campaign) -> QuerySet[Judgment]:
-    """Judgments that count and say something, latest first."""
-    said = current_judgments().filter(assignment__pair__campaign=campaign).exclude(comment="")
+    """Judgments that say something, latest first; of excluded work too."""
+    said = given_judgments().filter(assignment__pair__campaign=campaign).exclude(comment="")
     named = said.select_related("assignment__pair__topic", "assessor")
     return named.order_by("-assignment__changed", "-pk")
 
@@ -261,9 +277,9 @@ class StuckPair:
     nobody_left: bool
 
 
-def stuck_pairs(campaign: Campaign, limit: int = 200) -> list[StuckPair]:
+def stuck(campaign: Campaign) -> QuerySet[Pair]:
     """Unfinished pairs of open batches that were skipped, or that no assessor could still take."""
-    assessors = campaign.memberships.filter(role=Membership.Role.ASSESSOR).values("user")
+    assessors = _asked(campaign)
     spent = Assignment.objects.filter(
         pair=OuterRef("pk"),
         state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED],
@@ -275,15 +291,29 @@ def stuck_pairs(campaign: Campaign, limit: int = 200) -> list[StuckPair]:
     )
     skipped = Assignment.objects.filter(pair=OuterRef("pk"), state=Assignment.State.SKIPPED)
     total = assessors.count()
-    rows = (
+    return (
         campaign.pairs.filter(Exists(opened), decided=False)
         .annotate(spent=Subquery(count))
         .filter(Exists(skipped) | Q(spent__gte=total))
-        .select_related("topic", "campaign")
-        .prefetch_related("assignments")
         .order_by("topic__topic_id", "docno", "other")
     )
-    return [_stuck(pair, total) for pair in rows[:limit]]
+
+
+def _asked(campaign: Campaign) -> QuerySet[Membership, Any]:
+    """The assessors who are handed pairs."""
+    excluded = Exclusion.objects.filter(campaign=campaign, ended=None).values("assessor")
+    rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR)
+    return rows.exclude(user__in=excluded).values("user")
+
+
+def stuck_pairs(
+    campaign: Campaign, limit: int = 200, *, only: Collection[int] | None = None
+) -> list[StuckPair]:
+    """Those pairs in full, or some of them."""
+    rows = stuck(campaign) if only is None else stuck(campaign).filter(pk__in=only)
+    total = _asked(campaign).count()
+    full = rows.select_related("topic", "campaign").prefetch_related("assignments")
+    return [_stuck(pair, total) for pair in full[:limit]]
 
 
 def _stuck(pair: Pair, assessors: int) -> StuckPair:
@@ -304,7 +334,8 @@ def _stuck(pair: Pair, assessors: int) -> StuckPair:
 
 
 def decisions(campaign: Campaign) -> QuerySet[Decision]:
-    return Decision.objects.filter(pair__campaign=campaign).select_related(
+    """That hold: one that rested on judgments which are excluded now does not."""
+    return Decision.objects.filter(pair__campaign=campaign, pair__decided=True).select_related(
         "pair__topic", "decided_by"
     )
 
@@ -421,16 +452,18 @@ def free_places(assessor: Any) -> QuerySet[BatchPair]:
     )
 
 
-def empty_queue(campaign: Campaign) -> str:
-    """Why there is nothing to judge: draft, paused, closed, nothing (drawn yet), held, others,
-    chosen, halted, complete.
+def empty_queue(campaign: Campaign, user: User | None = None) -> str:
+    """Why there is nothing to judge: draft, paused, closed, excluded, nothing (drawn yet), held,
+    others, chosen, halted, complete.
 
-    ``held``: what is left is kept back for a while;
+    ``excluded``: the user's work is; ``held``: what is left is kept back for a while;
     ``others``: pairs are left, but other assessors hold them or this one has answered them all;
     ``chosen``: none are left, and the next ones are being chosen; ``halted``: that has failed.
     """
     if campaign.state != Campaign.State.OPEN:
         return campaign.state
+    if user is not None and is_excluded(campaign, user):
+        return "excluded"
     states = set(
         campaign.batches.exclude(state=Batch.State.PREPARING)
         .order_by()

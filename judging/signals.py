@@ -9,10 +9,15 @@ batches that hold the pair: one that completes at the same moment is not visible
 ``labels_added``: ``sender`` is Pair; ``pairs`` are row ids of pairs that got a judgment more than
 one of their batches asks for, because another batch asks for more. Sent whatever the state of the
 batches, as above; not where the judgment completed a batch, which says more.
+``labels_counted_anew``: ``sender`` is Campaign, ``campaign`` the row. Work of somebody was
+excluded, or counts again: labels of any pair may be others, and complete batches open again.
 
-One asks: ``work_to_come``, ``sender`` is Campaign, ``campaign`` the row. A receiver answers
+Two ask. ``work_to_come``, ``sender`` is Campaign, ``campaign`` the row. A receiver answers
 ``chosen`` if pairs are being chosen, for which nobody has to wait for other people; ``halted`` if
 that has failed for good, so that an organizer must do something; else nothing.
+
+``weights_asked``, the same sender and ``campaign``, with ``pairs``, row ids: a receiver answers
+with how many pairs each of them stands for, as far as it knows.
 """
 
 from django.dispatch import Signal
@@ -20,4 +25,6 @@ from django.dispatch import Signal
 batch_completed = Signal()
 judgment_corrected = Signal()
 labels_added = Signal()
+labels_counted_anew = Signal()
 work_to_come = Signal()
+weights_asked = Signal()

@@ -99,6 +99,7 @@ def recompute(job: jobs.Running) -> None:
         with transaction.atomic():
             job.fence()
             _ask_for_what_follows(row)
+            _advance(row, inputs)
         return
     outcome = compute(row, inputs)
     facts, arrays = _matrices(outcome)
@@ -122,7 +123,7 @@ def recompute(job: jobs.Running) -> None:
         shown = _store(row, outcome, matrices)
         if stops:
             stopping.note(row, shown, planned=inputs.gathered.batches)
-        _advance(row, outcome)
+        _advance(row, inputs)
 
 
 def _ask_for_what_follows(row: Round, *, stops: bool = False) -> None:
@@ -321,8 +322,8 @@ def _places(result: MeasureResult) -> dict[int, int]:
     return {index: place for place, index in enumerate(known, start=1)}
 
 
-def _advance(row: Round, outcome: Recomputed) -> None:
-    done = outcome.inputs.batches == outcome.inputs.gathered.batches
+def _advance(row: Round, inputs: Inputs) -> None:
+    done = inputs.batches == inputs.gathered.batches
     state = Round.State.COMPLETE if done else Round.State.JUDGING
     Round.objects.filter(pk=row.pk, state__in=[Round.State.DRAWN, Round.State.JUDGING]).update(
         state=state

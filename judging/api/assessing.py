@@ -31,6 +31,7 @@ REASONS = {
     "draft": "campaign_not_open",
     "paused": "campaign_not_open",
     "closed": "campaign_not_open",
+    "excluded": "work_excluded",
     "nothing": "nothing_drawn",
     "held": "held_back",
     "others": "waiting_for_others",
@@ -161,7 +162,7 @@ class Judgments(CampaignView):
         given = checked(JudgmentBody, request.data)
         assignment = self.own or _own(self.campaign, self.user, given["assignment"])
         recorded, sheet = _save(assignment, self.user, request, given)
-        following = _answer(self.campaign, sheet)
+        following = _answer(self.campaign, self.user, sheet)
         said = {
             "judgment": recorded.judgment,
             "next": following["assignment"],
@@ -211,7 +212,7 @@ def _own(campaign: Campaign, user: User, pk: int) -> Assignment:
 
 
 def _current(campaign: Campaign) -> QuerySet[Judgment]:
-    rows = selectors.current_judgments().filter(assignment__pair__campaign=campaign)
+    rows = selectors.given_judgments().filter(assignment__pair__campaign=campaign)
     return rows.select_related("assessor", "assignment__pair__topic")
 
 
@@ -257,12 +258,12 @@ def _derived_key(assignment: Assignment, revision: int | None, given: dict[str, 
 
 def _next(campaign: Campaign, user: User) -> dict[str, Any]:
     """The next assignment, or why there is none."""
-    return _answer(campaign, desk.next_sheet(campaign=campaign, by=user))
+    return _answer(campaign, user, desk.next_sheet(campaign=campaign, by=user))
 
 
-def _answer(campaign: Campaign, sheet: Sheet | None) -> dict[str, Any]:
+def _answer(campaign: Campaign, user: User, sheet: Sheet | None) -> dict[str, Any]:
     if sheet is None:
-        return {"assignment": None, "reason": REASONS[selectors.empty_queue(campaign)]}
+        return {"assignment": None, "reason": REASONS[selectors.empty_queue(campaign, user)]}
     return {"assignment": _shown(sheet, campaign), "reason": None}
 
 

@@ -149,7 +149,7 @@ def asked(kind: type[Query], request: Request) -> dict[str, Any]:
 
 
 def page(
-    request: Request, rows: QuerySet[Any], kind: type[serializers.Serializer[Any]]
+    request: Request, rows: QuerySet[Any] | list[Any], kind: type[serializers.Serializer[Any]]
 ) -> Response:
     """One page of a list."""
     pages = Pages()

@@ -240,7 +240,7 @@ class AssignmentRow(Row):
 
 REASONS = (
     "batch_complete", "being_chosen", "choosing_failed", "waiting_for_others", "held_back",
-    "campaign_not_open", "nothing_drawn",
+    "campaign_not_open", "nothing_drawn", "work_excluded",
 )  # fmt: skip
 
 
@@ -276,6 +276,10 @@ class JudgmentRow(Row):
     revision = IntegerField(help_text="1, and one more with every correction.")
     comment = CharField()
     seconds = Number(allow_null=True)
+    excluded = serializers.BooleanField(
+        source="is_excluded",
+        help_text="Stored, and counts nowhere: the assessor's work in this campaign is excluded.",
+    )
     created = DateTimeField()
 
 

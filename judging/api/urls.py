@@ -2,7 +2,16 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from judging.api import accounts, assessing, campaigns, decisions, documentation, material, people
+from judging.api import (
+    accounts,
+    assessing,
+    campaigns,
+    decisions,
+    documentation,
+    material,
+    people,
+    queue,
+)
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", documentation.documentation, name="api-docs"),
@@ -43,6 +52,19 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("decisions/from-qrels/", decisions.FromQrels.as_view(), name="api-from-qrels"),
     path("decisions/ask-again/", decisions.AskAgain.as_view(), name="api-ask-again"),
     path("members/", people.Members.as_view(), name="api-members"),
+    path("members/many/", people.ManyMembers.as_view(), name="api-members-many"),
     path("members/<int:member>/", people.Member.as_view(), name="api-member"),
+    path("members/<int:member>/invitation/", people.Invitation.as_view(), name="api-invitation"),
+    path("people/", people.People.as_view(), name="api-people"),
+    path("people/<int:person>/", people.PersonDetail.as_view(), name="api-person"),
+    path("exclusions/", people.Exclusions.as_view(), name="api-exclusions"),
+    path(
+        "exclusions/<int:exclusion>/back/",
+        people.ExclusionBack.as_view(),
+        name="api-exclusion-back",
+    ),
+    path("queue/", queue.Queue.as_view(), name="api-queue"),
+    path("queue/seen/", queue.Seen.as_view(), name="api-queue-seen"),
+    path("queue/unseen/", queue.Unseen.as_view(), name="api-queue-unseen"),
     path("audit/", people.Audit.as_view(), name="api-audit"),
 ]

@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 from judging.clock import from_now
 from judging.errors import UserError
 from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, Topic, User
-from judging.selectors import free_places
+from judging.selectors import free_places, is_excluded
 from judging.services import audit, batches
 from judging.statements import Row, Slot, changes, columns_of, inserts, reads, row_of
 
@@ -31,7 +31,8 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
 
     Serves open batches in order and, within a batch, topic by topic; opens the next batch when
     the assessor finds no place in the open ones. None: nothing can be had at the moment. Nor
-    can one whose membership has ended meanwhile: nobody would give the place back.
+    can one whose membership has ended meanwhile: nobody would give the place back; nor one whose
+    work is excluded.
     """
     if campaign.state != Campaign.State.OPEN:
         return None
@@ -41,7 +42,7 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
         opened = _open_batches(campaign)
         if assignment := _held_or_claimed(opened, campaign, by):
             return assignment
-        if not _memberships(campaign, by).exists():
+        if not _memberships(campaign, by).exists() or is_excluded(campaign, by):
             return None
         more = release_lapsed(campaign) or batches.open_next(campaign.pk)
         # Somebody else may have opened the next batch since we looked.
@@ -56,6 +57,8 @@ def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignm
             return None
         if assignment := held_by(campaign=campaign, by=by):
             return assignment
+        if opened and is_excluded(campaign, by):  # by now: whoever excludes them has held this lock
+            return None
         for batch_id in opened:
             if assignment := _claim_in(batch_id, campaign, by):
                 return assignment
@@ -122,7 +125,7 @@ def _open_batches(campaign: Campaign) -> list[int]:
 def claim(*, pair: Pair, by: User) -> Assignment | None:
     """This very pair for this assessor, if a place is free; for imported and simulated work."""
     mine = Assignment.objects.filter(pair=pair, assessor=by)
-    if mine.exclude(state=Assignment.State.LAPSED).exists():
+    if mine.exclude(state=Assignment.State.LAPSED).exists() or is_excluded(pair.campaign, by):
         return None
     return _take(_Place(pair.pk, pair.wanted, seen=False), pair.campaign, by)
 

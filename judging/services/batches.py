@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
-from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Count, F, Max, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, Greatest, Now
 
 from judging.models import Assignment, Batch, BatchPair, Campaign, Pair
@@ -258,6 +258,28 @@ def settle_all(pair_ids: Iterable[int]) -> None:
     )
     for batch in list(touched.order_by("pk").select_for_update()):
         settle(batch.pk)
+
+
+def reopen(pairs: QuerySet[Pair]) -> int:
+    """Labels of the pairs count no more: what their batches lack is counted anew, and complete ones
+    that lack some are served again, before later ones. Returns how many these are.
+
+    Call in a transaction that has locked the pairs. Estimates rest on complete batches, so that
+    none is made of a sample with holes; which pairs are served again was drawn before any grade was
+    known.
+    """
+    served = [Batch.State.OPEN, Batch.State.COMPLETE]
+    touched = Batch.objects.filter(
+        pk__in=BatchPair.objects.filter(pair__in=pairs).values("batch"), state__in=served
+    )
+    ids = list(touched.order_by("pk").select_for_update().values_list("pk", flat=True))
+    lacking = BatchPair.objects.filter(
+        batch=OuterRef("pk"), pair__decided=False, pair__judged__lt=F("labels")
+    )
+    count = lacking.order_by().values("batch").annotate(count=Count("pk")).values("count")
+    Batch.objects.filter(pk__in=ids).update(remaining=Coalesce(Subquery(count), 0))
+    again = Batch.objects.filter(pk__in=ids, state=Batch.State.COMPLETE, remaining__gte=1)
+    return again.update(state=Batch.State.OPEN, completed=None)
 
 
 def pair_finished(pair_id: int, *, labels: int, fewest: int) -> None:

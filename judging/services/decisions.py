@@ -117,6 +117,8 @@ def _decide_many(
             present.refuse_if_gone(pairs, "This pair")
             raise UserError("pair_done", _cannot(grade), status=409)
         Pair.objects.filter(pk__in=[p.pk for p in chosen]).update(decided=True)
+        # what rested on judgments that are excluded by now
+        Decision.objects.filter(pair__in=chosen).delete()
         decisions = Decision.objects.bulk_create(_decision(p, by, grade, reason) for p in chosen)
         audit.record(
             "decide",

@@ -101,7 +101,7 @@ def judge(
         try:
             with steps.whole():
                 recorded = judgments.record(assignment=assignment, by=by, saying=saying)
-                if recorded.created:
+                if recorded.created and recorded.counts:
                     following = _claimed(assignment, by, usual, topic=topic)
         except IntegrityError:  # the same key, or the same pair in another tab, at this moment
             recorded = judgments.record(assignment=assignment, by=by, saying=saying)

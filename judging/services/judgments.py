@@ -3,6 +3,9 @@
 ``record`` may be sent any number of times with the same key: it is stored once and answered alike.
 Nothing here depends on the grade's value, except that it must lie within the scale; refusing a
 late judgment of a pair that has all its labels is therefore no selection by grade.
+
+Of somebody whose work is excluded (`services.exclusions`) what they still say is stored as well,
+set aside: it takes no place and counts nowhere, until the exclusion is taken back.
 """
 
 from dataclasses import dataclass
@@ -33,8 +36,11 @@ class Saying:
 
 @dataclass(frozen=True)
 class Recorded:
+    """``counts``: it is a label, and not set aside."""
+
     judgment: Judgment
     created: bool
+    counts: bool = True
 
 
 def record(*, assignment: Assignment, by: User, saying: Saying) -> Recorded:
@@ -117,6 +123,8 @@ def _store_first(assignment: Assignment, by: User, saying: Saying) -> Recorded:
         labels, fewest = _take_label(assignment, _LABELED_LATE)
     elif replayed := _replayed(assignment, by, saying):  # stored while we waited for the row
         return replayed
+    elif aside := _store_aside(assignment, by, saying, revision=1, action="judge"):
+        return aside
     else:
         message = "You have judged or skipped this pair already. Correct it from your own work."
         raise UserError("already_judged", message, status=409)
@@ -165,11 +173,28 @@ def _store_next(assignment: Assignment, by: User, saying: Saying, revision: int)
     if not current.update(revision=F("revision") + 1, changed=Now()):
         if replayed := _replayed(assignment, by, saying):
             return replayed
+        if aside := _store_aside(assignment, by, saying, revision=revision + 1, action="correct"):
+            return aside
         message = "This judgment has been corrected meanwhile. Reload the page."
         raise UserError("superseded", message, status=409)
     judgment = _append(assignment, by, saying, revision=revision + 1, action="correct")
     judgment_corrected.send(sender=Pair, pair=assignment.pair_id)
     return Recorded(judgment, created=True)
+
+
+def _store_aside(
+    assignment: Assignment, by: User, saying: Saying, *, revision: int, action: str
+) -> Recorded | None:
+    """Where the assessor's work is excluded: what they say is kept, beside what counts."""
+    excluded = Assignment.objects.filter(
+        pk=assignment.pk, state=Assignment.State.EXCLUDED, set_aside=revision - 1
+    )
+    if not excluded.update(set_aside=revision, changed=Now()):
+        return None
+    assignment.state, assignment.revision = Assignment.State.EXCLUDED, 0
+    assignment.set_aside = revision
+    judgment = _append(assignment, by, saying, revision=revision, action=action)
+    return Recorded(judgment, created=True, counts=False)
 
 
 _SAID = (

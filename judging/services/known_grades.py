@@ -8,12 +8,12 @@ nothing by its value; pairs without one stay with the assessors or the organizer
 from django.db import transaction
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
+from judging.accounts import QRELS
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import Assignment, Campaign, Job, Judgment, KnownGrade, Pair, User
 from judging.services import audit, batches, jobs
 from judging.services.jobs import Progress, untold
-from judging.services.members import QRELS
 
 CHUNK = 2000
 

@@ -13,7 +13,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 
 from judging import names
-from judging.accounts import name_problem
+from judging.accounts import QRELS, name_problem
 from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import ApiToken, Assignment, Campaign, Membership, User
@@ -24,7 +24,6 @@ TOKEN_PREFIX = "evs_"  # noqa: S105  (what keys begin with, to be found by secre
 KEY_DAYS, MAX_KEY_DAYS = 90, 366
 SECONDS_PER_DAY = 86_400
 LAST_USE_SECONDS = 5 * 60
-QRELS = "qrels"  # the account that imported grades are recorded under; nobody signs in to it
 
 
 def add(*, campaign: Campaign, by: User, username: str, role: str) -> tuple[Membership, bool]:

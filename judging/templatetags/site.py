@@ -12,9 +12,11 @@ from django.utils.safestring import SafeString
 
 from judging.access import ASSESSOR, ORGANIZER, roles, user_of
 from judging.models import Campaign, preference_scale
+from judging.queue import queue
 
 register = template.Library()
 
+QUEUE = "To do"
 PLACES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
     ORGANIZER: {
         "Overview": (("campaign-home", "Overview"),),
@@ -29,8 +31,7 @@ PLACES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
         "Judging": (
             ("people", "People"),
             ("judgment-list", "Judgments"),
-            ("decisions", "Decisions"),
-            ("comments", "Comments"),
+            ("queue", QUEUE),
         ),
         "Results": (("live", "Ranking"), ("report-list", "Reports")),
         "Settings": (("campaign-settings", "Settings"), ("audit-log", "Audit log")),
@@ -57,10 +58,15 @@ CHAPTERS = {
     "round-new": "round",
     "round-detail": "round",
     "people": "people",
+    "people-many": "people",
+    "person": "people",
+    "person-exclude": "people",
+    "exclusion-back": "people",
+    "queue": "queue",
     "judgment-list": "judging",
     "pair-detail": "judging",
-    "decisions": "judging",
-    "comments": "judging",
+    "decisions": "queue",
+    "comments": "queue",
     "live": "ranking",
     "live-pairs": "ranking",
     "live-topics": "two-runs-side-by-side",
@@ -74,6 +80,8 @@ CHAPTERS = {
 }
 """The chapter of the guide that each of the organizer's pages opens."""
 SECTIONS = {"live": "live", "compare": "live", "report": "report-list", "reports": "report-list"}
+SECTIONS |= {"decisions": "queue", "decide": "queue", "comments": "queue"}
+SECTIONS |= {"person": "people", "exclusion": "people"}
 NOTICES = {"success": "ok", "warning": "warn", "error": "bad"}
 RAMP = 4
 
@@ -93,6 +101,7 @@ class Link:
     url: str
     label: str
     current: bool
+    count: int = 0
 
 
 @register.inclusion_tag("_campaign_nav.html", takes_context=True)
@@ -122,7 +131,12 @@ def place_tabs(context: RequestContext, campaign: Campaign, place: str) -> dict[
     """The pages of one of the organizer's places; that whose address fits best is current."""
     links = _links(campaign, PLACES[ORGANIZER][place])
     best = _shown(context["request"], campaign, [url for url, _ in links])
-    return {"label": place, "tabs": [Link(url, label, url == best) for url, label in links]}
+    counts = {}
+    if place == "Judging":
+        todo = context["todo"] if "todo" in context else len(queue(campaign).todo)
+        counts = {QUEUE: todo}
+    tabs = [Link(url, label, url == best, counts.get(label, 0)) for url, label in links]
+    return {"label": place, "tabs": tabs}
 
 
 def _chapter(request: HttpRequest) -> str:

@@ -1,23 +1,23 @@
-"""What assessors wrote beside their answers, for the organizers: a page and a file."""
+"""What assessors wrote beside their answers, as a file. The page is a filter of the queue."""
 
-from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
 
 from judging import selectors
 from judging.access import organized_campaign, user_of
 from judging.formats.csvfile import csv_lines
 
-PER_PAGE = 50
-COLUMNS = ("topic", "docno", "other", "assessor", "grade", "comment", "revision", "when")
-
-
-def comments(request: HttpRequest, slug: str) -> HttpResponse:
-    campaign = organized_campaign(user_of(request), slug)
-    pages = Paginator(selectors.comments(campaign), PER_PAGE)
-    context = {"campaign": campaign, "rows": pages.get_page(request.GET.get("page"))}
-    return render(request, "judging/comments.html", context)
+COLUMNS = (
+    "topic",
+    "docno",
+    "other",
+    "assessor",
+    "grade",
+    "comment",
+    "revision",
+    "when",
+    "excluded",
+)
 
 
 def comments_file(request: HttpRequest, slug: str) -> HttpResponseBase:
@@ -33,6 +33,7 @@ def comments_file(request: HttpRequest, slug: str) -> HttpResponseBase:
             said.comment,
             said.revision,
             said.assignment.changed.isoformat(),
+            said.is_excluded,
         )
         for said in selectors.comments(campaign).iterator(chunk_size=2000)
     )

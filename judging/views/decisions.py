@@ -2,39 +2,17 @@
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
-from judging import selectors
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.forms import DecisionForm, RestForm, blame
-from judging.models import Campaign, Pair, User
+from judging.models import Pair, User
+from judging.queue import WAITING
 from judging.services import decisions as service
 from judging.services import known_grades
-
-SHOWN = 200
-
-
-def decisions(request: HttpRequest, slug: str) -> HttpResponse:
-    campaign = organized_campaign(user_of(request), slug)
-    return _page(request, campaign, RestForm(campaign=campaign))
-
-
-def _page(request: HttpRequest, campaign: Campaign, form: RestForm) -> HttpResponse:
-    taken = selectors.decisions(campaign)
-    context = {
-        "campaign": campaign,
-        "stuck": selectors.stuck_pairs(campaign, limit=SHOWN),
-        "taken": taken.order_by("-pk")[:SHOWN],
-        "taken_count": taken.count(),
-        "known": campaign.known_grades.count(),
-        "working": selectors.bulk_jobs(campaign),
-        "drawn": selectors.is_drawn(campaign),
-        "form": form,
-    }
-    status = 400 if form.errors else 200
-    return render(request, "judging/decisions.html", context, status=status)
+from judging.views import queue
 
 
 @require_POST
@@ -67,13 +45,13 @@ def decide_rest(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user, slug)
     form = RestForm(request.POST, campaign=campaign)
     if not form.is_valid():
-        return _page(request, campaign, form)
+        return queue.page(request, campaign, WAITING, form)
     grade, reason = form.cleaned_data["grade"], form.cleaned_data["reason"]
     try:
         service.request_rest(campaign=campaign, by=user, grade=grade, reason=reason)
     except UserError as error:
         blame(form, error)
-        return _page(request, campaign, form)
+        return queue.page(request, campaign, WAITING, form)
     messages.success(request, f"The unjudged rest is being decided as grade {grade}.")
     return redirect("decisions", slug=slug)
 

@@ -81,7 +81,7 @@ def on_desk(
 ) -> HttpResponse:
     context: dict[str, Any] = {"campaign": campaign, "last": last, "saved": saved, "back": "judge"}
     if sheet is None:
-        context["why"] = selectors.empty_queue(campaign)
+        context["why"] = selectors.empty_queue(campaign, user_of(request))
         context["progress"] = selectors.own_progress(campaign, user_of(request))
         context["idle"] = idle_version(campaign, user_of(request)) or ""
     else:

@@ -62,7 +62,7 @@ def _back(request: HttpRequest) -> str:
 
 
 def _again(request: HttpRequest, assignment: Assignment, back: str) -> HttpResponse:
-    current = selectors.current_judgments().filter(assignment=assignment).first()
+    current = selectors.given_judgments().filter(assignment=assignment).first()
     if current is None:
         raise Http404("There is no judgment of yours to correct.")
     context = {

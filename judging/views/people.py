@@ -1,18 +1,32 @@
-"""Members of a campaign, and the links that invite them."""
+"""Members of a campaign, the links that invite them, and whose work counts."""
+
+from dataclasses import dataclass
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_GET, require_POST
 
-from judging import selectors
+from judging import people as figures
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.forms import MemberForm, blame
-from judging.models import Membership
-from judging.services import members
+from judging.forms_people import ExclusionForm, ManyForm, TakeBackForm
+from judging.models import Campaign, Membership, User
+from judging.person import QUICK_SHOWN, look_at
+from judging.services import exclusions, invitations, members
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Somebody without a password; ``link`` is empty where another organizer invited them."""
+
+    user: User
+    membership: Membership
+    link: str
 
 
 @never_cache
@@ -29,14 +43,71 @@ def people(request: HttpRequest, slug: str) -> HttpResponse:
             told = "is a member now" if created else "was a member already"
             messages.success(request, f"{membership.user} {told}.")
             return redirect("people", slug=slug)
-    rows = [(row, _link(request, row)) for row in selectors.members(campaign)]
-    context = {"campaign": campaign, "form": form, "rows": rows}
-    return render(request, "judging/people.html", context)
+    return _page(request, campaign, form=form)
 
 
-def _link(request: HttpRequest, membership: Membership) -> str | None:
-    invitation = members.invitation(membership.user, by=user_of(request))
-    return request.build_absolute_uri(reverse("join", args=invitation)) if invitation else None
+def _page(
+    request: HttpRequest, campaign: Campaign, *, status: int = 200, **forms: Any
+) -> HttpResponse:
+    words = "".join(filter(str.isprintable, request.GET.get("q", "")))[:150].strip()
+    found = figures.people(campaign, words=words)
+    pending = [_pending(request, row) for person in found for row in _rows_of_invited(person)]
+    context = {
+        "campaign": campaign,
+        "found": [person for person in found if not person.is_invited or person.judged],
+        "words": words,
+        "pending": pending,
+        "links": "\n".join(f"{each.user}\t{each.link}" for each in pending if each.link),
+        "expiry": invitations.expiry(),
+        "form": MemberForm(),
+        "many": ManyForm(),
+        **forms,
+    }
+    return render(request, "judging/people.html", context, status=status)
+
+
+def _rows_of_invited(person: figures.Person) -> list[Membership]:
+    rows = list(person.roles.values()) if person.is_invited else []
+    for row in rows:
+        row.user = person.user
+    return rows
+
+
+def _pending(request: HttpRequest, row: Membership) -> Pending:
+    link = members.invitation(row.user, by=user_of(request))
+    address = request.build_absolute_uri(reverse("join", args=link)) if link else ""
+    return Pending(row.user, row, address)
+
+
+@require_POST
+def many(request: HttpRequest, slug: str) -> HttpResponse:
+    """All people of a list, or nobody."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    form = ManyForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _page(request, campaign, many=form, status=400)
+    try:
+        made = invitations.invite_many(campaign=campaign, by=user, **form.asked())
+    except UserError as error:
+        blame(form, error)
+        problems = error.data.get("errors", [])
+        return _page(request, campaign, many=form, problems=problems, status=400)
+    count = len(made)
+    told = "One person is" if count == 1 else f"{count} people are"
+    messages.success(request, f"{told} added. Pass the links of those who are new on.")
+    return redirect(f"{reverse('people', args=[slug])}#main")
+
+
+@require_POST
+def again(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """A new link; the old one is void."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    membership = get_object_or_404(campaign.memberships.select_related("user"), pk=pk)
+    invitations.invite_again(membership=membership, by=user)
+    messages.success(request, f"{membership.user} has a new link. Earlier ones do not work now.")
+    return redirect(f"{reverse('people', args=[slug])}#invited")
 
 
 @require_POST
@@ -47,3 +118,59 @@ def remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     members.remove(membership=membership, by=user)
     messages.success(request, f"{membership.user} left the campaign. Their judgments stay.")
     return redirect("people", slug=slug)
+
+
+@require_GET
+def person(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """One of them, and what they did."""
+    campaign = organized_campaign(user_of(request), slug)
+    return _person(request, campaign, _known(campaign, pk), ExclusionForm())
+
+
+def _known(campaign: Campaign, pk: int) -> User:
+    return get_object_or_404(figures.known(campaign), pk=pk)
+
+
+def _person(
+    request: HttpRequest, campaign: Campaign, who: User, form: ExclusionForm | TakeBackForm
+) -> HttpResponse:
+    shown = look_at(campaign, who)
+    excluded = shown.person.exclusion
+    context = {
+        "campaign": campaign,
+        "shown": shown,
+        "person": shown.person,
+        "quick": shown.quick[:QUICK_SHOWN],
+        "form": form if form.is_bound else (TakeBackForm() if excluded else form),
+    }
+    status = 400 if form.errors else 200
+    return render(request, "judging/person.html", context, status=status)
+
+
+@require_POST
+def exclude(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Their work does not count from now on."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    who, form = _known(campaign, pk), ExclusionForm(request.POST)
+    if not form.is_valid():
+        return _person(request, campaign, who, form)
+    exclusions.exclude(campaign=campaign, assessor=who, by=user, **form.cleaned_data)
+    told = f"The work of {who} does not count from now on; their places are offered again."
+    messages.success(request, told)
+    return redirect("person", slug=slug, pk=pk)
+
+
+@require_POST
+def take_back(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Their work counts again."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    rows = campaign.exclusions.select_related("assessor", "campaign")
+    row, form = get_object_or_404(rows, pk=pk), TakeBackForm(request.POST)
+    if not form.is_valid():
+        return _person(request, campaign, row.assessor, form)
+    count = exclusions.take_back(exclusion=row, by=user, **form.cleaned_data)
+    told = f"{count} judgment{'' if count == 1 else 's'} of {row.assessor} count again."
+    messages.success(request, told)
+    return redirect("person", slug=slug, pk=row.assessor_id)

@@ -24,6 +24,8 @@ OF_ORGANIZERS = [
     HERE,
     f"{HERE}settings/",
     f"{HERE}people/",
+    f"{HERE}queue/",
+    f"{HERE}queue/?kind=done",
     f"{HERE}decisions/",
     f"{HERE}comments/",
     f"{HERE}material/",

@@ -21,7 +21,7 @@ from estimation.models import MachineJudge, Report, Round
 from estimation.services import reports, rounds
 from estimation.services.machines import judges
 from judging.models import Assignment, Batch, Campaign, Job, Pair, User
-from judging.services import assignments, members
+from judging.services import assignments, exclusions, members
 from tests.support import factories
 from tests.support.addresses import patterns, routes
 from tests.support.kept import Kept
@@ -116,7 +116,15 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}judgments/": (organizing(), organizing()),
     f"{CAMPAIGN}judgments/<int:pk>/": (organizing(), organizing()),
     f"{CAMPAIGN}people/": (organizing(), organizing(302)),
+    f"{CAMPAIGN}people/many/": (NO, organizing(302)),
+    f"{CAMPAIGN}people/<int:pk>/again/": (NO, organizing(302)),
     f"{CAMPAIGN}people/<int:pk>/remove/": (NO, organizing(302)),
+    f"{CAMPAIGN}assessors/<int:pk>/": (organizing(), NO),
+    f"{CAMPAIGN}assessors/<int:pk>/exclude/": (NO, organizing(302)),
+    f"{CAMPAIGN}exclusions/<int:pk>/back/": (NO, organizing(302)),
+    f"{CAMPAIGN}queue/": (organizing(), organizing()),
+    f"{CAMPAIGN}queue/seen/": (NO, organizing(302)),
+    f"{CAMPAIGN}queue/unseen/": (NO, organizing(302)),
     f"{CAMPAIGN}ranking/": (organizing(302), organizing(302)),
     f"{CAMPAIGN}reports/": (organizing(302), organizing(302)),
     f"{CAMPAIGN}rounds/": (organizing(), organizing()),
@@ -171,6 +179,9 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}judge/<int:pk>/skip/": {"reason": "no text"},
     f"{CAMPAIGN}judged/<int:pk>/": {"grade": "2", "key": "walk", "revision": "1"},
     f"{CAMPAIGN}people/": {"username": "somebody", "role": "assessor"},
+    f"{CAMPAIGN}people/many/": {"people": "one\ntwo", "role": "assessor"},
+    f"{CAMPAIGN}assessors/<int:pk>/exclude/": {"ground": "time", "reason": "a second each"},
+    f"{CAMPAIGN}exclusions/<int:pk>/back/": {"reason": "a mistake"},
     f"{CAMPAIGN}settings/duplicate/": {"name": "Again"},
 }
 
@@ -222,6 +233,13 @@ def _world() -> World:
     factories.run_due_jobs()
     members.create_token(user=assessor, name="key")
     invited, _ = members.add(campaign=made, by=made.created_by, username="new", role="assessor")
+    (excluded,) = factories.assessors(made, "excluded")
+    exclusion = exclusions.exclude(
+        campaign=made, assessor=excluded, by=made.created_by, ground="identity", reason="a robot"
+    )
+    looked_at = {"kind": "apart", "target": str(held.pair_id), "version": "1"}
+    for what in ("seen", "unseen"):
+        BODIES[f"{CAMPAIGN}queue/{what}/"] = looked_at
     uid, token = members.invitation(invited.user, by=made.created_by) or ("", "")
     return World(
         cookies_of(made, assessor),
@@ -236,6 +254,8 @@ def _world() -> World:
         {
             "keys": assessor.api_tokens.get().pk,
             "people": invited.pk,
+            "assessors": assessor.pk,
+            "exclusions": exclusion.pk,
             "decisions": skipped.pk,
             "judge": held.pk,
             "judgments": held.pair_id,

@@ -52,7 +52,7 @@ def test_the_history_reads_what_it_shows(with_history: Round) -> None:
     columns = selected(lambda: listings.history(with_history))
 
     assert wide(columns) == []
-    assert len(columns) <= 2 + 7
+    assert len(columns) <= 1 + 2 + 7
     sets = {each.batches: each for each in with_history.estimate_sets.order_by("number")}
     assert all([point.batches for point in line] == sorted(sets) for line in points.values())
     for tag, line in points.items():

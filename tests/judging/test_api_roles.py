@@ -62,6 +62,16 @@ ALLOWED = {
     (f"{CAMPAIGN}members/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}members/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}members/{{member}}/", "DELETE"): ORGANIZERS,
+    (f"{CAMPAIGN}members/many/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}members/{{member}}/invitation/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}people/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}people/{{person}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}exclusions/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}exclusions/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}queue/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}queue/seen/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}queue/unseen/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}audit/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}uploads/{{upload}}/take-in/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}uploads/drops/{{drop}}/", "GET"): ORGANIZERS,
@@ -113,6 +123,13 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     (f"{CAMPAIGN}assignments/{{assignment}}/skip/", "POST"): {"reason": "cannot read it"},
     (f"{CAMPAIGN}decisions/rest/", "POST"): {"grade": 0, "reason": "known"},
     (f"{CAMPAIGN}members/", "POST"): {"username": "somebody", "role": "assessor"},
+    (f"{CAMPAIGN}members/many/", "POST"): {"people": "one\ntwo, organizer"},
+    (f"{CAMPAIGN}exclusions/", "POST"): {
+        "assessor": "assessor",
+        "ground": "time",
+        "reason": "a second each",
+    },
+    (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): {"reason": "a mistake"},
     (f"{CAMPAIGN}machines/", "POST"): {**rest.MACHINE, "name": "another"},
     (f"{CAMPAIGN}rounds/", "POST"): rest.ROUND,
     (f"{CAMPAIGN}rounds/{{number}}/extension/", "POST"): {"budget": 10},
@@ -187,7 +204,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
     checked = 0
     for path, method in ALLOWED:
         name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine",
-                                   "run", "topic", "drop")
+                                          "run", "topic", "drop", "person", "exclusion")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
@@ -197,7 +214,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 22
+    assert checked == 99
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
@@ -267,7 +284,7 @@ ASSESSORS_SEE = {
     "id", "topic", "title", "description", "narrative", "docno", "excerpt", "text",
     "assignment", "document", "lease_until", "progress", "judged", "judged_today", "skipped",
     "judgment", "assessor", "grade", "revision", "comment", "seconds", "created", "reason",
-    "changed", "skip_reason", "other", "other_document", "swapped", "number",
+    "changed", "skip_reason", "other", "other_document", "swapped", "number", "excluded",
 }  # fmt: skip
 
 
@@ -327,6 +344,11 @@ MASS = {
     f"{CAMPAIGN}members/": (
         {"username": "new", "role": "assessor"},
         ("is_superuser", "is_organizer", "campaign", "password"),
+    ),
+    f"{CAMPAIGN}members/many/": ({"people": "new"}, ("username", "campaign", "password")),
+    f"{CAMPAIGN}exclusions/": (
+        {"assessor": "assessor", "ground": "time", "reason": "r"},
+        ("decided_by", "campaign", "ended"),
     ),
     "/api/campaigns/": ({"name": "x"}, ("state", "created_by", "id", "pk")),
     f"{CAMPAIGN}machines/": (rest.MACHINE, ("url", "key", "key_variable", "calls", "state")),

@@ -37,6 +37,7 @@ PAGES = {
     "campaign-new": {**EVERYBODY, "assessor": FORBIDDEN},
     "campaign-settings": ORGANIZING,
     "people": ORGANIZING,
+    "queue": ORGANIZING,
     "decisions": ORGANIZING,
     "comments": ORGANIZING,
     "comments-file": ORGANIZING,
@@ -304,7 +305,8 @@ def test_a_stuck_pair_is_asked_again_then_decided_with_its_reason() -> None:
 
     decision = Decision.objects.get()
     assert (decision.grade, decision.decided_by) == (2, campaign.created_by)
-    assert "It is a heading." in text_of(client.get(page))
+    done = reverse("queue", args=[campaign.slug]) + "?kind=done"
+    assert "It is a heading." in text_of(client.get(done))
 
 
 def test_known_grades_and_the_rest_are_decided_by_the_worker_when_confirmed() -> None:

@@ -24,7 +24,7 @@ from judging.models import (
     User,
     WorkerHeartbeat,
 )
-from judging.services import assignments, campaigns, jobs, members, uploads
+from judging.services import assignments, campaigns, exclusions, jobs, members, uploads
 from tests.support import chat, evaluation, factories
 from tests.support import gallery_campaigns as states
 
@@ -92,8 +92,9 @@ def _of_organizers() -> list[Shot]:
     good = full.uploads.filter(kind=Upload.Kind.DOCUMENTS)[0]
     everywhere = ("", "material/", "material/topics/", "material/documents/", "material/runs/")
     rest = (
-        "rounds/", "rounds/new/", "people/", "judgments/", "decisions/", "comments/", "settings/",
-        "settings/log/",
+        "rounds/", "rounds/new/", "people/", "judgments/", "queue/", "queue/?kind=done",
+        "decisions/", "comments/",
+        "settings/", "settings/log/",
     )  # fmt: skip
     files = [f"material/files/{each.pk}/" for each in (bad, odd, good)]
     document = f"material/documents/{full.documents.all()[0].pk}/"
@@ -160,6 +161,15 @@ def _of_rounds() -> list[Shot]:
         shots += _shots("organizer", f"/c/{made.slug}/", *places)
     active = Campaign.objects.get(slug="active")
     html = Report.objects.get(estimate_set__round__campaign=active, name="report.html")
+    who = Assignment.objects.filter(pair__campaign=active, state="judged")[0].assessor_id
+    (robot,) = factories.assessors(active, "robot")
+    by = active.created_by
+    exclusions.exclude(
+        campaign=active, assessor=robot, by=by, ground="grades", reason="The same grade always."
+    )
+    factories.run_due_jobs()
+    those = ("queue/", "queue/?kind=apart", f"assessors/{who}/", f"assessors/{robot.pk}/")
+    shots += _shots("organizer", "/c/active/", *those)
     said = f"judgments/{Assignment.objects.filter(pair__campaign=active, revision=1)[0].pair_id}/"
     more = (
         "rounds/", "rounds/new/", "comments/", "decisions/", "people/", "settings/",

@@ -223,6 +223,10 @@ class World:
         helper = self.add("organizer", self.base, "helper", "assessor")
         judge_all([self.clients["assessor"], client_of(helper)], self.base)
         work()
+        self.add("organizer", self.base, "robot", "assessor")
+        robot = {"assessor": "robot", "ground": "identity", "reason": "a program"}
+        self.clients["organizer"].post(f"{self.base}exclusions/", robot)
+        work()
         self.clients["organizer"].post(f"{self.base}reports/", {})
         work()
         self.clients["organizer"].post(f"{self.base}machines/", MACHINE)
@@ -265,6 +269,8 @@ class World:
             "job": organizer.get(f"{self.base}rounds/1/").json()["jobs"]["recompute"]["id"],
             "member": first("members/")["id"],
             "machine": first("machines/")["id"],
+            "person": first("people/")["id"],
+            "exclusion": first("exclusions/")["id"],
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
             "run": organizer.get(f"{self.base}runs/").json()[0]["id"],

@@ -1,0 +1,140 @@
+"""Rows of answers about people, exclusions and the queue."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from judging.api.fields import Number
+from judging.api.serializers import PREFERENCE, NewMemberRow, second_docno
+from judging.models import Exclusion
+from judging.queue import KINDS
+
+CharField = serializers.CharField
+IntegerField = serializers.IntegerField
+DateTimeField = serializers.DateTimeField
+BooleanField = serializers.BooleanField
+Row = serializers.Serializer[Any]
+
+
+class AddedRow(Row):
+    added = NewMemberRow(many=True)
+
+
+class WithOthersRow(Row):
+    pairs = IntegerField(help_text="That others judged too.")
+    share = Number(help_text="Of equal answers, from 0 to 1.")
+    above = Number(
+        allow_null=True,
+        help_text="Grades above those of others on average. Null: preferences have no height.",
+    )
+
+
+class ExclusionRow(Row):
+    """Somebody's work that counts nowhere; or did not, until it was taken back."""
+
+    id = IntegerField()
+    assessor = CharField(source="assessor.username")
+    ground = serializers.ChoiceField(Exclusion.Ground.choices)
+    looks_at_grades = BooleanField(
+        help_text="Whether who is excluded depends on grades, so that estimates may be biased."
+    )
+    reason = CharField()
+    decided_by = CharField(source="decided_by.username")
+    created = DateTimeField()
+    ended = DateTimeField(allow_null=True, help_text="When it was taken back; else null.")
+    ended_by = CharField(source="ended_by.username", allow_null=True, default=None)
+    ended_reason = CharField()
+
+
+class PersonRow(Row):
+    """A member, or somebody who left and has judged."""
+
+    id = IntegerField(source="user.pk")
+    username = CharField(source="user.username")
+    roles = serializers.ListField(child=CharField(), help_text="Empty: they left.")
+    judged = IntegerField(help_text="Pairs that they have judged, whether that counts or not.")
+    left = IntegerField(help_text="Pairs of open batches that they could still judge.")
+    per_hour = Number(
+        allow_null=True,
+        help_text="Judgments an hour, without pauses over ten minutes. Null: too few.",
+    )
+    seconds = Number(allow_null=True, help_text="The median of a judgment. Null: too few.")
+    agreement = WithOthersRow(
+        allow_null=True, help_text="With others; null: fewer than 5 pairs in common."
+    )
+    skips = IntegerField()
+    comments = IntegerField()
+    last = DateTimeField(allow_null=True, help_text="When they last did something here.")
+    invited = BooleanField(source="is_invited", help_text="Has no password yet.")
+    excluded = BooleanField(source="is_excluded")
+
+
+class DayRow(Row):
+    day = serializers.DateField()
+    judged = IntegerField()
+
+
+class GradesRow(Row):
+    theirs = serializers.ListField(child=IntegerField(), help_text="How often, by grade from 0.")
+    same_pairs = serializers.ListField(
+        child=IntegerField(), help_text="Of the pairs that others judged too."
+    )
+    others = serializers.ListField(child=IntegerField(), help_text="What others gave these.")
+
+
+class PairNamed(Row):
+    pair = IntegerField(source="judgment.assignment.pair_id")
+    topic = CharField(source="judgment.assignment.pair.topic.topic_id")
+    docno = CharField(source="judgment.assignment.pair.docno")
+    other = second_docno("judgment.assignment.pair.other")
+    grade = IntegerField(source="judgment.grade", help_text=PREFERENCE)
+
+
+class QuickRow(PairNamed):
+    """Took less than a quarter of what they usually need for a text of that length."""
+
+    seconds = Number()
+    usual = Number()
+
+
+class ApartRow(PairNamed):
+    """Differs from the mean of what others said of the pair."""
+
+    difference = Number()
+
+
+class PersonDetailRow(Row):
+    person = PersonRow()
+    days = DayRow(many=True)
+    grades = GradesRow()
+    timed = IntegerField(help_text="Judgments of which time and length are known; 10 tell haste.")
+    quick = QuickRow(many=True)
+    apart = ApartRow(many=True)
+    exclusions = ExclusionRow(many=True)
+
+
+class LabelRow(Row):
+    assessor = CharField()
+    grade = IntegerField(help_text=PREFERENCE)
+
+
+class ItemRow(Row):
+    """Something that needs an organizer: a pair that waits, labels far apart, or a comment."""
+
+    kind = serializers.ChoiceField(KINDS, source="key.kind")
+    target = IntegerField(source="key.target", help_text="To name it when it is marked as seen.")
+    version = CharField(source="key.version", help_text="What it was like when it was read.")
+    pair = IntegerField(source="pair.pk")
+    topic = CharField(source="pair.topic.topic_id")
+    docno = CharField(source="pair.docno")
+    other = second_docno("pair.other")
+    spread = IntegerField(source="key.spread", help_text="Grades between the labels.")
+    weight = Number(source="key.weight", help_text="About how many pairs it stands for.")
+    labels = LabelRow(many=True, help_text="Of a disagreement.")
+    skips = serializers.ListField(child=CharField(), source="waits.skips", default=[])
+    nobody_left = BooleanField(source="waits.nobody_left", default=False)
+    comment = CharField(source="said.comment", default="")
+    assessor = CharField(source="said.assessor.username", default="", help_text="Who wrote it.")
+    seen_by = CharField(
+        source="seen.seen_by.username", default=None, allow_null=True, help_text="Null: to do."
+    )

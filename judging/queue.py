@@ -1,0 +1,190 @@
+"""What needs an organizer's eye: pairs that wait, labels far apart, comments; and what is done.
+
+Light keys of everything are read first, put in order, and counted; only a page of them is then read
+in full. Nothing here changes a label; the order is that of a list for organizers alone. Pairs with
+labels far apart can be looked at, and not handed out again: further labels, asked for because of
+the grades that came, would make the mean of a pair a biased one.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db.models import Count, F, Max, Min, Sum
+
+from judging.models import DOCUMENT_BETTER, Campaign, Judgment, Pair, SeenItem
+from judging.selectors import StuckPair, current_judgments, given_judgments, stuck, stuck_pairs
+from judging.signals import weights_asked
+
+WAITING, APART, COMMENT = "waiting", "apart", "comment"
+KINDS = (WAITING, APART, COMMENT)
+"""In the order in which they matter: what waits keeps a batch from its end."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """``target`` is the row id of a pair, or of an assignment for a comment. ``version`` is what it
+    was like when it was read; ``weight`` how many pairs it stands for, if that is known."""
+
+    kind: str
+    target: int
+    pair: int
+    version: str
+    when: datetime | None = None
+    spread: int = 0
+    weight: float = 1.0
+
+    @property
+    def order(self) -> tuple[int, float, float, int]:
+        late = -self.when.timestamp() if self.when else 0.0
+        return KINDS.index(self.kind), -self.spread * self.weight, late, self.target
+
+
+class SaidGrade(NamedTuple):
+    assessor: str
+    grade: int
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing to look at, in full: ``waits``, ``labels`` or ``said``, as its kind is."""
+
+    key: Key
+    pair: Pair
+    waits: StuckPair | None = None
+    labels: list[SaidGrade] = field(default_factory=list)
+    said: Judgment | None = None
+    seen: SeenItem | None = None
+
+
+@dataclass(frozen=True)
+class Todo:
+    """Keys in order, those that were seen apart, latest first."""
+
+    todo: list[Key]
+    done: list[tuple[Key, SeenItem]]
+
+    def of(self, kind: str) -> list[Key]:
+        return [key for key in self.todo if not kind or key.kind == kind]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {kind: len(self.of(kind)) for kind in KINDS}
+
+
+def queue(campaign: Campaign) -> Todo:
+    """All of it, in a fixed number of statements."""
+    keys = [*_waiting(campaign), *_apart(campaign), *_comments(campaign)]
+    seen = {
+        (row.kind, row.target, row.version): row
+        for row in campaign.seen_items.select_related("seen_by").order_by("pk")
+    }
+    todo = [key for key in keys if (key.kind, key.target, key.version) not in seen]
+    done = [
+        (key, seen[key.kind, key.target, key.version])
+        for key in keys
+        if (key.kind, key.target, key.version) in seen
+    ]
+    return Todo(
+        sorted(todo, key=lambda key: key.order),
+        sorted(done, key=lambda each: each[1].pk, reverse=True),
+    )
+
+
+def least_spread(campaign: Campaign) -> int:
+    """Grades from which on labels are far apart: half of the scale."""
+    return max(1, (campaign.max_grade + 1) // 2)
+
+
+def _waiting(campaign: Campaign) -> list[Key]:
+    rows = stuck(campaign).values_list("pk", flat=True)
+    return [Key(WAITING, pair, pair, "") for pair in rows]
+
+
+def _apart(campaign: Campaign) -> list[Key]:
+    given = current_judgments().filter(assignment__pair__campaign=campaign).order_by()
+    several = given.filter(assignment__pair__judged__gte=2)
+    ends = several.values("assignment__pair", other=F("assignment__pair__other")).annotate(
+        high=Max("grade"), low=Min("grade"), total=Sum("grade"), count=Count("pk")
+    )
+    least = min(least_spread(campaign), DOCUMENT_BETTER)
+    found = [
+        row
+        for row in ends.filter(high__gte=F("low") + least)
+        if row["high"] - row["low"] >= (DOCUMENT_BETTER if row["other"] else least_spread(campaign))
+    ]
+    weights = _weights(campaign, [row["assignment__pair"] for row in found])
+    return [
+        Key(
+            APART,
+            row["assignment__pair"],
+            row["assignment__pair"],
+            f"{row['count']}/{row['total']}/{row['low']}/{row['high']}",
+            spread=row["high"] - row["low"],
+            weight=weights.get(row["assignment__pair"], 1.0),
+        )
+        for row in found
+    ]
+
+
+def _weights(campaign: Campaign, pairs: Sequence[int]) -> dict[int, float]:
+    if not pairs:
+        return {}
+    found: dict[int, float] = {}
+    answers: Any = weights_asked.send(sender=Campaign, campaign=campaign, pairs=pairs)
+    for _, told in answers:
+        found |= told
+    return found
+
+
+def _comments(campaign: Campaign) -> list[Key]:
+    said = given_judgments().filter(assignment__pair__campaign=campaign).exclude(comment="")
+    columns = ("assignment_id", "assignment__pair_id", "revision", "created")
+    return [
+        Key(COMMENT, assignment, pair, str(revision), when=created)
+        for assignment, pair, revision, created in said.order_by().values_list(*columns)
+    ]
+
+
+def in_full(
+    campaign: Campaign, keys: Sequence[Key], seen: Sequence[SeenItem] | None = None
+) -> list[Item]:
+    """The items of some keys, in their order, in a fixed number of statements."""
+    ids = {key.pair for key in keys}
+    rows = Pair.objects.filter(pk__in=ids).select_related("topic", "campaign")
+    pairs = {row.pk: row for row in rows}
+    waits = {
+        row.pair: row
+        for row in stuck_pairs(campaign, only=[k.pair for k in keys if k.kind == WAITING])
+    }
+    labels = _labels([key.pair for key in keys if key.kind == APART])
+    said = {
+        row.assignment_id: row
+        for row in given_judgments()
+        .filter(assignment__in=[key.target for key in keys if key.kind == COMMENT])
+        .select_related("assessor", "assignment")
+    }
+    marks: Sequence[SeenItem | None] = seen or [None] * len(keys)
+    return [
+        Item(
+            key,
+            pairs[key.pair],
+            waits=waits.get(key.pair) if key.kind == WAITING else None,
+            labels=labels[key.pair] if key.kind == APART else [],
+            said=said.get(key.target) if key.kind == COMMENT else None,
+            seen=mark,
+        )
+        for key, mark in zip(keys, marks, strict=True)
+        if key.pair in pairs
+    ]
+
+
+def _labels(pairs: Sequence[int]) -> dict[int, list[SaidGrade]]:
+    given = current_judgments().filter(assignment__pair__in=pairs).order_by("assessor__username")
+    found: dict[int, list[SaidGrade]] = defaultdict(list)
+    columns: Any = ("assignment__pair_id", "assessor__username", "grade")
+    for pair, name, grade in given.values_list(*columns):
+        found[pair].append(SaidGrade(name, grade))
+    return found

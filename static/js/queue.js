@@ -1,0 +1,26 @@
+/* Going through a queue with the keyboard. Without it everything is there as links and buttons. */
+"use strict";
+
+const items = [...document.querySelectorAll("[data-queue] [data-item]")];
+
+function goTo(index) {
+  const item = items[Math.max(0, Math.min(items.length - 1, index))];
+  item?.focus({ preventScroll: true });
+  item?.scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, select, textarea")) return;
+  const here = items.indexOf(event.target.closest("[data-item]"));
+  const item = items[here];
+  if (event.key === "j") goTo(here + 1);
+  else if (event.key === "k") goTo(here - 1);
+  else if (event.key === "Enter" && item === event.target) item.querySelector("[data-open]").click();
+  else if (event.key === "m" && item) item.querySelector("[data-seen]")?.click();
+  else return;
+  event.preventDefault();
+});
+
+/* Back from marking one: the list is where it was. */
+if (location.hash === "#items") goTo(0);

@@ -1,0 +1,207 @@
+"""Estimates after work is excluded are those of a campaign in which the person never judged."""
+
+import hashlib
+
+import pytest
+from django.test import Client
+
+from estimation import receivers, selectors
+from estimation.models import EstimateSet, Round
+from estimation.services import estimates
+from judging.models import Campaign, Exclusion, User
+from judging.selectors import current_judgments
+from judging.services import assignments, batches, exclusions, judgments
+from judging.signals import labels_counted_anew
+from tests.support import evaluation, factories
+from tests.support.pages import address, text
+
+pytestmark = pytest.mark.django_db
+
+METHODS = ["poisson", "iid", "adaptive", "priority"]
+
+
+def grade_of(user: User, topic: str, docno: str) -> int:
+    """What this person says of this document, in whatever order they come by it."""
+    return hashlib.sha256(f"{user.username}/{topic}/{docno}".encode()).digest()[0] % 4
+
+
+def judge_by(made: Campaign, *names: str, most: int = 10_000) -> int:
+    """These people judge by turns what they are handed, as long as there is something."""
+    made.refresh_from_db()
+    people = list(User.objects.filter(username__in=names).order_by("username"))
+    count, idle = 0, 0
+    while idle < len(people) and count < most:
+        by = people[(count + idle) % len(people)]
+        held = assignments.claim_next(campaign=made, by=by)
+        if held is None:
+            idle += 1
+            continue
+        idle, pair = 0, held.pair
+        saying = judgments.Saying(
+            grade_of(by, pair.topic.topic_id, pair.docno), f"{made.pk}-{held.pk}"
+        )
+        judgments.record(assignment=held, by=by, saying=saying)
+        count += 1
+    return count
+
+
+def judge_out(made: Campaign, *names: str) -> None:
+    """Until nothing is left, also of what is planned meanwhile."""
+    while judge_by(made, *names):
+        factories.run_due_jobs()
+    factories.run_due_jobs()
+
+
+def exclude(made: Campaign, name: str, ground: str = "time") -> Exclusion:
+    row = exclusions.exclude(
+        campaign=made,
+        assessor=User.objects.get(username=name),
+        by=made.created_by,
+        ground=ground,
+        reason="half a second each",
+    )
+    factories.run_due_jobs()
+    return row
+
+
+def take_back(row: Exclusion) -> None:
+    exclusions.take_back(exclusion=row, by=row.decided_by, reason="a mistake")
+    factories.run_due_jobs()
+
+
+def latest(row: Round) -> EstimateSet:
+    found = selectors.latest_estimates(row)
+    assert found is not None
+    return found
+
+
+def values(shown: EstimateSet) -> dict[tuple[str, str], tuple[float, ...]]:
+    rows = shown.estimates.filter(primary=True).select_related("run")
+    return {(r.run.tag, r.measure): (r.value, r.se, r.low, r.high) for r in rows}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("labels", [1, 2])
+def test_all_is_as_if_the_person_had_never_judged(campaign: Campaign, labels: int) -> None:
+    row = evaluation.drawn(campaign, labels=labels, extra_share=0.0)
+    factories.assessors(campaign, "mallory")
+    judge_out(campaign, "anna", "ben", "mallory")
+    before = latest(row)
+    if labels == 1:
+        factories.assessors(campaign, "cara")
+    exclude(campaign, "mallory")
+    judge_out(campaign, "anna", "ben")
+
+    other = evaluation.with_material(slug="never")
+    never = evaluation.drawn(other, labels=labels, extra_share=0.0)
+    factories.assessors(other, "anna", "ben")
+    by_hand(other, {(r.pair, r.assessor) for r in said(campaign)})
+    factories.run_due_jobs()
+
+    found, expected = values(latest(row)), values(latest(never))
+    assert set(found) == set(expected)
+    for key, numbers in expected.items():
+        assert found[key] == pytest.approx(numbers, rel=1e-12, abs=1e-12), key
+    assert values(before) != found
+    assert latest(row).batches == latest(never).batches == before.batches
+
+
+class Said:
+    def __init__(self, topic: str, docno: str, assessor: str) -> None:
+        self.pair, self.assessor = (topic, docno), assessor
+
+
+def said(made: Campaign) -> list[Said]:
+    rows = current_judgments().filter(assignment__pair__campaign=made)
+    columns = ("assignment__pair__topic__topic_id", "assignment__pair__docno", "assessor__username")
+    return [Said(*each) for each in rows.values_list(*columns)]
+
+
+def by_hand(made: Campaign, labels: set[tuple[tuple[str, str], str]]) -> None:
+    """These people judge these pairs, and nobody any other."""
+    made.refresh_from_db()
+    while batches.open_next(made.pk):
+        pass
+    pairs = {
+        (pair.topic.topic_id, pair.docno): pair
+        for pair in made.pairs.select_related("topic", "campaign")
+    }
+    people = {user.username: user for user in User.objects.all()}
+    for pair, name in sorted(labels):
+        held = assignments.claim(pair=pairs[pair], by=people[name])
+        assert held is not None
+        held.pair.campaign = made
+        saying = judgments.Saying(grade_of(people[name], *pair), f"{made.pk}-{held.pk}")
+        judgments.record(assignment=held, by=people[name], saying=saying)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_taking_back_brings_the_same_digest(campaign: Campaign, method: str) -> None:
+    row = evaluation.drawn(campaign, method=method)
+    judge_out(campaign, "anna", "ben")
+    before = latest(row)
+    row.refresh_from_db()
+    state = row.state
+    taken = exclude(campaign, "ben")
+    now = selectors.latest_estimates(row)
+    assert now is None or now.batches < before.batches
+    row.refresh_from_db()
+    assert row.state == Round.State.JUDGING != state
+    take_back(taken)
+    row.refresh_from_db()
+    assert row.state == state
+    assert (latest(row).digest, latest(row).label_digest) == (before.digest, before.label_digest)
+
+
+def test_numbers_of_batches_that_lack_labels_are_not_told(campaign: Campaign) -> None:
+    """A recompute that finds no complete batch must not leave the old numbers standing."""
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    judge_out(campaign, "anna", "ben")
+    assert latest(row).batches == 3
+    exclude(campaign, "ben")
+    assert row.estimate_sets.count() > 0
+    assert selectors.complete_batches(row) == 0
+    assert selectors.latest_estimates(row) is None
+    assert estimates.from_scratch(row) is None
+
+
+def test_twin_without_the_signal_stays_on_the_old_labels(campaign: Campaign) -> None:
+    """With more labels than the batches ask for, nothing opens again: only labels are others."""
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    judge_out(campaign, "anna", "ben")
+    taken = exclude(campaign, "ben")
+    judge_out(campaign, "anna")
+    take_back(taken)
+    together = latest(row)
+
+    labels_counted_anew.disconnect(dispatch_uid="recompute-after-exclusion", sender=Campaign)
+    try:
+        exclude(campaign, "ben")
+    finally:
+        labels_counted_anew.connect(
+            receivers.recompute_after_exclusion,
+            sender=Campaign,
+            dispatch_uid="recompute-after-exclusion",
+        )
+    outcome = estimates.from_scratch(row)
+    assert outcome is not None
+    assert latest(row) == together
+    assert outcome.digest != together.digest
+    take_back(campaign.exclusions.get(ended=None))
+    exclude(campaign, "ben")
+    assert latest(row).digest == outcome.digest
+
+
+def test_the_ranking_says_that_there_are_no_numbers_now(
+    campaign: Campaign, organizer: Client
+) -> None:
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    judge_out(campaign, "anna", "ben")
+    exclude(campaign, "ben")
+    for name in ("live", "live-pairs", "live-history", "live-batches", "live-labels", "reports"):
+        assert organizer.get(address(name, campaign, row.number)).status_code == 200
+    home = text(organizer.get(address("campaign-home", campaign)))
+    assert "Wait for the numbers" not in home
+    assert "The work of ben is excluded" in home
+    assert "excluded the work of ben" in home
