@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import Count, Q, QuerySet, Sum
 
 from estimation.core.inference.unknown import Reason
-from estimation.models import Estimate, Report, Round, Run
+from estimation.models import Estimate, EstimateSet, Report, Round, Run
 from estimation.selectors import rounds_of
 from judging.models import Batch, Campaign
 
@@ -68,8 +68,14 @@ def round_rows(campaign: Campaign) -> list[ListedRound]:
 
 def reports_of(row: Round) -> QuerySet[Report]:
     """The round's report files, those of the latest estimates first."""
-    reports = Report.objects.filter(estimate_set__round=row).select_related("estimate_set")
+    made = Report.objects.filter(estimate_set__round=row, refused="")
+    reports = made.select_related("estimate_set")
     return reports.defer("estimate_set__provenance").order_by("-estimate_set__number", "name")
+
+
+def refused_reports(shown: EstimateSet) -> list[Report]:
+    """The files that there are not of these estimates, each with why."""
+    return list(shown.reports.exclude(refused="").order_by("name"))
 
 
 @dataclass(frozen=True)

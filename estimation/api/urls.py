@@ -23,5 +23,6 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("estimates/", results.Estimates.as_view(), name="api-estimates"),
     path("ranking/", results.Ranking.as_view(), name="api-ranking"),
     path("reports/", results.Reports.as_view(), name="api-reports"),
+    path("reports/names/", results.ReportNames.as_view(), name="api-report-names"),
     path("reports/<int:report>/", results.ReportFile.as_view(), name="api-report"),
 ]
