@@ -2,6 +2,8 @@ FROM python:3.12-slim
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 EVALSITE_DATA=/data
 WORKDIR /app
+COPY deploy/system-libraries.sh deploy/
+RUN sh deploy/system-libraries.sh && rm -rf /var/lib/apt/lists/*
 COPY requirements.txt .
 RUN pip install --no-cache-dir -r requirements.txt
 COPY . .

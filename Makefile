@@ -73,12 +73,14 @@ deployable: install-dev
 		$(PY) manage.py check --deploy --fail-level WARNING
 
 install:
+	@sh deploy/system-libraries.sh
 	@$(call install-from,requirements.txt)
 
 install-dev:
 	@$(call install-from,requirements-dev.txt)
 
 services:
+	@sh deploy/system-libraries.sh
 	@bash tests/support/install-services.sh
 
 # Makes the virtual environment; installs only if the requirements are not those installed last.

@@ -2,6 +2,7 @@
 
 from estimation.machines import AGREEMENT, ASKING
 from estimation.services import (  # noqa: F401  (loaders register themselves)
+    campaign_rows,
     drawing,
     estimates,
     planning,
@@ -10,6 +11,7 @@ from estimation.services import (  # noqa: F401  (loaders register themselves)
     reports,
     run_files,
     stopping,
+    unnamed_files,
 )
 from estimation.services.machines import agreement, asking, publishing
 from judging.services import jobs
@@ -22,3 +24,5 @@ jobs.handles(stopping.STOP)(stopping.stop)
 jobs.handles("report")(reports.make)
 jobs.handles(ASKING, give_up=publishing.give_up)(asking.ask)
 jobs.handles(AGREEMENT)(agreement.compare)
+jobs.handles(unnamed_files.SWEEP)(unnamed_files.sweep)
+campaign_rows.register()

@@ -85,8 +85,14 @@ def results_of(campaign: Campaign) -> list[ShownResult]:
 
 def reports_of(row: Round) -> QuerySet[Report]:
     """The round's report files, those of the latest estimates first."""
-    reports = Report.objects.filter(estimate_set__round=row).select_related("estimate_set")
+    made = Report.objects.filter(estimate_set__round=row, refused="")
+    reports = made.select_related("estimate_set")
     return reports.defer("estimate_set__provenance").order_by("-estimate_set__number", "name")
+
+
+def refused_reports(shown: EstimateSet) -> list[Report]:
+    """The files that there are not of these estimates, each with why."""
+    return list(shown.reports.exclude(refused="").order_by("name"))
 
 
 @dataclass(frozen=True)

@@ -433,13 +433,17 @@ class Estimate(models.Model):
 
 
 class Report(models.Model):
-    """A file made by the worker from one estimate set; what kinds there are, the services know."""
+    """A file made by the worker from one estimate set; what kinds there are, the services know.
+
+    ``refused``: why there is no such file of this round, and no ``file`` then.
+    """
 
     estimate_set = models.ForeignKey(EstimateSet, models.CASCADE, related_name="reports")
     name = models.CharField(max_length=40)
-    file = models.CharField(max_length=255)
-    digest = models.CharField(max_length=64)
+    file = models.CharField(max_length=255, blank=True)
+    digest = models.CharField(max_length=64, blank=True)
     size = models.PositiveBigIntegerField()
+    refused = models.CharField(max_length=500, blank=True, default="", db_default="")
     created = models.DateTimeField(db_default=Now())
 
     class Meta:

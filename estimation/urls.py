@@ -35,6 +35,7 @@ in_round: list[URLPattern | URLResolver] = [
     path("ranking/compare/topics/<int:pk>/", compared.compared_topic, name="compare-topic"),
     path("reports/", reports.report_list, name="reports"),
     path("reports/make/", reports.report_make, name="report-make"),
+    path("reports/names/", reports.report_names, name="report-names"),
     path("reports/<int:pk>/", reports.report_view, name="report-view"),
     path("reports/<int:pk>/file/", reports.report_file, name="report-file"),
 ]

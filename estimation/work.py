@@ -26,7 +26,12 @@ OF_MACHINES = {
     AGREEMENT: "Comparing a machine judge with people",
 }
 OF_MATERIAL = {"upload": "Reading a file", "copy-files": "Copying the files of a campaign"}
-NAMES = {**OF_MATERIAL, **OF_ROUNDS, **OF_MACHINES, **BULK_JOBS}
+OF_THE_SITE = {
+    "delete-campaign": "Deleting a campaign",
+    "sweep-files": "Removing files that no campaign needs",
+}
+"""Kinds that are of no campaign, or of none that is there any more."""
+NAMES = {**OF_THE_SITE, **OF_MATERIAL, **OF_ROUNDS, **OF_MACHINES, **BULK_JOBS}
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,12 @@ def failed(campaign: Campaign) -> list[FailedWork]:
     """What failed in a campaign and nobody has asked for again, latest first."""
     rows = Job.objects.filter(campaign=campaign, state=Job.State.FAILED)
     return _with_rounds(rows.exclude(_of_files_gone(campaign)).order_by("-pk"))
+
+
+def failed_of_site() -> list[FailedWork]:
+    """What failed and is of no campaign, latest first: for administrators."""
+    rows = Job.objects.filter(kind__in=OF_THE_SITE, state=Job.State.FAILED)
+    return [FailedWork(job, None) for job in rows.order_by("-pk")]
 
 
 def failed_for(row: Round, kinds: Sequence[str]) -> list[FailedWork]:

@@ -1,7 +1,7 @@
 """Who may do what to which campaign: the one place that says so.
 
-Campaigns a user does not belong to look as if they did not exist (404); a member who lacks the
-role is told so (403).
+Campaigns a user does not belong to, and those that are being deleted, look as if they did not exist
+(404); a member who lacks the role is told so (403).
 """
 
 from typing import cast
@@ -28,6 +28,7 @@ def _is(role: Membership.Role, campaign: str) -> Exists:
 _CAMPAIGN = reads(
     lambda: (
         Campaign.objects.filter(slug=Slot("slug"))
+        .exclude(state=Campaign.State.DELETING)
         .order_by()
         .annotate(organizes=_is(ORGANIZER, "pk"), assesses=_is(ASSESSOR, "pk"))
         .values_list(*columns_of(Campaign), "organizes", "assesses")

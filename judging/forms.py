@@ -140,6 +140,14 @@ class DuplicateForm(forms.Form):
     )
 
 
+class DeleteForm(forms.Form):
+    name = forms.CharField(
+        max_length=200,
+        label="Its name",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "off"}),
+    )
+
+
 class GradeForm(forms.Form):
     name = forms.CharField(max_length=60, required=False)
     meaning = forms.CharField(max_length=500, required=False)

@@ -3,6 +3,7 @@
 from judging.services import (  # noqa: F401  (loaders register themselves)
     archives,
     decisions,
+    deletion,
     duplicates,
     jobs,
     known_grades,
@@ -14,3 +15,4 @@ jobs.handles("upload", give_up=uploads.give_up)(uploads.read)
 jobs.handles(duplicates.COPY)(duplicates.copy_files)
 jobs.handles("judge-from-qrels")(known_grades.judge)
 jobs.handles("decide-rest")(decisions.rest)
+jobs.handles(deletion.DELETE)(deletion.delete)

@@ -25,7 +25,8 @@ class Campaign(models.Model):
     """One evaluation: topics, documents, runs, a grade scale, members, one judged collection.
 
     ``grades`` lists the scale from 0 upwards as ``[{"name": ..., "meaning": ...}]``; a grade is
-    its position. One that is ``archived`` is over, and stands apart from the others.
+    its position. One that is ``archived`` is over, and stands apart from the others. ``deleting``:
+    it is there for nobody any more, and its rows go. ``salt`` makes its pseudonyms.
     """
 
     class State(models.TextChoices):
@@ -33,6 +34,7 @@ class Campaign(models.Model):
         OPEN = "open"
         PAUSED = "paused"
         CLOSED = "closed"
+        DELETING = "deleting"
 
     slug = models.SlugField(max_length=60, unique=True)
     name = models.CharField(max_length=200)
@@ -45,6 +47,7 @@ class Campaign(models.Model):
     run_fields = models.JSONField(
         default=list, blank=True, help_text="names of what is said of each run, beside its team"
     )
+    salt = models.CharField(max_length=32, blank=True, default="", db_default="", editable=False)
     created_by = models.ForeignKey(User, models.PROTECT, related_name="+")
     created = models.DateTimeField(db_default=Now())
 

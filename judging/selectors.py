@@ -58,10 +58,11 @@ def keys_of(user: User) -> QuerySet[ApiToken]:
 
 def campaigns_of(user: User) -> QuerySet[Campaign]:
     """The campaigns the user may see: all for an admin, else those of the user's memberships."""
+    there = Campaign.objects.exclude(state=Campaign.State.DELETING)
     if user.is_superuser:
-        return Campaign.objects.all()
+        return there
     mine = Membership.objects.filter(campaign=OuterRef("pk"), user=user)
-    return Campaign.objects.filter(Exists(mine))
+    return there.filter(Exists(mine))
 
 
 def job_of(kind: str, target: int) -> Job | None:

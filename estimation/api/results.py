@@ -11,10 +11,10 @@ from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from estimation import selectors
+from estimation import listings, selectors
 from estimation.api.rankings import RankingRow
 from estimation.api.rounds import round_of
-from estimation.api.serializers import EstimatesRow, ReportsRow
+from estimation.api.serializers import EstimatesRow, PseudonymRow, ReportsRow
 from estimation.conclusions import pair_states
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
@@ -25,8 +25,9 @@ from estimation.services import files, reports
 from estimation.services.report_files.table import REPORTS
 from judging import selectors as judging
 from judging.api.base import ORGANIZER, AnyAccept, CampaignView
-from judging.api.fields import Body, Query, Text, Whole, checked
+from judging.api.fields import Body, NoBody, Query, Text, Whole, checked
 from judging.models import Campaign
+from judging.services import pseudonyms
 
 
 class RoundQuery(Query):
@@ -148,6 +149,18 @@ class Reports(CampaignView):
         return Response(_reports(row), status=202)
 
 
+class ReportNames(CampaignView):
+    section = "Results"
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=None, responses=PseudonymRow(many=True))
+    def post(self, request: Request, slug: str) -> Response:
+        """Who is behind the pseudonyms of report files; the audit log has that you asked."""
+        checked(NoBody, request.data)
+        known = pseudonyms.reveal(campaign=self.campaign, by=self.user)
+        return Response(PseudonymRow(known, many=True).data)
+
+
 class ReportFile(CampaignView):
     section = "Results"
     access = {"GET": ORGANIZER}
@@ -156,7 +169,7 @@ class ReportFile(CampaignView):
     @extend_schema(responses={(200, "*/*"): OpenApiResponse(OpenApiTypes.BINARY)})
     def get(self, request: Request, slug: str, report: int) -> FileResponse:
         """Download a report file."""
-        rows = Report.objects.filter(estimate_set__round__campaign=self.campaign)
+        rows = Report.objects.filter(estimate_set__round__campaign=self.campaign, refused="")
         row = get_object_or_404(rows.select_related("estimate_set__round"), pk=report)
         path = files.path_of(row.file)
         if not path.exists():
@@ -194,10 +207,12 @@ def _estimate_set(row: Round, batches: int | None) -> EstimateSet | None:
 
 
 def _reports(row: Round) -> dict[str, Any]:
-    made = Report.objects.filter(estimate_set__round=row).select_related("estimate_set__round")
+    every = Report.objects.filter(estimate_set__round=row).select_related("estimate_set__round")
+    made, latest = every.filter(refused=""), selectors.latest_estimates(row)
     answer = {
         "round": row.number,
         "job": judging.job_of("report", row.pk),
         "reports": made.order_by("-estimate_set__number", "name"),
+        "refused": listings.refused_reports(latest) if latest else [],
     }
     return dict(ReportsRow(answer).data)

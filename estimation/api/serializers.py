@@ -260,7 +260,21 @@ class ReportRow(Row):
     created = DateTimeField()
 
 
+class RefusedReportRow(Row):
+    name = serializers.ChoiceField(PURPOSES)
+    why = CharField(source="refused", help_text="Why there is no such file.")
+
+
+class PseudonymRow(Row):
+    pseudonym = CharField(help_text="As report files have it.")
+    username = CharField()
+    name = CharField(help_text="In full; it may be empty.")
+
+
 class ReportsRow(Row):
     round = IntegerField()
     job = JobRow(allow_null=True)
     reports = ReportRow(many=True, help_text="Of the latest estimates first.")
+    refused = RefusedReportRow(
+        many=True, help_text="Files that there are not of the latest estimates."
+    )

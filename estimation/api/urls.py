@@ -33,5 +33,6 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("comparison/", compared.Comparison.as_view(), name="api-comparison"),
     path("comparison/documents/", compared.ComparedDocuments.as_view(), name="api-compared"),
     path("reports/", results.Reports.as_view(), name="api-reports"),
+    path("reports/names/", results.ReportNames.as_view(), name="api-report-names"),
     path("reports/<int:report>/", results.ReportFile.as_view(), name="api-report"),
 ]

@@ -23,7 +23,9 @@ def keep_written(folder: str, write: Callable[[BinaryIO], object]) -> str:
     """Stores what is written to a binary file and returns its name, relative to the file storage.
 
     On disk before it returns, under its final name only when whole: a name in the database never
-    leads to half a file. The file that is written to can be sought in.
+    leads to half a file. The file that is written to can be sought in. One that is there already
+    is young from then on, so that nobody takes it for one that no row names
+    (`estimation.services.unnamed_files`).
     """
     draft = path_of(folder) / f".{uuid.uuid4().hex}"
     draft.parent.mkdir(parents=True, exist_ok=True)
@@ -32,12 +34,21 @@ def keep_written(folder: str, write: Callable[[BinaryIO], object]) -> str:
             write(file)
             name = f"{folder}/{_digest(file)}"
             path = path_of(name)
-            if not path.exists():
+            if not _young_again(path):
                 os.fsync(file.fileno())
                 draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
     return name
+
+
+def _young_again(path: Path) -> bool:
+    """Whether the file is there; its time is now."""
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def damaged(name: str) -> bool:

@@ -2,12 +2,11 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from functools import lru_cache
+from itertools import groupby
 from threading import Lock
 from typing import Any
 
 from django import template
-from django.contrib.staticfiles import finders
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
@@ -21,6 +20,7 @@ from estimation.plans import facts_of
 from estimation.report_data import ReportData
 from estimation.selectors import Pairwise, RankingTable
 from estimation.services.report_files.kinds import ReportKind
+from estimation.services.report_files.styles import styles
 from estimation.services.report_files.table import REPORTS
 
 register = template.Library()
@@ -124,6 +124,13 @@ def confusion_figure(scale: list[dict[str, str]], agreement: dict[str, Any]) -> 
 def report_kind(row: Report) -> ReportKind:
     """What is declared of a report file."""
     return REPORTS[row.name]
+
+
+@register.filter
+def by_group(rows: list[Report]) -> list[tuple[str, list[Report]]]:
+    """Report files by what they are good for; those of a group stand together already."""
+    groups = groupby(rows, key=lambda row: REPORTS[row.name].group)
+    return [(group, list(several)) for group, several in groups]
 
 
 @register.simple_tag
@@ -244,13 +251,4 @@ def _belief(row: Round) -> str:
 @register.simple_tag
 def stylesheet(*paths: str) -> SafeString:
     """The site's style files as text, for a document that must look right by itself."""
-    return mark_safe("\n".join(_style(path) for path in paths))  # noqa: S308 (our own files)
-
-
-@lru_cache(maxsize=8)
-def _style(path: str) -> str:
-    found = finders.find(path)
-    if not isinstance(found, str):
-        raise FileNotFoundError(path)
-    with open(found, encoding="utf-8") as file:
-        return file.read()
+    return mark_safe(styles(*paths))  # noqa: S308 (our own files)

@@ -9,10 +9,13 @@ from django.views.decorators.http import require_POST
 from estimation import listings, selectors
 from estimation.models import Report
 from estimation.services import files, reports
+from estimation.services.report_files.kinds import GROUPS
 from estimation.services.report_files.table import REPORTS
 from estimation.views.rounds import failure, pending, round_of
 from judging import selectors as judging
 from judging.access import organized_campaign, user_of
+from judging.formats.csvfile import csv_lines
+from judging.services import pseudonyms
 from judging.workers import serving
 
 BODY = ("<main", "</main>")
@@ -29,9 +32,10 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     row = round_of(campaign, number)
     job, latest = judging.job_of("report", row.pk), selectors.latest_estimates(row)
-    made = sorted(listings.reports_of(row), key=lambda report: not REPORTS[report.name].is_page)
+    made = sorted(listings.reports_of(row), key=_place)
+    refused = listings.refused_reports(latest) if latest else []
     fresh = [report for report in made if report.estimate_set == latest]
-    there = {report.name for report in fresh}
+    there = {report.name for report in (*fresh, *refused)}
     earlier = [report for report in made if report.estimate_set != latest]
     earlier.sort(key=lambda report: -report.estimate_set.number)
     context = {
@@ -39,6 +43,7 @@ def report_list(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         "round": row,
         "latest": latest,
         "fresh": fresh,
+        "refused": refused,
         "missing": [name for name in REPORTS if name not in there] if fresh else [],
         "earlier": earlier,
         "job": job if pending(job) else None,
@@ -54,6 +59,20 @@ def report_make(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     reports.request(row=round_of(campaign, number), by=user_of(request))
     return redirect("reports", slug, number)
+
+
+@require_POST
+def report_names(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Who is behind the pseudonyms of the files; the audit log has who asked."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    round_of(campaign, number)
+    known = pseudonyms.reveal(campaign=campaign, by=user)
+    rows = [(each.pseudonym, each.username, each.name) for each in known]
+    lines = csv_lines(("pseudonym", "username", "name"), rows)
+    answer = HttpResponse("".join(lines), content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{slug}-names.csv"'
+    return answer
 
 
 def report_file(request: HttpRequest, slug: str, number: int, pk: int) -> HttpResponseBase:
@@ -83,6 +102,11 @@ def report_view(request: HttpRequest, slug: str, number: int, pk: int) -> HttpRe
         "body": mark_safe(body),  # noqa: S308 (made by our own template, which escapes)
     }
     return render(request, "estimation/report_view.html", context)
+
+
+def _place(report: Report) -> tuple[int, int]:
+    """Where a file stands in lists: with those that are good for the same."""
+    return GROUPS.index(REPORTS[report.name].group), list(REPORTS).index(report.name)
 
 
 def _report(request: HttpRequest, slug: str, number: int, pk: int) -> Report:

@@ -16,7 +16,7 @@ from judging.api.fields import Body, NoBody, Text, Whole, checked
 from judging.api.pagination import PageQuery, Pages, page_shape
 from judging.api.serializers import CampaignDetailRow, CampaignRow, OrganizedCampaignRow
 from judging.models import Campaign, User
-from judging.services import campaigns, duplicates
+from judging.services import campaigns, deletion, duplicates
 
 MAX_TEXT = 100_000
 
@@ -152,6 +152,25 @@ class DuplicateCampaign(CampaignView):
         given = checked(DuplicateBody, request.data)
         row = duplicates.duplicate(campaign=self.campaign, by=self.user, **given)
         return Response(_detail(row, self.user), status=201)
+
+
+class DeletionBody(Body):
+    name = Text(max_length=200, help_text="The name of the campaign, to be sure that it is meant.")
+
+
+class DeleteCampaign(CampaignView):
+    access = {"POST": ORGANIZER}
+
+    @extend_schema(request=DeletionBody, responses={202: None})
+    def post(self, request: Request, slug: str) -> Response:
+        """Delete a campaign for good, with all its judgments.
+
+        It is there for nobody from then on; a worker removes its rows and files. It must be a draft
+        or closed.
+        """
+        given = checked(DeletionBody, request.data)
+        deletion.request(campaign=self.campaign, by=self.user, name=given["name"])
+        return Response(status=202)
 
 
 def _shown(rows: Iterable[Campaign], user: User) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("open/", campaigns.OpenCampaign.as_view(), name="api-campaign-open"),
     path("archive/", campaigns.ArchiveCampaign.as_view(), name="api-campaign-archive"),
     path("duplicate/", campaigns.DuplicateCampaign.as_view(), name="api-campaign-duplicate"),
+    path("deletion/", campaigns.DeleteCampaign.as_view(), name="api-campaign-delete"),
     path("pause/", campaigns.PauseCampaign.as_view(), name="api-campaign-pause"),
     path("close/", campaigns.CloseCampaign.as_view(), name="api-campaign-close"),
     path("topics/", material.Topics.as_view(), name="api-topics"),

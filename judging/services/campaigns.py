@@ -12,7 +12,7 @@ from django.utils.text import slugify
 from judging import selectors
 from judging.errors import UserError
 from judging.models import MAX_GRADE, Campaign, Membership, User
-from judging.services import audit
+from judging.services import audit, present
 
 DEFAULT_GRADES = [
     {"name": "Not relevant", "meaning": "Does not help with the topic."},
@@ -135,9 +135,11 @@ def lock(campaign_id: int) -> Campaign:
     """Locks the campaign's row, before any other lock, and reads it.
 
     Whoever asks for a draw and whoever changes what draws rest on take this lock, so that each
-    sees what the other has done. Rows that merely refer to the campaign are not held up.
+    sees what the other has done. Rows that merely refer to the campaign are not held up. Raises
+    UserError ``gone`` (404) where it is being deleted.
     """
-    return Campaign.objects.select_for_update(no_key=True).get(pk=campaign_id)
+    there = Campaign.objects.exclude(state=Campaign.State.DELETING)
+    return present.now(there.select_for_update(no_key=True).filter(pk=campaign_id), "The campaign")
 
 
 def refuse_while_drawn(campaign: Campaign, *, field: str | None = None) -> None:

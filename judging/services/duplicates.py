@@ -19,10 +19,11 @@ COPY = "copy-files"
 def duplicate(*, campaign: Campaign, by: User, name: str, with_files: bool) -> Campaign:
     """A new campaign in draft, with ``by`` as its organizer; its files follow by a job.
 
-    Raises UserError as `campaigns.create` does.
+    Raises UserError as `campaigns.create` does, and ``gone`` (404) while the other is deleted.
     """
     plan = replace(campaigns.plan_of(campaign), name=name, slug=campaigns.free_slug(name))
     with transaction.atomic():
+        campaigns.lock(campaign.pk)
         made = campaigns.create(by=by, plan=plan)
         audit.record("duplicate campaign", by=by, campaign=campaign, target=made, files=with_files)
         if with_files:

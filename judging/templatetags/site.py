@@ -33,7 +33,7 @@ PLACES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
             ("judgment-list", "Judgments"),
             ("queue", QUEUE),
         ),
-        "Results": (("live", "Ranking"), ("report-list", "Reports")),
+        "Results": (("live", "Ranking"), ("report-list", "Export")),
         "Settings": (("campaign-settings", "Settings"), ("audit-log", "Audit log")),
     },
     ASSESSOR: {"Judge": (("judge", "Judge"),), "My judgments": (("own-work", "My judgments"),)},
@@ -42,6 +42,7 @@ PLACES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
 CHAPTERS = {
     "campaign-home": "the-next-step",
     "campaign-settings": "campaign",
+    "campaign-delete": "campaign",
     "audit-log": "campaign",
     "material": "data",
     "upload-detail": "data",

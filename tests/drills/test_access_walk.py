@@ -150,6 +150,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{ROUND}reports/<int:pk>/": (organizing(), organizing()),
     f"{ROUND}reports/<int:pk>/file/": (organizing(), organizing()),
     f"{ROUND}reports/make/": (NO, organizing(302)),
+    f"{ROUND}reports/names/": (NO, organizing()),
     f"{CAMPAIGN}work/<int:pk>/again/": (NO, organizing(302)),
     f"{CAMPAIGN}settings/": (organizing(), organizing()),
     f"{CAMPAIGN}settings/open/": (NO, organizing(409)),
@@ -158,6 +159,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}settings/archive/": (NO, organizing(409)),  # it is open
     f"{CAMPAIGN}settings/unarchive/": (NO, organizing(302)),
     f"{CAMPAIGN}settings/duplicate/": (NO, organizing(302)),
+    f"{CAMPAIGN}settings/delete/": (organizing(), organizing(409)),  # it is open
     f"{CAMPAIGN}settings/log/": (organizing(), organizing()),
     f"{CAMPAIGN}settings/log/file/": (organizing(), organizing()),
     "site/": (administering(), administering()),
@@ -183,6 +185,7 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}assessors/<int:pk>/exclude/": {"ground": "time", "reason": "a second each"},
     f"{CAMPAIGN}exclusions/<int:pk>/back/": {"reason": "a mistake"},
     f"{CAMPAIGN}settings/duplicate/": {"name": "Again"},
+    f"{CAMPAIGN}settings/delete/": {"name": "walked"},
 }
 
 

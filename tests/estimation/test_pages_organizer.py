@@ -46,7 +46,7 @@ PAGES = (
     "topic-list",
     "document-list",
 )
-POSTS = ("round-change", "round-draw", "round-discard", "round-end", "report-make")
+POSTS = ("round-change", "round-draw", "round-discard", "round-end", "report-make", "report-names")
 IN_ROUND = {*PAGES[4:13], *POSTS}
 
 

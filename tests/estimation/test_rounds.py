@@ -386,9 +386,11 @@ def test_reports_are_made_once_and_agree_with_the_rows(campaign: Campaign) -> No
         reports.request(row=row, by=by)
         factories.run_due_jobs()
 
-    found = {report.name: files.path_of(report.file) for report in Report.objects.all()}
-    assert sorted(found) == sorted(REPORTS)
-    made = {name: path.read_text() for name, path in found.items() if path != found[ZIP]}
+    assert {report.name for report in Report.objects.all()} == set(REPORTS)
+    written = Report.objects.filter(refused="")
+    found = {report.name: files.path_of(report.file) for report in written}
+    texts = ("csv", "json", "html", "txt", "tex")
+    made = {name: path.read_text() for name, path in found.items() if name.endswith(texts)}
     table = list(csv.DictReader(io.StringIO(made["estimates.csv"])))
     stored = {
         (e.run.tag, e.measure, e.estimator): e

@@ -39,6 +39,7 @@ ALLOWED = {
     (f"{CAMPAIGN}archive/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}archive/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}duplicate/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}deletion/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}topics/", "GET"): MEMBERS,
     (f"{CAMPAIGN}documents/", "GET"): MEMBERS,
     (f"{CAMPAIGN}documents/{{document}}/", "GET"): MEMBERS,
@@ -113,6 +114,7 @@ ALLOWED = {
     (f"{CAMPAIGN}comparison/documents/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}reports/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}reports/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}reports/names/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}reports/{{report}}/", "GET"): ORGANIZERS,
 }
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
@@ -120,6 +122,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("/api/campaigns/", "POST"): {"name": "new"},
     (CAMPAIGN, "PATCH"): {"name": "renamed"},
     (f"{CAMPAIGN}duplicate/", "POST"): {"name": "once more"},
+    (f"{CAMPAIGN}deletion/", "POST"): {"name": "demo"},
     (f"{CAMPAIGN}assignments/{{assignment}}/skip/", "POST"): {"reason": "cannot read it"},
     (f"{CAMPAIGN}decisions/rest/", "POST"): {"grade": 0, "reason": "known"},
     (f"{CAMPAIGN}members/", "POST"): {"username": "somebody", "role": "assessor"},

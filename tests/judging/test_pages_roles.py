@@ -36,6 +36,7 @@ PAGES = {
     "password": EVERYBODY,
     "campaign-new": {**EVERYBODY, "assessor": FORBIDDEN},
     "campaign-settings": ORGANIZING,
+    "campaign-delete": ORGANIZING,
     "people": ORGANIZING,
     "queue": ORGANIZING,
     "decisions": ORGANIZING,

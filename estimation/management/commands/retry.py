@@ -28,11 +28,14 @@ class Command(BaseCommand):
             if not campaigns.exists():
                 raise CommandError(f"There is no campaign {options['campaign']!r}.")
         found = [(campaign, each) for campaign in campaigns for each in work.failed(campaign)]
-        for campaign, each in found:
+        named = [(f"{of.slug} round {each.round}" if each.round else of.slug, each)
+                 for of, each in found]  # fmt: skip
+        if not options["campaign"]:
+            named += [("the site", each) for each in work.failed_of_site()]
+        for place, each in named:
             outcome = "" if options["list"] else f" -> {_again(each)}"
-            place = f"{campaign.slug} round {each.round}" if each.round else campaign.slug
             self.stdout.write(f"{place}: {each.name}: {each.job.error}{outcome}")
-        if not found:
+        if not named:
             self.stdout.write("Nothing has failed.")
 
 

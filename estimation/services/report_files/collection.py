@@ -15,4 +15,5 @@ COLLECTION = ReportKind(
     "Judgments and probabilities, from which “manage.py score” estimates further runs.",
     content_type="application/zip",
     make=make,
+    group="For programs",
 )

@@ -23,4 +23,5 @@ ESTIMATES_CSV = ReportKind(
     "Every run, measure and estimator, for spreadsheets.",
     content_type="text/csv; charset=utf-8",
     make=make,
+    group="Numbers",
 )

@@ -71,4 +71,5 @@ ESTIMATES_JSON = ReportKind(
     "The same with covariances, verdicts and the design.",
     content_type="application/json",
     make=make,
+    group="For programs",
 )

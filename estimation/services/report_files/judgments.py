@@ -8,6 +8,7 @@ from estimation.models import EstimateSet, Round
 from estimation.services.report_files.kinds import ReportKind
 from judging.formats.csvfile import csv_lines
 from judging.labels import label_columns
+from judging.services import pseudonyms
 
 OF_DRAWS = (
     "pair__topic__topic_id", "pair__docno", "pair__other", "round__number", "probability",
@@ -32,7 +33,7 @@ class WeightedLabel(NamedTuple):
 
 
 def label_lines(shown: EstimateSet) -> list[WeightedLabel]:
-    """One line per label and round that drew its pair, in canonical order."""
+    """One line per label and round that drew its pair, in canonical order, by pseudonyms."""
     draws = selectors.draws_behind(shown)
     drawn = {pk: told for pk, *told in draws.values_list("pk", *OF_DRAWS)}
     labels = label_columns(draws, "id")
@@ -43,12 +44,12 @@ def label_lines(shown: EstimateSet) -> list[WeightedLabel]:
         ),
         strict=True,
     )
+    called = pseudonyms.by_name(shown.round.campaign, labels.names)
+    names = [called[name] for name in labels.names]
     lines = []
     for draw, assessor, grade, decided in said:
         topic, docno, other, *chances = drawn[draw]
-        lines.append(
-            WeightedLabel(topic, docno, other, labels.names[assessor], grade, decided, *chances)
-        )
+        lines.append(WeightedLabel(topic, docno, other, names[assessor], grade, decided, *chances))
     return sorted(lines, key=attrgetter("topic", "docno", "other", "assessor", "round"))
 
 
@@ -58,7 +59,8 @@ def make(row: Round, shown: EstimateSet) -> str:
 
 JUDGMENTS = ReportKind(
     "judgments.csv",
-    "Every label with its assessor and inclusion probability.",
+    "Every label that counts, with its assessor’s pseudonym and inclusion probability.",
     content_type="text/csv; charset=utf-8",
     make=make,
+    group="Judgments",
 )

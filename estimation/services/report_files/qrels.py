@@ -30,4 +30,5 @@ QRELS = ReportKind(
     "Mean grades as trec_eval reads them; scoring runs on them is no estimate.",
     content_type="text/plain; charset=utf-8",
     make=make,
+    group="Judgments",
 )

@@ -102,4 +102,5 @@ TABLES_TEX = ReportKind(
     "The tables of the report for a paper, in LaTeX.",
     content_type="application/x-tex; charset=utf-8",
     make=make,
+    group="For a paper",
 )

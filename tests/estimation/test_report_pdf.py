@@ -1,0 +1,189 @@
+"""The report as PDF and its plots: from the same HTML, whole, and from nothing else."""
+
+import io
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+import zipfile
+
+import pypdfium2
+import pytest
+from django.template.loader import render_to_string
+
+from estimation import selectors
+from estimation.charts import bars
+from estimation.formats import pdf
+from estimation.formats.svg_styles import Room, drawings_in, standing_alone
+from estimation.models import Report, Round
+from estimation.services.report_files import pdf as pdf_report
+from estimation.services.report_files.kinds import NotForThisRound
+from estimation.services.report_files.table import REPORTS
+from judging.errors import UserError
+from tests.support import evaluation
+
+pytestmark = pytest.mark.django_db
+SHEET = """
+:root { --accent: #0a6672; --deep: var(--accent); }
+@media (prefers-color-scheme: dark) { :root { --accent: #ffffff; } }
+.chart .bar { fill: var(--deep); }
+.chart .line { fill: none; stroke: var(--accent); stroke-width: 2; }
+.chart text { fill: #58626e; }
+"""
+DRAWING = """<svg class="chart" width="100%" height="40"><title>A &amp; B</title>
+<rect class="bar" x="25%" y="5" width="50%" height="12"/>
+<svg viewBox="0 0 100 100" preserveAspectRatio="none" width="100%" height="100%">
+<polyline class="line" points="0,0 50,100" vector-effect="non-scaling-stroke"/></svg>
+<text x="100%" y="50%">&lt;b&gt;</text></svg>"""
+
+
+def page(body: str) -> str:
+    return f"<html><head><style></style></head><body>{body}</body></html>"
+
+
+def words(content: bytes) -> list[str]:
+    """The text of every page."""
+    document = pypdfium2.PdfDocument(content)
+    return [each.get_textpage().get_text_range() for each in document]
+
+
+def test_it_says_what_the_page_says_and_nothing_is_cut(judged: Round) -> None:
+    shown = selectors.latest_estimates(judged)
+    assert shown is not None
+    made = REPORTS["report.pdf"].make(judged, shown)
+    assert isinstance(made, bytes)
+    text = " ".join(words(made))
+    for told in ("Findings", "How the sample was drawn", "Limits", "Seed", judged.campaign.name,
+                 shown.digest[:20], "Results by DCG@10", "Results by P@10", "run1"):  # fmt: skip
+        assert told in text
+    document = pypdfium2.PdfDocument(made)
+    for sheet in document:
+        width, height = sheet.get_size()
+        assert (round(width), round(height)) == (595, 842)  # A4
+        for thing in sheet.get_objects(max_depth=1):
+            left, _, right, _ = thing.get_pos() if hasattr(thing, "get_pos") else thing.get_bounds()
+            assert -1 <= left <= right <= width + 1
+    # and no process that made it so has loaded what makes PDFs
+    assert "weasyprint" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "address", ["file:///etc/passwd", "http://127.0.0.1:9/x.png", "ftp://x/y", "FILE:///etc/hosts"]
+)
+def test_it_fetches_nothing(address: str) -> None:
+    with pytest.raises(pdf.Refused):
+        pdf.refuse(address)
+    for body in (f'<img src="{address}">', f'<link rel="stylesheet" href="{address}">'):
+        made = pdf_report.printed(page(f"{body}<p>the rest</p>"))
+        assert "the rest" in words(made)[0]
+
+
+def test_a_file_of_this_machine_is_not_in_it(tmp_path_factory: pytest.TempPathFactory) -> None:
+    secret = tmp_path_factory.mktemp("secret") / "secret.css"
+    secret.write_text("p::after { content: 'leaked' }")
+    body = f'<style>@import url("file://{secret}");</style><p>here</p>'
+    text = " ".join(words(pdf_report.printed(page(body))))
+    assert "here" in text
+    assert "leaked" not in text
+
+
+def test_without_pango_it_says_what_to_install(
+    judged: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdf_report.pdf, "__name__", "tests.support.no_pango")
+    with pytest.raises(NotForThisRound, match="apt-get install libpango"):
+        pdf_report.printed(page("x"))
+    reports = {report.name: report for report in evaluation.made_reports(judged)}
+    assert "Pango" in reports["report.pdf"].refused
+    assert not [name for name, row in reports.items() if row.refused and name == "report.html"]
+    assert Report.objects.filter(refused="").count() >= len(REPORTS) - 2
+
+
+def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf_report, "SECONDS", 0.05)
+    with pytest.raises(UserError, match="it took longer than"):
+        pdf_report.printed(page("x"))
+
+
+def test_what_is_too_large_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf_report, "MOST_BYTES", 10)
+    with pytest.raises(UserError, match="too large"):
+        pdf_report.printed(page("x"))
+
+
+def test_a_hundred_and_fifty_runs_can_be_read() -> None:
+    """Each row of a long table is whole on one of the pages, under its header."""
+    rows = "".join(
+        f'<tr><td class="num">1</td><th class="run">run-{at}-{"x" * 60}</th><td class="plot"></td>'
+        f'<td class="num">0.5</td><td class="num">0.4 – 0.6</td><td class="num">1–{at}</td></tr>'
+        for at in range(150)
+    )
+    names = ("Tier", "Run", "", "AP", "95 %", "Ranks")
+    head = f"<tr>{''.join(f'<th>{name}</th>' for name in names)}</tr>"
+    table = f"<table class='ranking'><thead>{head}</thead><tbody>{rows}</tbody></table>"
+    pages = words(pdf_report.printed(page(table)))
+    assert len(pages) > 2
+    assert all("Tier" in text for text in pages)
+    joined = " ".join(pages)
+    assert all(f"run-{at}-" in joined for at in range(150))
+
+
+# ---------------------------------------------------------------------------------- drawings
+
+
+def test_a_drawing_stands_alone_in_light_colors() -> None:
+    made = standing_alone(DRAWING, SHEET, Room(200, 40, left=10))
+    root = ET.fromstring(made)
+    kinds = {each.tag.rsplit("}", 1)[-1]: each for each in root.iter()}
+    assert kinds["rect"].attrib == {
+        "x": "50", "y": "5", "width": "100", "height": "12", "fill": "#0a6672"
+    }  # fmt: skip
+    assert kinds["polyline"].get("points") == "0,0 100,40"
+    assert (kinds["polyline"].get("stroke"), kinds["polyline"].get("fill")) == ("#0a6672", "none")
+    assert (kinds["text"].get("x"), kinds["text"].get("y")) == ("200", "20")
+    assert kinds["text"].text == "<b>"
+    assert kinds["title"].text == "A & B"
+    assert root.get("viewBox") == "-10 0 210 40"
+    assert "var(" not in made
+    assert "%" not in made
+
+
+def test_the_outermost_drawings_of_a_page_are_found() -> None:
+    text = f"<p>{DRAWING}</p><svg width='1'/>{DRAWING}"
+    found = [text[start:end] for start, end in drawings_in(text)]
+    assert found == [DRAWING, "<svg width='1'/>", DRAWING]
+
+
+def test_every_plot_of_the_report_is_a_drawing_for_papers(judged: Round) -> None:
+    shown = selectors.latest_estimates(judged)
+    assert shown is not None
+    made = REPORTS["plots.zip"].make(judged, shown)
+    assert isinstance(made, bytes)
+    archive = zipfile.ZipFile(io.BytesIO(made))
+    names = set(archive.namelist())
+    assert {"ranking-dcg-10.svg", "ranking-p-10.svg", "verdicts-dcg-10.svg", "grades.svg"} <= names
+    for name in names:
+        text = archive.read(name).decode()
+        root = ET.fromstring(text)
+        assert float(root.attrib["width"]) > 100
+        assert not [word for word in ("var(", "class=", '%"', "<a ", "href") if word in text]
+        assert "title" in {each.tag.rsplit("}", 1)[-1] for each in root.iter()}
+    assert "run1" in archive.read("ranking-dcg-10.svg").decode()
+    assert REPORTS["plots.zip"].make(judged, shown) == made
+
+
+def test_hostile_names_stay_text() -> None:
+    """Whatever a run or a grade is called, it is a word in the drawing."""
+    name = '"><script>alert(1)</script>&\x01\x0c'
+    chart = bars.grade_bars([(name, 3)])
+    context = {"chart": chart, "rows": [(chart.rows[0], 0)], "height": 24}
+    drawing = render_to_string("charts/shares_whole.svg", context)
+    made = standing_alone(drawing, SHEET, Room(560, 24))
+    assert "<script" not in made
+    (told,) = [e.text for e in ET.fromstring(made).iter() if e.text and "alert(1)" in e.text]
+    assert told.startswith('"><script>')
+
+
+def test_the_program_needs_no_django() -> None:
+    program = "import sys, estimation.formats.pdf; print('django' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.strip() == b"False"
