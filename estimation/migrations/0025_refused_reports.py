@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('estimation', '0023_withdrawn_runs'),
+        ('estimation', '0024_paused_rounds'),
     ]
 
     operations = [

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('judging', '0011_labels_from_indexes'),
+        ('judging', '0012_what_is_said_of_files'),
     ]
 
     operations = [

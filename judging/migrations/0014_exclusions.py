@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("judging", "0011_labels_from_indexes"),
+        ("judging", "0013_deleting_and_pseudonyms"),
     ]
 
     operations = [
