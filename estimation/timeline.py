@@ -45,7 +45,7 @@ class Follower:
 class RoundLine:
     """``start`` to ``end`` is from the draw to the last judgment, or to now; ``x`` and ``width``
     place it on the axis of all rounds, in percent. ``counts`` are rounds whose judgments count in
-    this one, ``counted`` those in which its own do. ``not_extended`` says why it cannot be.
+    this one, ``counted`` drawn ones in which its own do. ``not_extended`` says why it cannot be.
     """
 
     round: Round
@@ -104,7 +104,7 @@ def timeline(campaign: Campaign) -> Timeline:
     counted = {line.round.number: line.counted for line in lines}
     for line in lines:
         for each in line.counts:
-            if each.number in counted:
+            if line.round.is_drawn and each.number in counted:
                 told = Follower(line.round.number, each.batches, each.certain)
                 counted[each.number].append(told)
     starts = [line.start for line in lines if line.start]

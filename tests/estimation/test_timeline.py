@@ -34,8 +34,10 @@ def test_what_counts_where_is_said_of_both_rounds(campaign: Campaign, organizer:
     evaluation.drawn(campaign, seed="u", with_earlier=True, extra_share=0.0)
     alone = {"top_up": True, "budget": 10, "batch_size": 10, "extra_share": 0.0}
     evaluation.drawn(campaign, seed="v", **alone)
+    evaluation.drafted(campaign, seed="w", **alone)
     lines = {line.round.number: line for line in timeline(campaign).lines}
     batches = lines[1].complete
+    assert [each.number for each in lines[4].counts] == [1], "a draft would, and does not yet"
     assert [(e.number, e.certain) for e in lines[2].counts] == [(1, False)]
     assert [(e.number, e.batches, e.certain) for e in lines[3].counts] == [(1, batches, True)]
     assert {(e.number, e.certain) for e in lines[1].counted} == {(2, False), (3, True)}
