@@ -34,7 +34,7 @@ PAUSE = 10 * 60.0
 
 
 @dataclass(frozen=True)
-class Agreement:
+class WithOthers:
     """With others, of ``pairs`` that both judged: the share of equal answers, and by how many
     grades they are above others on average (None: preferences, which have no height)."""
 
@@ -60,7 +60,7 @@ class Person:
     last: datetime | None = None
     per_hour: float | None = None
     seconds: float | None = None
-    agreement: Agreement | None = None
+    agreement: WithOthers | None = None
     exclusion: Exclusion | None = None
 
     @property
@@ -193,7 +193,7 @@ class _Compared:
     heights: list[float] = field(default_factory=list)
 
 
-def agreements(campaign: Campaign) -> dict[int, Agreement]:
+def agreements(campaign: Campaign) -> dict[int, WithOthers]:
     """Of everybody who shares enough pairs with others, by row id.
 
     Each pair weighs the same, however many others judged it.
@@ -210,7 +210,7 @@ def agreements(campaign: Campaign) -> dict[int, Agreement]:
             if not preference:
                 mine.heights.append(grade - sum(others) / len(others))
     return {
-        who: Agreement(
+        who: WithOthers(
             each.pairs,
             each.equal / each.pairs,
             float(np.mean(each.heights)) if each.heights else None,

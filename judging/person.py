@@ -46,7 +46,7 @@ class Quick:
 
 
 @dataclass(frozen=True)
-class Apart:
+class FarFromOthers:
     """A pair of which they differ from the mean of ``others``."""
 
     judgment: Judgment
@@ -58,7 +58,7 @@ class Apart:
 
 
 @dataclass(frozen=True)
-class Grades:
+class GradesGiven:
     """How often each grade was given by them and, of the same pairs, by others."""
 
     theirs: list[int]
@@ -71,16 +71,16 @@ class Grades:
 
 
 @dataclass(frozen=True)
-class PersonView:
+class LookedAt:
     """``timed``: judgments of which the time and the length of the text are known; of too few
     nothing is told of haste."""
 
     person: Person
     days: list[JudgedDay]
-    grades: Grades
+    grades: GradesGiven
     timed: int
     quick: list[Quick]
-    apart: list[Apart]
+    apart: list[FarFromOthers]
     exclusions: list[Exclusion]
 
     @property
@@ -88,13 +88,13 @@ class PersonView:
         return self.timed >= LEAST_TIMES
 
 
-def look_at(campaign: Campaign, user: User) -> PersonView:
+def look_at(campaign: Campaign, user: User) -> LookedAt:
     """In a fixed number of statements, whatever they judged."""
     (person,) = people(campaign, only=user)
     rows = list(_given(campaign, user))
     said = _others(rows, user)
     timed = _timed(campaign, rows)
-    return PersonView(
+    return LookedAt(
         person=person,
         days=_days(rows),
         grades=_grades(campaign, rows, said),
@@ -137,14 +137,14 @@ def _days(rows: Sequence[Judgment]) -> list[JudgedDay]:
 
 def _grades(
     campaign: Campaign, rows: Sequence[Judgment], said: dict[int, list[tuple[str, int]]]
-) -> Grades:
+) -> GradesGiven:
     """Of ordinary pairs: an answer to a preference is no grade."""
     scale = range(len(campaign.grades))
     plain = [row for row in rows if not row.assignment.pair.other]
     shared = [row for row in plain if said.get(row.assignment.pair_id)]
     theirs, same = (Counter(row.grade for row in each) for each in (plain, shared))
     others = Counter(g for row in shared for _, g in said[row.assignment.pair_id])
-    return Grades(*([each[grade] for grade in scale] for each in (theirs, same, others)))
+    return GradesGiven(*([each[grade] for grade in scale] for each in (theirs, same, others)))
 
 
 def _timed(campaign: Campaign, rows: Sequence[Judgment]) -> list[tuple[Judgment, float, int]]:
@@ -177,9 +177,11 @@ def _quick(timed: Sequence[tuple[Judgment, float, int]]) -> list[Quick]:
     return sorted(found, key=lambda each: each.seconds / each.usual)
 
 
-def _apart(rows: Sequence[Judgment], said: dict[int, list[tuple[str, int]]]) -> list[Apart]:
+def _apart(rows: Sequence[Judgment], said: dict[int, list[tuple[str, int]]]) -> list[FarFromOthers]:
     found = [
-        Apart(row, said[row.assignment.pair_id]) for row in rows if said.get(row.assignment.pair_id)
+        FarFromOthers(row, said[row.assignment.pair_id])
+        for row in rows
+        if said.get(row.assignment.pair_id)
     ]
     found = [each for each in found if each.difference]
     return sorted(found, key=lambda each: (-abs(each.difference), each.judgment.pk))[:FAR]

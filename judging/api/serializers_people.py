@@ -113,7 +113,7 @@ class PersonDetailRow(Row):
     exclusions = ExclusionRow(many=True)
 
 
-class LabelRow(Row):
+class SaidGradeRow(Row):
     assessor = CharField()
     grade = IntegerField(help_text=PREFERENCE)
 
@@ -130,7 +130,7 @@ class ItemRow(Row):
     other = second_docno("pair.other")
     spread = IntegerField(source="key.spread", help_text="Grades between the labels.")
     weight = Number(source="key.weight", help_text="About how many pairs it stands for.")
-    labels = LabelRow(many=True, help_text="Of a disagreement.")
+    labels = SaidGradeRow(many=True, help_text="Of a disagreement.")
     skips = serializers.ListField(child=CharField(), source="waits.skips", default=[])
     nobody_left = BooleanField(source="waits.nobody_left", default=False)
     comment = CharField(source="said.comment", default="")

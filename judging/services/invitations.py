@@ -29,7 +29,7 @@ FIELDS = ("username", "role")
 
 
 @dataclass(frozen=True)
-class Line:
+class AskedFor:
     """Somebody who is asked for; ``number`` is that of the line, from 1."""
 
     number: int
@@ -42,13 +42,13 @@ def expiry() -> datetime:
     return timezone.now() + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
 
 
-def read(text: str, role: str) -> tuple[list[Line], list[dict[str, Any]]]:
+def read(text: str, role: str) -> tuple[list[AskedFor], list[dict[str, Any]]]:
     """The people of a list or CSV, one a line, and what is wrong with its lines.
 
     A line is a name or an address, and after a comma, a semicolon or a tab possibly a role; without
     one it is ``role``. Empty lines and a first line of headings are passed over.
     """
-    lines: list[Line] = []
+    lines: list[AskedFor] = []
     problems: list[dict[str, Any]] = []
     for number, given in enumerate(text.lstrip("\ufeff").splitlines(), start=1):
         cells = _cells(given)
@@ -59,7 +59,7 @@ def read(text: str, role: str) -> tuple[list[Line], list[dict[str, Any]]]:
             told = f"After the name expected nothing, or a role: {expected}. One person a line."
             problems.append(_problem(number, "role", told))
             continue
-        lines.append(Line(number, cells[0], cells[1].casefold() if len(cells) == 2 else role))
+        lines.append(AskedFor(number, cells[0], cells[1].casefold() if len(cells) == 2 else role))
     return lines, problems
 
 
@@ -106,7 +106,7 @@ def invite_many(
     return made
 
 
-def _same(line: Line) -> str:
+def _same(line: AskedFor) -> str:
     return names.same(line.username)
 
 
@@ -115,10 +115,10 @@ def _members(campaign: Campaign) -> set[tuple[str, str]]:
     return {(names.same(name), role) for name, role in rows}
 
 
-def _problems(lines: Sequence[Line], known: set[tuple[str, str]]) -> list[dict[str, Any]]:
+def _problems(lines: Sequence[AskedFor], known: set[tuple[str, str]]) -> list[dict[str, Any]]:
     """What is wrong with names, each by itself and beside the others and the members."""
     found = []
-    first: dict[str, Line] = {}
+    first: dict[str, AskedFor] = {}
     for line in lines:
         told = names.problem(line.username)
         key = names.skeleton(line.username)
@@ -137,7 +137,7 @@ def _problems(lines: Sequence[Line], known: set[tuple[str, str]]) -> list[dict[s
 
 
 def _refuse(
-    lines: Sequence[Line], problems: list[dict[str, Any]], *, leave_out_members: bool
+    lines: Sequence[AskedFor], problems: list[dict[str, Any]], *, leave_out_members: bool
 ) -> None:
     if not lines and not problems:
         message = "There is nobody in the list: write one name or address a line."
@@ -159,7 +159,7 @@ def _invalid(problems: list[dict[str, Any]]) -> UserError:
     return UserError("people_invalid", message, field="people", data={"errors": ordered})
 
 
-def _add_all(campaign: Campaign, by: User, lines: Sequence[Line]) -> list[Membership]:
+def _add_all(campaign: Campaign, by: User, lines: Sequence[AskedFor]) -> list[Membership]:
     """All or none: what one line raises takes back those before it."""
     made, problems = [], []
     for line in lines:
