@@ -4,7 +4,6 @@ Nothing here knows of runs, ranks or probabilities. Rows are written by services
 """
 
 import hashlib
-from typing import Any
 
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
@@ -13,6 +12,7 @@ from django.db.models.functions import Now
 from judging.accounts import ApiToken as ApiToken  # noqa: PLC0414  (for others to import from here)
 from judging.accounts import SignInTries as SignInTries  # noqa: PLC0414
 from judging.accounts import User as User  # noqa: PLC0414
+from judging.notes import AuditEntry as AuditEntry  # noqa: PLC0414
 from judging.notes import Exclusion as Exclusion  # noqa: PLC0414
 from judging.notes import SeenItem as SeenItem  # noqa: PLC0414
 
@@ -482,26 +482,3 @@ class WorkerHeartbeat(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class AuditEntry(models.Model):
-    """Who did what, when. Written in the same transaction as the change itself."""
-
-    actor = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
-    campaign = models.ForeignKey(Campaign, models.SET_NULL, null=True, related_name="audit")
-    action = models.CharField(max_length=60)
-    target = models.CharField(max_length=100, blank=True)
-    data = models.JSONField(default=dict)
-    created = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        ordering = ["-pk"]
-        verbose_name_plural = "audit entries"
-
-    def __str__(self) -> str:
-        return f"{self.action} {self.target}"
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        if self.pk is not None:
-            raise TypeError("audit entries are never edited")
-        super().save(*args, **kwargs)

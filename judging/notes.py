@@ -1,7 +1,9 @@
-"""What organizers note about work: whose does not count, and what they have looked at.
+"""What is noted about work: whose does not count, what was looked at, and who did what.
 
 The rest of the application finds these models in ``judging.models``.
 """
+
+from typing import Any
 
 from django.db import models
 from django.db.models import Q, UniqueConstraint
@@ -78,3 +80,28 @@ class SeenItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.target}"
+
+
+class AuditEntry(models.Model):
+    """Who did what, when. Written in the same transaction as the change itself."""
+
+    actor = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
+    campaign = models.ForeignKey(
+        "judging.Campaign", models.SET_NULL, null=True, related_name="audit"
+    )
+    action = models.CharField(max_length=60)
+    target = models.CharField(max_length=100, blank=True)
+    data = models.JSONField(default=dict)
+    created = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name_plural = "audit entries"
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.target}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if self.pk is not None:
+            raise TypeError("audit entries are never edited")
+        super().save(*args, **kwargs)
