@@ -15,7 +15,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
+from pypdfium2 import PdfDocument
 
+from estimation.services.report_files import pdf
 from evalsite.administration import overviews, site_report, storage
 from evalsite.administration.forms import period_of
 from evalsite.templatetags.administration import PAGES
@@ -47,7 +49,7 @@ def admin(judged: Campaign) -> Client:
 
 
 @pytest.mark.parametrize("role", ["assessor", "organizer", "other"])
-@pytest.mark.parametrize("name", [*PAGES, "site-report-file"])
+@pytest.mark.parametrize("name", [*PAGES, "site-report-file", "site-report-pdf"])
 def test_others_are_told_no(name: str, role: str, campaign: Campaign) -> None:
     answer = as_role(role, campaign).get(reverse(name))
     assert answer.status_code == 403
@@ -266,6 +268,30 @@ def test_the_file_has_the_numbers_of_the_page_and_no_formulas(
     assert float(line["same_grade"]) == row.same
 
 
+def test_the_report_on_paper_has_the_numbers_of_the_page(judged: Campaign, admin: Client) -> None:
+    Campaign.objects.filter(pk=judged.pk).update(name="<img src=file:///etc/passwd>")
+    answer = admin.get(reverse("site-report-pdf"))
+    assert answer["Content-Type"] == "application/pdf"
+    assert answer["Content-Disposition"].endswith('.pdf"')
+    sheet = PdfDocument(answer.content)[0]
+    width, height = sheet.get_size()
+    assert (round(width), round(height)) == (595, 842)  # A4
+    said = sheet.get_textpage().get_text_range()
+    (row,) = site_report.site_report(today()).rows
+    assert "<img src=file:///etc/passwd>" in " ".join(said.split())
+    assert str(row.judgments) in said
+
+
+def test_where_no_pdf_can_be_made_the_page_says_what_is_missing(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdf.pdf, "__name__", "tests.support.no_pango")
+    asked = {"since": "2001-01-01", "until": "2001-01-31"}
+    answer = admin.get(reverse("site-report-pdf"), asked, follow=True)
+    assert answer.redirect_chain[0][0].endswith("?since=2001-01-01&until=2001-01-31")
+    assert "apt-get install libpango" in text(answer)
+
+
 def test_a_period_that_ends_before_it_begins_is_refused(admin: Client) -> None:
     asked = {"since": "2026-02-01", "until": "2026-01-01"}
     said = text(admin.get(reverse("site-report"), asked))
@@ -289,7 +315,7 @@ def test_programs_are_told_the_same(judged: Campaign) -> None:
 # -------------------------------------------------------------------------------- statements
 
 
-@pytest.mark.parametrize("name", [*PAGES, "site-report-file"])
+@pytest.mark.parametrize("name", [*PAGES, "site-report-file", "site-report-pdf"])
 def test_statements_do_not_grow_with_the_site(name: str, judged: Campaign, admin: Client) -> None:
     there = reverse(name)
     admin.get(there)

@@ -12,4 +12,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("work/<int:pk>/again/", views.work_retry, name="site-work-again"),
     path("report/", views.report_page, name="site-report"),
     path("report/file/", views.report_file, name="site-report-file"),
+    path("report/pdf/", views.report_paper, name="site-report-pdf"),
 ]

@@ -7,10 +7,13 @@ from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
 from estimation.services import retrying
+from estimation.services.report_files import pdf
 from estimation.work import NAMES
 from evalsite.administration import overviews, site_report
 from evalsite.administration.forms import PeriodForm
@@ -100,6 +103,22 @@ def report_file(request: HttpRequest) -> HttpResponseBase:
     lines = csv_lines(site_report.COLUMNS, report.csv_rows())
     answer = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
     name = f"site-{period.since}-{period.until}.csv"
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
+
+
+def report_paper(request: HttpRequest) -> HttpResponse:
+    """The same as PDF, made while the browser waits."""
+    administrator(user_of(request))
+    period = PeriodForm(request.GET).period()
+    context = {"report": site_report.site_report(period)}
+    try:
+        made = pdf.printed(render_to_string("administration/report_paper.html", context))
+    except UserError as error:
+        messages.error(request, error.message)
+        return redirect(f"{reverse('site-report')}?{request.GET.urlencode()}")
+    answer = HttpResponse(made, content_type="application/pdf")
+    name = f"site-{period.since}-{period.until}.pdf"
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
 

@@ -35,6 +35,7 @@ if LONG:
 NO_PAGES = {
     "health/live", "health/ready",  # for machines
     "site/report/file/",
+    "site/report/pdf/",
     "c/<slug:slug>/bar/", "c/<slug:slug>/settings/log/file/", "docs/",
     "c/<slug:slug>/comments/file/", "c/<slug:slug>/rounds/<int:number>/reports/<int:pk>/file/",
     "c/<slug:slug>/material/files/", "c/<slug:slug>/rounds/<int:number>/preview/",  # parts of pages

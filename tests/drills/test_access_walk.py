@@ -169,6 +169,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     "site/work/<int:pk>/again/": (NO, administering(302)),
     "site/report/": (administering(), administering()),
     "site/report/file/": (administering(), administering()),
+    "site/report/pdf/": (administering(), administering()),
     "docs/": (everybody(), everybody()),
     "docs/<path:path>": (everybody(), everybody()),
 }

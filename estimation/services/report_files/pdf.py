@@ -26,7 +26,7 @@ def make(row: Round, shown: EstimateSet) -> bytes:
 
 
 def printed(html: str) -> bytes:
-    """A report's page as PDF; see `make`."""
+    """A page with styles of its own as PDF; see `make`."""
     asked = pdf.request(html, styles("css/pdf.css"))
     program = [sys.executable, "-m", pdf.__name__]
     try:
@@ -38,8 +38,8 @@ def printed(html: str) -> bytes:
         raise _failed(f"it took longer than {SECONDS} s") from None
     if done.returncode == pdf.NO_LIBRARY:
         message = (
-            "report.pdf needs the system library Pango, which this machine does not have. "
-            f"Its administrator installs it with “{INSTALL}”; report.html prints as well."
+            "A PDF needs the system library Pango, which this machine does not have. "
+            f"Its administrator installs it with “{INSTALL}”; the page itself prints as well."
         )
         raise NotForThisRound(message)
     if done.returncode == pdf.TOO_LARGE or len(done.stdout) > MOST_BYTES:
@@ -51,7 +51,9 @@ def printed(html: str) -> bytes:
 
 
 def _failed(why: str) -> UserError:
-    return UserError("pdf_failed", f"report.pdf could not be made: {why}. report.html prints, too.")
+    return UserError(
+        "pdf_failed", f"The PDF could not be made: {why}. The page itself prints, too."
+    )
 
 
 PDF = ReportKind(
