@@ -17,6 +17,7 @@ IDS = {
     "assignment": 1,
     "report": 1,
     "machine": 1,
+    "person": 1,
 }
 
 
