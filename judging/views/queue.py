@@ -121,4 +121,4 @@ def unmark(request: HttpRequest, slug: str) -> HttpResponse:
 def _back(request: HttpRequest, slug: str) -> HttpResponse:
     kind = request.POST.get("from", "")
     query = f"?kind={kind}" if kind in (*KINDS, DONE) else ""
-    return redirect(f"{reverse('queue', args=[slug])}{query}#items")
+    return redirect(f"{reverse('queue', args=[slug])}{query}#next")

@@ -22,5 +22,5 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-/* Back from marking one: the list is where it was. */
-if (location.hash === "#items") goTo(0);
+/* Back from marking one. No element is called so: one that is would take the focus with it. */
+if (location.hash === "#next") goTo(0);

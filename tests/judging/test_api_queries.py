@@ -20,6 +20,7 @@ IDS = {
     "run": 1,
     "topic": 1,
     "drop": "x",
+    "person": 1,
 }
 
 

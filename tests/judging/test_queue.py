@@ -104,7 +104,7 @@ def test_nothing_in_the_queue_changes_a_label(judged: Campaign, organizer: Clien
     for key in queue(judged).todo[1:]:
         body = {"kind": key.kind, "target": key.target, "version": key.version, "from": key.kind}
         answer = organizer.post(address("queue-seen", judged), body)
-        assert answer["Location"] == f"{address('queue', judged)}?kind={key.kind}#items"
+        assert answer["Location"] == f"{address('queue', judged)}?kind={key.kind}#next"
     assert list(Assignment.objects.order_by("pk").values_list("state", "revision")) == before
     assert Judgment.objects.count() == stored
     shown = organizer.get(address("queue", judged), {"kind": "apart"})
