@@ -1,14 +1,14 @@
 """The rounds of a campaign as they followed one another, and what can be done with each now.
 
-Read in four statements, however many rounds and batches there are.
+Read in four statements at most, however many rounds and batches there are.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
 
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from estimation.models import EstimateSet, Round, RoundBatch
@@ -63,9 +63,10 @@ class RoundLine:
 
     @property
     def batches(self) -> int:
-        """Planned ones of adaptive rounds included, as far as the preview foresaw them."""
-        foreseen = 0 if self.round.has_ended else int(getattr(self.round, "foreseen", None) or 0)
-        return max(len(self.slices), foreseen)
+        """Planned ones of a round that goes on included, as its budget foresees them."""
+        row = self.round
+        goes_on = row.sampling.draws == "batches" and row.is_going
+        return max(len(self.slices), -(-row.budget // row.batch_size) if goes_on else 0)
 
     @property
     def state(self) -> str:
@@ -99,8 +100,15 @@ def timeline(campaign: Campaign) -> Timeline:
     rounds = list(_rounds(campaign))
     for row in rounds:
         row.campaign = campaign
-    batches, behind = _batches(campaign), _behind(campaign)
-    lines = [_line(row, batches.get(row.pk, []), behind.get(row.pk)) for row in rounds]
+    batches, behind, named = _batches(campaign), _behind(campaign), _named(rounds)
+    lines = [
+        _line(
+            row,
+            batches.get(row.pk, []),
+            _counts(row, behind.get(row.pk), *named.get(row.pk, ([], {}))),
+        )
+        for row in rounds
+    ]
     counted = {line.round.number: line.counted for line in lines}
     for line in lines:
         for each in line.counts:
@@ -115,12 +123,20 @@ def timeline(campaign: Campaign) -> Timeline:
 
 def _rounds(campaign: Campaign) -> QuerySet[Round]:
     rows = Round.objects.filter(campaign=campaign).select_related("run", "baseline")
-    rows = rows.defer("preview", "provenance", "design").order_by("-number")
-    return rows.annotate(
-        foreseen=F("preview__batches"),
-        earlier=F("preview__earlier__counting"),
-        topped=F("preview__top_up__batches"),
-    )
+    return rows.defer("preview", "provenance", "design").order_by("-number")
+
+
+def _named(rounds: Sequence[Round]) -> Mapping[int, tuple[list[int], dict[str, int]]]:
+    """Of rounds that rest on others: which count, and how many batches of which are certain.
+
+    Read out of their previews where they lie, which are long; not at all where no round does.
+    """
+    resting = [row.pk for row in rounds if row.with_earlier or row.top_up]
+    if not resting:
+        return {}
+    shown = ("pk", "preview__earlier__counting", "preview__top_up__batches")
+    found = Round.objects.filter(pk__in=resting).values_list(*shown)
+    return {pk: (counting or [], certain or {}) for pk, counting, certain in found}
 
 
 def _batches(campaign: Campaign) -> Mapping[int, list[RoundBatch]]:
@@ -139,7 +155,7 @@ def _behind(campaign: Campaign) -> Mapping[int, EstimateSet]:
     return {each.round_id: each for each in rows.only("round", "number", "batches", "earlier")}
 
 
-def _line(row: Round, links: Sequence[RoundBatch], shown: EstimateSet | None) -> RoundLine:
+def _line(row: Round, links: Sequence[RoundBatch], counts: list[Follower]) -> RoundLine:
     states = [each.batch.state for each in links]
     complete = len(list(takewhile(lambda state: state == Batch.State.COMPLETE, states)))
     slices = _slices(links)
@@ -155,25 +171,20 @@ def _line(row: Round, links: Sequence[RoundBatch], shown: EstimateSet | None) ->
         complete=complete,
         pairs=sum(each.pairs for each in slices),
         finished=sum(each.finished for each in slices),
-        counts=_counts(row, shown),
+        counts=counts,
         not_extended=why_not(row, complete=complete),
     )
 
 
-def _counts(row: Round, shown: EstimateSet | None) -> list[Follower]:
-    """Of which rounds judgments count with this one: as its estimates say, else its draw."""
+def _counts(
+    row: Round, shown: EstimateSet | None, counting: Sequence[int], certain: Mapping[str, int]
+) -> list[Follower]:
+    """Of which rounds judgments count with this one: as its estimates say, else its preview."""
     if row.top_up and not row.with_earlier:
-        found = _certain(row)
-        return [Follower(number, batches, True) for number, batches in found]
+        return [Follower(int(number), batches, True) for number, batches in certain.items()]
     if shown is not None:
         return [Follower(int(number), each, False) for number, each in shown.earlier.items()]
-    return [Follower(number, 0, False) for number in getattr(row, "earlier", None) or ()]
-
-
-def _certain(row: Round) -> Iterable[tuple[int, int]]:
-    """What a top-up that is estimated alone took for certain, as its preview has it."""
-    found: dict[str, int] = getattr(row, "topped", None) or {}
-    return [(int(number), each) for number, each in found.items()]
+    return [Follower(number, 0, False) for number in counting]
 
 
 def _slices(links: Sequence[RoundBatch]) -> list[Slice]:

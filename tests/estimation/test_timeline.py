@@ -84,11 +84,13 @@ def test_more_rounds_and_batches_are_no_more_statements(
 
     evaluation.drawn(campaign, extra_share=0.0)
     evaluation.judge(campaign, 30)
-    few = statements()
+    assert statements() == 3
     evaluation.drawn(campaign, seed="u", with_earlier=True, batch_size=6, extra_share=0.0)
+    few = statements()
+    evaluation.drawn(campaign, seed="v", with_earlier=True, batch_size=6, extra_share=0.0)
     evaluation.drawn(campaign, seed="w", method="adaptive", batch_size=6, extra_share=0.0)
     evaluation.drafted(campaign, seed="x")
-    assert statements() == few == 3
+    assert statements() == few == 4
 
 
 def test_bars_lie_on_the_axis(campaign: Campaign) -> None:
