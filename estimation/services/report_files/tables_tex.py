@@ -16,9 +16,40 @@ HEAD = "% Needs \\usepackage{booktabs}.\n"
 
 
 def make(row: Round, shown: EstimateSet) -> str:
-    """For every measure the ranking, and how often each run is surely better or worse."""
-    tables = report_data.report(row, shown).tables
-    return "\n".join([HEAD, *(part for table in tables for part in _tables(row, shown, table))])
+    """For every measure the ranking, and how often each run is surely better or worse; the scale
+    with how often each grade was given, and what was decided by the organizer."""
+    report = report_data.report(row, shown)
+    results = [part for table in report.tables for part in _tables(row, shown, table)]
+    return "\n".join([HEAD, *results, *_labels(report)])
+
+
+def _labels(report: report_data.ReportData) -> Iterator[str]:
+    given = zip(report.scale, report.grades, strict=True)
+    yield _table(
+        "The scale of grades, and how often each was given.",
+        "rllr",
+        ["Grade", "Name", "Meaning", "Given"],
+        [
+            [str(grade), known["name"], known["meaning"], f"{count:,}"]
+            for grade, (known, count) in enumerate(given)
+        ],
+    )
+    if report.decisions:
+        yield _table(
+            "Pairs that the organizer decided.",
+            "lllll",
+            ["Topic", "Document", "Decision", "Grade", "Reason"],
+            [
+                [
+                    decision.pair.topic.topic_id,
+                    decision.pair.documents,
+                    decision.get_kind_display(),
+                    "--" if decision.grade is None else str(decision.grade),
+                    decision.reason,
+                ]
+                for decision in report.decisions
+            ],
+        )
 
 
 def _tables(row: Round, shown: EstimateSet, table: RankingTable) -> Iterator[str]:
