@@ -328,6 +328,7 @@ SPECTACULAR_SETTINGS = {
         "BatchState": "judging.models.Batch.State",
         "JobState": "judging.models.Job.State",
         "DecisionKind": "judging.models.Decision.Kind",
+        "SeenKind": "judging.models.SeenItem.Kind",
         "KeyScope": "judging.models.ApiToken.Scope",
         "KeyState": "judging.api.serializers.KEY_STATES",
         "Role": "judging.models.Membership.Role",

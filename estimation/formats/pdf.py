@@ -26,7 +26,7 @@ _WIDTH = re.compile(r' width="([0-9.]+)"')
 STYLE, STYLE_ENDS = "<style>", "</style>"
 
 
-class Refused(ValueError):
+class NotFetched(ValueError):
     """The page asks for something that is not in it."""
 
 
@@ -38,7 +38,7 @@ def request(page: str, styles: str) -> bytes:
 def refuse(url: str) -> None:
     """The only addresses that are looked at are those that hold their content themselves."""
     if not url.lower().startswith("data:"):
-        raise Refused(f"not looked up: {url[:80]}")
+        raise NotFetched(f"not looked up: {url[:80]}")
 
 
 def _fetcher() -> object:

@@ -8,8 +8,7 @@ from estimation.core.data.pool import Pool
 from estimation.core.estimates.by_topic import judged_by_topic, variance_by_topic
 from estimation.core.estimates.estimators import horvitz_thompson_poisson
 from estimation.core.measures.table import parse_measure
-
-from .simulated_pools import simulated_pool
+from tests.core.simulated_pools import simulated_pool
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ def test_it_says_what_the_page_says_and_nothing_is_cut(judged: Round) -> None:
     "address", ["file:///etc/passwd", "http://127.0.0.1:9/x.png", "ftp://x/y", "FILE:///etc/hosts"]
 )
 def test_it_fetches_nothing(address: str) -> None:
-    with pytest.raises(pdf.Refused):
+    with pytest.raises(pdf.NotFetched):
         pdf.refuse(address)
     for body in (f'<img src="{address}">', f'<link rel="stylesheet" href="{address}">'):
         made = pdf_report.printed(page(f"{body}<p>the rest</p>"))
