@@ -158,7 +158,8 @@ def judge_some(organizer: Organizer, key: str) -> None:
     got(organizer.api.post(f"{base}decisions/", decision), 201)
     organizer.site.wait_until(lambda: estimated(organizer), what="estimates")
     got(organizer.api.post(f"{base}reports/"), 202)
-    organizer.site.wait_until(lambda: len(reports(organizer)) == len(REPORTS), what="reports")
+    ready = lambda: len(reports(organizer)) == len(REPORTS)  # noqa: E731
+    organizer.site.wait_until(ready, 240, what="reports")
 
 
 def estimated(organizer: Organizer) -> bool:
