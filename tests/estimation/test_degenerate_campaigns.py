@@ -192,7 +192,7 @@ def assert_files_are_sane(row: Round, folder: Path) -> None:
 def reports_of(row: Round) -> list[Report]:
     evaluation.made_reports(row)
     shown = selectors.latest_estimates(row)
-    return list(Report.objects.filter(estimate_set=shown))
+    return list(Report.objects.filter(estimate_set=shown, refused=""))
 
 
 def assert_it_scores_the_runs(row: Round, case: Case, folder: Path) -> None:

@@ -329,11 +329,14 @@ def test_the_documentation_names_the_reasons(campaign: Campaign) -> None:
 # -------------------------------------------------------------------------------------- files
 
 
+TEXTS = ("csv", "json", "html", "txt", "tex")
+
+
 def contents(row: Round) -> dict[str, str]:
     return {
         report.name: files.path_of(report.file).read_text()
         for report in evaluation.made_reports(row)
-        if report.name != "collection.zip"
+        if report.name.endswith(TEXTS) and not report.refused
     }
 
 
