@@ -258,16 +258,14 @@ class Batch(models.Model):
     """Pairs that are served together. ``remaining`` counts unfinished pairs while it is open.
 
     ``dropped``: it waited, or was open, when what it was for had ended; it is served no more.
-    `HELD`, beside the states of one that goes on: what it is for pauses, and nobody is given its
-    pairs until then.
+    ``held``: what it is for pauses, and nobody is given its pairs until then.
     """
-
-    HELD = "held"
 
     class State(models.TextChoices):
         PREPARING = "preparing"
         WAITING = "waiting"
         OPEN = "open"
+        HELD = "held"
         COMPLETE = "complete"
         DROPPED = "dropped"
 

@@ -475,7 +475,7 @@ def empty_queue(campaign: Campaign, user: User | None = None) -> str:
         return "nothing"
     to_come = states - {Batch.State.COMPLETE, Batch.State.DROPPED}
     if to_come:
-        return "held" if to_come == {Batch.HELD} else "others"
+        return "held" if to_come == {Batch.State.HELD} else "others"
     answers = {answer for _, answer in work_to_come.send(sender=Campaign, campaign=campaign)}
     return next((why for why in ("chosen", "halted") if why in answers), "complete")
 

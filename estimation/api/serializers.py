@@ -97,9 +97,7 @@ class RoundDetailRow(RoundRow):
 
 class RoundBatchRow(Row):
     number = IntegerField()
-    state = serializers.ChoiceField(
-        [*Batch.State.choices, (Batch.HELD, "Held")], help_text="held: its round pauses."
-    )
+    state = serializers.ChoiceField(Batch.State.choices, help_text="held: its round pauses.")
     pairs = IntegerField()
     finished = IntegerField()
     opened = DateTimeField(allow_null=True)

@@ -36,7 +36,7 @@ def resume(*, row: Round, by: User) -> None:
     """
     with transaction.atomic():
         _require(_going(row).filter(paused__isnull=False).update(paused=None), "does not pause")
-        held = row.round_batches.filter(batch__state=Batch.HELD).order_by("batch")
+        held = row.round_batches.filter(batch__state=Batch.State.HELD).order_by("batch")
         batches.let_go(list(held.values_list("batch", flat=True)))
         audit.record("resume round", by=by, campaign=row.campaign_id, target=row)
 

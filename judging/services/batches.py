@@ -145,7 +145,7 @@ def drop(batch_ids: Sequence[int]) -> int:
     rest on complete ones, so that none is made of the labels that happened to come first. Call in
     a transaction. Nothing but the batches is locked, after which whoever judges asks for no more.
     """
-    ids = _taken_back(batch_ids, [Batch.State.WAITING, Batch.State.OPEN, Batch.HELD])
+    ids = _taken_back(batch_ids, [Batch.State.WAITING, Batch.State.OPEN, Batch.State.HELD])
     Batch.objects.filter(pk__in=ids).update(state=Batch.State.DROPPED)
     lacking = BatchPair.objects.filter(
         batch__in=ids, pair__decided=False, pair__judged__lt=F("labels")
@@ -171,7 +171,7 @@ def hold(batch_ids: Sequence[int]) -> int:
     complete, as always. Call in a transaction; nothing but the batches is locked, as by ``drop``.
     """
     ids = _taken_back(batch_ids, [Batch.State.WAITING, Batch.State.OPEN])
-    return Batch.objects.filter(pk__in=ids).update(state=Batch.HELD)
+    return Batch.objects.filter(pk__in=ids).update(state=Batch.State.HELD)
 
 
 def let_go(batch_ids: Sequence[int]) -> None:
@@ -179,7 +179,7 @@ def let_go(batch_ids: Sequence[int]) -> None:
 
     What was answered meanwhile is counted, under the locks of ``open_next``. Call in a transaction.
     """
-    held = Batch.objects.filter(pk__in=batch_ids, state=Batch.HELD)
+    held = Batch.objects.filter(pk__in=batch_ids, state=Batch.State.HELD)
     begun = list(held.filter(opened__isnull=False).order_by("pk").values_list("pk", flat=True))
     inside = BatchPair.objects.filter(batch__in=begun)
     lock_pairs(Pair.objects.filter(pk__in=inside.values("pair")))

@@ -41,7 +41,7 @@ def test_what_is_handed_out_is_of_the_rounds_that_go_on(campaign: Campaign) -> N
     first.refresh_from_db()
     assert first.is_paused
     states = set(Batch.objects.filter(round_batch__round=first).values_list("state", flat=True))
-    assert states == {Batch.HELD}
+    assert states == {Batch.State.HELD}
 
 
 def test_what_is_in_hand_is_saved_and_counts_when_it_goes_on(campaign: Campaign) -> None:
@@ -99,7 +99,7 @@ def test_a_batch_that_is_planned_in_a_pause_waits_for_its_end(campaign: Campaign
     pausing.pause(row=row, by=row.created_by)
     factories.run_due_jobs()
     states = dict(row.round_batches.values_list("number", "batch__state"))
-    assert states == {1: Batch.State.COMPLETE, 2: Batch.HELD}
+    assert states == {1: Batch.State.COMPLETE, 2: Batch.State.HELD}
     assert held_by(campaign, "anna") is None
     pausing.resume(row=row, by=row.created_by)
     while evaluation.judge(campaign, 1000):
