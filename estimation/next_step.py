@@ -44,7 +44,7 @@ def _over(found: Situation) -> NextStep | None:
     why = "The campaign is closed: judgments and estimates stay as they are."
     if not found.drawn:
         return NextStep("closed", "Nothing to do", why, waits=True)
-    return NextStep("closed", "Take the results along", why, Action("report-list", "Reports"))
+    return NextStep("closed", "Take the results along", why, Action("report-list", "Export"))
 
 
 def _no_worker(found: Situation) -> NextStep | None:
@@ -124,7 +124,7 @@ def _ended(found: Situation) -> NextStep | None:
         action = Action("round-new", "Plan a further round")
         return NextStep("reported", "Close the campaign, or go on", why, action)
     why = f"Round {row.number} is judged: nothing more comes of it."
-    return NextStep("ended", "Make the report", why, Action("reports", "Reports", (row.number,)))
+    return NextStep("ended", "Make the report", why, Action("reports", "Export", (row.number,)))
 
 
 def _is_judged_again(found: Situation) -> bool:
