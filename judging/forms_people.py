@@ -31,6 +31,9 @@ class ManyForm(forms.Form):
         required=False, label="Pass over those who are members already"
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="many_%s", **kwargs)  # it stands beside the form for one
+
     def clean_file(self) -> str:
         """Its text."""
         file = self.cleaned_data["file"]
