@@ -395,13 +395,16 @@ def test_where_all_is_known_nothing_speaks_of_what_is_not() -> None:
 def examples() -> dict[str, dict[str, object]]:
     """Something to draw for every template, with names that must be escaped."""
     forest = forests.forest([forests.ForestValue("<a>", 1, 0, 2)], title="<b>", description="&")
+    curve = curves.budget_curve([(10, 0.5), (99, 0.1)], chosen=10, measure="<b>&")
+    grades, whole = bars.grade_bars([("<0>", 1)]), {"width": 400, "height": 60}
     history = histories.history({"<a>": moments(1, 2)}, measure="m")
     return {
         "bars": {"chart": bars.topic_bars([("<t>", 1.0)])},
+        "budget": {"chart": curve, "dot": {"x": 1, "y": 2}, "name": "widths"},
         "confusion": {
             "chart": confusions.confusion(["<0>", "&"], [[0.5, 0.2], [0.0, 0.3]], [[5, 2], [0, 3]])
         },
-        "curve": {"chart": curves.budget_curve([(10, 0.5), (99, 0.1)], chosen=10, measure="<b>&")},
+        "curve": {"chart": curve},
         "differences": {
             "chart": differences.difference_bars(
                 [("1", "<t>", 1.0), ("2", "&", None)], first="<a>", second="&"
@@ -410,6 +413,10 @@ def examples() -> dict[str, dict[str, object]]:
         },
         "forest_axis": {"chart": forest},
         "forest_row": {"chart": forest, "row": forest.rows[0], "height": 30},
+        "forest_whole": {
+            "chart": forest, "rows": [(forest.rows[0], 0)], "each": 30, "plot": 300,
+            "gutter": 80, "bottom": 30, **whole,
+        },
         "lines": {
             "chart": lines.lines([("<a>", "came", [(1, 2), (9, 1)])], title="<b>", description="&")
         },
@@ -421,7 +428,8 @@ def examples() -> dict[str, dict[str, object]]:
             "chart": histories.overview({"<a>": moments(1, 2), "&": moments(2, 1)}, measure="m")
         },
         "panel": {"chart": history, "panel": history.panels[0]},
-        "shares": {"chart": bars.grade_bars([("<0>", 1)])},
+        "shares": {"chart": grades},
+        "shares_whole": {"chart": grades, "rows": [(grades.rows[0], 0)], **whole},
     }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ With this the batches are gone through again as the server did, so that every nu
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,12 @@ SAME = 1e-9
 
 _OF_DESIGN = common.within(
     "drawn.design.design",
-    {**common.DESIGN, "floor": common.FLOOR, "steps": common.STEPS},
+    {
+        **common.DESIGN,
+        "floor": common.FLOOR,
+        "for_all_runs": replace(common.FLOOR, may_be_missing=True),
+        "steps": common.STEPS,
+    },
 )
 _OF_PLAN = common.within(
     "drawn.design",
@@ -119,6 +125,8 @@ def _facts(found: Mapping[str, Any], problems: Problems) -> RankedFacts:
                 problems.error(None, name, message)
             elif measure.family == "ratio" and told["together"]:
                 problems.error(None, "topic_minimum", f"expected sums of gains, not {measure}")
+    if (told["for_all_runs"] or 0.0) > told["floor"]:
+        problems.error(None, "for_all_runs", "expected a part of the floor")
     _check_batches(told, problems)
     return facts
 
@@ -256,15 +264,14 @@ def _read(reading: RankedReading) -> RoundCollection:
 def _plan(reading: RankedReading, pairs: Table, pool: Pool) -> AdaptivePlan:
     """The plan, of pairs in the order of the pool; their sizes make up a whole."""
     told, numbers = dict(reading.facts.drawn), pairs.numbers
-    names = _predicted(told.pop("predicted"))
+    names, for_all_runs = _predicted(told.pop("predicted")), told.pop("for_all_runs") or 0.0
     together, costs = told.pop("together"), frozen(numbers["cost"]) if told.pop("costs") else None
     size, belief = frozen(numbers["size"]), frozen(numbers["belief"])
     if not abs(size.sum() - 1.0) <= SUM_TOLERANCE:
         reading.error(PAIRS, None, "size", "numbers that add up to 1", size.sum())
     reading.go_on()
-    design = Design(
-        method="adaptive", size=size, belief=belief, eps=0.0, pool_digest=pool.digest, **told
-    )
+    told |= {"method": "adaptive", "eps": 0.0, "for_all_runs": for_all_runs}
+    design = Design(size=size, belief=belief, pool_digest=pool.digest, **told)
     predicted = frozen(np.stack([numbers[name] for name in names], axis=1)) if names else None
     return AdaptivePlan(design, reading.facts.max_grade, costs, predicted, together or 0.0)
 
