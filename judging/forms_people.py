@@ -32,7 +32,8 @@ class ManyForm(forms.Form):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, auto_id="many_%s", **kwargs)  # it stands beside the form for one
+        beside_the_form_for_one = {"auto_id": "many_%s"}
+        super().__init__(*args, **(beside_the_form_for_one | kwargs))
 
     def clean_file(self) -> str:
         """Its text."""
