@@ -18,7 +18,7 @@ from django.utils import timezone
 from pypdfium2 import PdfDocument
 
 from estimation.services.report_files import pdf
-from evalsite.administration import overviews, site_report, storage
+from evalsite.administration import overviews, site_report, storage, views
 from evalsite.administration.forms import period_of
 from evalsite.templatetags.administration import PAGES
 from judging.models import Campaign, Job, Judgment, User
@@ -280,6 +280,12 @@ def test_the_report_on_paper_has_the_numbers_of_the_page(judged: Campaign, admin
     (row,) = site_report.site_report(today()).rows
     assert "<img src=file:///etc/passwd>" in " ".join(said.split())
     assert str(row.judgments) in said
+
+
+def test_nobody_waits_for_a_pdf_without_end(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "PDF_SECONDS", 0.001)
+    answer = admin.get(reverse("site-report-pdf"), follow=True)
+    assert "it took longer than 0.001 s" in text(answer)
 
 
 def test_where_no_pdf_can_be_made_the_page_says_what_is_missing(

@@ -25,17 +25,17 @@ def make(row: Round, shown: EstimateSet) -> bytes:
     return printed(page.make(row, shown))
 
 
-def printed(html: str) -> bytes:
+def printed(html: str, *, seconds: float = SECONDS) -> bytes:
     """A page with styles of its own as PDF; see `make`."""
     asked = pdf.request(html, styles("css/pdf.css"))
     program = [sys.executable, "-m", pdf.__name__]
     try:
         done = subprocess.run(  # noqa: S603 (our own program)
-            program, input=asked, capture_output=True, timeout=SECONDS, cwd=settings.BASE_DIR,
+            program, input=asked, capture_output=True, timeout=seconds, cwd=settings.BASE_DIR,
             env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise _failed(f"it took longer than {SECONDS} s") from None
+        raise _failed(f"it took longer than {seconds:g} s") from None
     if done.returncode == pdf.NO_LIBRARY:
         message = (
             "A PDF needs the system library Pango, which this machine does not have. "
