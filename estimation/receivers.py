@@ -9,6 +9,7 @@ from django.dispatch import receiver
 
 from estimation.machines import AGREEMENT
 from estimation.models import Draw, MachineJudge, Prediction, Round
+from estimation.services import pausing
 from estimation.work import OF_NUMBERS
 from judging.models import Batch, Campaign, Job, Pair
 from judging.services import jobs
@@ -50,6 +51,8 @@ def recompute_after_exclusion(campaign: Campaign, **_kwargs: Any) -> None:
         round_batches__batch__state=Batch.State.OPEN,
     )
     Round.objects.filter(pk__in=again.values("pk")).update(state=Round.State.JUDGING)
+    for row in Round.objects.filter(campaign=campaign, paused__isnull=False, stopping={}):
+        pausing.hold_back(row)  # what was complete is open again, and its round pauses
 
 
 def _request(rounds: QuerySet[Round]) -> None:

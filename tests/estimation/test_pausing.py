@@ -8,7 +8,7 @@ from estimation.services import pausing, stopping
 from judging.errors import UserError
 from judging.models import AuditEntry, Batch, Campaign, Judgment, User
 from judging.selectors import empty_queue
-from judging.services import assignments, judgments
+from judging.services import assignments, exclusions, judgments
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
@@ -67,6 +67,28 @@ def test_what_is_in_hand_is_saved_and_counts_when_it_goes_on(campaign: Campaign)
     row.refresh_from_db()
     assert (row.state, row.paused) == (Round.State.COMPLETE, None)
     assert Judgment.objects.count() > before
+
+
+def test_a_batch_that_an_exclusion_opens_again_is_held_while_its_round_pauses(
+    campaign: Campaign,
+) -> None:
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    first = Batch.objects.filter(round_batch__round=row).order_by("number")[0]
+    evaluation.judge(campaign, first.pair_count)
+    first.refresh_from_db()
+    assert first.state == Batch.State.COMPLETE
+    pausing.pause(row=row, by=row.created_by)
+    exclusions.exclude(
+        campaign=campaign, by=row.created_by, assessor=User.objects.get(username="ben"),
+        ground="time", reason="a second each",
+    )  # fmt: skip
+    first.refresh_from_db()
+    assert first.state == Batch.State.HELD
+    assert held_by(campaign, "anna") is None
+    pausing.resume(row=row, by=row.created_by)
+    first.refresh_from_db()
+    assert first.state == Batch.State.OPEN
+    assert first.remaining > 0
 
 
 def test_a_pause_changes_no_number(campaign: Campaign) -> None:
