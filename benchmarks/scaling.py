@@ -2,9 +2,10 @@
 
 `.venv/bin/python -m benchmarks.scaling` generates campaigns of 1e6 and 1e7 lines (100 runs, depth
 1000, as many topics as that takes), and more with ``--lines``: the lines, too, are made by the
-workers, input by input, so that no process ever holds all. Every size is worked on by
-processes of its own (``--workers``, or the Dask cluster of ``DASK_SCHEDULER``, whose time and
-memory are then not seen here). Shown per size:
+workers, input by input, so that no process ever holds all. Every size is worked on by ``--workers``
+processes of its own; with ``--dask`` they are those of a Dask cluster that is started for it, each
+with at most 4 GiB, and with ``--kill 60`` one of them is killed after so many seconds of building
+(a worker of Dask is started again). Shown per size:
 
 * seconds of processor time of each stage, of workers and this process together, and microseconds a
   line of all stages but the making of lines;
@@ -18,11 +19,11 @@ a second run has nothing to do but its reductions.
 import argparse
 import json
 import math
-import os
 import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from benchmarks.figures import Figure, tell
 from estimation.core.measures.table import parse_measure
@@ -102,30 +104,76 @@ def _docnos(topic: int) -> np.ndarray:
     return np.array([f"doc-{topic:06}-{number:05}".encode() for number in range(DOCUMENTS)])
 
 
-class Stages:
-    """Processor seconds of stages, each on workers of its own; the children's are theirs."""
+class Workers:
+    """Processes of a Dask cluster on this machine: their time and memory, also of the killed."""
 
-    def __init__(self, workers: int) -> None:
-        self.workers, self.seconds, self.waited = workers, {}, {}
+    def __init__(self, number: int) -> None:
+        from distributed import LocalCluster
+
+        self.seconds: dict[psutil.Process, float] = {}
+        self.megabytes = 0.0
+        self.cluster = LocalCluster(
+            n_workers=number, threads_per_worker=1, memory_limit="4GiB", dashboard_address=None
+        )  # fmt: skip
+        self.address = str(self.cluster.scheduler_address)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            self.look()
+            time.sleep(0.2)
+
+    def look(self) -> None:
+        for process in psutil.Process().children(recursive=True):
+            try:
+                used, status = process.cpu_times(), Path(f"/proc/{process.pid}/status").read_text()
+            except (psutil.Error, OSError):
+                continue
+            self.seconds[process] = used.user + used.system
+            held = int(status.partition("VmHWM:")[2].split()[0]) if "VmHWM:" in status else 0
+            self.megabytes = max(self.megabytes, held / 1024)
+
+    def kill_one(self) -> None:
+        """The one that has worked most."""
+        there = [each for each in self.seconds if each.is_running()]
+        max(there, key=lambda each: self.seconds[each]).kill()
+
+
+class Stages:
+    """Processor seconds of stages, on workers of their own; or all on those of one cluster."""
+
+    def __init__(self, workers: int, cluster: Workers | None) -> None:
+        self.workers, self.cluster = workers, cluster
+        self.seconds: dict[str, float] = {}
+        self.waited: dict[str, float] = {}
 
     def run(self, name: str, work: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        with self._timed(name), open_executor(self.workers, scheduler=SCHEDULER) as executor:
+        scheduler = self.cluster.address if self.cluster else None
+        with self._timed(name), open_executor(self.workers, scheduler=scheduler) as executor:
             return work(executor, *given, **named)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
-        before, started = _processor_seconds(), time.perf_counter()
+        before, started = self.processor_seconds(), time.perf_counter()
         yield
-        self.seconds[name] = _processor_seconds() - before
+        self.seconds[name] = self.processor_seconds() - before
         self.waited[name] = time.perf_counter() - started
+        print(f"  {name}: {self.waited[name]:.0f} s", file=sys.stderr, flush=True)
 
+    def processor_seconds(self) -> float:
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        if self.cluster is not None:
+            self.cluster.look()
+            return own.ru_utime + own.ru_stime + sum(self.cluster.seconds.values())
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
 
-SCHEDULER = os.environ.get("DASK_SCHEDULER")
-
-
-def _processor_seconds() -> float:
-    of = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in of)
+    @property
+    def megabytes(self) -> float:
+        """The largest resident size of a worker."""
+        if self.cluster is not None:
+            return self.cluster.megabytes
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 
 def measured(folder: Path, lines: int, options: argparse.Namespace) -> dict[str, Any]:
@@ -136,12 +184,16 @@ def measured(folder: Path, lines: int, options: argparse.Namespace) -> dict[str,
         (first, min(TOPICS_PER_INPUT, topics - first))
         for first in range(0, topics, TOPICS_PER_INPUT)
     ]
-    stages = Stages(options.workers)
+    stages = Stages(options.workers, Workers(options.workers) if options.dask else None)
     made = stages.run(
         "make", do_steps,
         [MadeTopics(folder, *block, judged) for judged in (False, True) for block in blocks],
     )  # fmt: skip
     inputs, judgments = made[: len(blocks)], made[len(blocks) :]
+    if options.kill and stages.cluster:
+        killing = threading.Timer(options.kill, stages.cluster.kill_one)
+        killing.daemon = True
+        killing.start()
     pool = stages.run("build", build_shards, folder, inputs, shards=shards, depth=DEPTH)
     budget = 20 * topics
     design = stages.run(
@@ -153,14 +205,13 @@ def measured(folder: Path, lines: int, options: argparse.Namespace) -> dict[str,
     totals = stages.run(
         "estimate", estimate_shards, pool, sample, judgments, measure=DESIGN, unlisted=0
     )
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return {
         "lines": pool.entries,
         "pairs": pool.pairs,
         "shards": shards,
         "seconds": stages.seconds,
         "waited": sum(stages.waited.values()),
-        "worker MB": round(children / 1024),
+        "worker MB": round(stages.megabytes),
         "reducer MB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "sampled": len(sample.docno),
         "means": values.mean(axis=(1, 2)).tolist(),
@@ -172,6 +223,7 @@ def apart(folder: Path, lines: int, options: argparse.Namespace) -> dict[str, An
     """The same in a process of its own, whose memory is that of this size alone."""
     command = [sys.executable, "-m", "benchmarks.scaling", "--only", str(lines), "--keep", folder]
     command += ["--workers", str(options.workers), "--shard-lines", str(options.shard_lines)]
+    command += ["--dask"] * options.dask + ["--kill", str(options.kill)] * bool(options.kill)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return dict(json.loads(done.stdout))
 
@@ -205,6 +257,8 @@ def main() -> None:
     parser.add_argument("--lines", type=float, nargs="+", default=[1e6, 1e7])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--shard-lines", type=float, default=2e6)
+    parser.add_argument("--dask", action="store_true", help="on a Dask cluster of this machine")
+    parser.add_argument("--kill", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--keep", type=Path, help="a folder for all results")
     parser.add_argument("--only", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()

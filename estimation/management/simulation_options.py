@@ -23,7 +23,8 @@ from estimation.research.trials.settings import UNITS, Assessors, Unit
 LOGARITHMS = {"e": "ln", "2": "log2"}
 GAINS = ("linear", "exp")
 RULES = ("first", "second")
-PRIORS = (*(name for name in NAMES if name != "scores"), "scores:FILE")
+UNAIDED = tuple(name for name in NAMES if name != "scores")
+PRIORS = (*UNAIDED, "scores:FILE")
 ALL = "all"
 DEFAULT_METHODS = ("adaptive", "poisson", "iid", "uniform")
 HELPED_METHOD = "difference"
@@ -45,7 +46,7 @@ class SimulationPlan:
     methods: tuple[str, ...]
     takes_what_works: bool
     prior: str
-    predicted: Path | None
+    predicted: tuple[Path, ...]
     rule: Rule | None
     budgets: tuple[int, ...] | None
     unit: Unit
@@ -72,7 +73,7 @@ def read_plan(options: Mapping[str, Any]) -> SimulationPlan:
     labels = _whole("--labels-per-pair", options["labels_per_pair"])
     interval = _interval(options["interval"], measure)
     looks = _whole("--looks", options["looks"])
-    able = _able(measure, interval, has_grades=predicted is not None)
+    able = _able(measure, interval, predictors=len(predicted))
     return SimulationPlan(
         measure=measure,
         goals=kinds,
@@ -236,9 +237,9 @@ def _interval(text: object, measure: Measure) -> IntervalKind:
     return kind
 
 
-def _able(measure: Measure, interval: IntervalKind, *, has_grades: bool) -> tuple[str, ...]:
+def _able(measure: Measure, interval: IntervalKind, *, predictors: int) -> tuple[str, ...]:
     names = methods_for(measure, interval=interval)
-    return tuple(name for name in names if has_grades or name != HELPED_METHOD)
+    return tuple(name for name in names if predictors == 1 or name != HELPED_METHOD)
 
 
 def _methods(
@@ -272,19 +273,24 @@ def _unable(name: str, measure: Measure, interval: IntervalKind, able: Sequence[
     if interval not in interval_kinds(name):
         allowed = ", ".join(interval_kinds(name))
         return f"--method {name} has the intervals {allowed}, not {interval!r}; {listed} can."
-    return f"--method {name} needs predicted grades: --predictions FILE or --prior scores:FILE."
+    needed = "--predictions FILE, once, or --prior scores:FILE"
+    return f"--method {name} needs predicted grades, of one alone: {needed}."
 
 
-def _prior(text: str, predictions: str | None) -> tuple[str, Path | None]:
-    """The name of the prior, and the file of predicted grades, for the prior or the estimate."""
+def _prior(text: str, predictions: Sequence[str]) -> tuple[str, tuple[Path, ...]]:
+    """The name of the prior, and the files of predicted grades, for the prior or the estimate."""
     kind, separator, path = text.partition(":")
     if kind == "scores" and path:
-        if predictions is not None:
-            raise CommandError(f"--predictions {predictions} is for other priors than {text}.")
-        return kind, Path(path)
-    if separator or kind not in PRIORS:
+        if predictions:
+            listed = " ".join(predictions)
+            raise CommandError(
+                f"--predictions {listed} is for other priors than {text}; with --prior scores "
+                "all of them serve for the prior as well."
+            )
+        return kind, (Path(path),)
+    if separator or kind not in (UNAIDED + ("scores",) * bool(predictions)):
         raise CommandError(f"--prior must be one of {', '.join(PRIORS)}, not {text!r}.")
-    return kind, None if predictions is None else Path(predictions)
+    return kind, tuple(map(Path, predictions))
 
 
 def _noise(text: object, measure: Measure) -> float:

@@ -222,46 +222,6 @@ def test_options_change_what_they_are_about(simulate: Simulate) -> None:
     assert rows(simulate, *plain, *noisy, "8")[0] != rows(simulate, *plain, *noisy, "1")[0]
 
 
-@pytest.mark.slow
-def test_a_good_prediction_helps(folder: Path, simulate: Simulate) -> None:
-    """True grades go with the ranks, and so they raise the chances of relevant documents."""
-    predicted = folder / "predicted.txt"
-    predicted.write_text(
-        "".join(
-            line if line.endswith("0\n") else line.replace("\n", ".0\n")
-            for line in (folder / "qrels.txt").read_text().splitlines(keepends=True)[:-2]
-        )
-    )
-    options = ("--method", "iid", "--budget", "12", "--trials", "100")
-    scores = rows(simulate, *options, "--prior", f"scores:{predicted}")[0]
-    usual = rows(simulate, *options)[0]
-    assert scores["rmse"] < 0.9 * usual["rmse"]
-
-
-def graded(folder: Path) -> str:
-    """The option with a file of the true grades as predictions."""
-    predicted = folder / "predicted.txt"
-    predicted.write_text((folder / "qrels.txt").read_text())
-    return f"scores:{predicted}"
-
-
-@pytest.mark.slow
-def test_predicted_grades_help_the_estimate(simulate: Simulate, folder: Path) -> None:
-    options = ("--budget", "20", "--trials", "30", "--prior", graded(folder))
-    plain, helped = rows(simulate, *options, "--method", "poisson,difference")
-    assert (plain["method"], helped["method"]) == ("poisson", "difference")
-    assert helped["rmse"] < 0.5 * plain["rmse"]
-    assert list(helped) == [key for key in KEYS if key != "seconds_per_trial"]
-    elsewhere = (*options[:4], "--method", "difference", "--predictions", graded(folder)[7:])
-    (apart,) = rows(simulate, *elsewhere)
-    (usual,) = rows(simulate, *options[:4], "--method", "poisson")
-    assert apart["rmse"] < 0.5 * usual["rmse"]
-    assert apart["judged_pairs"] == usual["judged_pairs"] != helped["judged_pairs"]
-    every = {row["method"] for row in rows(simulate, *options[:4], "--method", "all")}
-    assert "difference" not in every
-    assert "difference" in {row["method"] for row in rows(simulate, *options, "--method", "all")}
-
-
 @pytest.mark.parametrize(
     ("kind", "method"), [("empirical-bernstein", "iid"), ("chernoff", "poisson")]
 )
@@ -311,6 +271,11 @@ METHOD_NAMES = (
             ["--prior", "scores:a", "--predictions", "b"],
             "--predictions b is for other priors than scores:a",
         ),
+        (
+            ["--predictions", "a", "--predictions", "b", "--method", "difference"],
+            "--method difference needs predicted grades, of one alone: --predictions FILE, once",
+        ),
+        (["--prior", "scores"], "--prior must be one of constant, .*, scores:FILE, not 'scores'"),
         (["--predictions", "/nowhere"], "predicted grades /nowhere cannot be read: No such file"),
         (["--method", "iid,difference"], "--method difference needs .* or --prior scores:FILE"),
         (["--measure", "AP", "--method", "difference"], "--method difference does not estimate AP"),

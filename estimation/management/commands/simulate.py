@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from django.core.management.base import (
     BaseCommand,
     CommandError,
@@ -67,8 +68,8 @@ METHOD_HELP = (
     f"{', '.join(DEFAULT_METHODS)} that have an estimator, else all that have one)"
 )
 PREDICTIONS_HELP = (
-    "predicted grades for the method difference, columns as for scores:FILE (default: those of the "
-    "prior)"
+    "predicted grades for the methods adaptive, which learns from several such files, and "
+    "difference, columns as for scores:FILE (default: those of the prior)"
 )
 INTERVAL_HELP = (
     f"one of {', '.join(INTERVAL_KINDS)}; the guaranteed ones are for the methods iid or poisson "
@@ -95,7 +96,7 @@ NEGLIGIBLE_HELP = "differences up to D do not matter: runs may be equivalent (de
 JOBS_HELP = "processes to play the trials in; the numbers are the same (default %(default)s)"
 PRIOR_HELP = (
     f"one of {', '.join(PRIORS)}, FILE holding topic, iteration, docno, predicted grade "
-    "(default %(default)s)"
+    "(default %(default)s); scores alone takes those of --predictions"
 )
 
 
@@ -139,7 +140,7 @@ class Command(BaseCommand):
         add("--baseline", metavar="TAG", help="of the goal baseline (default: the first system)")
         add("--method", metavar="NAME,NAME", help=METHOD_HELP)
         add("--prior", default="rank", help=PRIOR_HELP)
-        add("--predictions", metavar="FILE", help=PREDICTIONS_HELP)
+        add("--predictions", metavar="FILE", action="append", default=[], help=PREDICTIONS_HELP)
         add("--prior-rule", metavar="|".join(RULES), help="default: first for draws, else second")
         add("--budget", metavar="N,N", help="default: a tenth of the pool")
         add("--budget-unit", default=UNITS[0], metavar="|".join(UNITS), help=UNIT_HELP)
@@ -230,9 +231,10 @@ class _Field:
             plan.measure.max_utility(best)
         except MeasureError as error:
             raise CommandError(f"--measure {plan.measure}: {error}.") from None
+        read = [predicted_of(pool, read_predicted(path, max_grade=best)) for path in plan.predicted]
         predicted = None
-        if plan.predicted is not None:
-            predicted = predicted_of(pool, read_predicted(plan.predicted, max_grade=best))
+        if read:
+            predicted = read[0] if len(read) == 1 else np.stack(read, axis=1)
         return cls(pool, grades, unjudged, best, predicted)
 
     def settings(self, plan: SimulationPlan, collection: JudgedCollection) -> list[Setting]:
