@@ -271,6 +271,7 @@ def of_round(judged: Judged, method: str, judgments: int) -> None:
         judged.complete(ids[: -GIVEN.passes])
         pools._load.cache_clear()
         first, following = recomputed(row), []
+        analyzed()
         for pk in ids[-GIVEN.passes :]:
             judged.complete([pk])
             following.append(recomputed(row))
@@ -286,12 +287,20 @@ def of_round(judged: Judged, method: str, judgments: int) -> None:
         hottest(lambda: corrected(row))
 
 
+def analyzed() -> None:
+    """PostgreSQL counts its rows, as it does by itself while they come in over days."""
+    if CLUSTER is not None:
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
+
+
 def _batch_by_batch(judged: Judged, row: Round) -> tuple[Spent, list[Spent]]:
     """Of the first and the last batch."""
     told = []
     while waiting := list(_waiting(row)):
         judged.fill(waiting)
         judged.complete(waiting)
+        analyzed()
         told.append(recomputed(row))
         factories.run_due_jobs()
     return told[0], told[-1:]

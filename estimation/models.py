@@ -308,7 +308,9 @@ class Draw(models.Model):
             CheckConstraint(condition=Q(count__gte=1), name="draw_count_positive"),
         ]
         indexes = [
-            models.Index(fields=["round", "batch_number", "pair", "position"], name="draw_of_label")
+            # The pair before the batch: PostgreSQL may begin with any table of a join, and looks up
+            # each pair of it here, at its place and not among all of the first batches.
+            models.Index(fields=["round", "pair", "batch_number", "position"], name="draw_of_label")
         ]
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from estimation.core.arrays import BoolArray, IntArray
 from estimation.core.data.pool import Pool
 from estimation.models import Round
-from estimation.selectors import draws_of
+from estimation.selectors import draws_in
 from estimation.services import exact, together
 from estimation.services.together import Counted
 from judging.labels import LabelColumns, label_columns
@@ -39,7 +39,7 @@ class RoundLabels:
 
         A label counts once, however many of the rounds drew its pair.
         """
-        draws = draws_of(row.campaign, {each.row.number: each.batches for each in counted})
+        draws = draws_in({each.row.pk: each.batches for each in counted})
         if len(counted) == 1:
             found = label_columns(draws, "position")
             return cls._in_order(found, found.places[0])
