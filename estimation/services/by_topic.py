@@ -26,18 +26,17 @@ def topic_arrays(
     ``judged_topic`` and ``pool_topic`` count the judged pairs and all pairs of each topic;
     ``judged_n`` and ``variance_n`` are of the n-th measure, topics by runs.
     """
-    judged = np.unique(collection.labels.pair)
+    judged = np.flatnonzero(np.bincount(collection.labels.pair))
     topics, place = len(joined.topics), _places(collection, joined, judged)
     arrays = {
         "judged_topic": np.bincount(collection.topic[judged], minlength=topics).astype(np.int32),
         "pool_topic": np.bincount(joined.topic, minlength=topics).astype(np.int32),
     }
-    for index, result in enumerate(results):
-        counts = judged_by_topic(joined, result.measure, place)
-        arrays[f"judged_{index}"] = counts.astype(np.int32)
-        found = _variance(collection, joined, result)
-        if found is not None:
-            arrays[f"variance_{index}"] = found
+    counts = judged_by_topic(joined, [result.measure for result in results], place)
+    arrays |= {f"judged_{n}": each.astype(np.int32) for n, each in enumerate(counts)}
+    drawn = collection.drawn
+    if isinstance(drawn, PairRound | RoundsTogether) and SAMPLING_METHODS[drawn.method].independent:
+        arrays |= _variances(collection, drawn, joined, results)
     return arrays
 
 
@@ -53,17 +52,13 @@ def _places(collection: RoundCollection, joined: Pool, pairs: IntArray) -> IntAr
     )
 
 
-def _variance(
-    collection: RoundCollection, joined: Pool, result: MeasureResult
-) -> np.ndarray | None:
+def _variances(
+    collection: RoundCollection,
+    drawn: PairRound | RoundsTogether,
+    joined: Pool,
+    results: tuple[MeasureResult, ...],
+) -> dict[str, np.ndarray]:
     """Of pairs that were drawn independently, and estimates by these alone."""
-    drawn = collection.drawn
-    if not isinstance(drawn, PairRound | RoundsTogether):
-        return None
-    if not SAMPLING_METHODS[drawn.method].independent:
-        return None
-    if result.primary != "ht" or result.measure.family != "gain":
-        return None
     found = drawn.drawn(collection.topic)
     rows = select_rows(
         collection.labels,
@@ -72,11 +67,16 @@ def _variance(
         max_grade=collection.max_grade,
         pool=None,
     )
-    labels = pair_labels(rows, pairs=len(found.pair), measure=result.measure)
-    return variance_by_topic(
-        joined,
-        result.measure,
-        pairs=_places(collection, joined, found.pair),
-        labels=labels.mean,
-        probability=found.inclusion[found.pair],
-    )
+    places = _places(collection, joined, found.pair)
+    chances = found.inclusion[found.pair]
+    return {
+        f"variance_{n}": variance_by_topic(
+            joined,
+            each.measure,
+            pairs=places,
+            labels=pair_labels(rows, pairs=len(found.pair), measure=each.measure).mean,
+            probability=chances,
+        )
+        for n, each in enumerate(results)
+        if each.primary == "ht" and each.measure.family == "gain"
+    }

@@ -21,7 +21,7 @@ def grades() -> np.ndarray:
     return simulated_pool()[1]
 
 
-@pytest.mark.parametrize("name", ["DCG@5", "P@30", "AP"])
+@pytest.mark.parametrize("name", ["DCG@5", "P@30", "AP", "Mean"])
 def test_judged_pairs_are_counted_where_they_count(pool: Pool, name: str) -> None:
     measure = parse_measure(name)
     pairs = np.flatnonzero(np.random.default_rng(1).random(len(pool)) < 0.2)
@@ -32,11 +32,13 @@ def test_judged_pairs_are_counted_where_they_count(pool: Pool, name: str) -> Non
             if pool.rank[entry] <= cutoff:
                 expected[pool.topic[pair], pool.run[entry]] += 1
     assert (expected == 0).any() == (name == "DCG@5")
-    assert np.array_equal(judged_by_topic(pool, measure, pairs), expected)
+    other = parse_measure("AP")
+    found, _ = judged_by_topic(pool, [measure, other], pairs)
+    assert np.array_equal(found, expected)
 
 
 def test_nothing_judged_counts_for_nobody(pool: Pool) -> None:
-    found = judged_by_topic(pool, parse_measure("DCG@5"), np.zeros(0, dtype=np.int64))
+    (found,) = judged_by_topic(pool, [parse_measure("DCG@5")], np.zeros(0, dtype=np.int64))
     assert found.shape == (len(pool.topics), len(pool.runs))
     assert not found.any()
 

@@ -14,13 +14,15 @@ from ..data.entries import weights_of
 from .estimators import topic_contributions
 
 if TYPE_CHECKING:
-    from ..arrays import FloatArray, IntArray
+    from collections.abc import Sequence
+
+    from ..arrays import BoolArray, FloatArray, IntArray
     from ..data.pool import Pool
     from ..measures.table import Measure
 
 
-def judged_by_topic(pool: Pool, measure: Measure, pairs: IntArray) -> IntArray:
-    """Count the judged pairs that say something of each run in each topic, shape (T, k).
+def judged_by_topic(pool: Pool, measures: Sequence[Measure], pairs: IntArray) -> list[IntArray]:
+    """Count the judged pairs that say something of each run in each topic, shape (T, k) each.
 
     Under a measure of gains a pair counts for the runs in whose value it has a weight; under any
     other for all runs that return it. Of two runs nothing is judged in a topic where both have 0.
@@ -28,17 +30,28 @@ def judged_by_topic(pool: Pool, measure: Measure, pairs: IntArray) -> IntArray:
     Parameters
     ----------
     pool : Pool
-    measure : Measure
+    measures : sequence of Measure
+        There is a count for each, in their order.
     pairs : ndarray of int64
         The judged pairs of the pool.
     """
     entry, place = pool.entries_of(pairs)
-    if measure.family == "gain":
-        counts = pool.entry_weights(measure)[entry] != 0.0
-        entry, place = entry[counts], place[counts]
     runs, topics = len(pool.runs), len(pool.topics)
     cell = pool.topic[pairs[place]].astype(np.int64) * runs + pool.run[entry]
-    return np.bincount(cell, minlength=topics * runs).reshape(topics, runs)
+    return [
+        np.bincount(cell[_counts(pool, each, entry)], minlength=topics * runs).reshape(topics, runs)
+        for each in measures
+    ]
+
+
+def _counts(pool: Pool, measure: Measure, entry: IntArray) -> BoolArray | slice:
+    """Which of some entries a measure has a weight for."""
+    if measure.family != "gain":
+        return slice(None)
+    table = pool.rank_weights(measure)
+    if table is None:
+        return np.asarray(pool.entry_weights(measure)[entry] != 0.0)
+    return np.asarray((table != 0.0)[pool.rank[entry]])
 
 
 def variance_by_topic(
