@@ -13,6 +13,7 @@ from estimation.core.shards.building import build_shards
 from estimation.core.shards.designing import design_shards, draw_shards
 from estimation.core.shards.running import SerialExecutor, do_steps
 from estimation.core.shards.values import estimate_shards, evaluate_shards
+from tests.core.sharded_pools import DEPTH, whole_pool, write_inputs, write_judgments
 
 pytestmark = pytest.mark.usefixtures("no_disk_waits")
 TOPICS = 4  # of an input
@@ -75,3 +76,21 @@ def test_no_step_holds_more_for_more_topics_in_more_shards(
     assert max(grown.values()) < 1.25, grown
     whole = weighed(tmp_path / "whole", 10, 1)
     assert whole["ShardPool"] > 4 * many["ShardPool"], "in one shard it is seen"
+
+
+def test_values_take_no_room_for_topics_of_other_shards(tmp_path: Path) -> None:
+    """All topics times all runs in every shard would be too much: here 800 KB for each measure."""
+    inputs, pool = write_inputs(tmp_path / "inputs"), whole_pool()
+    judgments = [write_judgments(tmp_path, pool, least=1)]
+    many = [f"u{number:05}" for number in range(20_000)]
+    most = {}
+    for others, shards in (([], 1), (many, 60)):
+        executor, folder = Weighed(), tmp_path / str(shards)
+        topics = [*pool.topics, *others]
+        built = build_shards(executor, folder, inputs, shards=shards, depth=DEPTH, topics=topics)
+        assert built.pairs == len(pool)
+        tracemalloc.start()
+        evaluate_shards(executor, built, judgments, measures=scaling.MEASURES)
+        tracemalloc.stop()
+        most[shards] = executor.most["TopicValues"]
+    assert most[60] < max(1.25 * most[1], 500_000), most

@@ -7,6 +7,7 @@ import pytest
 
 from estimation.core.shards.building import ShardedPool, build_shards
 from estimation.core.shards.executors import open_executor
+from estimation.core.shards.lines import Dealt
 from estimation.core.shards.running import SerialExecutor, do_steps
 from estimation.core.shards.store import is_written, seal_of
 from tests.core.deadly_shards import DeadlyPool
@@ -17,9 +18,12 @@ SHARDS = 7
 
 
 def deadly_steps(pool: ShardedPool, folder: Path) -> list[DeadlyPool]:
-    cuts = tuple(sorted((pool.root / "cutlines").iterdir()))
-    marker = folder / "killed"
-    return [DeadlyPool(folder, pool.frame, shard, cuts, marker) for shard in range(SHARDS)]
+    dealt = Dealt.of(sorted((pool.root / "cutlines").iterdir()), SHARDS)
+    marker, width = folder / "killed", dealt.width
+    return [
+        DeadlyPool(folder, pool.frame, shard, cuts, width, marker)
+        for shard, cuts in enumerate(dealt.cuts)
+    ]
 
 
 @pytest.mark.slow

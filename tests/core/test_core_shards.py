@@ -11,7 +11,7 @@ from estimation.core.data.pool import Pool
 from estimation.core.data.ranked_lists import PoolError
 from estimation.core.measures.table import parse_measure
 from estimation.core.shards.building import ShardedPool, build_shards
-from estimation.core.shards.lines import write_run_lines
+from estimation.core.shards.lines import Dealt, write_run_lines
 from estimation.core.shards.pools import read_pool
 from estimation.core.shards.running import SerialExecutor, ShardStep, StepResult, do_step
 from estimation.core.shards.store import is_written, read_columns, seal_of, write_columns
@@ -75,6 +75,22 @@ def test_what_is_read_takes_the_digest_that_the_content_has(tmp_path: Path) -> N
     assert pool.digest == digest
     assert isinstance(pool.run, np.ndarray)
     assert not pool.run.flags.owndata, "columns are mapped, not read"
+
+
+def test_a_shard_looks_only_at_inputs_that_have_lines_for_it(tmp_path: Path) -> None:
+    """Else the work would grow with shards times inputs, however little is in each input."""
+    inputs, topics = [], [f"t{number:02}" for number in range(40)]
+    for topic in topics:
+        inputs.append(tmp_path / topic)
+        name, docno = np.array([topic.encode()]), np.array([b"d" * (1 + len(inputs) % 3)])
+        codes = {"topic": np.zeros(1, dtype=int), "run": np.zeros(1, dtype=int)}
+        names = {"topics": name, "runs": TAGS[:1]}
+        write_run_lines(inputs[-1], **names, **codes, docno=docno, score=np.ones(1))
+    pool = build_shards(SerialExecutor(), tmp_path / "results", inputs, shards=10, depth=3)
+    dealt = Dealt.of(sorted((tmp_path / "results" / "cutlines").iterdir()), 10)
+    assert [len(cuts) for cuts in dealt.cuts] == [4] * 10
+    assert dealt.width == 3
+    assert pool.pairs == 40
 
 
 def test_inputs_in_another_number_and_order_give_the_same_columns(tmp_path: Path) -> None:

@@ -50,12 +50,12 @@ class ShardFrame:
             given = f"not {len(self.topics)} topics and {len(self.runs)} runs"
             raise PoolError(f"a pool needs at least one topic and one run, {given}")
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A digest of all of it."""
         return key_of(self.topics, self.runs, self.depth, self.shards)
 
-    @property
+    @cached_property
     def partition(self) -> str:
         """A digest of what decides which shard a topic is in."""
         return key_of(self.topics, self.shards)

@@ -12,6 +12,7 @@ from .running import ShardStep, StepResult
 from .store import read_columns, write_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -114,11 +115,32 @@ class CutLines(ShardStep):
         return {}, {**names, **rows, "ends": ends}
 
 
-def piece_of(cut: Path, shard: int) -> tuple[int, int]:
-    """Return how many lines of an input one shard has, and the width of docnos in bytes."""
-    _, columns = read_columns(cut, ("ends", "docno"), check=False)
-    start, stop = columns["ends"][shard : shard + 2].tolist()
-    return stop - start, columns["docno"].dtype.itemsize
+@dataclass(frozen=True)
+class Dealt:
+    """Who has lines of what: each shard looks at the cuts that have any for it, and at no other.
+
+    Attributes
+    ----------
+    cuts : tuple of tuple of Path
+        For each shard, in the order of the inputs.
+    width : int
+        Of all docnos, in bytes.
+    """
+
+    cuts: tuple[tuple[Path, ...], ...]
+    width: int
+
+    @classmethod
+    def of(cls, cuts: Sequence[Path], shards: int) -> Dealt:
+        """Look at all cuts once."""
+        found: list[list[Path]] = [[] for _ in range(shards)]
+        width = 1
+        for cut in cuts:
+            _, columns = read_columns(cut, ("ends", "docno"), check=False)
+            width = max(width, columns["docno"].dtype.itemsize)
+            for shard in np.flatnonzero(np.diff(columns["ends"])).tolist():
+                found[shard].append(cut)
+        return cls(tuple(map(tuple, found)), width)
 
 
 def lines_of(cut: Path, shard: int) -> dict[str, NDArray[Any]]:

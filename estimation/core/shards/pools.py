@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import frozen
 from ..data.pool import Pool, build_pool
 from ..data.ranked_lists import PoolError, RankedLists, trec_eval_order
-from .lines import lines_of, piece_of
+from .lines import lines_of
 from .running import ShardStep, StepResult
 from .store import read_columns
 
@@ -40,16 +40,19 @@ class ShardPool(ShardStep):
     shard : int
         From 0.
     cuts : tuple of Path
-        Places of `lines.CutLines`.
+        Places of `lines.CutLines`, of all that have lines for the shard.
+    width : int
+        Of all docnos, in bytes.
     """
 
     frame: ShardFrame
     shard: int
     cuts: tuple[Path, ...]
+    width: int
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        return self.frame.key, self.shard, [cut.name for cut in self.cuts]
+        return self.frame.key, self.shard, [cut.name for cut in self.cuts], self.width
 
     def work(self) -> StepResult:
         """Pool the lines of the shard."""
@@ -66,21 +69,32 @@ class ShardPool(ShardStep):
         """All lines of the shard: of one input at a time more is in memory than these."""
         topics = {name.encode(): place for place, name in enumerate(names)}
         runs = {name.encode(): place for place, name in enumerate(self.frame.runs)}
-        pieces = [piece_of(cut, self.shard) for cut in self.cuts]
-        lines, start = _Lines.empty(pieces), 0
-        for cut, (number, _) in zip(self.cuts, pieces, strict=True):
-            if number:
-                found, rows = lines_of(cut, self.shard), slice(start, start + number)
-                lines.topic[rows] = _places(found["topics"], topics)[found["topic"]]
-                lines.run[rows] = _places(found["runs"], runs)[found["run"]]
-                lines.docno[rows], lines.score[rows] = found["docno"], found["score"]
-                start += number
+        pieces = [lines_of(cut, self.shard) for cut in self.cuts]
+        lines, start = _Lines.empty(sum(len(each["docno"]) for each in pieces), self.width), 0
+        for found in pieces:
+            rows = slice(start, start + len(found["docno"]))
+            lines.topic[rows] = _places(found["topics"], topics)[found["topic"]]
+            lines.run[rows] = _places(found["runs"], runs)[found["run"]]
+            lines.docno[rows], lines.score[rows] = found["docno"], found["score"]
+            start = rows.stop
         return lines
 
     def _stored(self, pool: Pool) -> StepResult:
         facts = {"frame": self.frame.key, "shard": self.shard}
         facts |= {"digest": pool.digest, "pairs": len(pool), "entries": len(pool.run)}
         return facts, {name: getattr(pool, name) for name in COLUMNS}
+
+
+def read_own_topics(frame: ShardFrame, shard: int, place: Path) -> Pool:
+    """Return the pool of a shard as one of its own topics alone, `ShardFrame.topics_of`.
+
+    What is worked out by topic then takes no room for those of other shards. Weights of runs are
+    shares of these few topics.
+    """
+    pool, local = read_pool(frame, place), frame.topics_of(shard)
+    topic = frozen(np.searchsorted(local, pool.topic).astype(np.int32))
+    topics = tuple(frame.topics[each] for each in local.tolist())
+    return replace(pool, topics=topics, topic=topic)
 
 
 def read_pool(frame: ShardFrame, place: Path) -> Pool:
@@ -101,12 +115,10 @@ class _Lines:
     score: FloatArray
 
     @classmethod
-    def empty(cls, pieces: Sequence[tuple[int, int]]) -> _Lines:
-        """Room for pieces of so many lines, with docnos of so many bytes."""
-        total = sum(number for number, _ in pieces)
-        width = max((width for _, width in pieces), default=1)
-        topic, run = np.empty((2, total), dtype=np.int32)
-        return cls(topic, run, np.empty(total, dtype=f"S{width}"), np.empty(total))
+    def empty(cls, number: int, width: int) -> _Lines:
+        """Room for so many lines, with docnos of so many bytes."""
+        topic, run = np.empty((2, number), dtype=np.int32)
+        return cls(topic, run, np.empty(number, dtype=f"S{width}"), np.empty(number))
 
 
 def _places(names: BytesArray, known: dict[bytes, int]) -> IntArray:

@@ -19,8 +19,8 @@ from ..estimates.complete import complete_values
 from ..estimates.estimators import Totals, horvitz_thompson_poisson
 from ..estimates.terms import linear_terms
 from ..measures.kinds import MAX_GRADE, MeasureError
-from .lines import CutLines, lines_of
-from .pools import read_pool
+from .lines import CutLines, Dealt, lines_of
+from .pools import read_own_topics, read_pool
 from .running import ShardStep, StepResult, do_steps
 from .store import read_columns, seal_of
 
@@ -47,7 +47,7 @@ class TopicValues(ShardStep):
     Attributes
     ----------
     judgments : tuple of Path
-        Places of `lines.CutLines`.
+        Places of `lines.CutLines`, of all that have lines for the shard.
     unlisted : int or None
         The grade of pairs without a judgment; LabelError if there is one and this is None.
     """
@@ -66,7 +66,7 @@ class TopicValues(ShardStep):
 
     def work(self) -> StepResult:
         """Work out all measures."""
-        pool = read_pool(self.frame, self.pool)
+        pool = read_own_topics(self.frame, self.shard, self.pool)
         rows = _judged(pool, self.judgments, self.shard, np.arange(len(pool)), self.unlisted)
         grades = np.full(len(pool), -1)
         grades[rows.pair] = rows.grade
@@ -76,7 +76,7 @@ class TopicValues(ShardStep):
         topic = self.frame.topics_of(self.shard)
         value = np.zeros((len(self.measures), len(topic), len(pool.runs)))
         if len(pool):
-            value[:] = complete_values(pool, grades=grades, measures=self.measures)[:, topic]
+            value[:] = complete_values(pool, grades=grades, measures=self.measures)
         return {}, {"topic": topic, "value": value}
 
 
@@ -118,8 +118,8 @@ def evaluate_shards(
     _check_families(measures, ("gain", "ratio"))
     cut = _cut(executor, pool, judgments)
     steps = [
-        TopicValues(pool.root, pool.frame, shard, place, cut, tuple(measures), unlisted)
-        for shard, place in enumerate(pool.places)
+        TopicValues(pool.root, pool.frame, shard, place, cuts, tuple(measures), unlisted)
+        for shard, (place, cuts) in enumerate(zip(pool.places, cut, strict=True))
     ]
     value = np.zeros((len(measures), len(pool.frame.topics), len(pool.frame.runs)))
     for place in do_steps(executor, steps):
@@ -212,8 +212,8 @@ def estimate_shards(
     _check_families([measure], ("gain",))
     cut = _cut(executor, pool, judgments)
     steps = [
-        SampledTerms(pool.root, pool.frame, shard, *places, cut, measure, max_grade, unlisted)
-        for shard, places in enumerate(zip(pool.places, sample.places, strict=True))
+        SampledTerms(pool.root, pool.frame, shard, *places, measure, max_grade, unlisted)
+        for shard, places in enumerate(zip(pool.places, sample.places, cut, strict=True))
     ]
     parts = [read_columns(place)[1] for place in do_steps(executor, steps)]
     order = np.argsort(np.concatenate([part["topic"] for part in parts]), kind="stable")
@@ -235,9 +235,12 @@ def estimate_shards(
     return horvitz_thompson_poisson(weights, labels, probability=chance)
 
 
-def _cut(executor: Executor, pool: ShardedPool, judgments: Sequence[Path]) -> tuple[Path, ...]:
+def _cut(
+    executor: Executor, pool: ShardedPool, judgments: Sequence[Path]
+) -> tuple[tuple[Path, ...], ...]:
+    """The cuts of judgments that each shard looks at."""
     steps = [CutLines(pool.root, each, seal_of(each), pool.frame) for each in judgments]
-    return tuple(do_steps(executor, steps))
+    return Dealt.of(do_steps(executor, steps), pool.frame.shards).cuts
 
 
 def _names(places: Sequence[Path]) -> list[str]:
