@@ -1,53 +1,60 @@
-"""What an organizer's pages cost, of a campaign of TREC-8's size, and the job that makes reports.
+"""What every page of an organizer costs, of a campaign of TREC-8's size, and those of admins.
 
-128 made-up runs of 50 topics, 10 000 judgments in 25 batches, of which the last ten were recomputed
-one by one. Processor time of the process that answers, on SQLite: "cold" when estimates are new,
-the others the median of further visits. Reports are made by a worker, which has loaded what jobs
-need with its first.
+129 made-up runs of 50 topics, 14 000 documents, 10 000 judged pairs in 25 batches, of which the
+last ten were recomputed one by one; two further batches wait, and a second round is drafted.
+Processor time of the process that answers, on SQLite (see `benchmarks.visits`), and statements.
+Reports are made by a worker, which has loaded what jobs need with its first.
 """
 
+import json
 import os
 import statistics
-import time
-from collections.abc import Callable
 
 from benchmarks.recompute import Judged, campaign, recomputed  # sets Django up
 
 # isort: split
 
 from django.core.management import call_command
-from django.test import Client
+from django.test import Client, override_settings
 
+from benchmarks import visits
 from benchmarks.core import synthetic
 from benchmarks.figures import Figure, tell
+from benchmarks.visits import Row, milliseconds
 from estimation import versions
-from estimation.models import Round
+from estimation.endpoints import Endpoint
+from estimation.models import MachineAnswer, Round
 from estimation.services import pools, reports, rounds
+from estimation.services.machines import judges
 from evalsite.celery import load_what_jobs_need
-from judging.models import Campaign
-from judging.services import jobs
+from judging.models import Assignment, AuditEntry, Campaign, Judgment, User
+from judging.services import assignments, jobs
 from tests.support import evaluation, factories
 
-BUDGET, BATCH, LOOKS, VISITS = 10_000, 400, 10, 9
-PAGES = {
-    "live": "ranking", "live-pairs": "matrix", "live-topics": "topics", "live-history": "history",
-    "live-labels": "quality", "live-compare": "comparison",
-}  # fmt: skip
-MOST = {"matrix": 60.0, "history": 100.0}  # milliseconds; of the others 100
+RUNS, DOCUMENTS, BUDGET, BATCH, LOOKS = 129, 14_000, 10_000, 400, 10
+WAITING, COMMENTED, ANSWERS, CAMPAIGNS, PEOPLE = 2, 200, 2000, 60, 200
+SLOWEST, MOST, POLLS = 10, 100.0, 90  # lines that are printed; milliseconds of a page; polls
+FILLER = " ".join(f"word{number % 97}" for number in range(250))
 
 
 def judged_round() -> tuple[Judged, Round]:
-    judged = campaign(synthetic(noise=2.0), 100)
+    judged = campaign(synthetic(runs=RUNS, documents=DOCUMENTS, noise=2.0), 100)
     made = judged.campaign
+    texts = "".join(
+        json.dumps({"docno": f"doc-{number:05}", "title": f"document {number}", "text": FILLER})
+        + "\n"
+        for number in range(DOCUMENTS)
+    )
+    factories.stored_upload(made, texts.encode(), name="documents.jsonl", kind="documents")
     pools.ensure(made)
     plan = evaluation.plan(
-        measure="DCG@100", reported=["P@10", "RBP(p=0.8)"], budget=BUDGET, batch_size=BATCH,
+        measure="DCG@100", reported=["P@10", "RBP(p=0.8)"], budget=BUDGET + WAITING * BATCH,
+        batch_size=BATCH,
     )  # fmt: skip
-    row = rounds.draft(campaign=made, by=made.created_by, plan=plan)
-    factories.run_due_jobs()
+    row = drafted(made, plan)
     rounds.request_draw(row=row, by=made.created_by)
     factories.run_due_jobs()
-    ids = list(row.round_batches.order_by("number").values_list("batch", flat=True))
+    ids = list(row.round_batches.order_by("number").values_list("batch", flat=True))[:-WAITING]
     judged.fill(ids)
     judged.complete(ids[:-LOOKS])
     recomputed(row)
@@ -58,26 +65,72 @@ def judged_round() -> tuple[Judged, Round]:
     return judged, row
 
 
-def milliseconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return 1000 * (time.process_time() - start)
+def drafted(made: Campaign, plan: rounds.RoundPlan) -> Round:
+    row = rounds.draft(campaign=made, by=made.created_by, plan=plan)
+    factories.run_due_jobs()
+    return row
 
 
-def of_pages(made: Campaign, row: Round) -> None:
+def around(judged: Judged, row: Round) -> dict[str, list[Row]]:
+    """What a campaign has beside judgments, and what the addresses of its pages may name."""
+    made = judged.campaign
+    draft = drafted(made, evaluation.plan(measure="DCG@100", budget=BUDGET // 10, batch_size=BATCH))
+    said = Judgment.objects.order_by("pk")
+    said.filter(pk__lte=said[COMMENTED - 1].pk).update(comment="Answers another question.")
+    for person in User.objects.filter(pk__in=judged.assessors[:3]):
+        if held := assignments.claim_next(campaign=made, by=person):
+            assignments.skip(assignment=held, by=person, reason="no text")
+    judged_by = Assignment.objects.filter(state="judged").values_list("assessor", "pair")
+    AuditEntry.objects.bulk_create(
+        AuditEntry(campaign=made, actor_id=who, action="judge", target=f"pair {pair}", data={})
+        for who, pair in judged_by
+    )
+    evaluation.worker_alive()
+    machine(made)
+    return visits.rows_in(made, drawn=row, draft=draft)
+
+
+def machine(made: Campaign) -> None:
+    """One that was asked; its endpoint is declared while it is made, and asked nothing."""
+    plan = judges.MachinePlan("machine", "nowhere", "small", max_calls=10 * ANSWERS)
+    nowhere = Endpoint("nowhere", "http://127.0.0.1:9/v1", ("small",))
+    with override_settings(MACHINE_ENDPOINTS={"nowhere": nowhere}):
+        judge = judges.create(campaign=made, by=made.created_by, plan=plan)
+    prompt, topics = judge.prompts.all()[0], list(made.topics.all())
+    MachineAnswer.objects.bulk_create(
+        MachineAnswer(
+            prompt=prompt, topic=topics[n % len(topics)], docno=f"doc-{n:05}", outcome="graded",
+            grade=n % 2, tries=1, reply='{"grade": 1}', seconds=0.8, tokens_in=410, tokens_out=24,
+        )
+        for n in range(ANSWERS)
+    )  # fmt: skip
+
+
+def others() -> User:
+    """What else a site has: campaigns and people. Returns an admin."""
+    for number in range(CAMPAIGNS):
+        by = factories.user(f"organizer-{number}", is_organizer=True)
+        factories.campaign(by=by, slug=f"other-{number}")
+    User.objects.bulk_create(User(username=f"person-{number}") for number in range(PEOPLE))
+    return User.objects.create_superuser("admin")
+
+
+def of_pages(judged: Judged, row: Round) -> None:
+    rows = around(judged, row)
+    every = visits.pages(organizer=judged.campaign.created_by, admin=others(), rows=rows)
+    found = visits.visited(every)
+    print(*visits.lines(found[:SLOWEST]), sep="\n")
+    for what, prefix in (("campaign", "/c/"), ("site", "/site/")):
+        own = [each for each in found if each.page.address.startswith(prefix)]
+        slowest, most = own[0], max(own, key=lambda each: each.statements)
+        work = f"slowest of {len(own)} pages of a {what}, {slowest.page.name}, cold"
+        tell(Figure(work, slowest.cold, "ms", "later", slowest.later, MOST))
+        tell(Figure(f"most statements of one of them, {most.page.name}", most.statements, ""))
+
+
+def of_polls(made: Campaign, row: Round) -> None:
     client = Client(SERVER_NAME="localhost")
     client.force_login(made.created_by)
-    client.get("/")
-    for name, said in PAGES.items():
-        address = f"/c/{made.slug}/rounds/{row.number}/{_path(name)}"
-
-        def visit(address: str = address) -> None:
-            if client.get(address).status_code != 200:
-                raise SystemExit(f"{address} does not answer")
-
-        cold = milliseconds(visit)
-        warm = statistics.median(milliseconds(visit) for _ in range(VISITS))
-        tell(Figure(f"{said} page, cold", cold, "ms", "later", warm, MOST.get(said, 100.0)))
     address = f"/c/{made.slug}/rounds/{row.number}/ranking/"
     asked = {"head": versions.of_round(made.pk, row.number)}
 
@@ -86,12 +139,8 @@ def of_pages(made: Campaign, row: Round) -> None:
             raise SystemExit("the poll had an answer")
 
     poll()
-    idle = statistics.median(milliseconds(poll) for _ in range(10 * VISITS))
+    idle = statistics.median(milliseconds(poll) for _ in range(POLLS))
     tell(Figure("unchanged poll", idle, "ms", most=2.0))
-
-
-def _path(name: str) -> str:
-    return {"live": "ranking/"}.get(name, f"ranking/{name.removeprefix('live-')}/")
 
 
 def of_reports(made: Campaign, row: Round) -> None:
@@ -109,8 +158,9 @@ def main() -> None:
     call_command("migrate", verbosity=0)
     call_command("collectstatic", verbosity=0, interactive=False)
     judged, row = judged_round()
-    of_pages(judged.campaign, row)
     of_reports(judged.campaign, row)
+    of_pages(judged, row)
+    of_polls(judged.campaign, row)
 
 
 if __name__ == "__main__":

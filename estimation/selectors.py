@@ -123,7 +123,7 @@ def round_progress(row: Round) -> RoundProgress:
         used=complete_batches(row),
         pairs=sum(batch.pairs for batch in batches),
         finished=sum(batch.finished for batch in batches),
-        stuck=len(judging.stuck_pairs(row.campaign)),
+        stuck=judging.stuck(row.campaign).count(),
         workers=serving("recompute"),
         recompute=judging.job_of("recompute", row.pk),
     )

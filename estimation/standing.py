@@ -3,7 +3,7 @@
 Only columns are read, so that web processes, which load no SciPy, can tell.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Case, Q, When
 from numpy.typing import NDArray
 
 from estimation.core.archives import read_archive
@@ -19,6 +19,7 @@ from estimation.core.arrays import BytesArray, IntArray
 from estimation.core.data.known_documents import KnownDocuments
 from estimation.formats.run_columns import COLUMNS, read_columns
 from estimation.models import Draw, Round, Run
+from judging.labels import number_columns
 from judging.models import Campaign
 
 POOL_FORMAT = "evalsite-pool-1"
@@ -89,12 +90,15 @@ def ranking_of(run: Run) -> RunLists:
     return RunLists(facts["topics"], columns["indptr"], columns["docnos"])
 
 
-@dataclass
-class _Drawn:
-    """What was drawn in a round: (topic, docno), with what of it is judged."""
+NONE = np.zeros(0, dtype=np.int64)
 
-    every: list[tuple[str, bytes]] = field(default_factory=list)
-    judged: list[tuple[str, bytes]] = field(default_factory=list)
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Where in its pool what was drawn in a round stands, and what of it is judged."""
+
+    every: IntArray = field(default_factory=lambda: NONE)
+    judged: IntArray = field(default_factory=lambda: NONE)
 
 
 class RoundsAsJudged:
@@ -114,13 +118,14 @@ class RoundsAsJudged:
         mine = ranking.down_to(facts["depth"], numbers)
         there = self._drawn.get(row.pk, _Drawn())
         pooled = mine.count_in(_pooled(columns), topics=count)
+        drawn, judged = (_pooled(columns, at) for at in (there.every, there.judged))
         return JudgedSoFar(
             round=row.number,
             depth=facts["depth"],
             documents=len(mine),
             outside=len(mine) - pooled,
-            drawn=mine.count_in(_numbered(there.every, numbers), topics=count),
-            judged=mine.count_in(_numbered(there.judged, numbers), topics=count),
+            drawn=mine.count_in(drawn, topics=count),
+            judged=mine.count_in(judged, topics=count),
         )
 
 
@@ -146,30 +151,26 @@ def pooled_in(row: Round, topic: str) -> int:
     return int(np.count_nonzero(columns["topic"] == number))
 
 
-def _pooled(columns: Mapping[str, NDArray[Any]]) -> NumberedDocnos:
-    """The documents of a pool; of preferences both."""
-    topic, docno = columns["topic"].astype(np.int64), columns["docno"]
-    if "other" not in columns:
+def _pooled(columns: Mapping[str, NDArray[Any]], at: IntArray | None = None) -> NumberedDocnos:
+    """The documents of a pool, or of its pairs at some positions; of preferences both."""
+    names = ("topic", "docno", "other")
+    found = {name: columns[name] for name in names if name in columns}
+    if at is not None:
+        found = {name: column[at] for name, column in found.items()}
+    topic, docno = found["topic"].astype(np.int64), found["docno"]
+    if "other" not in found:
         return NumberedDocnos(topic, docno)
-    return NumberedDocnos(np.concatenate([topic, topic]), np.concatenate([docno, columns["other"]]))
+    return NumberedDocnos(np.concatenate([topic, topic]), np.concatenate([docno, found["other"]]))
 
 
 def _drawn(campaign: Campaign) -> dict[int, _Drawn]:
-    """By the row id of each round; of preferences both documents."""
+    """By the row id of each round."""
     answered = Q(pair__judged__gt=0) | Q(pair__decided=True)
-    named = ("round_id", "pair__topic__topic_id", "pair__docno", "pair__other", "answered")
-    rows = Draw.objects.filter(round__campaign=campaign).annotate(answered=answered).order_by()
-    found: dict[int, _Drawn] = {}
-    for number, topic, docno, other, is_judged in rows.values_list(*named).iterator():
-        there = found.setdefault(number, _Drawn())
-        names = [(topic, name.encode()) for name in (docno, other) if name]
-        there.every += names
-        if is_judged:
-            there.judged += names
-    return found
-
-
-def _numbered(rows: Iterable[tuple[str, bytes]], numbers: Mapping[str, int]) -> NumberedDocnos:
-    known = [(numbers[topic], name) for topic, name in rows if topic in numbers]
-    topics = np.array([topic for topic, _ in known], dtype=np.int64)
-    return NumberedDocnos(topics, np.array([name for _, name in known], dtype=np.bytes_))
+    rows = Draw.objects.filter(round__campaign=campaign)
+    told = rows.annotate(answered=Case(When(answered, then=1), default=0))
+    columns = number_columns(told, "round_id", "position", "answered")
+    rounds, position, judged = (column.astype(np.int64) for column in columns)
+    return {
+        int(pk): _Drawn(position[rounds == pk], position[(rounds == pk) & (judged > 0)])
+        for pk in np.unique(rounds)
+    }

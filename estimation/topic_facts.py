@@ -7,6 +7,7 @@ few judgments of one topic it is mostly nothing or far too much, and would only 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from django.conf import settings
@@ -49,11 +50,11 @@ class TopicFacts:
     def drawn(self) -> int:
         return len(self.pairs)
 
-    @property
+    @cached_property
     def judged(self) -> int:
         return sum(bool(pair.grades) for pair in self.pairs)
 
-    @property
+    @cached_property
     def relevant(self) -> int:
         return sum(pair.relevant for pair in self.pairs)
 

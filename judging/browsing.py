@@ -77,6 +77,13 @@ def judgments(campaign: Campaign, asked: JudgmentFilter) -> QuerySet[Judgment]:
     return rows.order_by(*ORDERS[asked.order])
 
 
+def in_full(ids: Sequence[int]) -> list[Judgment]:
+    """Judgments with topic and assessor, in the order of their row ids given."""
+    rows = Judgment.objects.filter(pk__in=ids)
+    found = {row.pk: row for row in rows.select_related("assignment__pair__topic", "assessor")}
+    return [found[pk] for pk in ids if pk in found]
+
+
 def _about(words: str) -> Q:
     pair = "assignment__pair__"
     if words.startswith(ONE_TOPIC):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from django.db import connection
-from django.db.models import Model, QuerySet
+from django.db.models import FloatField, Func, Model, QuerySet
 from numpy.typing import NDArray
 
 from judging.models import Assignment, Decision, Judgment, User
@@ -48,6 +48,36 @@ def label_columns(rows: QuerySet[Any, Any], *places: str) -> LabelColumns:
     table = np.array([code[names[pk]] for pk in numbers.tolist()], dtype=np.int64)
     codes = table[np.searchsorted(numbers, assessor)]
     return LabelColumns(tuple(placed), codes, grade, assessor == _NOBODY, ordered)
+
+
+def number_columns(rows: QuerySet[Any, Any], *names: str) -> list[NDArray[np.float64]]:
+    """Columns of numbers of some rows, by the names that `values_list` knows, in one row.
+
+    Row i of all is that of one row; rows come in no particular order. Where a column is null in
+    one row, all of them lack it: ask for `Coalesce`.
+    """
+    sql, parameters = (
+        rows.order_by().values_list(*names).query.get_compiler(connection=connection).as_sql()
+    )
+    wanted = _texts([f"placed.{connection.ops.quote_name(name)}" for name in names])
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {wanted} FROM ({sql}) AS placed", parameters)  # noqa: S608
+        texts = cursor.fetchone()
+    return [np.fromstring(text or "", dtype=np.float64, sep=",") for text in texts]
+
+
+class Moment(Func):
+    """Seconds since 1970 of a column of times, to less than a millisecond."""
+
+    output_field = FloatField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        template = "((julianday(%(expressions)s) - 2440587.5) * 86400.0)"
+        return self.as_sql(compiler, connection, template=template, **context)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        template = "EXTRACT(EPOCH FROM %(expressions)s)"
+        return self.as_sql(compiler, connection, template=template, **context)
 
 
 _NOBODY = 0

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 
-from django.db.models import Count, Max, Min, QuerySet
-from django.db.models.functions import TruncDate
+from django.db.models import Count, Max, Min, Q, QuerySet
 from django.utils import timezone
 
 from judging.clock import seconds_from_now
@@ -52,18 +51,18 @@ def pace(campaign: Campaign) -> Pace:
 def by_day(campaign: Campaign, days: int = 14) -> Sequence[tuple[date, int]]:
     """Judgments of each of the last days, the oldest first; 0 where there was none."""
     today = timezone.localdate()
-    since = seconds_from_now(-days * DAY)
-    counted = (
-        _judged(campaign)
-        .filter(created__gte=since)
-        .annotate(day=TruncDate("created"))
-        .values("day")
-        .annotate(judged=Count("pk"))
-        .order_by()
-    )
-    found = dict(counted.values_list("day", "judged"))
     every = [today - timedelta(days=before) for before in reversed(range(days))]
-    return [(day, found.get(day, 0)) for day in every]
+    begins = [timezone.make_aware(datetime.combine(day, time())) for day in every]
+    ends: list[datetime | None] = [*begins[1:], None]
+    # compared as they are stored: SQLite asks Python for the day of every row
+    counts = {
+        f"day{n}": Count(
+            "pk", filter=Q(created__gte=since) & (Q(created__lt=until) if until else Q())
+        )
+        for n, (since, until) in enumerate(zip(begins, ends, strict=True))
+    }
+    found = _judged(campaign).filter(created__gte=begins[0]).aggregate(**counts)
+    return [(day, found[f"day{n}"]) for n, day in enumerate(every)]
 
 
 def _judged(campaign: Campaign) -> QuerySet[Assignment]:

@@ -4,18 +4,20 @@ Nothing here hangs on which answers count: work that is excluded is told of like
 held against answers that count. All is told to organizers alone.
 """
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
-from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import Case, Count, Exists, F, Max, OuterRef, Q, QuerySet, When
+from django.db.models.functions import Coalesce
 from numpy.typing import NDArray
 
 from judging.accounts import QRELS
+from judging.labels import Moment, number_columns
 from judging.models import (
+    MAX_GRADE,
     Assignment,
     Batch,
     BatchPair,
@@ -25,12 +27,13 @@ from judging.models import (
     Membership,
     User,
 )
-from judging.selectors import given_judgments
 
 LEAST = 5
 """Judgments, or pairs in common, from which something is told."""
 PAUSE = 10 * 60.0
 """Seconds between two judgments after which somebody was away."""
+UNTOLD = -1.0
+"""In the place of seconds that are not known."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +97,17 @@ def known(campaign: Campaign) -> QuerySet[User]:
 
 def people(campaign: Campaign, *, words: str = "", only: User | None = None) -> list[Person]:
     """By name, in a fixed number of statements whatever their number and that of judgments."""
-    users = known(campaign)
-    if words:
-        users = users.filter(username__icontains=words)
-    if only is not None:
-        users = users.filter(pk=only.pk)
-    found = list(users)
     roles: dict[int, dict[str, Membership]] = defaultdict(dict)
     for row in campaign.memberships.order_by("role"):
         roles[row.user_id][row.role] = row
-    counted = _counted(campaign)
+    given = _given(campaign, only)
+    counted = _counted(campaign, only, given)
+    users = User.objects.filter(pk__in=[only.pk] if only else {*roles, *counted})
+    if words:
+        users = users.filter(username__icontains=words)
+    found = list(users.order_by("username"))
     left, used = _left(campaign)
-    paces, agreed = _paces(campaign), agreements(campaign)
+    paces, agreed = _paces(given), _agreements(given)
     excluded = {row.assessor_id: row for row in campaign.exclusions.filter(ended=None)}
     none: dict[str, Any] = {}
     told = []
@@ -125,8 +127,64 @@ def people(campaign: Campaign, *, words: str = "", only: User | None = None) -> 
     return told
 
 
-def _counted(campaign: Campaign) -> dict[int, dict[str, Any]]:
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """Judgments, a row each: of the pairs of somebody, or of all. ``at`` is a `Moment`, ``seconds``
+    may be `UNTOLD`. ``current`` ones are the latest of their assignments, whether they count or
+    are excluded; ``several``: the pair was to have several labels, or has."""
+
+    pair: NDArray[np.int64]
+    who: NDArray[np.int64]
+    grade: NDArray[np.int64]
+    at: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    first: NDArray[np.bool_]
+    current: NDArray[np.bool_]
+    counts: NDArray[np.bool_]
+    several: NDArray[np.bool_]
+    preference: NDArray[np.bool_]
+    commented: NDArray[np.bool_]
+
+
+def _given(campaign: Campaign, only: User | None) -> _Answers:
+    rows = Judgment.objects.filter(assignment__pair__campaign=campaign)
+    if only is not None:
+        had = Assignment.objects.filter(assessor=only, pair__campaign=campaign)
+        rows = rows.filter(assignment__pair__in=had.values("pair"))
+    latest = Q(revision=F("assignment__revision")) | Q(revision=F("assignment__set_aside"))
+    several = Q(assignment__pair__wanted__gte=2) | Q(assignment__pair__judged__gte=2)
+    told = rows.annotate(
+        at=Moment("created"),
+        took=Coalesce("seconds", UNTOLD),
+        current=_flag(latest),
+        counts=_flag(Q(assignment__set_aside=0)),
+        several=_flag(several),
+        preference=_flag(~Q(assignment__pair__other="")),
+        commented=_flag(~Q(comment="")),
+    )
+    names = ("assignment__pair_id", "assessor_id", "grade", "at", "took", "revision")
+    flags = ("current", "counts", "several", "preference", "commented")
+    pair, who, grade, at, took, revision, *said = number_columns(told, *names, *flags)
+    return _Answers(
+        pair=pair.astype(np.int64),
+        who=who.astype(np.int64),
+        grade=grade.astype(np.int64),
+        at=at,
+        seconds=took,
+        first=revision == 1,
+        **{name: column > 0 for name, column in zip(flags, said, strict=True)},
+    )
+
+
+def _flag(condition: Q) -> Case:
+    return Case(When(condition, then=1), default=0)
+
+
+def _counted(campaign: Campaign, only: User | None, given: _Answers) -> dict[int, dict[str, Any]]:
+    """Of everybody who was given a pair, or of one of them."""
     theirs = Assignment.objects.filter(pair__campaign=campaign).order_by()
+    if only is not None:
+        theirs = theirs.filter(assessor=only)
     said = Q(state=Assignment.State.JUDGED) | Q(set_aside__gte=1)
     skipped = Q(state=Assignment.State.SKIPPED) | Q(
         state=Assignment.State.EXCLUDED, set_aside=0, skip_reason__gt=""
@@ -134,16 +192,13 @@ def _counted(campaign: Campaign) -> dict[int, dict[str, Any]]:
     rows = theirs.values("assessor").annotate(
         judged=Count("pk", filter=said), skips=Count("pk", filter=skipped), last=Max("changed")
     )
-    comments = given_judgments().filter(assignment__pair__campaign=campaign).exclude(comment="")
-    counts = dict(
-        comments.order_by().values("assessor").annotate(n=Count("pk")).values_list("assessor", "n")
-    )
+    comments = Counter(given.who[given.current & given.commented].tolist())
     return {
         row["assessor"]: {
             "judged": row["judged"],
             "skips": row["skips"],
             "last": row["last"],
-            "comments": counts.get(row["assessor"], 0),
+            "comments": comments[row["assessor"]],
         }
         for row in rows
     }
@@ -152,27 +207,26 @@ def _counted(campaign: Campaign) -> dict[int, dict[str, Any]]:
 def _left(campaign: Campaign) -> tuple[int, dict[int, int]]:
     """Free pairs of open batches, and how many of these each person has had already."""
     asked = BatchPair.objects.filter(
-        pair=OuterRef("pk"), batch__state=Batch.State.OPEN, labels__gt=OuterRef("held")
+        batch__campaign=campaign, batch__state=Batch.State.OPEN, labels__gt=F("pair__held")
     )
-    free = campaign.pairs.filter(Exists(asked), decided=False)
+    free = campaign.pairs.filter(pk__in=asked.values("pair"), decided=False)
     had = Assignment.objects.filter(pair__in=free).exclude(state=Assignment.State.LAPSED)
     used = had.order_by().values("assessor").annotate(n=Count("pk")).values_list("assessor", "n")
     return free.count(), dict(used)
 
 
-def _paces(campaign: Campaign) -> dict[int, dict[str, Any]]:
-    first = Judgment.objects.filter(assignment__pair__campaign=campaign, revision=1)
-    rows = first.order_by("assessor", "created", "pk").values_list("assessor", "created", "seconds")
-    times: dict[int, list[float]] = defaultdict(list)
-    seconds: dict[int, list[float]] = defaultdict(list)
-    for who, created, took in rows.iterator(chunk_size=5000):
-        times[who].append(created.timestamp())
-        if took is not None:
-            seconds[who].append(took)
-    return {
-        who: {"per_hour": _per_hour(np.array(each)), "seconds": _median(seconds[who])}
-        for who, each in times.items()
-    }
+def _paces(given: _Answers) -> dict[int, dict[str, Any]]:
+    """From first answers: a correction is no further pair."""
+    people, at, took = (column[given.first] for column in (given.who, given.at, given.seconds))
+    found = {}
+    for who in np.unique(people).tolist():
+        theirs = people == who
+        seconds = took[theirs]
+        found[who] = {
+            "per_hour": _per_hour(np.sort(at[theirs])),
+            "seconds": _median(seconds[seconds != UNTOLD]),
+        }
+    return found
 
 
 def _per_hour(times: NDArray[np.float64]) -> float | None:
@@ -182,59 +236,37 @@ def _per_hour(times: NDArray[np.float64]) -> float | None:
     return 3600.0 * len(gaps) / total if len(gaps) >= LEAST and total > 0.0 else None
 
 
-def _median(seconds: Sequence[float]) -> float | None:
+def _median(seconds: NDArray[np.float64]) -> float | None:
     return float(np.median(seconds)) if len(seconds) >= LEAST else None
 
 
-@dataclass
-class _Compared:
-    pairs: int = 0
-    equal: float = 0.0
-    heights: list[float] = field(default_factory=list)
-
-
-def agreements(campaign: Campaign) -> dict[int, WithOthers]:
+def _agreements(given: _Answers) -> dict[int, WithOthers]:
     """Of everybody who shares enough pairs with others, by row id.
 
     Each pair weighs the same, however many others judged it.
     """
-    found: dict[int, _Compared] = defaultdict(_Compared)
-    for labels in _shared(campaign).values():
-        for who, grade, _counts, preference in labels:
-            others = [g for other, g, counts, _ in labels if counts and other != who]
-            if not others:
-                continue
-            mine = found[who]
-            mine.pairs += 1
-            mine.equal += sum(each == grade for each in others) / len(others)
-            if not preference:
-                mine.heights.append(grade - sum(others) / len(others))
-    return {
-        who: WithOthers(
-            each.pairs,
-            each.equal / each.pairs,
-            float(np.mean(each.heights)) if each.heights else None,
-        )
-        for who, each in found.items()
-        if each.pairs >= LEAST
-    }
+    shared = given.current & given.several
+    columns = (given.pair, given.who, given.grade, given.counts, given.preference)
+    pair, people, grade, counts, preference = (column[shared] for column in columns)
+    code = np.unique(pair, return_inverse=True)[1]
+    others = _summed(code, counts) - counts
+    kept = others > 0
+    equal = _summed(code * (MAX_GRADE + 1) + grade, counts) - counts
+    total = _summed(code, counts * grade) - counts * grade
+    share, mean = equal[kept] / others[kept], total[kept] / others[kept]
+    people, above, has_height = people[kept], grade[kept] - mean, ~preference[kept]
+    found = {}
+    for who in np.unique(people).tolist():
+        theirs = people == who
+        heights = above[theirs & has_height]
+        if theirs.sum() >= LEAST:
+            height = float(heights.mean()) if len(heights) else None
+            found[who] = WithOthers(int(theirs.sum()), float(share[theirs].mean()), height)
+    return found
 
 
-Shared = dict[int, list[tuple[int, int, bool, bool]]]
-
-
-def _shared(campaign: Campaign) -> Shared:
-    """Of pairs that were to have several labels, or have: who, grade, whether it counts, and
-    whether it is a preference."""
-    rows = given_judgments().filter(assignment__pair__campaign=campaign).order_by()
-    several = Q(assignment__pair__wanted__gte=2) | Q(assignment__pair__judged__gte=2)
-    rows = rows.filter(several)
-    columns = rows.annotate(
-        counts=Q(assignment__set_aside=0), is_other=~Q(assignment__pair__other="")
-    )
-    labels: Shared = defaultdict(list)
-    for pair, *label in columns.values_list(
-        "assignment__pair_id", "assessor_id", "grade", "counts", "is_other"
-    ).iterator(chunk_size=5000):
-        labels[pair].append((label[0], label[1], bool(label[2]), bool(label[3])))
-    return labels
+def _summed(code: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
+    """The sum over all rows that have the code of a row, for every row."""
+    if not len(code):
+        return np.zeros(0)
+    return np.bincount(code, values)[code].astype(np.float64)

@@ -8,16 +8,18 @@ leaves the estimates unbiased.
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 import numpy as np
-from django.db.models import QuerySet
-from django.db.models.functions import Length
+from django.db.models import Case, FloatField, OuterRef, Subquery, When
+from django.db.models.functions import Coalesce, Length
 from django.utils import timezone
+from numpy.typing import NDArray
 
-from judging.models import Campaign, Exclusion, Judgment, Pair, User
-from judging.people import Person, people
+from judging.labels import Moment, number_columns
+from judging.models import Assignment, Campaign, Exclusion, Judgment, User
+from judging.people import UNTOLD, Person, people
 from judging.selectors import current_judgments, documents, given_judgments
 
 DAYS = 28
@@ -88,33 +90,123 @@ class LookedAt:
         return self.timed >= LEAST_TIMES
 
 
+@dataclass(frozen=True, eq=False)
+class _Theirs:
+    """What they gave, a row each in the order of ``pk``: `Moment` of it, seconds (`UNTOLD`: not
+    known), characters that were to be read (-1: not all texts are there), and of others' labels of
+    the pair the number and the sum."""
+
+    pk: NDArray[np.int64]
+    pair: NDArray[np.int64]
+    grade: NDArray[np.int64]
+    preference: NDArray[np.bool_]
+    at: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    length: NDArray[np.float64]
+    others: NDArray[np.int64]
+    total: NDArray[np.float64]
+
+
 def look_at(campaign: Campaign, user: User) -> LookedAt:
     """In a fixed number of statements, whatever they judged."""
     (person,) = people(campaign, only=user)
-    rows = list(_given(campaign, user))
-    said = _others(rows, user)
-    timed = _timed(campaign, rows)
+    others = _others(campaign, user)
+    given = _given(campaign, user, others)
+    known = (given.seconds != UNTOLD) & (given.length >= 0)
+    quick, usual = _quick(given, known)
+    apart = _apart(given)
+    full = _in_full(given.pk[[*quick, *apart]].tolist())
+    said = _said(campaign, user, given.pair[apart].tolist())
     return LookedAt(
         person=person,
-        days=_days(rows),
-        grades=_grades(campaign, rows, said),
-        timed=len(timed),
-        quick=_quick(timed),
-        apart=_apart(rows, said),
+        days=_days(given),
+        grades=_grades(campaign, given, others),
+        timed=int(known.sum()),
+        quick=[
+            Quick(full[pk], seconds, need)
+            for pk, seconds, need in zip(
+                given.pk[quick].tolist(), given.seconds[quick].tolist(), usual, strict=True
+            )
+        ],
+        apart=[
+            FarFromOthers(full[pk], said[pair])
+            for pk, pair in zip(given.pk[apart].tolist(), given.pair[apart].tolist(), strict=True)
+        ],
         exclusions=list(
             campaign.exclusions.filter(assessor=user).select_related("decided_by", "ended_by")
         ),
     )
 
 
-def _given(campaign: Campaign, user: User) -> QuerySet[Judgment]:
+def _given(campaign: Campaign, user: User, others: "_Others") -> _Theirs:
     rows = given_judgments().filter(assessor=user, assignment__pair__campaign=campaign)
-    return rows.select_related("assignment__pair__topic").order_by("pk")
+    is_other = Case(When(assignment__pair__other="", then=0), default=1)
+    told = rows.annotate(
+        preference=is_other,
+        at=Moment("created"),
+        took=Coalesce("seconds", UNTOLD),
+        first=_length(campaign, "assignment__pair__docno"),
+        second=Case(
+            When(assignment__pair__other="", then=0.0),
+            default=_length(campaign, "assignment__pair__other"),
+        ),
+    )
+    names = ("assignment__pair_id", "grade", "preference", "at", "took", "first", "second")
+    found = number_columns(told, "pk", *names)
+    order = np.argsort(found[0])
+    pk, pair, grade, preference, at, took, first, second = (column[order] for column in found)
+    length = np.where((first < 0) | (second < 0), -1.0, first + second)
+    count, total = others.of(pair.astype(np.int64))
+    return _Theirs(
+        pk=pk.astype(np.int64),
+        pair=pair.astype(np.int64),
+        grade=grade.astype(np.int64),
+        preference=preference > 0,
+        at=at,
+        seconds=took,
+        length=length,
+        others=count,
+        total=total,
+    )
 
 
-def _others(rows: Sequence[Judgment], user: User) -> dict[int, list[tuple[str, int]]]:
-    """What others said that counts, by the row id of the pair."""
-    pairs = Pair.objects.filter(assignments__judgments__in=[row.pk for row in rows])
+def _length(campaign: Campaign, docno: str) -> Coalesce:
+    """Characters of a document; -1 where its text is not there."""
+    texts = documents(campaign).filter(docno=OuterRef(docno)).order_by()
+    length = Length("text", output_field=FloatField())
+    return Coalesce(Subquery(texts.annotate(n=length).values("n")[:1]), -1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Others:
+    """Labels by others that count, of pairs that they judged: in the order of ``pair``."""
+
+    pair: NDArray[np.int64]
+    grade: NDArray[np.int64]
+
+    def of(self, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """How many there are of each pair, and their sum."""
+        first = np.searchsorted(self.pair, pairs, side="left")
+        last = np.searchsorted(self.pair, pairs, side="right")
+        sums = np.concatenate([[0.0], np.cumsum(self.grade)])
+        return last - first, sums[last] - sums[first]
+
+
+def _others(campaign: Campaign, user: User) -> _Others:
+    had = Assignment.objects.filter(assessor=user, pair__campaign=campaign).values("pair")
+    rows = current_judgments().filter(assignment__pair__in=had).exclude(assessor=user)
+    pair, grade = number_columns(rows, "assignment__pair_id", "grade")
+    order = np.argsort(pair, kind="stable")
+    return _Others(pair[order].astype(np.int64), grade[order].astype(np.int64))
+
+
+def _in_full(ids: Sequence[int]) -> dict[int, Judgment]:
+    rows = Judgment.objects.filter(pk__in=ids)
+    return {row.pk: row for row in rows.select_related("assignment__pair__topic", "assessor")}
+
+
+def _said(campaign: Campaign, user: User, pairs: Sequence[int]) -> dict[int, list[tuple[str, int]]]:
+    """What others said of some pairs that counts, by the row id of the pair."""
     given = current_judgments().filter(assignment__pair__in=pairs).exclude(assessor=user)
     said: dict[int, list[tuple[str, int]]] = defaultdict(list)
     columns = ("assignment__pair_id", "assessor__username", "grade")
@@ -123,9 +215,10 @@ def _others(rows: Sequence[Judgment], user: User) -> dict[int, list[tuple[str, i
     return said
 
 
-def _days(rows: Sequence[Judgment]) -> list[JudgedDay]:
+def _days(given: _Theirs) -> list[JudgedDay]:
     """Of the last weeks in which they judged, the oldest day first; 0 where they did not."""
-    counted = Counter(timezone.localdate(row.created) for row in rows)
+    zone = timezone.get_current_timezone()
+    counted = Counter(datetime.fromtimestamp(at, zone).date() for at in given.at.tolist())
     if not counted:
         return []
     last = max(counted)
@@ -135,53 +228,31 @@ def _days(rows: Sequence[Judgment]) -> list[JudgedDay]:
     return [JudgedDay(day, counted[day]) for day in every]
 
 
-def _grades(
-    campaign: Campaign, rows: Sequence[Judgment], said: dict[int, list[tuple[str, int]]]
-) -> GradesGiven:
+def _grades(campaign: Campaign, given: _Theirs, others: _Others) -> GradesGiven:
     """Of ordinary pairs: an answer to a preference is no grade."""
-    scale = range(len(campaign.grades))
-    plain = [row for row in rows if not row.assignment.pair.other]
-    shared = [row for row in plain if said.get(row.assignment.pair_id)]
-    theirs, same = (Counter(row.grade for row in each) for each in (plain, shared))
-    others = Counter(g for row in shared for _, g in said[row.assignment.pair_id])
-    return GradesGiven(*([each[grade] for grade in scale] for each in (theirs, same, others)))
+    scale, plain = len(campaign.grades), ~given.preference
+    shared = plain & (given.others > 0)
+    theirs, same = (np.bincount(given.grade[each], minlength=scale) for each in (plain, shared))
+    said = others.grade[np.isin(others.pair, given.pair[shared])]
+    counts = (theirs, same, np.bincount(said, minlength=scale))
+    return GradesGiven(*(each[:scale].tolist() for each in counts))
 
 
-def _timed(campaign: Campaign, rows: Sequence[Judgment]) -> list[tuple[Judgment, float, int]]:
-    """Judgments with seconds and the number of characters that were to be read."""
-    names = {name for row in rows for name in _documents(row)}
-    texts = documents(campaign).filter(docno__in=names)
-    lengths = dict(texts.annotate(length=Length("text")).values_list("docno", "length"))
-    return [
-        (row, row.seconds, sum(lengths[name] for name in _documents(row)))
-        for row in rows
-        if row.seconds is not None and all(name in lengths for name in _documents(row))
-    ]
+def _quick(given: _Theirs, known: NDArray[np.bool_]) -> tuple[list[int], list[float]]:
+    """Rows of the quickest first, and what they usually need for such a text."""
+    if known.sum() < LEAST_TIMES:
+        return [], []
+    rate = float(np.median(given.seconds[known] / (BASE + given.length[known])))
+    usual = rate * (BASE + given.length)
+    found = np.flatnonzero(known & (given.seconds < FRACTION * usual))
+    found = found[np.argsort(given.seconds[found] / usual[found], kind="stable")]
+    return found.tolist(), usual[found].tolist()
 
 
-def _documents(row: Judgment) -> list[str]:
-    pair = row.assignment.pair
-    return [name for name in (pair.docno, pair.other) if name]
-
-
-def _quick(timed: Sequence[tuple[Judgment, float, int]]) -> list[Quick]:
-    """The quickest first, beside what they usually need."""
-    if len(timed) < LEAST_TIMES:
-        return []
-    rate = float(np.median([seconds / (BASE + length) for _, seconds, length in timed]))
-    found = [
-        Quick(row, seconds, rate * (BASE + length))
-        for row, seconds, length in timed
-        if seconds < FRACTION * rate * (BASE + length)
-    ]
-    return sorted(found, key=lambda each: each.seconds / each.usual)
-
-
-def _apart(rows: Sequence[Judgment], said: dict[int, list[tuple[str, int]]]) -> list[FarFromOthers]:
-    found = [
-        FarFromOthers(row, said[row.assignment.pair_id])
-        for row in rows
-        if said.get(row.assignment.pair_id)
-    ]
-    found = [each for each in found if each.difference]
-    return sorted(found, key=lambda each: (-abs(each.difference), each.judgment.pk))[:FAR]
+def _apart(given: _Theirs) -> list[int]:
+    """Rows that differ most from the mean of others."""
+    away = np.abs(given.grade - given.total / np.maximum(given.others, 1))
+    away[given.others == 0] = 0.0
+    found = np.flatnonzero(away > 0)
+    ordered: list[int] = found[np.lexsort((given.pk[found], -away[found]))][:FAR].tolist()
+    return ordered

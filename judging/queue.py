@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
-from django.db.models import Count, F, Max, Min, Sum
+from django.db.models import Count, F, Max, Min, QuerySet, Sum
 
 from judging.models import DOCUMENT_BETTER, Campaign, Judgment, Pair, SeenItem
 from judging.selectors import StuckPair, current_judgments, given_judgments, stuck, stuck_pairs
@@ -93,6 +94,16 @@ def queue(campaign: Campaign) -> Todo:
     )
 
 
+def todo_count(campaign: Campaign) -> int:
+    """How much of it there is, without its order."""
+    seen = set(campaign.seen_items.order_by().values_list("kind", "target", "version"))
+    waiting = ((WAITING, pk, "") for pk in stuck(campaign).order_by().values_list("pk", flat=True))
+    apart = ((APART, key.target, key.version) for key in _apart(campaign, weighed=False))
+    said = _said(campaign).values_list("assignment_id", "revision")
+    comments = ((COMMENT, pk, str(revision)) for pk, revision in said)
+    return sum(key not in seen for key in chain(waiting, apart, comments))
+
+
 def least_spread(campaign: Campaign) -> int:
     """Grades from which on labels are far apart: half of the scale."""
     return max(1, (campaign.max_grade + 1) // 2)
@@ -103,19 +114,20 @@ def _waiting(campaign: Campaign) -> list[Key]:
     return [Key(WAITING, pair, pair, "") for pair in rows]
 
 
-def _apart(campaign: Campaign) -> list[Key]:
+def _apart(campaign: Campaign, *, weighed: bool = True) -> list[Key]:
     given = current_judgments().filter(assignment__pair__campaign=campaign).order_by()
     several = given.filter(assignment__pair__judged__gte=2)
     ends = several.values("assignment__pair", other=F("assignment__pair__other")).annotate(
         high=Max("grade"), low=Min("grade"), total=Sum("grade"), count=Count("pk")
     )
-    least = min(least_spread(campaign), DOCUMENT_BETTER)
+    far = least_spread(campaign)
     found = [
         row
-        for row in ends.filter(high__gte=F("low") + least)
-        if row["high"] - row["low"] >= (DOCUMENT_BETTER if row["other"] else least_spread(campaign))
+        for row in ends.filter(high__gte=F("low") + min(far, DOCUMENT_BETTER))
+        if row["high"] - row["low"] >= (DOCUMENT_BETTER if row["other"] else far)
     ]
-    weights = _weights(campaign, [row["assignment__pair"] for row in found])
+    pairs = [row["assignment__pair"] for row in found]
+    weights = _weights(campaign, pairs) if weighed else {}
     return [
         Key(
             APART,
@@ -139,12 +151,16 @@ def _weights(campaign: Campaign, pairs: Sequence[int]) -> dict[int, float]:
     return found
 
 
+def _said(campaign: Campaign) -> QuerySet[Judgment]:
+    said = given_judgments().filter(assignment__pair__campaign=campaign)
+    return said.exclude(comment="").order_by()
+
+
 def _comments(campaign: Campaign) -> list[Key]:
-    said = given_judgments().filter(assignment__pair__campaign=campaign).exclude(comment="")
     columns = ("assignment_id", "assignment__pair_id", "revision", "created")
     return [
         Key(COMMENT, assignment, pair, str(revision), when=created)
-        for assignment, pair, revision, created in said.order_by().values_list(*columns)
+        for assignment, pair, revision, created in _said(campaign).values_list(*columns)
     ]
 
 

@@ -288,12 +288,12 @@ def stuck(campaign: Campaign) -> QuerySet[Pair]:
     )
     count = spent.order_by().values("pair").annotate(n=Count("pk")).values("n")
     opened = BatchPair.objects.filter(
-        pair=OuterRef("pk"), batch__state=Batch.State.OPEN, labels__gt=OuterRef("judged")
+        batch__campaign=campaign, batch__state=Batch.State.OPEN, labels__gt=F("pair__judged")
     )
     skipped = Assignment.objects.filter(pair=OuterRef("pk"), state=Assignment.State.SKIPPED)
     total = assessors.count()
     return (
-        campaign.pairs.filter(Exists(opened), decided=False)
+        campaign.pairs.filter(pk__in=opened.values("pair"), decided=False)
         .annotate(spent=Subquery(count))
         .filter(Exists(skipped) | Q(spent__gte=total))
         .order_by("topic__topic_id", "docno", "other")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from estimation.services.report_files import pdf
 from evalsite.management import check_python, diagnosis
 from tests.support.redis import RedisServer
 from tests.support.site import REPO, Site, base_environment
@@ -82,6 +83,19 @@ def test_a_folder_that_others_may_look_into_is_a_warning(tmp_path: Path) -> None
     assert doctor(env)[1]["Data directory"] == diagnosis.OK
     tmp_path.chmod(0o1755)  # the sticky bit: many share it, so that the site leaves it as it is
     assert doctor(env)[1]["Data directory"] == diagnosis.WARNING
+
+
+def test_a_missing_library_of_pdfs_is_a_warning_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (found,) = diagnosis.CHECKS["PDF"]()
+    assert found.status == diagnosis.OK
+    monkeypatch.setattr(pdf.pdf, "__name__", "tests.support.no_pango")
+    (found,) = diagnosis.CHECKS["PDF"]()
+    assert found.status == diagnosis.WARNING
+    assert "Pango" in found.seen
+    assert "libpango-1.0-0" in found.mend
+    assert "system-libraries.sh" in found.mend
 
 
 def test_requirements_are_pinned() -> None:

@@ -18,13 +18,18 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from estimation.formats.pdf import STYLE, STYLE_ENDS
 from estimation.services.machines import calls
+from estimation.services.report_files import pdf
+from estimation.services.report_files.kinds import NotForThisRound
 from evalsite import health, private
 from evalsite.management.preparation import running_address, working_demo_sign_ins
 from judging import workers
+from judging.errors import UserError
 
 OK, WARNING, MISSING = "ok", "warning", "missing"
 LOW_DISK_BYTES = 2**30
+PDF_SECONDS = 60
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 START = "Start the site: python manage.py up (or gunicorn and celery, see docs)."
 
@@ -231,6 +236,19 @@ def _endpoints() -> Iterator[Finding]:
             yield Finding(name, OK, f"{endpoint.host} answers; offers {models}")
 
 
+def _paper() -> Iterator[Finding]:
+    """By making a page, in the program and with the bounds that every report has."""
+    try:
+        made = pdf.printed(f"{STYLE}{STYLE_ENDS}<p>A page.</p>", seconds=PDF_SECONDS)
+    except NotForThisRound:
+        seen = "no system library Pango: all works but report.pdf and the site's report as PDF"
+        yield Finding("PDF", WARNING, seen, f"{pdf.INSTALL}, or sh deploy/system-libraries.sh")
+    except UserError as error:
+        yield Finding("PDF", WARNING, error.message, MENDS["PDF"])
+    else:
+        yield Finding("PDF", OK, f"Pango is there: a page takes {len(made):,} bytes")
+
+
 def _demo_is_open() -> bool:
     try:
         return bool(working_demo_sign_ins())
@@ -245,6 +263,7 @@ MENDS = {
     "Broker": "Start the broker, and check CELERY_BROKER_URL.",
     "File storage": "Give this user the right to write there, or set EVALSITE_DATA.",
     "Worker": "Mend the database first.",
+    "PDF": "python -m pip install -r requirements.txt, and sh deploy/system-libraries.sh",
 }
 CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
     "evalsite": _profile,
@@ -262,4 +281,5 @@ CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
     "DEBUG": _debug,
     "Site URL": _site_url,
     "Endpoints": _endpoints,
+    "PDF": _paper,
 }

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from judging.access import ASSESSOR, ORGANIZER, roles, user_of
 from judging.models import Campaign, preference_scale
-from judging.queue import queue
+from judging.queue import todo_count
 
 register = template.Library()
 
@@ -134,7 +134,7 @@ def place_tabs(context: RequestContext, campaign: Campaign, place: str) -> dict[
     best = _shown(context["request"], campaign, [url for url, _ in links])
     counts = {}
     if place == "Judging":
-        todo = context["todo"] if "todo" in context else len(queue(campaign).todo)
+        todo = context["todo"] if "todo" in context else todo_count(campaign)
         counts = {QUEUE: todo}
     tabs = [Link(url, label, url == best, counts.get(label, 0)) for url, label in links]
     return {"label": place, "tabs": tabs}

@@ -1,6 +1,7 @@
 """Looking through judgments, pairs, and what was done: for organizers."""
 
 import json
+from typing import Any
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -21,14 +22,15 @@ def judgment_list(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = organized_campaign(user_of(request), slug)
     form = JudgmentSearch(campaign, request.GET or None)
     asked = form.asked() if form.is_bound else browsing.JudgmentFilter()
-    rows = browsing.judgments(campaign, asked)
-    page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
-    said = browsing.others(list(page.object_list))
+    ids = browsing.judgments(campaign, asked).values_list("pk", flat=True)
+    page: Any = Paginator(ids, PER_PAGE).get_page(request.GET.get("page"))
+    page.object_list = rows = browsing.in_full(list(page.object_list))
+    said = browsing.others(rows)
     context = {
         "campaign": campaign,
         "form": form,
         "rows": page,
-        "found": [(row, said[row.pk]) for row in page.object_list],
+        "found": [(row, said[row.pk]) for row in rows],
         "query": _without_page(request),
     }
     return render(request, "judging/judgments.html", context)

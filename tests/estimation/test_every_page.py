@@ -1,0 +1,60 @@
+"""Every page of an organizer, from the URL resolver: as many statements for much as for little."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from benchmarks import visits
+from estimation.models import Round
+from estimation.services.machines import judges
+from judging.models import Campaign, Judgment, User
+from judging.services import assignments
+from tests.support import evaluation
+from tests.support.material import Material, small_material
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+FEW = small_material(topics=6, documents=24, runs=4, depth=12)
+MANY = small_material(topics=12, documents=40, runs=20, depth=15)
+
+
+def campaign(material: Material, slug: str, *, labels: int, budget: int) -> tuple[Campaign, Round]:
+    """One round is being judged, with comments and a pair that was skipped; a draft comes next."""
+    made = evaluation.with_material(material=material, slug=slug)
+    row = evaluation.drawn(made, budget=budget)
+    evaluation.judge(made, labels, truth=material.truth)
+    said = Judgment.objects.filter(assignment__pair__campaign=made)
+    said.filter(pk__in=list(said.values_list("pk", flat=True)[::5])).update(comment="Why not?")
+    for person in User.objects.filter(memberships__campaign=made, memberships__role="assessor"):
+        if held := assignments.claim_next(campaign=made, by=person):
+            assignments.skip(assignment=held, by=person, reason="no text")
+    evaluation.made_reports(row)
+    plan = judges.MachinePlan("machine", "nowhere", "small", max_calls=10)
+    judges.create(campaign=made, by=made.created_by, plan=plan)
+    return made, row
+
+
+def statements(made: Campaign, row: Round, admin: User) -> list[tuple[str, int]]:
+    """Of the second visit of each page."""
+    evaluation.worker_alive()
+    draft = evaluation.drafted(made, seed="later")
+    rows = visits.rows_in(made, drawn=row, draft=draft)
+    found = []
+    for page in visits.pages(organizer=made.created_by, admin=admin, rows=rows):
+        client = Client()
+        client.force_login(page.who)
+        client.get(page.address)
+        evaluation.worker_alive()  # a page that finds none says so, and looks no further
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get(page.address).status_code == 200
+        found.append((page.name.partition("?")[0], len(captured)))
+    return found
+
+
+def test_no_page_asks_more_where_there_is_more() -> None:
+    admin = User.objects.create_superuser("admin")
+    few = statements(*campaign(FEW, "few", labels=45, budget=60), admin)
+    many = statements(*campaign(MANY, "many", labels=150, budget=240), admin)
+    assert len(few) > 40
+    assert few == many
