@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings as hypothesis_settings
@@ -98,6 +99,12 @@ def kept(db: None) -> Iterator[Kept]:
     """``kept(name, make)`` for fixtures: what many tests begin with is made once, then put back."""
     with keeping() as states:
         yield states
+
+
+@pytest.fixture
+def on_paper(settings: Any) -> None:
+    """Reports are made as PDF too, as on any site; the settings of the tests leave that out."""
+    settings.REPORT_PDF = True
 
 
 @pytest.fixture

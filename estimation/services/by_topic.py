@@ -12,8 +12,9 @@ from estimation.core.data.pool import Pool
 from estimation.core.data.preferences import part_names
 from estimation.core.data.scope import find_pairs
 from estimation.core.estimates.by_topic import judged_by_topic, variance_by_topic
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.combining import RoundsTogether
-from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.results import Asked, MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.methods import SAMPLING_METHODS
 
@@ -56,13 +57,22 @@ def _places(collection: RoundCollection, joined: Pool, pairs: IntArray) -> IntAr
 def _variance(
     collection: RoundCollection, joined: Pool, result: MeasureResult
 ) -> np.ndarray | None:
-    """Of pairs that were drawn independently, and estimates by these alone."""
+    """Of sums of gains from pairs that were drawn independently, or from adaptive batches.
+
+    Draws with replacement, samples of a fixed size and whole topics do not split like this: what
+    one topic has more, others have less. Ratios are estimated along a line whose errors are kept
+    for all topics together.
+    """
     drawn = collection.drawn
+    if result.measure.family != "gain":
+        return None
+    if isinstance(drawn, AdaptiveRound):
+        asked = Asked(collection.labels, (result.measure,), collection.max_grade)
+        scope = collection.scope_of(joined, asked.measures)
+        return drawn.variance_by_topic(scope, asked, result.measure)
     if not isinstance(drawn, PairRound | RoundsTogether):
         return None
-    if not SAMPLING_METHODS[drawn.method].independent:
-        return None
-    if result.primary != "ht" or result.measure.family != "gain":
+    if not SAMPLING_METHODS[drawn.method].independent or result.primary != "ht":
         return None
     found = drawn.drawn(collection.topic)
     rows = select_rows(

@@ -84,16 +84,27 @@ def _pairs_of(chance: np.ndarray, share: float) -> Iterator[tuple[float, np.ndar
                 yield each, np.array(pairs, dtype=np.int64)
 
 
-def values(pool: Pool, drawn: AdaptiveRound, measure=DCG):
+def values(pool: Pool, drawn: AdaptiveRound, measure=DCG, ask=estimates.estimate_totals):
     """As `estimated_by`, with the grades of this pool."""
     frame, pairs = drawn.design.frame(pool), drawn.sample.pair
     weights = estimates.BatchWeights.of(frame, walk(frame, drawn.sample), [measure], drawn.planned)
     number = np.ones(len(pairs), dtype=np.int64)
     utility = measure.utilities(grades_of(pool)[pairs])
     labels = PairLabels(utility, number, np.zeros(len(pairs)), False)
-    return estimates.estimate_totals(
-        Scope.of(pool, None), weights, 0, measure=measure, pairs=pairs, labels=labels
-    )
+    return ask(Scope.of(pool, None), weights, 0, measure=measure, pairs=pairs, labels=labels)
+
+
+def test_variances_of_topics_that_take_part_by_chance(pool: Pool, eager: None) -> None:
+    mean, square, told = 0.0, 0.0, 0.0
+    plan = together(pool, 1.5, budget=3, batches=2)
+    for chance, drawn in every_round(pool, begun(plan), batches=2):
+        found = values(pool, drawn)
+        parts = values(pool, drawn, ask=estimates.variance_by_topic)
+        assert parts.sum(axis=0) == pytest.approx(np.diag(found.covariance), **EXACT)
+        mean = mean + chance * found.by_topic
+        square = square + chance * found.by_topic**2
+        told = told + chance * parts
+    assert told == pytest.approx(square - mean**2, rel=1e-10, abs=1e-12)
 
 
 def moments(pool: Pool, plan: AdaptivePlan, *, batches: int):

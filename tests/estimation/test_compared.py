@@ -2,9 +2,11 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -12,6 +14,7 @@ from django.urls import reverse
 
 from estimation import comparisons, documents_compared, selectors, topic_figures, topic_results
 from estimation.charts import differences
+from estimation.core.archives import read_archive
 from estimation.core.measures.table import parse_measure
 from estimation.models import Draw, EstimateSet, Round
 from estimation.services import pools, together
@@ -19,7 +22,7 @@ from estimation.services import runs as runs_of
 from judging import selectors as judging
 from judging.models import Campaign, Document, Pair, Topic
 from tests.support import evaluation, rest
-from tests.support.pages import address, text
+from tests.support.pages import address, as_role, text
 
 pytestmark = pytest.mark.django_db
 
@@ -154,6 +157,50 @@ def test_topics_are_told_with_what_is_judged_and_where_runs_differ(judged: Round
         else:
             assert row.spread is None
     assert sum(row.uncertainty or 0.0 for row in found) == pytest.approx(1.0)
+
+
+def test_topics_of_adaptive_rounds_have_shares_of_the_uncertainty(campaign: Campaign) -> None:
+    """They are those of the stored variances, of every measure of gains; a ratio says why not."""
+    row = evaluation.drawn(campaign, method="adaptive", extra_share=0.0, budget=60, reported=["AP"])
+    evaluation.judge(campaign, row.draws.count())
+    table = table_of(row)
+    found = topic_results.topic_results(table)
+    shares = [each.uncertainty for each in found]
+    assert sum(share or 0.0 for share in shares) == pytest.approx(1.0)
+    pairs = table.pairs
+    assert pairs is not None
+    path = Path(settings.MEDIA_ROOT) / latest(row).matrices_file
+    _, arrays = read_archive(path, selectors.MATRICES_FORMAT, ["variance_0"])
+    variance = arrays["variance_0"]
+    assert variance.sum(axis=0) == pytest.approx(np.diag(pairs.covariance))  # of one label a pair
+    for topic, share in zip(found, shares, strict=True):
+        assert topic_results.uncertainty_of(latest(row), topic.topic_id) == share
+    client = as_role("organizer", campaign)
+    there = address("live-topics", campaign, 1)
+    assert "Most uncertainty" in text(client.get(there))
+    said = text(client.get(there, {"measure": "AP"}))
+    assert "AP is a ratio" in said
+    assert "Most uncertainty" not in said
+    page = text(client.get(address("topic-detail", campaign, found[0].pk)))
+    assert "of the uncertainty of the runs’ values by DCG@10 comes from this topic" in page
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        ({"method": "iid"}, "fixed number of draws"),
+        ({"method": "per-query"}, "own few draws"),
+        ({"method": "query", "measure": "ERR@10", "reported": ["P@10"]}, "whole topics"),
+    ],
+)
+def test_other_samples_say_why_topics_have_no_shares(
+    campaign: Campaign, plan: dict[str, object], why: str
+) -> None:
+    row = evaluation.drawn(campaign, **plan, batch_size=60, extra_share=0.0)
+    evaluation.judge(campaign, 1000)
+    assert {each.uncertainty for each in topic_results.topic_results(table_of(row))} == {None}
+    client = as_role("organizer", campaign)
+    assert why in text(client.get(address("live-topics", campaign, 1)))
 
 
 def test_the_topics_tab_orders_by_what_is_asked_for(judged: Round, organizer: Client) -> None:
