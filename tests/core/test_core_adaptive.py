@@ -15,11 +15,7 @@ from estimation.core.inference.outlook import KnownOutlook
 from estimation.core.measures.table import Measure, parse_measure
 from estimation.core.rounds.adaptive import grades as model
 from estimation.core.rounds.adaptive.answers import weighed
-from estimation.core.rounds.adaptive.estimates import (
-    BatchWeights,
-    estimate_totals,
-    variance_by_topic,
-)
+from estimation.core.rounds.adaptive.estimates import BatchWeights, estimate_totals
 from estimation.core.rounds.adaptive.outlooks import Missing
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound, PlannedBatch
 from estimation.core.rounds.adaptive.sampling import reached
@@ -131,28 +127,6 @@ def moments(
         estimated = estimated + chance * found.covariance
         total += chance
     return mean, square - np.multiply.outer(mean, mean), estimated, total
-
-
-def test_the_variances_of_topics_are_unbiased_and_add_up(pool: Pool, eager: None) -> None:
-    """Over all rounds that can come to be; topics learn of each other, and stay uncorrelated."""
-    mean, square, told = 0.0, 0.0, 0.0
-    for chance, drawn in every_round(pool, begun(plan_for(pool)), batches=3):
-        found = estimated_by(pool, drawn, DCG, None)
-        parts = _variance_by_topic(pool, drawn)
-        assert parts.sum(axis=0) == pytest.approx(np.diag(found.covariance), **EXACT)
-        mean = mean + chance * found.by_topic
-        square = square + chance * found.by_topic**2
-        told = told + chance * parts
-    assert told == pytest.approx(square - mean**2, rel=1e-10, abs=1e-12)
-    assert (told > 1e-6).all()
-
-
-def _variance_by_topic(pool: Pool, drawn: AdaptiveRound) -> np.ndarray:
-    frame, pairs = drawn.design.frame(pool), drawn.sample.pair
-    weights = BatchWeights.of(frame, walk(frame, drawn.sample), [DCG], drawn.planned)
-    once = np.ones(len(pairs), dtype=np.int64)
-    labels = PairLabels(DCG.utilities(GRADES[pairs]), once, np.zeros(len(pairs)), False)
-    return variance_by_topic(Scope.of(pool), weights, 0, measure=DCG, pairs=pairs, labels=labels)
 
 
 @pytest.mark.parametrize("batches", [1, 2, 3])
