@@ -62,8 +62,10 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 def _uses_database(item: pytest.Item) -> bool:
     fixtures = set(getattr(item, "fixturenames", ()))
     marked = item.get_closest_marker("django_db") is not None or fixtures & DATABASE_FIXTURES
-    elsewhere = any(item.get_closest_marker(name) for name in ("services", "sqlite_only"))
-    return bool(marked) and not elsewhere
+    if item.get_closest_marker("services"):
+        return False
+    sqlite_only = item.get_closest_marker("sqlite_only") and not item.get_closest_marker("on_both")
+    return bool(marked) and not sqlite_only
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,7 +24,7 @@ from judging.models import Campaign, Document, Pair, Topic
 from tests.support import evaluation, rest
 from tests.support.pages import address, as_role, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def table_of(row: Round) -> selectors.RankingTable:
@@ -74,6 +74,7 @@ def chance_after(row: Round, draw: Draw) -> float:
     return float(part.drawn(pools.load(row.pool).topic).inclusion[draw.position])
 
 
+@pytest.mark.on_both
 def test_topics_say_what_their_judged_pairs_contribute(judged: Round) -> None:
     first, second = (contributions(judged, tag) for tag in ("run1", "run4"))
     found = compared(judged)
@@ -142,6 +143,7 @@ def test_estimates_of_older_versions_leave_open_what_is_judged(judged: Round) ->
     assert {line.judged for line in found.topics} == {None}
 
 
+@pytest.mark.on_both
 def test_topics_are_told_with_what_is_judged_and_where_runs_differ(judged: Round) -> None:
     table = table_of(judged)
     found = topic_results.topic_results(table)
@@ -247,6 +249,7 @@ def test_documents_stand_as_the_runs_rank_them(judged: Round) -> None:
             assert line.elsewhere == expected
 
 
+@pytest.mark.on_both
 def test_only_what_is_judged_has_a_grade_and_a_chance(judged: Round) -> None:
     topic = topic_of(judged)
     found = documents_compared.documents_compared(latest(judged), topic, ("run1", "run4"), depth=12)
@@ -332,6 +335,7 @@ def test_statements_do_not_grow_with_the_documents(judged: Round, organizer: Cli
 # ------------------------------------------------------------------------------------ REST
 
 
+@pytest.mark.on_both
 def test_programs_are_told_the_same(judged: Round) -> None:
     client = rest.client_of(judged.campaign.created_by)
     base = f"/api/campaigns/{judged.campaign.slug}/comparison/"

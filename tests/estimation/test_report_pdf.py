@@ -23,7 +23,7 @@ from estimation.services.report_files.table import REPORTS
 from judging.errors import UserError
 from tests.support import evaluation
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("on_paper")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("on_paper"), pytest.mark.sqlite_only]
 SHEET = """
 :root { --accent: #0a6672; --deep: var(--accent); }
 @media (prefers-color-scheme: dark) { :root { --accent: #ffffff; } }
@@ -88,6 +88,7 @@ def test_a_file_of_this_machine_is_not_in_it(tmp_path_factory: pytest.TempPathFa
     assert "leaked" not in text
 
 
+@pytest.mark.on_both
 def test_without_pango_it_says_what_to_install(
     judged: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
