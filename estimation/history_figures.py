@@ -53,12 +53,7 @@ def history_figure(
         known = {tag for tag, line in points.items() if any(p.value is not None for p in line)}
     rows = [row for row in table.rows if row.tag in known]
     panels = drawn_first(table, known, whole=whole, chosen=chosen)
-    moments = {
-        row.tag: [
-            histories.PanelPoint(p.batches, p.value, p.low, p.high) for p in points.get(row.tag, ())
-        ]
-        for row in rows
-    }
+    moments = _moments([row.tag for row in rows], points)
     tied = {row.tag for row in table.rows if row.as_good_as_leader}
     of_panels = {tag: moments[tag] for tag in panels}
     drawn = histories.history(of_panels, measure=table.measure, marked=tied)
@@ -68,3 +63,22 @@ def history_figure(
         marked = [tag for tag in panels if tag in chosen] or panels[:HIGHLIGHTED]
         overview = histories.overview(moments, measure=table.measure, marked=marked)
     return HistoryFigure(drawn, len(rows), never, overview)
+
+
+def lines_of_all(
+    table: RankingTable, points: Mapping[str, Sequence[HistoryPoint]]
+) -> histories.OverviewChart:
+    """All runs on one scale, the first of the ranking highlighted."""
+    known = {tag for tag, line in points.items() if any(p.value is not None for p in line)}
+    tags = [row.tag for row in table.rows if row.tag in known]
+    marked = tags[:HIGHLIGHTED]
+    return histories.overview(_moments(tags, points), measure=table.measure, marked=marked)
+
+
+def _moments(
+    tags: Sequence[str], points: Mapping[str, Sequence[HistoryPoint]]
+) -> dict[str, list[histories.PanelPoint]]:
+    return {
+        tag: [histories.PanelPoint(p.batches, p.value, p.low, p.high) for p in points.get(tag, ())]
+        for tag in tags
+    }

@@ -65,6 +65,7 @@ def _request(rounds: QuerySet[Round]) -> None:
     """
     followers = Q(with_earlier=True, campaign__in=rounds.values("campaign"))
     due = Round.objects.filter(Q(pk__in=rounds.values("pk")) | followers)
+    due = due.exclude(state__in=Round.NOT_DRAWN)  # a draft has no numbers, and may be discarded
     found = due.order_by("pk").values_list("pk", "campaign").distinct()
     for round_id, campaign_id in found:
         jobs.request("recompute", round_id, campaign=campaign_id)

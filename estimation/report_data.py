@@ -62,6 +62,7 @@ class ReportData:
     agreement: Agreement | None
     decisions: list[Decision]
     exclusions: list[Exclusion]
+    people: list[AssessorFacts]
 
     @property
     def scale(self) -> list[dict[str, str]]:
@@ -146,6 +147,7 @@ def report(row: Round, shown: EstimateSet) -> ReportData:
         agreement=facts.agreement,
         decisions=list(judging.decisions(row.campaign).filter(pair__in=pairs)),
         exclusions=list(judging.exclusions(row.campaign).filter(ended=None)),
+        people=facts.people,
     )
 
 

@@ -1,8 +1,8 @@
 """What there is to say of one topic, for its page and for programs.
 
-How much of the uncertainty of a run one topic carries is not told: variances are stored of runs and
-of differences of two, and not topic by topic. What a topic adds to an estimate is stored, but from
-few judgments of one topic it is mostly nothing or far too much, and would only mislead.
+How much of the uncertainty of all runs together comes from the topic is told where the sample
+splits by topic. What a topic adds to an estimate is stored, but from few judgments of one topic it
+is mostly nothing or far too much, and would only mislead.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from estimation import selectors
 from estimation.formats.overlaps import top_of_topic
 from estimation.models import Round, Run
 from estimation.standing import pooled_in
+from estimation.topic_results import uncertainty_of
 from judging.answers import AnsweredPair, AnswersApart, agreements, grade_counts, pairs_of
 from judging.models import Campaign, Topic
 
@@ -36,7 +37,11 @@ class TopicRun:
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """``pooled``: pairs in the pool of the ``round`` shown first; None before any draw."""
+    """``pooled``: pairs in the pool of the ``round`` shown first; None before any draw.
+
+    ``uncertainty``: the topic's share of the sampling variance of the values of that round's runs
+    under ``measure``, its first; None where its estimates do not tell it topic by topic.
+    """
 
     topic: Topic
     round: Round | None
@@ -45,6 +50,11 @@ class TopicFacts:
     grades: list[int]
     agreement: AnswersApart
     runs: list[TopicRun]
+    uncertainty: float | None
+
+    @property
+    def measure(self) -> str:
+        return self.round.measure if self.round else ""
 
     @property
     def drawn(self) -> int:
@@ -70,6 +80,7 @@ def topic_facts(topic: Topic) -> TopicFacts:
     pairs = pairs_of(topic)
     row = selectors.current_round(campaign)
     drawn = row if row is not None and row.is_drawn else None
+    shown = selectors.latest_estimates(drawn) if drawn else None
     return TopicFacts(
         topic=topic,
         round=drawn,
@@ -78,6 +89,7 @@ def topic_facts(topic: Topic) -> TopicFacts:
         grades=grade_counts(pairs, len(campaign.grades)),
         agreement=agreements(campaign).get(topic.pk, AnswersApart()),
         runs=_runs(campaign, topic, pairs),
+        uncertainty=uncertainty_of(shown, topic.topic_id) if shown else None,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from estimation.charts import bars, differences
 from estimation.comparisons import RunComparison
+from estimation.core.measures.table import parse_measure
 from estimation.documents_compared import DocumentsCompared
 from estimation.scales import common_decimals, decimals
 from estimation.selectors import RankingTable
@@ -38,8 +39,8 @@ class TopicLine:
 class TopicFigure:
     """``by``: what the topics are in the order of; ``leaders``: the two first runs, if there are.
 
-    ``told``: whether the sample tells uncertainty topic by topic; ``without``: so many topics
-    have nothing judged.
+    ``told``: whether the sample tells uncertainty topic by topic, and ``why_not_told`` otherwise;
+    ``without``: so many topics have nothing judged.
     """
 
     by: str
@@ -48,6 +49,7 @@ class TopicFigure:
     lines: list[TopicLine]
     leaders: tuple[str, str] | None
     told: bool
+    why_not_told: str
     counted: bool
     without: int
 
@@ -89,9 +91,32 @@ def topic_figure(table: RankingTable, by: str) -> TopicFigure:
         lines=lines,
         leaders=(leading[0], leading[1]) if len(leading) == 2 else None,
         told=told,
+        why_not_told="" if told else _why_not_told(table),
         counted=all(row.pairs for row in found),
         without=sum(not row.judged for row in found),
     )
+
+
+def _why_not_told(table: RankingTable) -> str:
+    """Why no share of the uncertainty stands beside a topic."""
+    told_of = "Where the uncertainty comes from is not told topic by topic: "
+    sampling, family = table.round.sampling, parse_measure(table.measure).family
+    if sampling.draws == "topics":
+        why = "whole topics were drawn, so that it comes from which ones, and not from inside them."
+    elif family == "ratio":
+        why = f"{table.measure} is a ratio, whose errors are worked out for all topics together."
+    elif family != "gain":
+        why = f"under {table.measure}, errors are worked out for all topics together."
+    elif sampling.independent or sampling.name == "adaptive":
+        why = "these estimates are not sums of what each topic’s own judged pairs say."
+    elif sampling.by_topic:
+        why = "each topic has its own few draws, whose spread is worked out for all together."
+    else:
+        why = (
+            "the sample has a fixed number of draws, so that what one topic gets others lack, and "
+            "variances of topics do not add up."
+        )
+    return told_of + why
 
 
 def _ordered(found: Sequence[TopicSpread], by: str) -> list[TopicSpread]:

@@ -57,6 +57,14 @@ def topic_results(table: RankingTable) -> list[TopicSpread]:
     ]
 
 
+def uncertainty_of(shown: EstimateSet, topic_id: str) -> float | None:
+    """The topic's share of the sampling variance under the round's first measure, as there."""
+    path = Path(settings.MEDIA_ROOT) / shown.matrices_file
+    facts, arrays = read_archive(path, MATRICES_FORMAT, (), optional=["variance_0"])
+    shares, topics = _shares(arrays.get("variance_0")), list(facts.get("topics", ()))
+    return shares[topics.index(topic_id)] if shares and topic_id in topics else None
+
+
 def _stored(
     shown: EstimateSet, measure: str
 ) -> tuple[list[int] | None, list[int] | None, np.ndarray | None]:

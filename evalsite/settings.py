@@ -239,6 +239,9 @@ UPLOAD_MEMORY_BYTES = env.int("UPLOAD_MEMORY_MB", default=2048) * 2**20
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 DATA_UPLOAD_MAX_NUMBER_FILES = 1000
 
+# Reports on paper: a program of two or three seconds for each
+REPORT_PDF = env.bool("REPORT_PDF", default=True)
+
 # People
 AUTH_USER_MODEL = "judging.User"
 PASSWORD_HASHERS = [

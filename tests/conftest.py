@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings as hypothesis_settings
@@ -61,8 +62,10 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 def _uses_database(item: pytest.Item) -> bool:
     fixtures = set(getattr(item, "fixturenames", ()))
     marked = item.get_closest_marker("django_db") is not None or fixtures & DATABASE_FIXTURES
-    elsewhere = any(item.get_closest_marker(name) for name in ("services", "sqlite_only"))
-    return bool(marked) and not elsewhere
+    if item.get_closest_marker("services"):
+        return False
+    sqlite_only = item.get_closest_marker("sqlite_only") and not item.get_closest_marker("on_both")
+    return bool(marked) and not sqlite_only
 
 
 @pytest.hookimpl(wrapper=True)
@@ -98,6 +101,12 @@ def kept(db: None) -> Iterator[Kept]:
     """``kept(name, make)`` for fixtures: what many tests begin with is made once, then put back."""
     with keeping() as states:
         yield states
+
+
+@pytest.fixture
+def on_paper(settings: Any) -> None:
+    """Reports are made as PDF too, as on any site; the settings of the tests leave that out."""
+    settings.REPORT_PDF = True
 
 
 @pytest.fixture

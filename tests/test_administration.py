@@ -268,6 +268,7 @@ def test_the_file_has_the_numbers_of_the_page_and_no_formulas(
     assert float(line["same_grade"]) == row.same
 
 
+@pytest.mark.usefixtures("on_paper")
 def test_the_report_on_paper_has_the_numbers_of_the_page(judged: Campaign, admin: Client) -> None:
     Campaign.objects.filter(pk=judged.pk).update(name="<img src=file:///etc/passwd>")
     answer = admin.get(reverse("site-report-pdf"))
@@ -282,12 +283,14 @@ def test_the_report_on_paper_has_the_numbers_of_the_page(judged: Campaign, admin
     assert str(row.judgments) in said
 
 
+@pytest.mark.usefixtures("on_paper")
 def test_nobody_waits_for_a_pdf_without_end(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "PDF_SECONDS", 0.001)
     answer = admin.get(reverse("site-report-pdf"), follow=True)
     assert "it took longer than 0.001 s" in text(answer)
 
 
+@pytest.mark.usefixtures("on_paper")
 def test_where_no_pdf_can_be_made_the_page_says_what_is_missing(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +325,7 @@ def test_programs_are_told_the_same(judged: Campaign) -> None:
 
 
 @pytest.mark.parametrize("name", [*PAGES, "site-report-file", "site-report-pdf"])
+@pytest.mark.usefixtures("on_paper")
 def test_statements_do_not_grow_with_the_site(name: str, judged: Campaign, admin: Client) -> None:
     there = reverse(name)
     admin.get(there)

@@ -245,6 +245,11 @@ class TopicFactsRow(Row):
         child=IntegerField(), help_text="How often each grade was given, from 0 upwards."
     )
     agreement = TopicAgreementRow()
+    uncertainty = Number(
+        allow_null=True,
+        help_text="Its share of the sampling variance of all runs together under the first measure "
+        "of that round; null where the sample does not tell it topic by topic.",
+    )
     runs = TopicRunRow(many=True)
 
 

@@ -139,7 +139,7 @@ def overview(
         description=f"Estimates of {len(lines)} runs after each batch, {len(chosen)} highlighted.",
         height=PLOT_HEIGHT,
         lines=tuple(lines),
-        x_ticks=across.ticks(),
+        x_ticks=across.ticks(min(5, max(1, round(across.high - across.low)))),
         y_ticks=levels(upright, PLOT_HEIGHT),
     )
 

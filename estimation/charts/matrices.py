@@ -14,6 +14,8 @@ from estimation.scales import (
 MAX_GUTTER = 220.0
 EACH_CELL_UP_TO = 24
 """Matrices of more runs are drawn as bands of equal verdicts, without symbols."""
+EDGE = 10.0
+"""Room to the right and below, for the half of the last label."""
 NAMED_ROW = 14.0
 """Rows of a matrix at least so high have the names of their runs; lower ones only ranks."""
 BETTER, WORSE, UNDECIDED, UNKNOWN = "better", "worse", "undecided", "unknown"
@@ -83,7 +85,8 @@ class MatrixRow:
 class VerdictMatrix:
     """Rows against columns, both in rank order. Positions in pixels of a drawing of fixed size.
 
-    ``left`` and ``top`` are the room for labels beside and above the square of side ``size``.
+    ``left`` and ``top`` are the room for labels beside and above the square of side ``size``;
+    ``lined``: where lines across bands help the eye from a label, under the run of that rank.
     """
 
     title: str
@@ -100,14 +103,15 @@ class VerdictMatrix:
     rows: tuple[Tick, ...]
     bands: tuple[Bands, ...] = ()
     said: tuple[MatrixRow, ...] = ()
+    lined: tuple[float, ...] = ()
 
     @property
     def width(self) -> float:
-        return self.left + self.size
+        return self.left + self.size + EDGE
 
     @property
     def height(self) -> float:
-        return self.top + self.size
+        return self.top + self.size + EDGE
 
 
 def verdict_matrix(
@@ -145,6 +149,7 @@ def verdict_matrix(
         rows=names if named else columns,
         bands=() if each else _bands(cells),
         said=() if each else _said(tags, verdicts, side, known),
+        lined=() if each or named else tuple(round(t.at + side / 2, 3) for t in columns[1:]),
     )
 
 
@@ -204,7 +209,8 @@ def _cells(
 
 def _rank_ticks(count: int, side: float, ranked: int) -> tuple[Tick, ...]:
     """Ranks whose labels have room: all of them, or the first and every tenth or so."""
-    step = next(nice for nice in (1, 5, 10, 20, 50, 100, 1000, 10**6) if nice >= 20 / side)
+    apart = 20 if count < 100 else 36  # pixels, for so many digits
+    step = next(nice for nice in (1, 5, 10, 20, 50, 100, 1000, 10**6) if nice >= apart / side)
     places = [place for place in range(1, count + 1) if place == 1 or place % step == 0]
     return tuple(Tick((place - 0.5) * side, _place(place, ranked)) for place in places)
 

@@ -3,6 +3,8 @@
 It describes; no number of a ranking follows from it.
 """
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 
 from estimation.core.arrays import IntArray
@@ -12,8 +14,9 @@ from estimation.core.data.pool import Pool
 from estimation.core.data.preferences import part_names
 from estimation.core.data.scope import find_pairs
 from estimation.core.estimates.by_topic import judged_by_topic, variance_by_topic
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.combining import RoundsTogether
-from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.results import Asked, MeasureResult
 from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.methods import SAMPLING_METHODS
 
@@ -34,10 +37,9 @@ def topic_arrays(
     }
     counts = judged_by_topic(joined, [result.measure for result in results], place)
     arrays |= {f"judged_{n}": each.astype(np.int32) for n, each in enumerate(counts)}
-    drawn = collection.drawn
-    if isinstance(drawn, PairRound | RoundsTogether) and SAMPLING_METHODS[drawn.method].independent:
-        arrays |= _variances(collection, drawn, joined, results)
-    return arrays
+    of_gains = {n: each for n, each in enumerate(results) if each.measure.family == "gain"}
+    variances = _variances(collection, joined, of_gains)
+    return arrays | {f"variance_{n}": each for n, each in variances}
 
 
 def _places(collection: RoundCollection, joined: Pool, pairs: IntArray) -> IntArray:
@@ -52,13 +54,33 @@ def _places(collection: RoundCollection, joined: Pool, pairs: IntArray) -> IntAr
     )
 
 
-def _variances(
-    collection: RoundCollection,
-    drawn: PairRound | RoundsTogether,
-    joined: Pool,
-    results: tuple[MeasureResult, ...],
-) -> dict[str, np.ndarray]:
-    """Of pairs that were drawn independently, and estimates by these alone."""
+Results = Mapping[int, MeasureResult]
+Variances = Iterator[tuple[int, np.ndarray]]
+
+
+def _variances(collection: RoundCollection, joined: Pool, of_gains: Results) -> Variances:
+    """Of sums of gains from pairs that were drawn independently, or from adaptive batches.
+
+    Draws with replacement, samples of a fixed size and whole topics do not split like this: what
+    one topic has more, others have less. Ratios are estimated along a line whose errors are kept
+    for all topics together.
+    """
+    drawn = collection.drawn
+    if isinstance(drawn, AdaptiveRound):
+        measures = tuple(each.measure for each in of_gains.values())
+        asked = Asked(collection.labels, measures, collection.max_grade)
+        scope = collection.scope_of(joined, measures)
+        for n, each in of_gains.items():
+            yield n, drawn.variance_by_topic(scope, asked, each.measure)
+    elif isinstance(drawn, PairRound | RoundsTogether):
+        if SAMPLING_METHODS[drawn.method].independent:
+            yield from _of_independent(collection, drawn, joined, of_gains)
+
+
+def _of_independent(
+    collection: RoundCollection, drawn: PairRound | RoundsTogether, joined: Pool, of_gains: Results
+) -> Variances:
+    """Of estimates by these pairs alone."""
     found = drawn.drawn(collection.topic)
     rows = select_rows(
         collection.labels,
@@ -69,14 +91,15 @@ def _variances(
     )
     places = _places(collection, joined, found.pair)
     chances = found.inclusion[found.pair]
-    return {
-        f"variance_{n}": variance_by_topic(
-            joined,
-            each.measure,
-            pairs=places,
-            labels=pair_labels(rows, pairs=len(found.pair), measure=each.measure).mean,
-            probability=chances,
-        )
-        for n, each in enumerate(results)
-        if each.primary == "ht" and each.measure.family == "gain"
-    }
+    for n, each in of_gains.items():
+        if each.primary == "ht":
+            yield (
+                n,
+                variance_by_topic(
+                    joined,
+                    each.measure,
+                    pairs=places,
+                    labels=pair_labels(rows, pairs=len(found.pair), measure=each.measure).mean,
+                    probability=chances,
+                ),
+            )

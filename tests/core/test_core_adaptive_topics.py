@@ -33,6 +33,7 @@ from tests.core.test_core_adaptive import (
     played,
     pool,
 )
+from tests.core.test_core_adaptive import every_round as every_plain_round
 
 __all__ = ["eager", "pool"]  # the fixtures
 
@@ -84,16 +85,40 @@ def _pairs_of(chance: np.ndarray, share: float) -> Iterator[tuple[float, np.ndar
                 yield each, np.array(pairs, dtype=np.int64)
 
 
-def values(pool: Pool, drawn: AdaptiveRound, measure=DCG):
+def values(pool: Pool, drawn: AdaptiveRound, measure=DCG, ask=estimates.estimate_totals):
     """As `estimated_by`, with the grades of this pool."""
     frame, pairs = drawn.design.frame(pool), drawn.sample.pair
     weights = estimates.BatchWeights.of(frame, walk(frame, drawn.sample), [measure], drawn.planned)
     number = np.ones(len(pairs), dtype=np.int64)
     utility = measure.utilities(grades_of(pool)[pairs])
     labels = PairLabels(utility, number, np.zeros(len(pairs)), False)
-    return estimates.estimate_totals(
-        Scope.of(pool, None), weights, 0, measure=measure, pairs=pairs, labels=labels
-    )
+    return ask(Scope.of(pool, None), weights, 0, measure=measure, pairs=pairs, labels=labels)
+
+
+def _told_and_true(pool: Pool, rounds: Iterator[tuple[float, AdaptiveRound]]) -> np.ndarray:
+    """Of each topic and run: what is told of the variance on average, and what it is."""
+    mean, square, told = 0.0, 0.0, 0.0
+    for chance, drawn in rounds:
+        found = values(pool, drawn)
+        parts = values(pool, drawn, ask=estimates.variance_by_topic)
+        assert parts.sum(axis=0) == pytest.approx(np.diag(found.covariance), **EXACT)
+        mean = mean + chance * found.by_topic
+        square = square + chance * found.by_topic**2
+        told = told + chance * parts
+    return np.array([told, square - mean**2])
+
+
+def test_the_variances_of_topics_are_unbiased_and_add_up(pool: Pool, eager: None) -> None:
+    """Over all rounds that can come to be; topics learn of each other, and stay uncorrelated."""
+    told, true = _told_and_true(pool, every_plain_round(pool, begun(plan_for(pool)), batches=3))
+    assert told == pytest.approx(true, rel=1e-10, abs=1e-12)
+    assert (told > 1e-6).all()
+
+
+def test_variances_of_topics_that_take_part_by_chance(pool: Pool, eager: None) -> None:
+    plan = together(pool, 1.5, budget=3, batches=2)
+    told, true = _told_and_true(pool, every_round(pool, begun(plan), batches=2))
+    assert told == pytest.approx(true, rel=1e-10, abs=1e-12)
 
 
 def moments(pool: Pool, plan: AdaptivePlan, *, batches: int):

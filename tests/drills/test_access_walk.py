@@ -219,7 +219,7 @@ def key_kind(route: str) -> str:
 
 
 @pytest.fixture
-def world(kept: Kept) -> World:
+def world(kept: Kept, on_paper: None) -> World:
     return kept("walked", _world)
 
 

@@ -155,6 +155,19 @@ class Machine(RuleBasedStateMachine):
             self.play("claim", who, 0, 0, NONE)
             self.play("judge", who, turn, choice + turn, NONE)
 
+    @precondition(lambda self: self.world.seen.given_pairs and "exclude" in self.repertoire)
+    @rule(who=SMALL, pick=SMALL, choice=SMALL, others=st.integers(0, 3), blow=BLOWS, later=BLOWS)
+    def exclude_for_a_while(
+        self, who: int, pick: int, choice: int, others: int, blow: Blow, later: Blow
+    ) -> None:
+        """Somebody's work goes out, others judge in its place, and it comes back."""
+        self.play("exclude", who, pick, choice, blow)
+        for turn in range(others):
+            self.play("claim", pick + turn, 0, 0, NONE)
+            self.play("judge", who, turn, choice, NONE)
+        if self.world.may("take_back"):
+            self.play("take_back", who, len(self.world.seen.exclusions) - 1, 0, later)
+
     @precondition(lambda self: self.world.may("work"))
     @rule(pick=SMALL, blow=st.builds(Blow, PLACES, st.none() | ACTS, ENDS))
     def fail_for_good(self, pick: int, blow: Blow) -> None:

@@ -17,7 +17,7 @@ from estimation import plans
 from estimation.models import Round
 from estimation.services import leftovers, rounds
 from judging.models import Assignment, Campaign, Job, Judgment, Pair, User
-from judging.services import assignments, audit, jobs, judgments, members
+from judging.services import assignments, audit, exclusions, jobs, judgments, members
 from tests.drills.test_machine import Machine, _staged, run  # noqa: F401  (a fixture)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
@@ -116,6 +116,28 @@ def last_organizer_may_leave(patch: Patch) -> None:
     patch.setattr(members, "_refuse_last_organizer", lambda _membership: None)
 
 
+def exclusion_that_keeps_places(patch: Patch) -> None:
+    """The work is set aside, and its pairs still count it."""
+
+    def set_aside(theirs: Any) -> tuple[int, int]:
+        state = Assignment.State.EXCLUDED
+        return theirs.update(state=state, set_aside=F("revision"), revision=0), 0
+
+    patch.setattr(exclusions, "_set_aside", set_aside)
+
+
+def work_that_is_forgotten_when_it_comes_back(patch: Patch) -> None:
+    """It counts again, and the pairs do not know."""
+
+    def put_back(theirs: Any) -> int:
+        aside = theirs.filter(state=Assignment.State.EXCLUDED)
+        aside.filter(set_aside=0).update(state=Assignment.State.LAPSED)
+        back = {"state": Assignment.State.JUDGED, "revision": F("set_aside"), "set_aside": 0}
+        return aside.filter(set_aside__gte=1).update(**back)
+
+    patch.setattr(exclusions, "_put_back", put_back)
+
+
 ROUND = ("draft", "draw", "work", "catch_up")
 JUDGING = ("claim", "judge", "wait", "sweep", "leave")
 TWINS: list[tuple[Callable[[Patch], None], tuple[str, ...]]] = [
@@ -128,6 +150,8 @@ TWINS: list[tuple[Callable[[Patch], None], tuple[str, ...]]] = [
     (place_that_is_not_given_back, JUDGING),
     (yes_before_it_is_written, JUDGING),
     (last_organizer_may_leave, ("leave", "join")),
+    (exclusion_that_keeps_places, ("claim", "judge", "exclude")),
+    (work_that_is_forgotten_when_it_comes_back, ("claim", "judge", "exclude", "take_back")),
 ]
 """Mistakes, and the acts that meet them: a machine that does all would look for longer."""
 
@@ -140,4 +164,4 @@ def test_a_mistake_is_caught(
     monkeypatch.setattr(Machine, "repertoire", frozenset(acts))
 
     with pytest.raises(AssertionError):
-        run(60, 12, derandomize=True, phases=[Phase.generate])
+        run(150, 12, derandomize=True, phases=[Phase.generate])

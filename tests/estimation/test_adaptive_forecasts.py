@@ -17,7 +17,7 @@ from tests.support.kept import Kept
 from tests.support.later import latest, report_of
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture
@@ -88,6 +88,7 @@ def test_a_round_that_is_judged_is_told_what_lies_beyond(
     assert "The round is judged." in report_of(row)
 
 
+@pytest.mark.on_both
 def test_the_same_batches_are_drawn_as_without_a_forecast(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,7 @@ from tests.support.later import (
 from tests.support.pages import address, text
 from tests.support.rest import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 ADAPTIVE = {
     "method": "adaptive", "measure": "DCG@5", "reported": ["P@5"], "extra_share": 0.0,
     "budget": 60, "batch_size": 15,
@@ -88,6 +88,7 @@ def _two_batches(campaign: Campaign) -> Round:
 # ---------------------------------------------------------------------------------- planning
 
 
+@pytest.mark.on_both
 def test_each_batch_is_planned_from_the_judgments_before_it(two_batches: Round) -> None:
     found = stored(two_batches)
     assert (found.planned, found.batches) == (3, 4)
@@ -118,6 +119,7 @@ def test_other_judgments_give_another_plan(campaign: Campaign) -> None:
     assert one[2] != two[2]
 
 
+@pytest.mark.on_both
 def test_one_batch_is_a_poisson_sample(campaign: Campaign) -> None:
     other = evaluation.with_material(slug="other")
     whole = {**ADAPTIVE, "batch_size": 60}
@@ -153,6 +155,7 @@ def test_costs_are_what_is_spent(campaign: Campaign) -> None:
     assert abs(spent.sum() - 40) < 4 * np.sqrt((spent**2).sum() / found.batches)
 
 
+@pytest.mark.on_both
 def test_predicted_grades_are_what_the_model_learns_from(campaign: Campaign) -> None:
     brought = grades(campaign)
     row = evaluation.drawn(campaign, **ADAPTIVE, predictions="judge")
@@ -188,6 +191,7 @@ def correct(row: Round, number: int, grade: int) -> None:
     factories.run_due_jobs()
 
 
+@pytest.mark.on_both
 def test_a_correction_changes_numbers_and_no_plan(two_batches: Round) -> None:
     row, before, planned = two_batches, latest(two_batches), by_batch(two_batches)
     file = row.sample_file
@@ -200,6 +204,7 @@ def test_a_correction_changes_numbers_and_no_plan(two_batches: Round) -> None:
     call_command("recompute")
 
 
+@pytest.mark.on_both
 def test_a_campaign_that_closes_early_keeps_the_numbers_of_its_complete_batches(
     two_batches: Round,
 ) -> None:
@@ -256,6 +261,7 @@ def _without_a_pair(found: AdaptiveRound) -> AdaptiveRound:
     return replace(found, sample=replace(found.sample, **columns))
 
 
+@pytest.mark.on_both
 def test_recompute_follows_every_batch(two_batches: Round, capsys: pytest.CaptureFixture) -> None:
     call_command("recompute")
     Round.objects.filter(pk=two_batches.pk).update(seed="another", design={})
@@ -311,6 +317,7 @@ def test_the_preview_says_what_it_promises(
     assert "nothing is learned" not in text(organizer.get(address("round-detail", campaign, 2)))
 
 
+@pytest.mark.on_both
 def test_reports_say_how_it_was_drawn(two_batches: Round) -> None:
     row = judge_all(two_batches)
     reports.request(row=row, by=row.created_by)

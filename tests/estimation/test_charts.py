@@ -427,6 +427,9 @@ def examples() -> dict[str, dict[str, object]]:
         "overview": {
             "chart": histories.overview({"<a>": moments(1, 2), "&": moments(2, 1)}, measure="m")
         },
+        "panels_whole": {
+            "chart": history, "panels": [(history.panels[0], 0, 0)], "each": 200, **whole,
+        },
         "panel": {"chart": history, "panel": history.panels[0]},
         "shares": {"chart": grades},
         "shares_whole": {"chart": grades, "rows": [(grades.rows[0], 0)], **whole},

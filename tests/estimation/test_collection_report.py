@@ -31,7 +31,7 @@ from tests.estimation.test_later_runs import join, of_run, with_news
 from tests.estimation.test_round_choices import grades
 from tests.support import evaluation, factories
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def collection_report(row: Round) -> Report:
@@ -61,6 +61,7 @@ def latest_report(row: Round) -> Report:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_it_holds_the_batches_of_the_estimates_and_no_more(judged: Round) -> None:
     shown = latest(judged)
     found = content_of(collection_report(judged))
@@ -146,6 +147,7 @@ def test_one_that_cannot_be_made_keeps_none_after_it_from_being_made(
     assert (job.state, job.error) == (Job.State.FAILED, "It is too large.")
 
 
+@pytest.mark.on_both
 def test_a_report_that_is_missing_can_be_made(judged: Round, organizer: Client) -> None:
     """As where an earlier evalsite made the others."""
     before = {report.name: report.pk for report in evaluation.made_reports(judged)}
@@ -268,6 +270,7 @@ def test_a_later_run_gets_the_numbers_of_the_recompute(campaign: Campaign, metho
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_the_seed_is_told_when_no_batch_is_left_to_guess(judged: Round, campaign: Campaign) -> None:
     assert content_of(collection_report(judged)).seeds == (None,)
     judge_all(campaign, judged)
@@ -275,6 +278,7 @@ def test_the_seed_is_told_when_no_batch_is_left_to_guess(judged: Round, campaign
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_a_seed_is_kept_back_while_any_round_has_batches_left_by_it(campaign: Campaign) -> None:
     """The first round is complete; another with its seed is not, or only drafted."""
     first = evaluation.drawn(campaign, seed="s")
@@ -307,6 +311,7 @@ def test_seeds_of_rounds_that_go_together(
 # ------------------------------------------------------------------------------- offered
 
 
+@pytest.mark.usefixtures("on_paper")
 def test_every_file_says_what_it_is_good_for(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -374,6 +379,7 @@ def test_a_kind_of_report_that_is_in_the_table_is_made_listed_and_downloaded(
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.on_both
 def test_the_migration_goes_back_without_what_was_unknown(judged: Round) -> None:
     evaluation.made_reports(judged)
     before = Report.objects.count()

@@ -2,9 +2,11 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -12,6 +14,7 @@ from django.urls import reverse
 
 from estimation import comparisons, documents_compared, selectors, topic_figures, topic_results
 from estimation.charts import differences
+from estimation.core.archives import read_archive
 from estimation.core.measures.table import parse_measure
 from estimation.models import Draw, EstimateSet, Round
 from estimation.services import pools, together
@@ -19,9 +22,9 @@ from estimation.services import runs as runs_of
 from judging import selectors as judging
 from judging.models import Campaign, Document, Pair, Topic
 from tests.support import evaluation, rest
-from tests.support.pages import address, text
+from tests.support.pages import address, as_role, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def table_of(row: Round) -> selectors.RankingTable:
@@ -71,6 +74,7 @@ def chance_after(row: Round, draw: Draw) -> float:
     return float(part.drawn(pools.load(row.pool).topic).inclusion[draw.position])
 
 
+@pytest.mark.on_both
 def test_topics_say_what_their_judged_pairs_contribute(judged: Round) -> None:
     first, second = (contributions(judged, tag) for tag in ("run1", "run4"))
     found = compared(judged)
@@ -139,6 +143,7 @@ def test_estimates_of_older_versions_leave_open_what_is_judged(judged: Round) ->
     assert {line.judged for line in found.topics} == {None}
 
 
+@pytest.mark.on_both
 def test_topics_are_told_with_what_is_judged_and_where_runs_differ(judged: Round) -> None:
     table = table_of(judged)
     found = topic_results.topic_results(table)
@@ -154,6 +159,50 @@ def test_topics_are_told_with_what_is_judged_and_where_runs_differ(judged: Round
         else:
             assert row.spread is None
     assert sum(row.uncertainty or 0.0 for row in found) == pytest.approx(1.0)
+
+
+def test_topics_of_adaptive_rounds_have_shares_of_the_uncertainty(campaign: Campaign) -> None:
+    """They are those of the stored variances, of every measure of gains; a ratio says why not."""
+    row = evaluation.drawn(campaign, method="adaptive", extra_share=0.0, budget=60, reported=["AP"])
+    evaluation.judge(campaign, row.draws.count())
+    table = table_of(row)
+    found = topic_results.topic_results(table)
+    shares = [each.uncertainty for each in found]
+    assert sum(share or 0.0 for share in shares) == pytest.approx(1.0)
+    pairs = table.pairs
+    assert pairs is not None
+    path = Path(settings.MEDIA_ROOT) / latest(row).matrices_file
+    _, arrays = read_archive(path, selectors.MATRICES_FORMAT, ["variance_0"])
+    variance = arrays["variance_0"]
+    assert variance.sum(axis=0) == pytest.approx(np.diag(pairs.covariance))  # of one label a pair
+    for topic, share in zip(found, shares, strict=True):
+        assert topic_results.uncertainty_of(latest(row), topic.topic_id) == share
+    client = as_role("organizer", campaign)
+    there = address("live-topics", campaign, 1)
+    assert "Most uncertainty" in text(client.get(there))
+    said = text(client.get(there, {"measure": "AP"}))
+    assert "AP is a ratio" in said
+    assert "Most uncertainty" not in said
+    page = text(client.get(address("topic-detail", campaign, found[0].pk)))
+    assert "of the uncertainty of the runs’ values by DCG@10 comes from this topic" in page
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        ({"method": "iid"}, "fixed number of draws"),
+        ({"method": "per-query"}, "own few draws"),
+        ({"method": "query", "measure": "ERR@10", "reported": ["P@10"]}, "whole topics"),
+    ],
+)
+def test_other_samples_say_why_topics_have_no_shares(
+    campaign: Campaign, plan: dict[str, object], why: str
+) -> None:
+    row = evaluation.drawn(campaign, **plan, batch_size=60, extra_share=0.0)
+    evaluation.judge(campaign, 1000)
+    assert {each.uncertainty for each in topic_results.topic_results(table_of(row))} == {None}
+    client = as_role("organizer", campaign)
+    assert why in text(client.get(address("live-topics", campaign, 1)))
 
 
 def test_the_topics_tab_orders_by_what_is_asked_for(judged: Round, organizer: Client) -> None:
@@ -200,6 +249,7 @@ def test_documents_stand_as_the_runs_rank_them(judged: Round) -> None:
             assert line.elsewhere == expected
 
 
+@pytest.mark.on_both
 def test_only_what_is_judged_has_a_grade_and_a_chance(judged: Round) -> None:
     topic = topic_of(judged)
     found = documents_compared.documents_compared(latest(judged), topic, ("run1", "run4"), depth=12)
@@ -285,6 +335,7 @@ def test_statements_do_not_grow_with_the_documents(judged: Round, organizer: Cli
 # ------------------------------------------------------------------------------------ REST
 
 
+@pytest.mark.on_both
 def test_programs_are_told_the_same(judged: Round) -> None:
     client = rest.client_of(judged.campaign.created_by)
     base = f"/api/campaigns/{judged.campaign.slug}/comparison/"

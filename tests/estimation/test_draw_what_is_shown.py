@@ -12,7 +12,7 @@ from tests.estimation.test_pages_rounds import FORM
 from tests.support import evaluation, factories, rest
 from tests.support.pages import HTMX, address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 AS_DRAFTED = FORM | {"reported": "P@10", "seed": "s"}
 
@@ -159,6 +159,7 @@ def test_documents_that_came_since_cost_otherwise_and_are_another_design(
         {"interval": "chernoff"}, {"method": "iid"}, {"costs": "length"},
     ],
 )  # fmt: skip
+@pytest.mark.on_both
 def test_every_choice_is_part_of_the_name(
     other: dict[str, object], drafted: Round, campaign: Campaign
 ) -> None:
@@ -169,6 +170,7 @@ def test_every_choice_is_part_of_the_name(
     assert choices.digest_of(drafted) != before
 
 
+@pytest.mark.on_both
 def test_the_service_draws_no_other_design_than_the_named_one(
     drafted: Round, campaign: Campaign
 ) -> None:

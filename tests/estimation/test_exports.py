@@ -277,6 +277,7 @@ def _gains(pool: Pool, labels: LabelRows, factors: list[float]) -> dict[str, flo
     return totals
 
 
+@pytest.mark.usefixtures("on_paper")
 def test_unequal_chances_have_no_strata_and_it_is_said_why(judged: Round) -> None:
     made = {report.name: report for report in evaluation.made_reports(judged)}
     refused = made["qrels-strata.txt"]
@@ -339,6 +340,7 @@ def test_a_file_refused_before_is_made_once_it_can_be(
     assert (made.refused, made.size > 0) == ("", True)
 
 
+@pytest.mark.usefixtures("on_paper")
 def test_files_stand_in_groups(judged: Round, organizer: Client) -> None:
     evaluation.made_reports(judged)
     page = organizer.get(address("reports", judged.campaign, 1)).content.decode()

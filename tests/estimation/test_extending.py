@@ -16,7 +16,7 @@ from judging.services import campaigns
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 TRUTH = defaultdict(int, evaluation.SMALL.truth)
 
 

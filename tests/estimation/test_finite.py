@@ -15,7 +15,7 @@ from judging.errors import UserError
 from judging.models import Campaign, Job
 from tests.support import evaluation, factories
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 evaluate = RoundCollection.evaluate
 
 
@@ -63,6 +63,7 @@ def test_nor_a_preview(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> N
     assert row.preview["error"].startswith("hours came out as inf (item 0), so nothing was stored.")
 
 
+@pytest.mark.on_both
 def test_nor_a_probability(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     row = evaluation.drafted(campaign)
     draw = drawing.draw
@@ -104,6 +105,7 @@ def test_margins_may_be_infinite_but_must_be_numbers() -> None:
     ],
     ids=str,
 )
+@pytest.mark.on_both
 def test_extreme_choices_give_numbers_throughout(
     campaign: Campaign, choices: dict[str, Any]
 ) -> None:

@@ -16,7 +16,7 @@ from judging.models import Campaign
 from tests.support import evaluation
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def last(row: Round) -> EstimateSet:
@@ -25,6 +25,7 @@ def last(row: Round) -> EstimateSet:
     return shown
 
 
+@pytest.mark.on_both
 def test_a_forecast_is_stored_with_its_estimates_and_begins_with_them(judged: Round) -> None:
     shown = last(judged)
     found = forecast_of(shown)

@@ -23,7 +23,7 @@ from judging.models import Campaign
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 QUESTION = "How many labels per pair?"
 
 
@@ -147,6 +147,7 @@ def test_rounds_that_labels_are_not_compared_for_say_nothing(
     assert QUESTION not in said
 
 
+@pytest.mark.on_both
 def test_estimates_from_before_the_comparison_are_still_shown(
     campaign: Campaign, organizer: Client
 ) -> None:

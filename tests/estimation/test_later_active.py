@@ -23,7 +23,7 @@ from tests.support.later import (
 )
 from tests.support.pages import address, text
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 ACTIVE = {
     "method": "active", "measure": "DCG@5", "reported": ["AP", "Rprec"], "extra_share": 0.0,
     "budget": 40, "batch_size": 12,

@@ -30,7 +30,7 @@ from tests.support.later import (
 )
 from tests.support.pages import address, text
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 SWAPS = {
     "measure": "#ofSwaps", "reported": ["wSwaps"], "prior": "constant", "depth": 4,
     "extra_share": 0.0,

@@ -15,7 +15,7 @@ from tests.support.later import (
 )
 from tests.support.pages import address, text
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 WHOLE = {"method": "query", "measure": "ERR@5", "budget": 60, "batch_size": 40, "extra_share": 0.0}
 
 

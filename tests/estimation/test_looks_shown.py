@@ -27,7 +27,7 @@ from tests.support import evaluation
 from tests.support.pages import address, text
 from tests.support.rest import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 AT_EVERY = "Valid at every look: intervals, verdicts and possible ranks keep their 95 % over all "
 AT_THE_END = (
@@ -141,6 +141,7 @@ def test_rounds_together_count_the_batches_of_all(campaign: Campaign) -> None:
     assert (last.look, sum(last.all_batches.values())) == (0, planned)
 
 
+@pytest.mark.on_both
 def test_estimates_of_an_earlier_version_say_what_they_are(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:

@@ -17,7 +17,7 @@ from judging.services import assignments, campaigns, jobs, judgments
 from tests.support import factories
 from tests.support.kept import Kept
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 TOPICS, DOCUMENTS = 4, 12
 RUNS = {
     "forward": list(range(12)),
@@ -214,6 +214,7 @@ def reciprocal_rank(order: list[int]) -> float:
     return float(np.mean(found))
 
 
+@pytest.mark.on_both
 def test_some_topics_are_judged_whole_or_not_at_all(campaign: Campaign) -> None:
     row = judge_all(drawn(campaign, method="query", measure="ERR", budget=30, batch_size=30))
     by_topic = {}
@@ -225,6 +226,7 @@ def test_some_topics_are_judged_whole_or_not_at_all(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_preferences_between_two_documents_give_the_swaps(campaign: Campaign) -> None:
     row = drawn(
         campaign,
@@ -301,6 +303,7 @@ def test_planning_again_adds_nothing(campaign: Campaign, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", PLANNED)
+@pytest.mark.on_both
 def test_a_batch_that_was_cut_off_is_planned_anew_with_the_same_pairs(
     campaign: Campaign, method: str
 ) -> None:

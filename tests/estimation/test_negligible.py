@@ -18,7 +18,7 @@ from judging.models import Campaign
 from tests.support import evaluation
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 ALL = 1000.0
 """A difference beyond any that there is: whatever is known is equivalent."""

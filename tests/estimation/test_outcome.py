@@ -15,7 +15,7 @@ from judging.services import campaigns
 from tests.support import evaluation
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.support.pages import (
     text,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def test_live_without_a_number_leads_to_the_current_round(
@@ -167,6 +167,7 @@ def test_hostile_tags_are_escaped_everywhere(organizer: Client, campaign: Campai
         assert "<script>x" not in content
 
 
+@pytest.mark.on_both
 def test_lower_bounds_are_called_so(judged: Round, campaign: Campaign, organizer: Client) -> None:
     latest = selectors.latest_estimates(judged)
     assert latest is not None

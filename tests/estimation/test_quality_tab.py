@@ -18,7 +18,7 @@ from tests.estimation.test_corrections import correct, judgment_of_batch
 from tests.support import evaluation
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture

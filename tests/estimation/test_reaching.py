@@ -13,7 +13,7 @@ from judging.models import Campaign
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture
@@ -75,6 +75,7 @@ def test_rest_answers_without_changing_anything(drafted: Round, organizer: Clien
     assert drafted.budget == budget
 
 
+@pytest.mark.on_both
 def test_rest_says_what_the_budget_of_the_round_reaches(drafted: Round, organizer: Client) -> None:
     found = organizer.get(of(drafted)).json()
     line = next(e for e in drafted.preview["reached"] if e["budget"] == drafted.budget)

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 import zipfile
+from collections import Counter
+from typing import Any
 
 import pypdfium2
 import pytest
@@ -21,7 +23,7 @@ from estimation.services.report_files.table import REPORTS
 from judging.errors import UserError
 from tests.support import evaluation
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("on_paper"), pytest.mark.sqlite_only]
 SHEET = """
 :root { --accent: #0a6672; --deep: var(--accent); }
 @media (prefers-color-scheme: dark) { :root { --accent: #ffffff; } }
@@ -86,6 +88,7 @@ def test_a_file_of_this_machine_is_not_in_it(tmp_path_factory: pytest.TempPathFa
     assert "leaked" not in text
 
 
+@pytest.mark.on_both
 def test_without_pango_it_says_what_to_install(
     judged: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +99,17 @@ def test_without_pango_it_says_what_to_install(
     assert "Pango" in reports["report.pdf"].refused
     assert not [name for name, row in reports.items() if row.refused and name == "report.html"]
     assert Report.objects.filter(refused="").count() >= len(REPORTS) - 2
+
+
+def test_a_site_may_make_none_and_says_so(judged: Round, settings: Any) -> None:
+    """The other files are made, and the PDF with them once it is wanted again."""
+    settings.REPORT_PDF = False
+    reports = {report.name: report for report in evaluation.made_reports(judged)}
+    assert "REPORT_PDF" in reports["report.pdf"].refused
+    assert {"report.html", "plots.zip"} <= {n for n, row in reports.items() if not row.refused}
+    settings.REPORT_PDF = True
+    reports = {report.name: report for report in evaluation.made_reports(judged)}
+    assert (reports["report.pdf"].refused, reports["report.pdf"].size > 1000) == ("", True)
 
 
 def test_what_takes_too_long_is_ended() -> None:
@@ -168,6 +182,31 @@ def test_every_plot_of_the_report_is_a_drawing_for_papers(judged: Round) -> None
         assert "title" in {each.tag.rsplit("}", 1)[-1] for each in root.iter()}
     assert "run1" in archive.read("ranking-dcg-10.svg").decode()
     assert REPORTS["plots.zip"].make(judged, shown) == made
+
+
+def test_the_history_is_among_the_plots(judged: Round) -> None:
+    """A panel for every run, with its name and its line, once there is more than one batch."""
+    evaluation.judge(judged.campaign, 1000)
+    shown = selectors.latest_estimates(judged)
+    table = selectors.ranking_table(judged)
+    assert shown is not None
+    assert table is not None
+    assert shown.batches > 1
+    made = REPORTS["plots.zip"].make(judged, shown)
+    assert isinstance(made, bytes)
+    archive = zipfile.ZipFile(io.BytesIO(made))
+    for name in ("history-dcg-10", "history-p-10"):
+        root = ET.fromstring(archive.read(f"{name}.svg").decode())
+        told = [each.text for each in root.iter() if each.tag.endswith("}text")]
+        assert {row.tag for row in table.known} <= set(told)
+        kinds = Counter(each.tag.rsplit("}", 1)[-1] for each in root.iter())
+        assert kinds["circle"] == len(table.known)
+        assert kinds["polyline"] > 0
+        _, _, width, height = map(float, root.attrib["viewBox"].split())
+        moved = [each.get("transform", "")[10:-1] for each in root.iter() if each.get("transform")]
+        places = [tuple(map(float, each.split())) for each in moved]
+        assert all(0 <= x < width and 0 <= y < height for x, y in places)
+        assert "polyline" in archive.read(f"{name}-all.svg").decode()
 
 
 def test_hostile_names_stay_text() -> None:

@@ -11,7 +11,7 @@ from estimation.services.report_files import judgments as judgments_file
 from estimation.services.report_files import qrels
 from judging.models import Judgment, Pair
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def test_the_qrels_leave_preferences_out_and_the_judgments_name_both_documents(

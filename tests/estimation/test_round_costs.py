@@ -31,7 +31,7 @@ from tests.support.choices import (
 )
 from tests.support.kept import Kept
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 @pytest.fixture
@@ -77,6 +77,7 @@ def test_both_documents_of_a_preference_are_read(campaign: Campaign) -> None:
     assert np.nanmax(ratio) == pytest.approx(np.nanmin(ratio))
 
 
+@pytest.mark.on_both
 def test_nobody_knows_reading_times_without_texts(campaign: Campaign) -> None:
     Document.objects.all().delete()
     row = evaluation.drafted(campaign, costs="length")
@@ -148,6 +149,7 @@ def test_a_budget_above_the_whole_cost_is_a_census(
     assert row.preview["curve"][-1]["half_width"] == 0.0
 
 
+@pytest.mark.on_both
 def test_costs_change_the_draw_and_the_budget_is_spent_on_average(campaign: Campaign) -> None:
     cost = table(campaign)
     pool = pool_of(campaign)
@@ -197,6 +199,7 @@ def test_a_table_stays_while_a_round_names_it(campaign: Campaign) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["poisson", "iid"])
 @pytest.mark.parametrize("budget", [60, 100_000])
+@pytest.mark.on_both
 def test_a_round_with_costs_is_judged_reported_and_read_back(
     campaign: Campaign, method: str, budget: int
 ) -> None:

@@ -18,7 +18,7 @@ from tests.support.later import report_of
 from tests.support.pages import address, text
 from tests.support.rest import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 NAMES = ["first", "second", "third"]
 ADAPTIVE = {
     "method": "adaptive",
@@ -132,6 +132,7 @@ def test_they_stay_while_a_round_names_them(campaign: Campaign) -> None:
     assert list(campaign.predictions.values_list("name", flat=True)) == ["first"]
 
 
+@pytest.mark.on_both
 def test_a_program_names_several(campaign: Campaign) -> None:
     client = client_of(campaign.created_by)
     start = f"/api/campaigns/{campaign.slug}/rounds/"

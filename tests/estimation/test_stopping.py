@@ -18,7 +18,7 @@ from judging.services import assignments, batches, campaigns, jobs, judgments
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 EASY = {"stop_when": "width", "stop_width": 1000.0, "extra_share": 0.0}
 """A rule that comes true as soon as every value is known."""
@@ -72,6 +72,7 @@ def evaluation_step(campaign: Campaign) -> None:
 
 
 @pytest.mark.parametrize("method", ["poisson", "iid", "adaptive"])
+@pytest.mark.on_both
 def test_a_round_stops_when_its_rule_comes_true(campaign: Campaign, method: str) -> None:
     row = stopped(campaign, method=method)
     assert row.state == Round.State.STOPPED
@@ -88,6 +89,7 @@ def test_a_round_stops_when_its_rule_comes_true(campaign: Campaign, method: str)
     assert not Job.objects.filter(jobs.due()).exists()
 
 
+@pytest.mark.on_both
 def test_what_is_saved_is_what_nobody_has_judged(campaign: Campaign) -> None:
     row = stopped(campaign)
     pairs = Draw.objects.filter(round=row, pair__judged=0).count()
@@ -125,6 +127,7 @@ def test_a_stopped_round_keeps_its_look_and_its_bits(campaign: Campaign) -> None
     assert again.digest == shown.digest
 
 
+@pytest.mark.on_both
 def test_who_holds_a_lease_when_it_stops_is_heard(campaign: Campaign) -> None:
     row = drawn(campaign)
     until_true(campaign, row)
@@ -159,6 +162,7 @@ def test_between_the_note_and_the_end_a_worker_may_die(campaign: Campaign) -> No
     assert row.state == Round.State.STOPPED
 
 
+@pytest.mark.on_both
 def test_a_worker_that_dies_while_it_ends_a_round_leaves_it_whole(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +326,7 @@ def test_a_rule_that_cannot_be_meant_is_refused(
     assert caught.value.field == field
 
 
+@pytest.mark.on_both
 def test_batches_of_others_stay_when_some_are_dropped(campaign: Campaign) -> None:
     row = drawn(campaign, stop_when="")
     ids = list(row.round_batches.order_by("number").values_list("batch", flat=True))

@@ -15,7 +15,7 @@ from judging.services import assignments, batches, jobs, judgments
 from tests.support import evaluation
 from tests.support.races import Other, at_once
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite_only]
 
 
 def about_to_end(batch_size: int = 15) -> tuple[Campaign, Round]:

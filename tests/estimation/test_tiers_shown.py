@@ -16,7 +16,7 @@ from judging.models import Campaign
 from tests.support import evaluation
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 GROUPS = {"run1": 2, "run2": 1, "run3": 2, "run4": 1}
 
@@ -70,6 +70,7 @@ def test_a_run_with_a_better_estimate_stands_below_a_better_tier(
     assert rest[0]["last"] == 2
 
 
+@pytest.mark.on_both
 def test_what_is_not_decided_is_one_tier_in_the_order_of_names(judged: Round) -> None:
     table = as_decided(judged, dict.fromkeys(GROUPS, 1))
     assert [(row.tier, row.tag) for row in table.rows] == [(1, tag) for tag in sorted(GROUPS)]

@@ -13,7 +13,7 @@ from judging.models import Campaign
 from tests.support import evaluation
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def test_each_round_is_counted_once(judged: Round, campaign: Campaign) -> None:

@@ -21,10 +21,10 @@ from judging.errors import UserError
 from judging.models import Campaign, Job
 from tests.estimation.test_corrections import correct, judgment_of_batch
 from tests.estimation.test_later_runs import join, lines_of, numbers, of_run, with_news
-from tests.support import evaluation
+from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 
 
 def two_rounds(campaign: Campaign, *, method: str = "poisson", **second: object) -> list[Round]:
@@ -61,6 +61,7 @@ def parts_of(rows: list[Round]) -> list[PairRound]:
 
 
 @pytest.mark.parametrize("method", ["poisson", "iid"])
+@pytest.mark.on_both
 def test_the_numbers_are_those_of_all_judgments(campaign: Campaign, method: str) -> None:
     first, second = two_rounds(campaign, method=method)
     shown = latest(second)
@@ -108,6 +109,7 @@ def test_one_seed_and_a_larger_budget_is_one_larger_sample(campaign: Campaign) -
     )
 
 
+@pytest.mark.on_both
 def test_news_of_the_earlier_round_are_news_of_the_later(campaign: Campaign) -> None:
     first, second = two_rounds(campaign)
     own = set(second.draws.values_list("pair", flat=True))
@@ -194,6 +196,7 @@ def test_draws_need_a_seed_of_their_own(campaign: Campaign) -> None:
     assert caught.value.field == "with_earlier"
 
 
+@pytest.mark.on_both
 def test_a_round_that_a_later_one_counts_keeps_a_seed_of_its_own(campaign: Campaign) -> None:
     first = evaluation.drafted(campaign, method="iid", seed="a")
     evaluation.drafted(campaign, method="iid", seed="b", with_earlier=True)
@@ -295,6 +298,7 @@ def test_news_of_a_round_over_a_smaller_pool_are_news_of_the_later(campaign: Cam
     assert latest(second).number == before + 1
 
 
+@pytest.mark.on_both
 def test_the_collection_of_rounds_over_two_pools_gives_their_numbers(campaign: Campaign) -> None:
     _, second = with_a_run_between(campaign)
     made = {each.name for each in evaluation.made_reports(second)}
@@ -350,3 +354,15 @@ def test_many_rounds_together_are_named_in_short() -> None:
         for number, earlier in ((4, (1, 2, 3)), (4, (1, 3)), (2, ()))
     ]
     assert named == ["Rounds 1 to 4 together", "Rounds 1, 3 and 4 together", "Round 2"]
+
+
+def test_a_draft_that_counts_earlier_judgments_has_nothing_to_compute(campaign: Campaign) -> None:
+    """It may be discarded, and work for it would fail for ever."""
+    first = evaluation.drawn(campaign, extra_share=0.0)
+    draft = evaluation.drafted(campaign, seed="u", with_earlier=True, extra_share=0.0)
+    evaluation.judge(campaign, 1000)
+    asked = Job.objects.filter(kind="recompute", campaign=campaign).values_list("target", flat=True)
+    assert list(asked) == [first.pk]
+    rounds.discard(row=draft, by=campaign.created_by)
+    factories.run_due_jobs()
+    assert not Job.objects.exclude(error="").exists()

@@ -27,7 +27,7 @@ from tests.estimation.test_while_it_is_drawn import in_the_middle
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 
 TRUTH = defaultdict(int, evaluation.SMALL.truth)
 TOP_UP = {"top_up": True, "budget": 20, "batch_size": 10, "seed": "t", "extra_share": 1.0}
@@ -83,6 +83,7 @@ def test_together_it_fills_up_the_chances_of_the_earlier_round(campaign: Campaig
     assert second.provenance["added_to"] == "round 1 (2 batches)"
 
 
+@pytest.mark.on_both
 def test_together_the_numbers_are_those_of_the_union(campaign: Campaign) -> None:
     first = judged(campaign)
     before = Judgment.objects.filter(assignment__pair__in=first.draws.values("pair"))
@@ -148,6 +149,7 @@ def test_only_poisson_rounds_top_up(campaign: Campaign, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["poisson", "iid", "adaptive", "active", "query"])
+@pytest.mark.on_both
 def test_alone_it_takes_all_judged_pairs_of_any_round(campaign: Campaign, method: str) -> None:
     measures: dict[str, object] = {"measure": "P@5", "reported": []}
     size = {"budget": 80, "batch_size": 40} if method == "query" else {}
@@ -214,6 +216,7 @@ def test_a_batch_that_is_completed_meanwhile_makes_another_design(campaign: Camp
     assert caught.value.code == "design_changed"
 
 
+@pytest.mark.on_both
 def test_a_batch_that_is_completed_during_the_draw_has_it_begin_anew(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +317,7 @@ def test_pages_say_what_it_adds_to(campaign: Campaign, organizer: Client, togeth
     assert ("given what had been judged" in told) == (not together)
 
 
+@pytest.mark.on_both
 def test_the_preview_of_rounds_together_is_of_all_of_them(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -349,6 +353,7 @@ def test_the_collection_gives_the_numbers_of_the_page(
 
 
 @pytest.mark.parametrize("method", ["poisson", "iid"])
+@pytest.mark.on_both
 def test_the_page_of_a_new_round_offers_it_to_runs_that_came(
     campaign: Campaign, organizer: Client, method: str
 ) -> None:
@@ -374,6 +379,7 @@ def test_the_next_round_is_no_top_up_by_itself(campaign: Campaign) -> None:
     assert values_of(row, same_seed=False)["top_up"] is False
 
 
+@pytest.mark.on_both
 def test_recompute_finds_nothing_amiss(campaign: Campaign) -> None:
     judged(campaign)
     for together, seed in ((False, "t"), (True, "u")):

@@ -18,7 +18,7 @@ from tests.support.kept import Kept
 from tests.support.later import file_of, latest, report_of
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 ADAPTIVE = {
     "method": "adaptive", "measure": "DCG@5", "reported": ["P@5"], "extra_share": 0.0,
     "budget": 80, "batch_size": 20,
@@ -44,6 +44,7 @@ def topics_of(row: Round, batch: int) -> int:
     return drawn.values("pair__topic").distinct().count()
 
 
+@pytest.mark.on_both
 def test_later_batches_have_few_topics_and_the_numbers_follow_from_rows(
     campaign: Campaign, tmp_path
 ) -> None:
@@ -85,6 +86,7 @@ def test_what_cannot_be_is_refused_at_its_field(
     assert (refused.value.code, refused.value.field) == ("round_invalid", field)
 
 
+@pytest.mark.on_both
 def test_the_database_knows_which_method_has_it(campaign: Campaign) -> None:
     row = evaluation.drafted(campaign)
     with pytest.raises(IntegrityError), transaction.atomic():

@@ -24,7 +24,7 @@ from judging.models import Campaign
 from tests.support import evaluation, rest, unknown
 from tests.support.pages import TABS, address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 WHY = (
     "Not known: this round was made to measure run1; for the other runs it sampled too little. "
@@ -105,6 +105,7 @@ def test_a_run_that_is_not_known_stands_last_without_a_number(unsure: Round) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_its_place_says_nothing_of_its_number(unsure: Round) -> None:
     for value in (-99.0, 99.0):
         Estimate.objects.filter(run__tag="run2").update(value=value, rank=1)
@@ -140,6 +141,7 @@ def test_older_matrices_know_all(unsure: Round) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_the_digest_covers_what_is_not_known_and_is_as_before_where_all_is_known(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +166,7 @@ def _numbers(row: Round) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_known_and_unknown_take_the_same_number_of_queries(unsure: Round) -> None:
     counts = []
     for reason in (Reason.TOO_LITTLE, Reason.KNOWN):
@@ -196,6 +199,7 @@ def test_the_ranking_says_so_and_why(unsure: Round, campaign: Campaign, organize
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_no_number_of_a_value_that_is_not_known_is_on_any_page(
     unsure: Round, campaign: Campaign, organizer: Client
 ) -> None:
@@ -208,6 +212,7 @@ def test_no_number_of_a_value_that_is_not_known_is_on_any_page(
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_the_twin_of_that_finds_the_number_of_a_known_one(
     unsure: Round, campaign: Campaign, organizer: Client
 ) -> None:

@@ -16,7 +16,7 @@ from judging.services import campaigns as campaign_services
 from tests.support import evaluation, factories
 from tests.support.pages import HTMX, TABS, address
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 
 def held(campaign: Campaign) -> Assignment:
@@ -85,6 +85,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.on_both
 def test_whatever_the_pages_tell_changes_the_version(
     judged: Round, change: Callable[[Round], None]
 ) -> None:

@@ -17,7 +17,7 @@ from tests.support.later import file_of, join, latest, lines_of, of_run, report_
 from tests.support.pages import address
 from tests.support.rest import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 WILD = 1e160
 MEASURES = ("MAE", "MSE", "Accuracy")
 PREDICTIONS = {"measure": "MSE", "reported": ["MAE"], "prior": "constant"}
@@ -48,6 +48,7 @@ def sentence(tag: str, topic: str, docno: str) -> str:
 
 
 @pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.on_both
 def test_a_round_of_them_is_refused_when_it_is_drafted(campaign: Campaign, measure: str) -> None:
     content = wild("far")
     join(campaign, content)
@@ -111,6 +112,7 @@ def test_the_upload_warns_with_the_line(campaign: Campaign) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_both
 def test_a_run_that_joins_later_with_them_is_left_out_with_a_sentence(campaign: Campaign) -> None:
     row = evaluation.drawn(campaign, **PREDICTIONS)
     evaluation.judge(campaign, 45)

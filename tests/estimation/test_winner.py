@@ -21,7 +21,7 @@ from tests.support.later import latest, report_of, table_of
 from tests.support.pages import address, text
 from tests.support.rest import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 WINNER = {
     "method": "adaptive", "goal": "winner", "measure": "DCG@5", "reported": ["P@5"],
     "extra_share": 0.0, "budget": 90, "batch_size": 15,
@@ -45,6 +45,7 @@ def stored(row: Round) -> AdaptiveRound:
     return found
 
 
+@pytest.mark.on_both
 def test_batches_are_planned_by_who_is_in_the_race(campaign: Campaign) -> None:
     row = judged(campaign)
     pool, found = collections.columns_of(row)
@@ -130,6 +131,7 @@ def test_a_program_asks_for_the_best_run_as_well(campaign: Campaign) -> None:
     assert "can look for the best run: “Adaptive" in refused.content.decode()
 
 
+@pytest.mark.on_both
 def test_a_single_run_has_nobody_to_race(campaign: Campaign) -> None:
     campaign.runs.exclude(tag="run1").delete()
     row = evaluation.drafted(campaign, **WINNER | {"reported": []})

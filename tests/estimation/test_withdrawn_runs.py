@@ -13,7 +13,7 @@ from tests.support import evaluation, factories, rest
 from tests.support.later import file_of, join, latest, with_news
 from tests.support.pages import address, text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 METHODS = ["poisson", "iid", "adaptive", "priority"]
 

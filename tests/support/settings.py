@@ -30,6 +30,8 @@ STATIC_ROOT.mkdir()  # noqa: F405  (or WhiteNoise warns in every test)
 MACHINE_ENDPOINTS = {"nowhere": Endpoint("nowhere", "http://127.0.0.1:9/v1", ("small",))}
 # Leases are prolonged on a connection of their own, which does not see a test's transaction.
 JOB_LEASE_SECONDS = 600
+# Two or three seconds for each report; tests that are about it take the fixture `on_paper`.
+REPORT_PDF = False
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

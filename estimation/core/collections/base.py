@@ -248,13 +248,18 @@ class RoundCollection:
             negligible=Negligible(self.measures[0], self.negligible) if self.negligible else None,
         )
         try:
-            return evaluate_scope(self._scope(runs, asked.measures), self.drawn, asked)
+            return evaluate_scope(self.scope_of(runs, asked.measures), self.drawn, asked)
         except (QueryError, ActiveError) as error:  # the parts fit each other: it is a measure
             raise MeasureError(str(error)) from None
 
-    def _scope(self, runs: Mapping[str, RankedLists] | Pool, measures: Sequence[Measure]) -> Scope:
-        """Runs of a mapping are estimated anew, whether the sampled pool has them or not, and so
-        are those of a pool that lacks some of the sampled pool's."""
+    def scope_of(
+        self, runs: Mapping[str, RankedLists] | Pool, measures: Sequence[Measure]
+    ) -> Scope:
+        """Return what is estimated, as for `evaluate`.
+
+        Runs of a mapping are estimated anew, whether the sampled pool has them or not, and so are
+        those of a pool that lacks some of the sampled pool's.
+        """
         if isinstance(runs, Pool) and set(self.pool.runs) <= set(runs.runs):
             return Scope.of(self.pool, runs)
         predicts = any(each.family == "prediction" for each in measures)

@@ -20,13 +20,16 @@ INSTALL = "apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 
 def make(row: Round, shown: EstimateSet) -> bytes:
     """No worker loads what makes PDFs, nor waits for it without end.
 
-    Raises NotForThisRound where the system library is missing, UserError ``pdf_failed``.
+    Raises NotForThisRound where the system library is missing or the site makes none, UserError
+    ``pdf_failed``.
     """
+    _check_that_it_is_made_here()
     return printed(page.make(row, shown))
 
 
 def printed(html: str, *, seconds: float = SECONDS) -> bytes:
     """A page with styles of its own as PDF; see `make`."""
+    _check_that_it_is_made_here()
     asked = pdf.request(html, styles("css/pdf.css"))
     program = [sys.executable, "-m", pdf.__name__]
     try:
@@ -48,6 +51,15 @@ def printed(html: str, *, seconds: float = SECONDS) -> bytes:
         last = done.stderr.decode(errors="replace").strip().rsplit("\n", 1)[-1][:200]
         raise _failed(last or f"its program ended with {done.returncode}")
     return done.stdout
+
+
+def _check_that_it_is_made_here() -> None:
+    if not settings.REPORT_PDF:
+        message = (
+            "This site makes no PDF (its administrator has set REPORT_PDF to off); the page itself "
+            "prints as well."
+        )
+        raise NotForThisRound(message)
 
 
 def _failed(why: str) -> UserError:

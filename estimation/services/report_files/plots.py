@@ -13,6 +13,7 @@ from estimation.charts import bars
 from estimation.figures import pairwise_figure, ranking_figure
 from estimation.forecasts import forecast_figure
 from estimation.formats.svg_styles import Room, standing_alone
+from estimation.history_figures import history_figure, lines_of_all
 from estimation.models import EstimateSet, Round
 from estimation.selectors import RankingTable
 from estimation.services.report_files.kinds import ReportKind
@@ -23,6 +24,8 @@ FRAMED = Room(560, 200, left=56, top=12, right=24, bottom=30)
 AROUND = Room(560, 200, left=8, top=8, right=24, bottom=8)
 EACH, PLOT, CHARACTER, MOST_GUTTER = 22, 380, 7.2, 300
 LINE = 24
+ACROSS, PANEL, BETWEEN = 3, 200, 56
+PANELS = Room(1, 1, left=44, top=8, right=12, bottom=8)
 WHEN = (1980, 1, 1, 0, 0, 0)
 """Of all files in the archive, so that the same drawings are the same bytes."""
 
@@ -47,6 +50,7 @@ def _plots(row: Round, shown: EstimateSet) -> Iterator[Plot]:
     report = report_data.report(row, shown)
     for table in report.tables:
         yield from _of_measure(table)
+        yield from _of_history(row, table)
     given = zip(report.scale, report.grades, strict=True)
     named = [(f"{at} {grade['name']}", count) for at, (grade, count) in enumerate(given)]
     chart = bars.grade_bars(named)
@@ -83,6 +87,29 @@ def _of_measure(table: RankingTable) -> Iterator[Plot]:
     foretold = forecast_figure(table)
     if foretold is not None and len(foretold.lines) > 1:
         yield f"forecast-{name}", "lines", {"chart": foretold.chart}, FRAMED
+
+
+def _of_history(row: Round, table: RankingTable) -> Iterator[Plot]:
+    """Panels of all runs that were known after some batch, and their lines on one scale."""
+    name = slugify(table.measure.replace("@", "-"))
+    points = listings.history(row, table.measure)
+    figure = history_figure(table, points, whole=True)
+    chart = figure.drawn
+    if len(chart.batches) < 2:
+        return
+    places = [
+        (panel, at % ACROSS * (PANEL + BETWEEN), at // ACROSS * (chart.height + 44))
+        for at, panel in enumerate(chart.panels)
+    ]
+    context = {
+        "chart": chart,
+        "panels": places,
+        "each": PANEL,
+        "width": ACROSS * (PANEL + BETWEEN) - BETWEEN,
+        "height": -(-len(chart.panels) // ACROSS) * (chart.height + 44) - 16,
+    }
+    yield f"history-{name}", "panels_whole", context, PANELS
+    yield f"history-{name}-all", "overview", {"chart": lines_of_all(table, points)}, FRAMED
 
 
 PLOTS = ReportKind(

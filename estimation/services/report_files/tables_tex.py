@@ -1,50 +1,171 @@
 """The tables of the report for a paper, in LaTeX with booktabs; to be read by \\input."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from estimation import report_data
-from estimation.figures import PairwiseLine, RankingFigure, pairwise_figure, ranking_figure
+from estimation import listings, report_data
+from estimation.figures import pairwise_figure, ranking_figure
+from estimation.forecasts import forecast_figure
+from estimation.formats.latex import WIDE, head, table
 from estimation.models import EstimateSet, Round
+from estimation.scales import share_reached
 from estimation.selectors import RankingTable
 from estimation.services.report_files.kinds import ReportKind
-
-SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-}  # fmt: skip
-HEAD = "% Needs \\usepackage{booktabs}.\n"
+from estimation.topic_figures import topic_figure
+from judging.services import pseudonyms
 
 
 def make(row: Round, shown: EstimateSet) -> str:
-    """For every measure the ranking, and how often each run is surely better or worse; the scale
-    with how often each grade was given, and what was decided by the organizer."""
+    """For every measure the ranking, how often each run is surely better or worse, the race, the
+    forecast and the topics; then what people said, how they agreed, and what was decided.
+
+    Assessors are told of by their pseudonyms.
+    """
     report = report_data.report(row, shown)
-    results = [part for table in report.tables for part in _tables(row, shown, table)]
-    return "\n".join([HEAD, *results, *_labels(report)])
+    of_measures = [part for each in report.tables for part in _of_measure(row, shown, each)]
+    return "\n".join([head(), *of_measures, *_of_people(row, report)])
 
 
-def _labels(report: report_data.ReportData) -> Iterator[str]:
+def _of_measure(row: Round, shown: EstimateSet, found: RankingTable) -> Iterator[str]:
+    labels, pairs = f"{shown.label_count:,} labels", f"{shown.pair_count:,} pairs"
+    about = f"{found.measure}, round {row.number}, {labels} of {pairs}"
+    yield _ranking(found, about)
+    if found.pairs is not None and len(found.rows) > 1:
+        yield _verdicts(found, about)
+    yield from _race(row, found, about)
+    yield from _forecast(found, about)
+    yield _topics(found, about)
+
+
+def _ranking(found: RankingTable, about: str) -> str:
+    kind = f"{found.interval_name} intervals" if found.guaranteed else "Intervals"
+    words = (
+        f"{kind} hold for each run taken alone; tiers and possible ranks for all runs at once. "
+        f"{found.validity.why}"
+    )
+    return table(
+        f"Estimates with 95\u2009% intervals: {about}. {words}",
+        ["r", "l", "r", "r", "r"],
+        ["Tier", "Run", found.measure, "95\u2009% interval", "Possible ranks"],
+        [
+            [
+                str(line.run.tier or "–"),
+                line.run.tag,
+                "not known" if line.run.unknown else line.value,
+                f"{line.low} – {line.high}",
+                line.ranks,
+            ]
+            for line in ranking_figure(found).lines
+        ],
+    )
+
+
+def _verdicts(found: RankingTable, about: str) -> str:
+    assert found.pairs is not None  # noqa: S101 (its caller has looked)
+    figure = pairwise_figure(found, found.pairs)
+    names = ["Better than", "Open", "Worse than"]
+    names += ["Equivalent"] if figure.within else []
+    names += ["Not known"] if figure.matrix.unknown else []
+    rows = []
+    for line in figure.lines:
+        cells = [line.tag, str(line.better), str(line.open), str(line.worse)]
+        cells += [str(line.alike)] if figure.within else []
+        rows.append(cells + ([str(line.unknown)] if figure.matrix.unknown else []))
+    return table(
+        f"To how many runs each is surely better or worse: {about}. {figure.matrix.description}",
+        ["l", *("r" for _ in names)],
+        ["Run", *names],
+        rows,
+    )
+
+
+def _race(row: Round, found: RankingTable, about: str) -> Iterator[str]:
+    """As the report, of the measure that looks for the best run."""
+    if row.goal != Round.Goal.WINNER or found.measure != row.measure:
+        return
+    moments = listings.race(row)
+    if len(moments) > 1:
+        yield table(
+            f"Runs to which no other one was surely better after each batch: {about}.",
+            ["r", "r", "r", WIDE],
+            ["Batch", "Judged pairs", "In the race", "Runs"],
+            [
+                [str(each.batches), f"{each.pairs:,}", str(len(each.runs)), ", ".join(each.runs)]
+                for each in moments
+            ],
+        )
+
+
+def _forecast(found: RankingTable, about: str) -> Iterator[str]:
+    figure = forecast_figure(found)
+    if figure is None or len(figure.lines) < 2:
+        return
+    early = [f"Foretold after batch {figure.early}"] if figure.early else []
+    names = ["Batch", "Judged pairs", "Came", *early, "Foretold now", "Decided", "Best run known"]
+    rows = []
+    for line in figure.lines:
+        of_early = [_off_by(line.early)] if figure.early else []
+        rows.append(
+            [
+                *(line.batch, line.pairs, _off_by(line.came), *of_early, _off_by(line.now)),
+                *(line.decided, line.best),
+            ]
+        )
+    said = " ".join(each.text for each in figure.said)
+    yield table(
+        f"Half width of {found.measure} of the middle run, come and foretold, and the share of "
+        f"differences that are decided: {about}. {said}",
+        ["l", *("r" for _ in names[1:])],
+        names,
+        rows,
+    )
+
+
+def _off_by(width: str) -> str:
+    return f"± {width}" if width else ""
+
+
+def _topics(found: RankingTable, about: str) -> str:
+    figure = topic_figure(found, "topic")
+    names = ["Topic", "Judged", "Pairs", "Runs differ by"]
+    names += ["Uncertainty"] if figure.told else []
+    rows = []
+    for line in figure.lines:
+        pairs = "–" if line.topic.pairs is None else f"{line.topic.pairs:,}"
+        cells = [line.topic.topic_id, f"{line.topic.judged:,}", pairs, line.spread]
+        rows.append(cells + ([line.uncertainty] if figure.told else []))
+    share = " Uncertainty is the share of the sampling variance of all runs." if figure.told else ""
+    return table(
+        f"Topics: judged pairs, and the standard deviation among runs of what each adds to their "
+        f"values: {about}. Numbers of one topic come from few judged pairs.{share}",
+        ["l", *("r" for _ in names[1:])],
+        names,
+        rows,
+    )
+
+
+def _of_people(row: Round, report: report_data.ReportData) -> Iterator[str]:
     given = zip(report.scale, report.grades, strict=True)
-    yield _table(
+    yield table(
         "The scale of grades, and how often each was given.",
-        "rllr",
+        ["r", "l", WIDE, "r"],
         ["Grade", "Name", "Meaning", "Given"],
         [
             [str(grade), known["name"], known["meaning"], f"{count:,}"]
             for grade, (known, count) in enumerate(given)
         ],
     )
+    yield _agreement(row, report)
     if report.decisions:
-        yield _table(
+        yield table(
             "Pairs that the organizer decided.",
-            "lllll",
+            ["l", "l", "l", "r", WIDE],
             ["Topic", "Document", "Decision", "Grade", "Reason"],
             [
                 [
                     decision.pair.topic.topic_id,
                     decision.pair.documents,
                     decision.get_kind_display(),
-                    "--" if decision.grade is None else str(decision.grade),
+                    "–" if decision.grade is None else str(decision.grade),
                     decision.reason,
                 ]
                 for decision in report.decisions
@@ -52,85 +173,38 @@ def _labels(report: report_data.ReportData) -> Iterator[str]:
         )
 
 
-def _tables(row: Round, shown: EstimateSet, table: RankingTable) -> Iterator[str]:
-    about = f"{table.measure}, round {row.number}, {shown.label_count:,} labels of {_pairs(shown)}"
-    yield _table(
-        f"Estimates with 95\\,\\% intervals: {escaped(about)}. {_words(table)}",
-        "rlrrr",
-        ["Tier", "Run", table.measure, "95 % interval", "Possible ranks"],
-        _ranked(ranking_figure(table)),
-    )
-    if table.pairs is not None and len(table.rows) > 1:
-        yield _table(
-            f"Runs that are surely worse or better than each: {escaped(about)}.",
-            "lrrr",
-            ["Run", "Better than", "Worse than", "Not decided"],
-            [_compared(line) for line in pairwise_figure(table, table.pairs).lines],
+def _agreement(row: Round, report: report_data.ReportData) -> str:
+    called = pseudonyms.by_name(row.campaign, [each.name for each in report.people])
+    both, told = report.agreement, "No pair had labels by two assessors."
+    if both is not None:
+        told = (
+            f"{both.pairs:,} pairs had two labels or more: two assessors gave the same grade in "
+            f"{share_reached(both.same)} of the cases, and were {both.mean_distance:.2f} grades "
+            "apart on average."
         )
-
-
-def _pairs(shown: EstimateSet) -> str:
-    return f"{shown.pair_count:,} pairs"
-
-
-def _words(table: RankingTable) -> str:
-    kind = f"{table.interval_name} intervals" if table.guaranteed else "Intervals"
-    return escaped(
-        f"{kind} hold for each run taken alone; tiers and possible ranks for all runs at once. "
-        f"{table.validity.why}"
-    )
-
-
-def _ranked(figure: RankingFigure) -> list[list[str]]:
-    return [
+    rows = [
         [
-            str(line.run.tier or "--"),
-            line.run.tag,
-            "not known" if line.run.unknown else line.value,
-            f"{line.low} -- {line.high}",
-            line.ranks,
+            called[each.name],
+            f"{each.labels:,}",
+            f"{each.mean:.2f}",
+            f"{each.shared:,}",
+            "–" if each.same is None else share_reached(each.same),
+            "–" if each.above is None else f"{each.above:+.2f}".replace("-", "−"),
         ]
-        for line in figure.lines
+        for each in report.people
     ]
-
-
-def _compared(line: PairwiseLine) -> list[str]:
-    return [line.tag, str(line.better), str(line.worse), str(line.open + line.unknown)]
-
-
-def _table(caption: str, columns: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"{_cells(row)} \\\\" for row in rows]
-    return "\n".join(
-        [
-            "\\begin{table}",
-            f"\\caption{{{caption}}}",
-            "\\centering",
-            f"\\begin{{tabular}}{{{columns}}}",
-            "\\toprule",
-            f"{_cells(head)} \\\\",
-            "\\midrule",
-            *lines,
-            "\\bottomrule",
-            "\\end{tabular}",
-            "\\end{table}",
-            "",
-        ]
+    return table(
+        f"Who judged, and how they agreed. {told} Compared are labels of the same pair by two "
+        "assessors; above is by how many grades the assessor’s own are higher on average.",
+        ["l", "r", "r", "r", "r", "r"],
+        ["Assessor", "Labels", "Mean grade", "Compared", "Same grade", "Above"],
+        sorted(rows),
     )
-
-
-def _cells(cells: Sequence[str]) -> str:
-    return " & ".join(map(escaped, cells))
-
-
-def escaped(text: str) -> str:
-    """As LaTeX prints it, whatever a run is called; signs and dashes of ours as LaTeX has them."""
-    safe = "".join(SPECIAL.get(c, c) for c in text)
-    return safe.replace("–", "--").replace("−", "$-$").replace("±", "$\\pm$").replace("≥", "$\\ge$")
 
 
 TABLES_TEX = ReportKind(
     "tables.tex",
-    "The tables of the report for a paper, in LaTeX.",
+    "The tables for a paper, in LaTeX: rankings, verdicts, forecasts, topics, and people.",
     content_type="application/x-tex; charset=utf-8",
     make=make,
     group="For a paper",

@@ -80,6 +80,7 @@ class Asking:
         """
         told, seen = self.told, self.seen
         told.members, told.uploads = set(seen.members), set(seen.uploads)
+        told.excluded = set(seen.excluded)
         before, told.rounds = told.rounds, {}
         for number, each in seen.rounds.items():
             row = {name: getattr(each.row, name) for name in QUOTED}
@@ -103,6 +104,7 @@ class Asking:
             "ask_again": "skipped" in states,
             "retry": seen.given_up,
             "work": seen.pending,
+            "take_back": seen.exclusions,
         }
         needed = {
             "claim": {seen.state} & {"open"}, "again": told.said, "correct": states & {"judged"},

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from estimation.models import Report
 from estimation.services import files, quoting
-from judging.models import Batch, BatchPair, Job, Judgment
+from judging.models import Batch, BatchPair, Decision, Job, Judgment
 from tests.support.journal import (
     BatchRow,
     PairRow,
@@ -54,12 +54,13 @@ def judgments(seen: Seen, told: Told) -> Iterator[str]:
     if there != Counter(audits):
         yield f"judgments and their audit rows differ: {there - Counter(audits)}"
     pairs = [PairRow(p.pk, p.wanted, p.held, p.judged, p.decided) for p in seen.pairs.values()]
+    count = [row for row in stored if row.assignment not in seen.set_aside]
     yield from contradictions(
-        Tables(stored, pairs, [], [(f"judgment {row.id}", row.grade) for row in stored])
+        Tables(count, pairs, [], [(f"judgment {row.id}", row.grade) for row in count])
     )
     current = Counter(row.assignment_id for row in seen.judgments)
     for row in seen.assignments:
-        if row.revision != current[row.pk]:
+        if row.revision + row.set_aside != current[row.pk]:
             yield f"{row} has {current[row.pk]} judgments and revision {row.revision}"
 
 
@@ -76,11 +77,19 @@ def _stored(j: Judgment) -> Stored:
 
 
 def caps(seen: Seen, told: Told) -> Iterator[str]:
-    """No pair has more labels and live leases than somebody was told it would get."""
-    labels = Counter(row.assignment.pair_id for row in seen.judgments if row.revision == 1)
+    """No pair has more labels and live leases than somebody was told it would get.
+
+    But for those that came in the place of work that counts again since.
+    """
+    labels = Counter(
+        row.assignment.pair_id
+        for row in seen.judgments
+        if row.revision == 1 and row.assignment_id not in seen.set_aside
+    )
     total = labels + seen.live_leases()
+    back = sum(row.ended is not None for row in seen.exclusions)
     for pair, count in total.items():
-        if count > told.labels:
+        if count > told.labels + back:
             yield f"pair {pair} has {count} labels and leases, asked for {told.labels}"
 
 
@@ -95,7 +104,11 @@ def places(seen: Seen) -> Iterator[str]:
         if count > 1:
             yield f"{name} holds {count} pairs at once"
     decided = {pk for pk, pair in seen.pairs.items() if pair.decided}
-    if decided != set(seen.decisions):
+    without = {
+        pk for pk, row in seen.decisions.items()
+        if row.kind == Decision.Kind.AS_IS and not seen.pairs[pk].judged
+    }  # fmt: skip
+    if decided != set(seen.decisions) - without:
         yield f"decided are {decided}, decisions are there of {set(seen.decisions)}"
 
 
@@ -118,8 +131,22 @@ def people(seen: Seen, told: Told) -> Iterator[str]:
     came, left = actions["add member"], actions["remove member"]
     if 1 + came - left != len(seen.members):
         yield f"{came} came and {left} left, and {len(seen.members)} are there"
+    yield from exclusions(seen, told, actions)
     if set(seen.uploads) != told.uploads:
         yield f"uploads are {set(seen.uploads)}, told was {told.uploads}"
+
+
+def exclusions(seen: Seen, told: Told, actions: Counter[str]) -> Iterator[str]:
+    """Everything that somebody said counts, or nothing of it."""
+    if seen.excluded != told.excluded:
+        yield f"excluded are {seen.excluded}, told was {told.excluded}"
+    left = actions["exclude work"] - actions["take back exclusion"]
+    if len(seen.exclusions) != actions["exclude work"] or len(seen.excluded) != left:
+        yield f"{dict(actions)}, and {seen.exclusions} are there"
+    for row in seen.assignments:
+        out = row.assessor.username in seen.excluded
+        if out != (row.state == "excluded") or (out and row.revision):
+            yield f"{row} of {row.assessor} is {row.state} with revision {row.revision}"
 
 
 def rounds(seen: Seen, told: Told) -> Iterator[str]:
@@ -233,7 +260,7 @@ def _may_be_judged(seen: Seen, row: BatchPair, stuck: set[int]) -> bool:
     spent = {a.assessor.username for a in seen.assignments
              if a.pair_id == row.pair_id and a.state in ("judged", "skipped")}  # fmt: skip
     held = any(a.pair_id == row.pair_id and a.state == "leased" for a in seen.assignments)
-    there = {name for name, role in seen.members if role == "assessor"}
+    there = {name for name, role in seen.members if role == "assessor"} - seen.excluded
     return held or not there or bool(there - spent)
 
 

@@ -16,6 +16,7 @@ from judging.models import (
     BatchPair,
     Campaign,
     Decision,
+    Exclusion,
     Job,
     Judgment,
     Membership,
@@ -70,6 +71,7 @@ class Seen:
     judgments: list[Judgment]
     decisions: dict[int, Decision]
     audits: list[tuple[str, str, Any]]
+    exclusions: list[Exclusion]
 
     @classmethod
     def of(cls, campaign: Campaign) -> "Seen":
@@ -107,6 +109,11 @@ class Seen:
             audits=list(
                 AuditEntry.objects.filter(campaign=campaign).values_list("action", "target", "data")
             ),
+            exclusions=list(
+                Exclusion.objects.filter(campaign=campaign)
+                .select_related("assessor")
+                .order_by("pk")
+            ),
         )
 
     @property
@@ -139,6 +146,21 @@ class Seen:
         """Uploads of runs that a round names."""
         runs = [run for each in self.rounds.values() for run in (each.row.run, each.row.baseline)]
         return {run.upload_id for run in runs if run is not None}
+
+    @property
+    def excluded(self) -> set[str]:
+        """Those whose work counts nowhere."""
+        return {row.assessor.username for row in self.exclusions if row.ended is None}
+
+    @property
+    def given_pairs(self) -> set[str]:
+        """Whoever was given a pair."""
+        return {row.assessor.username for row in self.assignments}
+
+    @property
+    def set_aside(self) -> set[int]:
+        """Assignments that count nowhere."""
+        return {row.pk for row in self.assignments if row.state == "excluded"}
 
     @property
     def by_assignment(self) -> dict[int, Assignment]:
@@ -207,7 +229,7 @@ def _rounds(campaign: Campaign) -> dict[int, RoundSeen]:
             batches.get(row.pk, []),
             draws.get(row.pk, Counter()),
             len(sets.get(row.pk, [])),
-            sets[row.pk][-1].batches if row.pk in sets else None,
+            latest.batches if (latest := selectors.latest_estimates(row)) else None,
         )
         for row in rows
     }

@@ -44,6 +44,7 @@ class Told:
     corrected: list[Said] = field(default_factory=list)
     members: set[tuple[str, str]] = field(default_factory=set)
     uploads: set[int] = field(default_factory=set)
+    excluded: set[str] = field(default_factory=set)
 
     def raised(self, number: int) -> None:
         """Somebody had the round drawn: its pairs may get as many labels as it wants."""

@@ -28,6 +28,7 @@ LATER = timedelta(minutes=45)
 ORGANIZERS: tuple[str, ...] = (
     "draft", "change", "draw", "discard", "upload", "cancel", "remove", "settle", "open", "close",
     "join", "leave", "decide", "decide_rest", "from_qrels", "ask_again", "report", "retry",
+    "exclude", "take_back",
 )  # fmt: skip
 ASSESSORS: tuple[str, ...] = ("claim", "judge", "again", "correct", "skip", "later")
 WORKERS: tuple[str, ...] = ("work", "catch_up", "wait", "sweep")
@@ -199,6 +200,31 @@ class World(Asking):
         )  # fmt: skip
         if gone is not None:
             self.told.members.discard((name, role))
+
+    def exclude(self, who: int, pick: int, choice: int) -> None:
+        """Also somebody whose work is excluded already, or who never judged."""
+        name = PEOPLE[2 + pick % 3]
+        ground = ("identity", "time", "grades")[choice % 3]
+        body = {"assessor": name, "ground": ground, "reason": "a robot"}
+        known = (name, "assessor") in self.told.members or name in self.seen.given_pairs
+        expect: set[int | str] = {201} if known else {"no_assessor", "not_found"}
+        if known and name in self.told.excluded:
+            expect = {"excluded_already"}
+        row = self.send(self.organizer(who), "post", "exclusions/", body, expect=expect)
+        if row:
+            self.told.excluded.add(name)
+
+    def take_back(self, who: int, pick: int, choice: int) -> None:
+        exclusion = _one(self.seen.exclusions, pick)
+        if exclusion is None:
+            return
+        name = exclusion.assessor.username
+        row = self.send(
+            self.organizer(who), "post", f"exclusions/{exclusion.pk}/back/", {"reason": "no robot"},
+            expect={"taken_back"} if exclusion.ended else {200},
+        )  # fmt: skip
+        if row:
+            self.told.excluded.discard(name)
 
     # Judging
 

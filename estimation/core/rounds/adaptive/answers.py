@@ -20,7 +20,7 @@ from ...measures.kinds import MeasureError
 from ..comparison import Comparison
 from ..limits import with_intervals
 from ..results import Asked, EstimatorResult, Evaluation, MeasureResult
-from .estimates import BatchWeights, Weighed, estimate_totals
+from .estimates import BatchWeights, Weighed, estimate_totals, variance_by_topic
 from .outlooks import Missing, model_outlook
 from .ratios import at_outlook, estimate_ratio
 from .sampling import after
@@ -68,6 +68,24 @@ def answer_of_batches(
         confidence=asked.confidence,
         results=tuple(question.answer(at) for at in range(len(asked.measures))),
         look=asked.look,
+    )
+
+
+def variance_of_topics(
+    frame: AdaptiveFrame, state: AdaptiveState, scope: Scope, asked: Asked, measure: Measure
+) -> FloatArray:
+    """Split the sampling variance of values under a sum of gains by topic, shape (T, k).
+
+    See `estimates.variance_by_topic`; `asked` as for `answer_of_batches`.
+    """
+    rows, found = _rows(frame, state, asked), weighed_before(frame, state, measure)
+    return variance_by_topic(
+        scope,
+        found.weights,
+        found.measures.index(measure),
+        measure=measure,
+        pairs=state.pair,
+        labels=pair_labels(rows, pairs=len(state.pair), measure=measure),
     )
 
 

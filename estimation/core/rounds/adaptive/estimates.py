@@ -37,7 +37,12 @@ import numpy as np
 from scipy import sparse
 
 from ...data.entries import weights_of
-from ...estimates.estimators import DifferenceEstimate, finds_of, totals_by_topic
+from ...estimates.estimators import (
+    DifferenceEstimate,
+    finds_of,
+    topic_contributions,
+    totals_by_topic,
+)
 from ...estimates.products import cross_product
 from .frame import utility_steps
 
@@ -229,7 +234,7 @@ def estimate_totals(
     noise = cross_product(of_runs, labels.noise * weights.on_noise(pairs))
     covariance, contributions = cross_product(of_runs, squares * (1.0 - chance)), None
     if np.any(weights.opened[pairs] < 1.0):
-        parts = _by_topic(scope, weights, pairs, of_runs, find * missed)
+        parts, _ = _parts(scope, weights, pairs, of_runs, find * missed)
         ones = np.ones(parts.shape[0])
         covariance, contributions = cross_product(parts, ones), finds_of(parts, ones)
     uncertain = np.where(chance < 1.0, find * missed, 0.0)
@@ -247,15 +252,45 @@ def estimate_totals(
     )
 
 
-def _by_topic(
+def variance_by_topic(
+    scope: Scope,
+    weights: BatchWeights,
+    at: int,
+    *,
+    measure: Measure,
+    pairs: IntArray,
+    labels: PairLabels,
+) -> FloatArray:
+    """Split the sampling variance of `estimate_totals` by topic, shape (T, k).
+
+    Given the past, what pairs of different topics add to a batch is independent and 0 on average,
+    so that topics are uncorrelated over all batches: their variances add up, and what is told of
+    each is unbiased by itself. The disagreement between assessors is not in it.
+
+    Parameters
+    ----------
+    scope, weights, at, measure, pairs, labels
+        As there.
+    """
+    wanted = np.ones(len(pairs), dtype=np.bool_)
+    of_runs = weights_of(scope.pool, measure, scope.place[pairs], wanted=wanted)
+    moved = weights.on_find[pairs] * (labels.mean - weights.by_mean[at][1, pairs])
+    parts, topic = _parts(scope, weights, pairs, of_runs, moved)
+    squares, once = parts.power(2), np.ones(parts.shape[0])
+    return topic_contributions(squares, once, topic=topic, topics=len(scope.pool.topics))
+
+
+def _parts(
     scope: Scope, weights: BatchWeights, pairs: IntArray, of_runs: SparseMatrix, moved: FloatArray
-) -> SparseMatrix:
+) -> tuple[SparseMatrix, IntArray]:
     """Return parts of the error of every run whose squares sum to its covariance, (parts, k).
 
-    A part for each pair, and one for each topic that took part in a batch by chance.
+    A part for each pair, and one for each topic that took part in a batch by chance; and the topic
+    of each, (parts,).
     """
     opened, chance = weights.opened[pairs], weights.chance[pairs]
-    named = weights.batch[pairs] * len(scope.pool.topics) + scope.pool.topic[scope.place[pairs]]
+    topic = scope.pool.topic[scope.place[pairs]].astype(np.int64)
+    named = weights.batch[pairs] * len(scope.pool.topics) + topic
     _, first, group = np.unique(named, return_index=True, return_inverse=True)
     adding = moved * np.sqrt(1.0 - opened)
     shape = len(first), len(pairs)
@@ -263,4 +298,4 @@ def _by_topic(
     alone = sparse.diags_array(moved * np.sqrt(np.maximum(opened - chance, 0.0))) @ of_runs
     parts = sparse.csr_array(sparse.vstack([alone, sums]))
     parts.eliminate_zeros()
-    return parts
+    return parts, np.append(topic, topic[first])

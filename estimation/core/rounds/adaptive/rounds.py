@@ -18,7 +18,7 @@ from ...sampling.random_numbers import (
 )
 from ...sampling.samples import Served
 from ..results import Asked, DrawnRound, Evaluation
-from .answers import answer_of_batches
+from .answers import answer_of_batches, variance_of_topics
 from .grades import Finds, LearnedGrades, fit_grades
 from .race import race_of
 from .sampling import (
@@ -248,11 +248,17 @@ class AdaptiveRound(DrawnRound):
 
         Judgments of the planned batches must be complete.
         """
-        pool = scope.sampled
-        if pool is None:
+        return answer_of_batches(self._frame_of(scope), self.sample, scope, asked)
+
+    def variance_by_topic(self, scope: Scope, asked: Asked, measure: Measure) -> FloatArray:
+        """Split the sampling variance of values under a sum of gains by topic, shape (T, k)."""
+        frame = self._frame_of(scope)
+        return variance_of_topics(frame, self.sample, scope, asked, measure)
+
+    def _frame_of(self, scope: Scope) -> AdaptiveFrame:
+        if scope.sampled is None:
             raise AdaptiveError("adaptive rounds can only be estimated from with their pool")
-        frame = self.design.frame(pool)
-        return answer_of_batches(frame, self.sample, scope, asked)
+        return self.design.frame(scope.sampled)
 
 
 def _random_numbers(pool: Pool, seed: str) -> FloatArray:
