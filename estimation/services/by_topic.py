@@ -72,9 +72,9 @@ def _variances(collection: RoundCollection, joined: Pool, of_gains: Results) -> 
         scope = collection.scope_of(joined, measures)
         for n, each in of_gains.items():
             yield n, drawn.variance_by_topic(scope, asked, each.measure)
-    elif isinstance(drawn, PairRound | RoundsTogether):
-        if SAMPLING_METHODS[drawn.method].independent:
-            yield from _of_independent(collection, drawn, joined, of_gains)
+        return
+    if isinstance(drawn, PairRound | RoundsTogether) and SAMPLING_METHODS[drawn.method].independent:
+        yield from _of_independent(collection, drawn, joined, of_gains)
 
 
 def _of_independent(
