@@ -178,6 +178,20 @@ def _stuck(found: Situation) -> NextStep | None:
     return NextStep("stuck", f"Decide {pairs}", why, Action("decisions", "Decide"))
 
 
+def _again(found: Situation) -> NextStep | None:
+    """Before what is said of a lack of people: it is this that they are missed for."""
+    again = found.progress.again if found.progress else None
+    if again is None or found.campaign.state != Campaign.State.OPEN or found.paused:
+        return None
+    why = f"{again.what} {again.until}"
+    if found.progress and found.progress.stuck:
+        stuck = found.progress.stuck
+        what = f"Decide {stuck} pair{'' if stuck == 1 else 's'}"
+        return NextStep("again", what, why, Action("decisions", "Decide"))
+    pairs = f"{again.pairs:,} pair{'' if again.pairs == 1 else 's'}"
+    return NextStep("again", f"Have {pairs} judged again", why, Action("people", "People"))
+
+
 def _silent(found: Situation) -> NextStep | None:
     idle = found.pace.idle if found.pace is not None else None
     if idle is None or idle.days < SILENT_DAYS:
@@ -202,6 +216,7 @@ RULES: tuple[Rule, ...] = (
     _plan,
     _draw,
     _ended,
+    _again,
     _people,
     _open,
     _paused,
@@ -212,7 +227,7 @@ RULES: tuple[Rule, ...] = (
 STATES = (
     "closed", "no worker", "failed", "reading", "rejected", "material", "plan", "drawing", "draw",
     "computing", "reported", "ended", "nobody", "too few", "open", "paused", "round paused",
-    "stuck", "silent", "judging",
+    "stuck", "again", "silent", "judging",
 )  # fmt: skip
 """Every state that a step can name; the tests walk through all of them."""
 

@@ -6,11 +6,10 @@ from functools import lru_cache
 
 from estimation import selectors, work
 from estimation.charts.bars import BarChart, day_bars
-from estimation.findings import Finding, findings, listed, what_more_buys
+from estimation.findings import Finding, findings, what_more_buys
 from estimation.forecasts import ForecastFigure, forecast_figure
 from estimation.models import EstimateSet, Round
 from estimation.situation import Action, Situation
-from judging import selectors as judging
 from judging.models import Batch, Campaign, Job
 from judging.pace import by_day
 
@@ -266,15 +265,8 @@ def _stuck(facts: Situation) -> list[Attention]:
 
 def _excluded(facts: Situation) -> list[Attention]:
     """Told while batches lack labels by it, so that numbers may be missing that were there."""
-    rows = judging.exclusions(facts.campaign).filter(ended=None)
-    names = [str(row.assessor) for row in rows] if facts.drawn else []
-    if not names or facts.progress is None or facts.progress.finished == facts.progress.pairs:
-        return []
-    text = (
-        f"The work of {listed(names)} is excluded. Batches that lack labels by it are judged again,"
-        " and until then the numbers rest on those that are complete in a row from the first."
-    )
-    return [Attention("", text, Action("people", "See the people"))]
+    again = facts.progress.again if facts.progress else None
+    return [Attention("warn", again.text, Action("queue", "The queue"))] if again else []
 
 
 def _texts(facts: Situation) -> list[Attention]:

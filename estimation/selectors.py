@@ -19,6 +19,7 @@ from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
 from estimation.core.planning.foretold import Forecast
 from estimation.models import Draw, Estimate, EstimateSet, Round, RoundBatch
+from estimation.reopened import SERVED, FreedBatch, JudgedAgain
 from estimation.unknown import Purpose, name_of, purpose_of
 from estimation.validity import Validity, validity_of
 from judging import selectors as judging
@@ -96,6 +97,7 @@ class RoundProgress:
     stuck: int
     workers: Service
     recompute: Job | None
+    again: JudgedAgain | None = None
 
     @property
     def complete(self) -> int:
@@ -118,15 +120,40 @@ def round_progress(row: Round) -> RoundProgress:
         )
         for batch in judging.batch_progress(row.campaign, numbers)
     ]
+    used = complete_batches(row)
     return RoundProgress(
         batches=batches,
-        used=complete_batches(row),
+        used=used,
         pairs=sum(batch.pairs for batch in batches),
         finished=sum(batch.finished for batch in batches),
         stuck=judging.stuck(row.campaign).count(),
         workers=serving("recompute"),
         recompute=judging.job_of("recompute", row.pk),
+        again=_judged_again(row, batches, used),
     )
+
+
+def judged_again(row: Round) -> JudgedAgain | None:
+    """What of a round is judged again, as work was excluded; None where nothing is."""
+    return round_progress(row).again
+
+
+def _judged_again(
+    row: Round, batches: Sequence[RoundBatchProgress], used: int
+) -> JudgedAgain | None:
+    served = [each for each in batches if each.state in SERVED and each.number > used]
+    if not served:
+        return None
+    told = row.estimate_sets.order_by("-batches").values_list("batches", flat=True).first() or 0
+    freed = [
+        FreedBatch(each.number, each.pairs - each.finished)
+        for each in served
+        if each.number <= told and each.pairs > each.finished
+    ]
+    if not freed:
+        return None
+    holding = judging.exclusions(row.campaign).filter(ended=None)
+    return JudgedAgain(freed, used, sorted(str(each.assessor) for each in holding))
 
 
 @dataclass(frozen=True)

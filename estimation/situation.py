@@ -8,7 +8,7 @@ from estimation import selectors, work
 from estimation.material import taking_part
 from estimation.models import Round
 from judging import selectors as judging
-from judging.models import Campaign, Membership
+from judging.models import Campaign
 from judging.pace import Pace, pace
 from judging.workers import Service, unserved
 
@@ -78,7 +78,8 @@ class Situation:
 
     @cached_property
     def assessors(self) -> int:
-        return self.campaign.memberships.filter(role=Membership.Role.ASSESSOR).count()
+        """Who is handed pairs: those whose work is excluded are not."""
+        return judging.handed_pairs(self.campaign).count()
 
     @cached_property
     def unserved(self) -> list[Service]:

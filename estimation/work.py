@@ -29,6 +29,7 @@ OF_MATERIAL = {"upload": "Reading a file", "copy-files": "Copying the files of a
 OF_THE_SITE = {
     "delete-campaign": "Deleting a campaign",
     "sweep-files": "Removing files that no campaign needs",
+    "measure-storage": "Measuring what files take",
 }
 """Kinds that are of no campaign, or of none that is there any more."""
 NAMES = {**OF_THE_SITE, **OF_MATERIAL, **OF_ROUNDS, **OF_MACHINES, **BULK_JOBS}

@@ -66,7 +66,7 @@ def number_columns(rows: QuerySet[Any, Any], *names: str) -> list[NDArray[np.flo
     return [np.fromstring(text or "", dtype=np.float64, sep=",") for text in texts]
 
 
-class Moment(Func):
+class EpochSeconds(Func):
     """Seconds since 1970 of a column of times, to less than a millisecond."""
 
     output_field = FloatField()

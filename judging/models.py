@@ -14,6 +14,7 @@ from judging.accounts import SignInTries as SignInTries  # noqa: PLC0414
 from judging.accounts import User as User  # noqa: PLC0414
 from judging.notes import AuditEntry as AuditEntry  # noqa: PLC0414
 from judging.notes import Exclusion as Exclusion  # noqa: PLC0414
+from judging.notes import KeptFigure as KeptFigure  # noqa: PLC0414
 from judging.notes import SeenItem as SeenItem  # noqa: PLC0414
 
 MAX_GRADE = 20

@@ -105,3 +105,14 @@ class AuditEntry(models.Model):
         if self.pk is not None:
             raise TypeError("audit entries are never edited")
         super().save(*args, **kwargs)
+
+
+class KeptFigure(models.Model):
+    """What a worker found out about the whole site, as it was when it was ``measured``."""
+
+    name = models.CharField(max_length=40, unique=True)
+    value = models.JSONField()
+    measured = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.name

@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 from numpy.typing import NDArray
 
 from judging.accounts import QRELS
-from judging.labels import Moment, number_columns
+from judging.labels import EpochSeconds, number_columns
 from judging.models import (
     MAX_GRADE,
     Assignment,
@@ -129,9 +129,12 @@ def people(campaign: Campaign, *, words: str = "", only: User | None = None) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """Judgments, a row each: of the pairs of somebody, or of all. ``at`` is a `Moment`, ``seconds``
-    may be `UNTOLD`. ``current`` ones are the latest of their assignments, whether they count or
-    are excluded; ``several``: the pair was to have several labels, or has."""
+    """Judgments, a row each: of the pairs of somebody, or of all.
+
+    ``at``: `EpochSeconds`; ``seconds`` may be `UNTOLD`. ``current`` ones are the latest of their
+    assignments, whether they count or are excluded; ``several``: the pair was to have several
+    labels, or has.
+    """
 
     pair: NDArray[np.int64]
     who: NDArray[np.int64]
@@ -154,7 +157,7 @@ def _given(campaign: Campaign, only: User | None) -> _Answers:
     latest = Q(revision=F("assignment__revision")) | Q(revision=F("assignment__set_aside"))
     several = Q(assignment__pair__wanted__gte=2) | Q(assignment__pair__judged__gte=2)
     told = rows.annotate(
-        at=Moment("created"),
+        at=EpochSeconds("created"),
         took=Coalesce("seconds", UNTOLD),
         current=_flag(latest),
         counts=_flag(Q(assignment__set_aside=0)),

@@ -17,7 +17,7 @@ from django.db.models.functions import Coalesce, Length
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from judging.labels import Moment, number_columns
+from judging.labels import EpochSeconds, number_columns
 from judging.models import Assignment, Campaign, Exclusion, Judgment, User
 from judging.people import UNTOLD, Person, people
 from judging.selectors import current_judgments, documents, given_judgments
@@ -92,9 +92,12 @@ class LookedAt:
 
 @dataclass(frozen=True, eq=False)
 class _Theirs:
-    """What they gave, a row each in the order of ``pk``: `Moment` of it, seconds (`UNTOLD`: not
-    known), characters that were to be read (-1: not all texts are there), and of others' labels of
-    the pair the number and the sum."""
+    """What they gave, a row each in the order of ``pk``.
+
+    ``at``: `EpochSeconds`; ``seconds``: `UNTOLD` where not known; ``length``: characters that were
+    to be read, -1 where not all texts are there. ``others``: how many labels of others there are
+    of the pair, ``total`` their sum.
+    """
 
     pk: NDArray[np.int64]
     pair: NDArray[np.int64]
@@ -143,7 +146,7 @@ def _given(campaign: Campaign, user: User, others: "_Others") -> _Theirs:
     is_other = Case(When(assignment__pair__other="", then=0), default=1)
     told = rows.annotate(
         preference=is_other,
-        at=Moment("created"),
+        at=EpochSeconds("created"),
         took=Coalesce("seconds", UNTOLD),
         first=_length(campaign, "assignment__pair__docno"),
         second=Case(

@@ -280,7 +280,7 @@ class StuckPair:
 
 def stuck(campaign: Campaign) -> QuerySet[Pair]:
     """Unfinished pairs of open batches that were skipped, or that no assessor could still take."""
-    assessors = _asked(campaign)
+    assessors = handed_pairs(campaign)
     spent = Assignment.objects.filter(
         pair=OuterRef("pk"),
         state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED],
@@ -300,7 +300,7 @@ def stuck(campaign: Campaign) -> QuerySet[Pair]:
     )
 
 
-def _asked(campaign: Campaign) -> QuerySet[Membership, Any]:
+def handed_pairs(campaign: Campaign) -> QuerySet[Membership, Any]:
     """The assessors who are handed pairs."""
     excluded = Exclusion.objects.filter(campaign=campaign, ended=None).values("assessor")
     rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR)
@@ -312,7 +312,7 @@ def stuck_pairs(
 ) -> list[StuckPair]:
     """Those pairs in full, or some of them."""
     rows = stuck(campaign) if only is None else stuck(campaign).filter(pk__in=only)
-    total = _asked(campaign).count()
+    total = handed_pairs(campaign).count()
     full = rows.select_related("topic", "campaign").prefetch_related("assignments")
     return [_stuck(pair, total) for pair in full[:limit]]
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.db.models import F
+from django.template.defaultfilters import filesizeformat
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -21,7 +23,7 @@ from estimation.services.report_files import pdf
 from evalsite.administration import overviews, site_report, storage, views
 from evalsite.administration.forms import period_of
 from evalsite.templatetags.administration import PAGES
-from judging.models import Campaign, Job, Judgment, User
+from judging.models import Campaign, Job, Judgment, KeptFigure, User
 from judging.services import jobs, judgments
 from tests.support import evaluation, factories, rest
 from tests.support.kept import Kept
@@ -83,6 +85,9 @@ def test_campaigns_are_found_by_name_address_and_owner(judged: Campaign, admin: 
 def test_a_campaign_is_told_with_what_is_judged_and_its_size(
     judged: Campaign, admin: Client
 ) -> None:
+    ((_, unknown),) = admin.get(reverse("site-campaigns")).context["lines"]
+    assert unknown is None, "nobody has measured it"
+    factories.run_due_jobs()
     ((line, size),) = admin.get(reverse("site-campaigns")).context["lines"]
     standing = Judgment.objects.filter(assignment__pair__campaign=judged, revision=1).count()
     assert line.judged == standing == 45
@@ -155,7 +160,33 @@ def test_a_file_that_is_gone_is_missed(judged: Campaign, admin: Client) -> None:
     run = judged.runs.all()[0]
     type(run).objects.filter(pk=run.pk).update(file="runs/gone")
     assert storage.storage().missing == 1
+    admin.get(reverse("site-storage"))
+    factories.run_due_jobs()
     assert "not there" in text(admin.get(reverse("site-storage")))
+
+
+def test_a_worker_measures_and_pages_show_what_it_found_with_its_time(
+    judged: Campaign, admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Not measured yet" in text(admin.get(reverse("site-storage")))
+    assert "A worker measures the sizes" in text(admin.get(reverse("site-campaigns")))
+    factories.run_due_jobs()
+    kept = KeptFigure.objects.get(name=storage.MEASURE)
+    found = storage.kept()
+    assert found.found == storage.storage()
+    assert not found.measuring
+    monkeypatch.setattr(storage, "_walk", lambda _: pytest.fail("a page walks through files"))
+    shown = text(admin.get(reverse("site-storage")))
+    assert f"As of {kept.measured:%-d %b %Y, %H:%M} UTC" in shown
+    size = filesizeformat(found.sizes[judged.pk]).replace("\xa0", " ")
+    assert size in text(admin.get(reverse("site-campaigns")))
+    assert not Job.objects.filter(kind=storage.MEASURE, state=Job.State.QUEUED).exists()
+
+    KeptFigure.objects.update(measured=F("measured") - timedelta(seconds=storage.FRESH + 1))
+    assert "a worker measures it again" in text(admin.get(reverse("site-storage")))
+    assert Job.objects.get(kind=storage.MEASURE).state == Job.State.QUEUED
+    admin.get(reverse("site-storage"))
+    assert Job.objects.get(kind=storage.MEASURE).requested == 2, "asked for once, not by each visit"
 
 
 def test_every_column_that_names_a_file_is_known() -> None:
@@ -329,6 +360,7 @@ def test_programs_are_told_the_same(judged: Campaign) -> None:
 def test_statements_do_not_grow_with_the_site(name: str, judged: Campaign, admin: Client) -> None:
     there = reverse(name)
     admin.get(there)
+    factories.run_due_jobs()  # what files take is known
     with CaptureQueriesContext(connection) as few:
         b"".join(admin.get(there))
     other = evaluation.with_material(slug="second")

@@ -165,6 +165,21 @@ class ForecastRow(Row):
     ranking = ProspectRow(help_text="Of the ranking.")
 
 
+class FreedBatchRow(Row):
+    number = IntegerField()
+    pairs = IntegerField(help_text="That lack labels now.")
+
+
+class JudgedAgainRow(Row):
+    """Batches that were complete and are judged again, as somebody's work was excluded."""
+
+    excluded = serializers.ListField(child=CharField(), help_text="Whose work is.")
+    freed = FreedBatchRow(many=True)
+    pairs = IntegerField()
+    used = IntegerField(help_text="Batches that the numbers rest on meanwhile.")
+    text = CharField(help_text="What happened, and what mends it, as pages say it.")
+
+
 class RankingRow(Row):
     round = IntegerField()
     measure = CharField()
@@ -172,6 +187,9 @@ class RankingRow(Row):
     supported = serializers.BooleanField(help_text="False: values are lower bounds only.")
     estimate_set = EstimateSetRow(allow_null=True, help_text="Null: no batch is complete yet.")
     ranking = RankedRow(many=True)
+    judged_again = JudgedAgainRow(
+        allow_null=True, help_text="Work was excluded: numbers that were there may be gone."
+    )
     as_good_as_best = serializers.ListField(
         child=CharField(),
         help_text="Runs that are surely the best, or worse by no more than the round calls "

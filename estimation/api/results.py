@@ -105,6 +105,7 @@ class Ranking(CampaignView):
             "supported": table.supported if table else True,
             "estimate_set": shown,
             "ranking": table.rows if table else [],
+            "judged_again": selectors.judged_again(row) if row.is_drawn else None,
             "forecast": forecast_facts(row, shown, measure) if shown else None,
             "as_good_as_best": table.pairs.enough if table and table.pairs else [],
             "pairs": _compared(row, pairs) if pairs else None,

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from estimation.api.options import answers
 from estimation.endings import end_in_words
 from estimation.models import Estimate, EstimateSet, Round
+from estimation.services import choices
 from estimation.services.report_files.table import PURPOSES, REPORTS
 from estimation.unknown import CHOICES
 from estimation.validity import KINDS, validity_of
@@ -89,6 +90,13 @@ class RoundRow(Row):
 
 
 class RoundDetailRow(RoundRow):
+    cannot_be_drawn = serializers.SerializerMethodField(
+        help_text="Of a draft that names a run which was withdrawn since: what to do. Else null."
+    )
+
+    def get_cannot_be_drawn(self, row: Round) -> str | None:
+        return (None if row.is_drawn else choices.withdrawn_choice(row)) or None
+
     preview = serializers.DictField(
         help_text="What the design would buy; empty until worked out. Its design names the choices "
         "and the material that it was worked out for."

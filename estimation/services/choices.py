@@ -9,7 +9,7 @@ import hashlib
 import json
 
 from estimation.material import taking_part
-from estimation.models import Round
+from estimation.models import Round, Run
 from estimation.plans import NAMED, OPTIONS
 from estimation.selectors import complete_batches
 from judging.errors import UserError
@@ -54,6 +54,34 @@ def complete(campaign: Campaign) -> dict[int, int]:
     drawn = campaign.rounds.exclude(state__in=Round.NOT_DRAWN)
     found = {row.number: complete_batches(row) for row in drawn}
     return {number: batches for number, batches in found.items() if batches}
+
+
+def withdrawn_choice(row: Round) -> str:
+    """What a drafted round names and cannot be drawn with, and how to mend it; empty if nothing."""
+    of = {"run": "is about", "baseline": "compares with"}
+    for field, role in of.items():
+        run: Run | None = getattr(row, field)
+        if run is None or run.withdrawn is None:
+            continue
+        newer = _newer(run)
+        other = f"its newer version {newer}" if newer else "another run"
+        return (
+            f"The run that this round {role}, {run.tag}, was withdrawn since. Choose {other} in "
+            f"the question, or take {run.tag} back on its page."
+        )
+    return ""
+
+
+def _newer(run: Run) -> str:
+    """The tag of the last version that takes part in place of a run; empty if there is none."""
+    uploads = Upload.objects.filter(campaign=run.campaign_id).exclude(replaces=None)
+    following = dict(uploads.values_list("replaces_id", "pk"))
+    tags = dict(taking_part(run.campaign).values_list("upload_id", "tag"))
+    at, found = run.upload_id, ""
+    while at in following:
+        at = following.pop(at)
+        found = tags.get(at, found)
+    return found
 
 
 def require(row: Round, design: str) -> None:

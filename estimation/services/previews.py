@@ -48,6 +48,8 @@ def preview(job: jobs.Running) -> None:
         return
     design = choices.digest_of(row)
     try:
+        if gone := choices.withdrawn_choice(row):
+            raise UserError("run_withdrawn", gone, status=409, field="run")
         found = _preview(row) | {"design": design}
         finite.check_plain(found)
     except UserError as error:

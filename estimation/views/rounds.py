@@ -122,12 +122,14 @@ def preview_context(row: Round) -> dict[str, object]:
     outdated = bool(there) and there.get("design") != design
     if outdated and pending(work["preview"]):
         there, outdated = {}, False
-    error = there.get("error") or failure(work["preview"])
+    gone = choices.withdrawn_choice(row)
+    error = gone or there.get("error") or failure(work["preview"])
     drawing, workers = row.state == Round.State.DRAWING, serving("draw")
     states = [f"{job.state} {job.progress} {job.note}" for job in work.values() if job]
     return {
         "round": row,
         "error": error,
+        "gone": gone,
         "working": not there and not error,
         "drawing": work["draw"] if drawing else None,
         "draw_error": failure(work["draw"]),

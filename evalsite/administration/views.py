@@ -15,18 +15,18 @@ from django.views.decorators.http import require_POST
 from estimation.services import retrying
 from estimation.services.report_files import pdf
 from estimation.work import NAMES
-from evalsite.administration import overviews, site_report
+from evalsite.administration import overviews, site_report, storage
 from evalsite.administration.forms import PeriodForm
-from evalsite.administration.storage import storage
 from judging.access import administrator, user_of
 from judging.errors import UserError
 from judging.formats.csvfile import csv_lines
 from judging.models import Campaign, Job
+from judging.workers import serving
 
 PER_PAGE = 50
 PDF_SECONDS = 30
 MOST_SHOWN = 100
-"""Campaigns and loose files on the page of storage."""
+"""Campaigns on the page of storage."""
 
 
 def campaign_list(request: HttpRequest) -> HttpResponse:
@@ -34,9 +34,9 @@ def campaign_list(request: HttpRequest) -> HttpResponse:
     asked = _words(request)
     page = Paginator(overviews.campaigns(asked), PER_PAGE).get_page(request.GET.get("page"))
     found = overviews.listed_campaigns(list(page.object_list))
-    sizes = storage().by_campaign
-    lines = [(each, sizes.get(each.pk, 0)) for each in found]
-    context = {"rows": page, "lines": lines, **_search(page, asked, "campaign")}
+    room = storage.kept()
+    lines = [(each, room.sizes.get(each.pk)) for each in found]
+    context = {"rows": page, "lines": lines, "room": room, **_search(page, asked, "campaign")}
     return render(request, "administration/campaigns.html", context)
 
 
@@ -51,15 +51,15 @@ def person_list(request: HttpRequest) -> HttpResponse:
 
 def storage_page(request: HttpRequest) -> HttpResponse:
     administrator(user_of(request))
-    found = storage()
-    largest = sorted(found.by_campaign.items(), key=lambda each: (-each[1], each[0]))[:MOST_SHOWN]
+    room = storage.kept()
+    largest = sorted(room.sizes.items(), key=lambda each: (-each[1], each[0]))[:MOST_SHOWN]
     named = Campaign.objects.in_bulk([pk for pk, _ in largest])
     context = {
-        "storage": found,
+        "room": room,
+        "workers": serving(storage.MEASURE),
+        "storage": room.found,
         "campaigns": [(named[pk], size) for pk, size in largest if pk in named],
         "most": max((size for _, size in largest), default=0) or 1,
-        "loose": found.loose[:MOST_SHOWN],
-        "loose_size": sum(each.size for each in found.loose),
     }
     return render(request, "administration/storage.html", context)
 

@@ -7,12 +7,14 @@ from django.test import Client
 
 from estimation import receivers, selectors
 from estimation.models import EstimateSet, Round
+from estimation.reopened import FreedBatch, JudgedAgain
 from estimation.services import estimates
-from judging.models import Campaign, Exclusion, User
+from estimation.situation import Situation
+from judging.models import Campaign, Exclusion, Pair, User
 from judging.selectors import current_judgments
 from judging.services import assignments, batches, exclusions, judgments
 from judging.signals import labels_counted_anew
-from tests.support import evaluation, factories
+from tests.support import evaluation, factories, rest
 from tests.support.pages import address, text
 
 pytestmark = pytest.mark.django_db
@@ -205,3 +207,55 @@ def test_the_ranking_says_that_there_are_no_numbers_now(
     assert "Wait for the numbers" not in home
     assert "The work of ben is excluded" in home
     assert "excluded the work of ben" in home
+
+
+def test_what_happened_and_what_mends_it_is_told_in_the_same_words(
+    campaign: Campaign, organizer: Client
+) -> None:
+    row = evaluation.drawn(campaign, extra_share=0.0)
+    evaluation.worker_alive()
+    judge_out(campaign, "anna", "ben")
+    assert selectors.judged_again(row) is None
+    of_ben = Pair.objects.filter(assignments__assessor__username="ben").distinct().count()
+    exclude(campaign, "ben")
+
+    told = selectors.judged_again(row)
+    assert told is not None
+    assert (told.pairs, told.used, told.excluded) == (of_ben, 0, ["ben"])
+    assert told.what.startswith("The work of ben is excluded, so that ")
+    assert [each.number for each in told.freed] == [1, 2, 3]
+    live = text(organizer.get(address("live", campaign, row.number)))
+    assert "No estimates at the moment" in live
+    assert "No estimates yet" not in live
+    base = f"/api/campaigns/{campaign.slug}/"
+    answer = rest.client_of(campaign.created_by).get(f"{base}ranking/").json()
+    assert answer["judged_again"]["text"] == told.text
+    assert answer["judged_again"]["pairs"] == of_ben
+    for page in (live, text(organizer.get(address("campaign-home", campaign)))):
+        assert told.what in page
+        assert told.until in page
+        assert f"Have {of_ben} pairs judged again" in page
+    assert told.mend in live
+
+    factories.assessors(campaign, "cleo")
+    judge_out(campaign, "anna", "cleo")
+    assert selectors.judged_again(row) is None
+    assert rest.client_of(campaign.created_by).get(f"{base}ranking/").json()["judged_again"] is None
+    assert "is excluded" not in text(organizer.get(address("live", campaign, row.number)))
+
+
+def test_the_excluded_are_nobody_who_could_judge_the_rest(campaign: Campaign) -> None:
+    evaluation.drawn(campaign, extra_share=0.0)
+    assert Situation(campaign).assessors == 2
+    exclude(campaign, "ben")
+    assert Situation(campaign).assessors == 1
+
+
+def test_what_is_judged_again_is_told_in_a_line_however_many_batches_there_are() -> None:
+    freed = [FreedBatch(number, 60) for number in range(1, 26)]
+    assert JudgedAgain(freed, 0, ["ben"]).what == (
+        "The work of ben is excluded, so that 1,500 pairs of 25 batches lack labels."
+    )
+    assert JudgedAgain(freed[:1], 0, ["ben"]).what == (
+        "The work of ben is excluded, so that 60 pairs of batch 1 lack labels."
+    )

@@ -12,8 +12,8 @@ from estimation.models import Round
 from estimation.next_step import STATES, NextStep, next_step
 from estimation.services import pausing, rounds
 from estimation.situation import Situation
-from judging.models import Assignment, Campaign, Job, Membership, Upload, WorkerHeartbeat
-from judging.services import assignments, campaigns
+from judging.models import Assignment, Campaign, Job, Membership, Upload, User, WorkerHeartbeat
+from judging.services import assignments, campaigns, exclusions
 from tests.support import evaluation, factories
 from tests.support.pages import address, text
 
@@ -125,6 +125,15 @@ def stuck(campaign: Campaign) -> None:
     assignments.skip(assignment=held, by=by, reason="cannot read it")
 
 
+def again(campaign: Campaign) -> None:
+    evaluation.drawn(campaign, extra_share=0.0)
+    evaluation.judge(campaign, 45)
+    who = User.objects.get(username="anna")
+    by = campaign.created_by
+    exclusions.exclude(campaign=campaign, assessor=who, by=by, ground="time", reason="too fast")
+    factories.run_due_jobs()
+
+
 def silent(campaign: Campaign) -> None:
     evaluation.drawn(campaign)
     evaluation.judge(campaign, 5)
@@ -161,6 +170,7 @@ CASES: list[tuple[str, Callable[[Campaign], object]]] = [
     ("paused", paused),
     ("round paused", round_paused),
     ("stuck", stuck),
+    ("again", again),
     ("silent", silent),
     ("judging", judging),
     ("judging", planned_meanwhile),

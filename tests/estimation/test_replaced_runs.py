@@ -4,15 +4,17 @@ import io
 
 import pytest
 from django.core.files.base import File
+from django.test import Client
 
 from estimation.material import taking_part
 from estimation.models import Estimate, Round, Run
-from estimation.services import estimates, replacing, rounds
+from estimation.services import choices, estimates, replacing, rounds, withdrawals
 from judging.errors import UserError
 from judging.models import AuditEntry, Campaign, Job, Judgment, Upload
 from judging.services import jobs, uploads
-from tests.support import evaluation, factories
+from tests.support import evaluation, factories, rest
 from tests.support.later import join, latest, lines_of, with_news
+from tests.support.pages import address, text
 
 pytestmark = pytest.mark.django_db
 
@@ -264,3 +266,42 @@ def test_a_third_version_follows_the_second(campaign: Campaign) -> None:
     confirm(replace(campaign, with_news("run2", known=5), "run2-v2"))
     taking = set(taking_part(campaign).values_list("tag", flat=True))
     assert taking == {"run1", "run2-v3", "run3", "run4"}
+
+
+# ---------------------------------------------------------------------------------- drafts
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_draft_says_that_its_run_was_withdrawn_and_what_mends_that(
+    campaign: Campaign, organizer: Client, is_replaced: bool
+) -> None:
+    judged_round(campaign)
+    asked = {"goal": "pair", "run": "run2", "baseline": "run1", "seed": "later"}
+    draft = evaluation.drafted(campaign, **asked)
+    page, base = address("round-detail", campaign, 2), f"/api/campaigns/{campaign.slug}/rounds/2/"
+    api = rest.client_of(campaign.created_by)
+    assert choices.withdrawn_choice(draft) == ""
+    assert api.get(base).json()["cannot_be_drawn"] is None
+    if is_replaced:
+        confirm(replace(campaign, with_news("run2")))
+        newer = Run.objects.get(upload__replaces=run_of(campaign).upload).tag
+        mend = f"Choose its newer version {newer} in the question, or take run2 back"
+    else:
+        withdrawals.withdraw(run=run_of(campaign), by=campaign.created_by)
+        mend = "Choose another run in the question, or take run2 back"
+
+    said = text(organizer.get(page))
+    assert "This cannot be drawn" in said
+    assert f"The run that this round is about, run2, was withdrawn since. {mend}" in said
+    assert mend in api.get(base).json()["cannot_be_drawn"]
+    answer = api.post(f"{base}draw/", {})
+    assert (answer.status_code, answer.json()["code"]) == (409, "run_withdrawn")
+    draft.refresh_from_db()
+    assert draft.state == Round.State.DRAFTED
+    assert not Job.objects.filter(kind="draw", target=draft.pk).exists()
+
+    withdrawals.take_back(run=run_of(campaign), by=campaign.created_by)
+    factories.run_due_jobs()
+    assert "This cannot be drawn" not in text(organizer.get(page))
+    assert api.get(base).json()["cannot_be_drawn"] is None
+    assert api.post(f"{base}draw/", {}).status_code == 202
