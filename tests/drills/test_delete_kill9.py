@@ -22,9 +22,9 @@ from tests.support.site import Site
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
-DOCUMENTS = 14_000
+DOCUMENTS = 8_000
 """Of which some thousand go at a time, so that there is a middle to be killed in."""
-KILLS = 3
+KILLS = 2
 MATERIAL = small_material(topics=6, documents=24, runs=3, depth=10)
 ROUND = {"measure": "DCG@10", "budget": 40, "batch_size": 20, "method": "poisson", "seed": "s"}
 KEPT = ("User", "AuditEntry", "Job", "ApiToken", "WorkerHeartbeat", "SignInTries", "Session")

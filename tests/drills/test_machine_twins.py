@@ -5,6 +5,7 @@ no part in that, so one of the two is enough. The machine itself is run on both.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,8 @@ from estimation.models import Round
 from estimation.services import leftovers, rounds
 from judging.models import Assignment, Campaign, Job, Judgment, Pair, User
 from judging.services import assignments, audit, exclusions, jobs, judgments, members
-from tests.drills.test_machine import Machine, _staged, run  # noqa: F401  (a fixture)
+from tests.drills.test_machine import NONE, Machine, _staged, run  # noqa: F401  (a fixture)
+from tests.support.machine.told import Fault
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.sqlite_only]
 Patch = pytest.MonkeyPatch
@@ -150,8 +152,6 @@ TWINS: list[tuple[Callable[[Patch], None], tuple[str, ...]]] = [
     (place_that_is_not_given_back, JUDGING),
     (yes_before_it_is_written, JUDGING),
     (last_organizer_may_leave, ("leave", "join")),
-    (exclusion_that_keeps_places, ("claim", "judge", "exclude")),
-    (work_that_is_forgotten_when_it_comes_back, ("claim", "judge", "exclude", "take_back")),
 ]
 """Mistakes, and the acts that meet them: a machine that does all would look for longer."""
 
@@ -165,3 +165,24 @@ def test_a_mistake_is_caught(
 
     with pytest.raises(AssertionError):
         run(150, 12, derandomize=True, phases=[Phase.generate])
+
+
+EXCLUSIONS = [None, exclusion_that_keeps_places, work_that_is_forgotten_when_it_comes_back]
+
+
+@pytest.mark.parametrize("twin", EXCLUSIONS, ids=lambda twin: getattr(twin, "__name__", "none"))
+def test_a_mistake_about_exclusions_is_caught(
+    twin: Callable[[Patch], None] | None, monkeypatch: Patch
+) -> None:
+    """By the shortest way, as few examples judge, exclude and take back the same work."""
+    if twin:
+        twin(monkeypatch)
+    machine = Machine()
+    try:
+        machine.begin(slug="full", scene=5, plan=0)
+        machine.judge_some(who=0, times=3, choice=1)
+        with pytest.raises(Fault) if twin else nullcontext():
+            machine.exclude_for_a_while(who=0, pick=0, choice=0, others=2, blow=NONE, later=NONE)
+        assert len(machine.world.seen.exclusions) == 1
+    finally:
+        machine.left.close()

@@ -340,6 +340,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(folder: Path, tmp_path: Path)
     ("method", "rounds"), [*((method, 1) for method in Round.Method), ("poisson", 2), ("iid", 2)]
 )
 @pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_runs_of_the_campaign_get_the_numbers_of_the_application(
     tmp_path: Path, method: str, rounds: int
 ) -> None:
@@ -356,6 +357,7 @@ def test_runs_of_the_campaign_get_the_numbers_of_the_application(
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "rounds"), [("poisson", 1), ("iid", 1), ("poisson", 2)])
 @pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_rounds_of_preferences(tmp_path: Path, method: str, rounds: int) -> None:
     """Of runs of the round and, with a warning, of one that joins later."""
     campaign = evaluation.with_material()
@@ -396,6 +398,7 @@ BEYOND = {
 @pytest.mark.slow
 @pytest.mark.parametrize("method", BEYOND)
 @pytest.mark.django_db
+@pytest.mark.sqlite_only
 def test_rounds_of_topics_and_active_ones(tmp_path: Path, method: str) -> None:
     """What is said of a run that joins later, and what such a round cannot say."""
     campaign = evaluation.with_material(slug=method)

@@ -384,6 +384,7 @@ def test_paragraphs_keep_code_and_let_prose_wrap() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("text", ["\n ", " ", "a\n\n"])
 def test_hostile_blanks_take_no_longer_than_their_length(text: str) -> None:
     topic = Topic(title="a " * 50_000)
