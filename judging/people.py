@@ -5,7 +5,7 @@ held against answers that count. All is told to organizers alone.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,8 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from numpy.typing import NDArray
 
 from judging.accounts import QRELS
+from judging.conduct import Pattern
+from judging.habits import SaidOfPair, patterns
 from judging.models import (
     Assignment,
     Batch,
@@ -62,6 +64,7 @@ class Person:
     seconds: float | None = None
     agreement: WithOthers | None = None
     exclusion: Exclusion | None = None
+    patterns: tuple[Pattern, ...] = ()
 
     @property
     def judges(self) -> bool:
@@ -105,7 +108,11 @@ def people(campaign: Campaign, *, words: str = "", only: User | None = None) -> 
         roles[row.user_id][row.role] = row
     counted = _counted(campaign)
     left, used = _left(campaign)
-    paces, agreed = _paces(campaign), agreements(campaign)
+    paces, orders = _in_order(campaign)
+    shared = _shared(campaign)
+    agreed = _agreements(shared)
+    names = dict(known(campaign).values_list("pk", "username"))
+    habits = patterns(orders, shared, grades=len(campaign.grades), names=names)
     excluded = {row.assessor_id: row for row in campaign.exclusions.filter(ended=None)}
     none: dict[str, Any] = {}
     told = []
@@ -118,6 +125,7 @@ def people(campaign: Campaign, *, words: str = "", only: User | None = None) -> 
                 left=max(0, left - used.get(user.pk, 0)) if judges else 0,
                 agreement=agreed.get(user.pk),
                 exclusion=excluded.get(user.pk),
+                patterns=tuple(habits.get(user.pk, ())),
                 **counted.get(user.pk, none),
                 **paces.get(user.pk, none),
             )
@@ -160,19 +168,26 @@ def _left(campaign: Campaign) -> tuple[int, dict[int, int]]:
     return free.count(), dict(used)
 
 
-def _paces(campaign: Campaign) -> dict[int, dict[str, Any]]:
+def _in_order(campaign: Campaign) -> tuple[dict[int, dict[str, Any]], dict[int, list[int]]]:
+    """Of everybody, from what they said first of each pair and in its order: how fast they are,
+    and their grades. A preference is no grade."""
     first = Judgment.objects.filter(assignment__pair__campaign=campaign, revision=1)
-    rows = first.order_by("assessor", "created", "pk").values_list("assessor", "created", "seconds")
+    columns = ("assessor", "created", "seconds", "grade", "assignment__pair__other")
+    rows = first.order_by("assessor", "created", "pk").values_list(*columns)
     times: dict[int, list[float]] = defaultdict(list)
     seconds: dict[int, list[float]] = defaultdict(list)
-    for who, created, took in rows.iterator(chunk_size=5000):
+    grades: dict[int, list[int]] = defaultdict(list)
+    for who, created, took, grade, other in rows.iterator(chunk_size=5000):
         times[who].append(created.timestamp())
         if took is not None:
             seconds[who].append(took)
-    return {
+        if not other:
+            grades[who].append(grade)
+    paces = {
         who: {"per_hour": _per_hour(np.array(each)), "seconds": _median(seconds[who])}
         for who, each in times.items()
     }
+    return paces, grades
 
 
 def _per_hour(times: NDArray[np.float64]) -> float | None:
@@ -198,17 +213,21 @@ def agreements(campaign: Campaign) -> dict[int, WithOthers]:
 
     Each pair weighs the same, however many others judged it.
     """
+    return _agreements(_shared(campaign))
+
+
+def _agreements(shared: Mapping[int, Sequence[SaidOfPair]]) -> dict[int, WithOthers]:
     found: dict[int, _Compared] = defaultdict(_Compared)
-    for labels in _shared(campaign).values():
-        for who, grade, _counts, preference in labels:
-            others = [g for other, g, counts, _ in labels if counts and other != who]
+    for labels in shared.values():
+        for said in labels:
+            others = [each.grade for each in labels if each.counts and each.who != said.who]
             if not others:
                 continue
-            mine = found[who]
+            mine = found[said.who]
             mine.pairs += 1
-            mine.equal += sum(each == grade for each in others) / len(others)
-            if not preference:
-                mine.heights.append(grade - sum(others) / len(others))
+            mine.equal += sum(each == said.grade for each in others) / len(others)
+            if not said.preference:
+                mine.heights.append(said.grade - sum(others) / len(others))
     return {
         who: WithOthers(
             each.pairs,
@@ -220,21 +239,17 @@ def agreements(campaign: Campaign) -> dict[int, WithOthers]:
     }
 
 
-Shared = dict[int, list[tuple[int, int, bool, bool]]]
-
-
-def _shared(campaign: Campaign) -> Shared:
-    """Of pairs that were to have several labels, or have: who, grade, whether it counts, and
-    whether it is a preference."""
+def _shared(campaign: Campaign) -> dict[int, list[SaidOfPair]]:
+    """What was said of pairs that were to have several labels, or have, by the pair's row id."""
     rows = given_judgments().filter(assignment__pair__campaign=campaign).order_by()
     several = Q(assignment__pair__wanted__gte=2) | Q(assignment__pair__judged__gte=2)
     rows = rows.filter(several)
     columns = rows.annotate(
         counts=Q(assignment__set_aside=0), is_other=~Q(assignment__pair__other="")
     )
-    labels: Shared = defaultdict(list)
-    for pair, *label in columns.values_list(
-        "assignment__pair_id", "assessor_id", "grade", "counts", "is_other"
+    labels: dict[int, list[SaidOfPair]] = defaultdict(list)
+    for pair, who, at, grade, counts, other in columns.values_list(
+        "assignment__pair_id", "assessor_id", "pk", "grade", "counts", "is_other"
     ).iterator(chunk_size=5000):
-        labels[pair].append((label[0], label[1], bool(label[2]), bool(label[3])))
+        labels[pair].append(SaidOfPair(who, at, grade, bool(counts), bool(other)))
     return labels

@@ -1,34 +1,36 @@
 """One assessor, looked at by an organizer: when they judged, what they gave, and how long it took.
 
 What others said of the same pairs stands beside it. Whether somebody judged too fast is told from
-their own times and the length of documents, and never from grades: an exclusion on such a ground
-leaves the estimates unbiased.
+their own times and the length of documents (`conduct`), and never from grades: an exclusion on such
+a ground leaves the estimates unbiased.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import QuerySet
 from django.db.models.functions import Length
 from django.utils import timezone
 
+from judging.conduct import LEAST_TIMES, Change, ReadingPace, floor, over_time
 from judging.models import Campaign, Exclusion, Judgment, Pair, User
 from judging.people import Person, people
 from judging.selectors import current_judgments, documents, given_judgments
+from judging.signals import competence_asked
 
 DAYS = 28
 FAR = 10
+UNTOLD = {
+    "few": "fewer than 20 of the pairs that count were judged by others too",
+    "one": "their pairs have been judged by one other person only",
+    "two": "only two people have judged, and two cannot tell who of them is right",
+}
+"""Why nothing is told of somebody's competence."""
 QUICK_SHOWN = 10
-LEAST_TIMES = 10
-"""Judgments with a time and a text, from which it is told what somebody needs."""
-BASE = 600
-"""Characters that it takes as long to read as to look at the page, take in the topic and answer."""
-FRACTION = 0.25
-"""Of the time that a document of this length usually takes them: less is too fast."""
 
 
 class JudgedDay(NamedTuple):
@@ -38,11 +40,15 @@ class JudgedDay(NamedTuple):
 
 @dataclass(frozen=True)
 class Quick:
-    """A judgment that took ``seconds``, where they usually need ``usual`` for so long a text."""
+    """A judgment that took ``seconds``, where they usually need ``usual`` for so long a text.
+
+    ``nobody``: no reader is so fast, whoever it is.
+    """
 
     judgment: Judgment
     seconds: float
     usual: float
+    nobody: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,11 +87,18 @@ class LookedAt:
     timed: int
     quick: list[Quick]
     apart: list[FarFromOthers]
+    change: Change | None
+    competence: dict[str, Any] | None
     exclusions: list[Exclusion]
 
     @property
     def tells_haste(self) -> bool:
         return self.timed >= LEAST_TIMES
+
+    @property
+    def untold(self) -> str:
+        """Why the model of competence does not tell of them; empty if it does."""
+        return UNTOLD.get(self.competence["untold"], "") if self.competence else ""
 
 
 def look_at(campaign: Campaign, user: User) -> LookedAt:
@@ -101,10 +114,18 @@ def look_at(campaign: Campaign, user: User) -> LookedAt:
         timed=len(timed),
         quick=_quick(timed),
         apart=_apart(rows, said),
+        change=_change(rows, said),
+        competence=_competence(campaign, user),
         exclusions=list(
             campaign.exclusions.filter(assessor=user).select_related("decided_by", "ended_by")
         ),
     )
+
+
+def _competence(campaign: Campaign, user: User) -> dict[str, Any] | None:
+    """What was found with the latest estimates; None without any, and of who is not in them."""
+    answers: Any = competence_asked.send(sender=Campaign, campaign=campaign, username=user.username)
+    return next((answer for _, answer in answers if answer), None)
 
 
 def _given(campaign: Campaign, user: User) -> QuerySet[Judgment]:
@@ -166,15 +187,27 @@ def _documents(row: Judgment) -> list[str]:
 
 def _quick(timed: Sequence[tuple[Judgment, float, int]]) -> list[Quick]:
     """The quickest first, beside what they usually need."""
-    if len(timed) < LEAST_TIMES:
+    seconds, characters = (np.array([each[at] for each in timed], float) for at in (1, 2))
+    pace = ReadingPace.of(seconds, characters)
+    if pace is None:
         return []
-    rate = float(np.median([seconds / (BASE + length) for _, seconds, length in timed]))
+    usual, least = pace.usual(characters), floor(characters)
     found = [
-        Quick(row, seconds, rate * (BASE + length))
-        for row, seconds, length in timed
-        if seconds < FRACTION * rate * (BASE + length)
+        Quick(timed[at][0], timed[at][1], float(usual[at]), bool(seconds[at] < least[at]))
+        for at in np.flatnonzero(pace.too_fast(seconds, characters)).tolist()
     ]
     return sorted(found, key=lambda each: each.seconds / each.usual)
+
+
+def _change(rows: Sequence[Judgment], said: dict[int, list[tuple[str, int]]]) -> Change | None:
+    """From the first judgment to the last. An answer to a preference has no height."""
+    apart = [
+        row.grade - sum(grade for _, grade in others) / len(others)
+        if (others := said.get(row.assignment.pair_id)) and not row.assignment.pair.other
+        else None
+        for row in rows
+    ]
+    return over_time([row.seconds for row in rows], apart)
 
 
 def _apart(rows: Sequence[Judgment], said: dict[int, list[tuple[str, int]]]) -> list[FarFromOthers]:

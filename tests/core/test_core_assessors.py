@@ -36,7 +36,9 @@ def literal(ratings: Ratings, steps: int, pseudo: float) -> tuple[np.ndarray, li
         prior = [sum(each[k] for each in post.values()) / len(post) for k in grades]
         said = {
             (a, k): [
-                pseudo + sum(post[p][k] for p, r, g in rows if (r, g) == (a, x)) for x in grades
+                (pseudo if x == k else pseudo / 4 / (ratings.grades - 1))
+                + sum(post[p][k] for p, r, g in rows if (r, g) == (a, x))
+                for x in grades
             ]
             for a in range(ratings.raters)
             for k in grades
@@ -54,8 +56,12 @@ def literal(ratings: Ratings, steps: int, pseudo: float) -> tuple[np.ndarray, li
             ]
             total += log(sum(joint))
             post[pair] = [each / sum(joint) for each in joint]
-        penalty = sum(log(each) for cells in chance.values() for each in cells) if pseudo else 0.0
-        likelihoods.append((total + pseudo * penalty) / len(rows))
+        penalty = sum(
+            (pseudo if x == k else pseudo / 4 / (ratings.grades - 1)) * log(each)
+            for (_, k), cells in chance.items()
+            for x, each in enumerate(cells)
+        )
+        likelihoods.append((total + penalty) / len(rows))
     raise AssertionError
 
 
@@ -106,6 +112,20 @@ def _pairs_of(data_dir: Path) -> list[tuple[str, ...]]:
         next(lines)
         found = {tuple(line.split("\t")[:2]) for line in lines}
     return sorted(found, key=lambda name: f"{name[0]} {name[1]}")
+
+
+def test_where_all_agree_a_grade_that_is_rare_is_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The twin has as many pseudo-judgments in every cell, and takes rare grades for errors."""
+    grade = np.repeat([0, 1, 2, 3], [24, 3, 2, 1])
+    pair = np.repeat(np.arange(30), 2)
+    ratings = Ratings(pair, np.tile([0, 1], 30), grade[pair], 30, 2, 4)
+    found = dawid_skene(ratings, pseudo=0.5)
+    np.testing.assert_array_equal(most_likely(found, ratings.counts), grade)
+    monkeypatch.setattr("estimation.core.labels.dawid_skene.ASTRAY", 3.0)
+    twin = dawid_skene(ratings, pseudo=0.5)
+    assert (most_likely(twin, ratings.counts) != grade).any()
 
 
 def test_confusions_are_found_again_and_spammers_tell_nothing() -> None:

@@ -25,13 +25,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from ..arrays import check_confidence
+from ..arrays import check_confidence, column_sums
 from ..estimates.agreement import Bounded
 from .ratings import checked_weight
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..arrays import FloatArray, IntArray
     from .ratings import Ratings
 
@@ -43,8 +41,8 @@ SKEWED = 0.9
 """Share of one grade from which on chance explains most of any agreement."""
 DEGENERATE = 0.05
 """Share of the redrawn samples without two grades, above which no interval is told."""
-RESAMPLES, FEWER, MANY = 1000, 300, 20_000
-"""Redrawn samples, and how many of them where there are more pairs than so many."""
+RESAMPLES, UNITS = 1000, 2000
+"""Redrawn samples, and of how many units at most each is drawn."""
 
 
 @dataclass(frozen=True)
@@ -81,32 +79,40 @@ def coincidences(counts: IntArray, weight: FloatArray | None = None) -> FloatArr
 
 def alpha_of(table: FloatArray, metric: Metric) -> float:
     """Return alpha of coincidences; nan without two grades."""
-    margin = table.sum(axis=1)
-    total = float(margin.sum())
+    return float(_alphas(table[None], metric)[0])
+
+
+def _alphas(tables: FloatArray, metric: Metric) -> FloatArray:
+    """Return alpha of many tables, shape (B, G, G), at once."""
+    margin = tables.sum(axis=2)
+    total = margin.sum(axis=1)
     apart = distances(margin, metric)
-    expected = float((margin[:, None] * margin * apart).sum())
-    if not expected > 0.0 or not total > 1.0:
-        return float("nan")
-    return 1.0 - (total - 1.0) * float((table * apart).sum()) / expected
+    expected = (margin[:, :, None] * margin[:, None, :] * apart).sum(axis=(1, 2))
+    found = (total - 1.0) * (tables * apart).sum(axis=(1, 2))
+    nothing = np.full(len(tables), np.nan)
+    known = (expected > 0.0) & (total > 1.0)
+    return np.asarray(1.0 - np.divide(found, expected, out=nothing, where=known))
 
 
 def distances(margin: FloatArray, metric: Metric) -> FloatArray:
-    """Return the distance of every two grades, shape (G, G); `margin` says how often each is given.
+    """Return the distance of every two grades, shape (..., G, G).
+
+    `margin`, shape (..., G), says how often each is given.
 
     Raises
     ------
     ValueError
         If there is no such metric.
     """
-    grade = np.arange(len(margin), dtype=np.float64)
+    grade = np.arange(margin.shape[-1], dtype=np.float64)
     if metric == "nominal":
         return np.asarray((grade[:, None] != grade).astype(np.float64))
     if metric == "interval":
         return np.asarray((grade[:, None] - grade) ** 2)
     if metric != "ordinal":
         raise ValueError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
-    middle = np.cumsum(margin) - margin / 2.0  # from the first grade to the midst of each
-    return np.asarray((middle[:, None] - middle) ** 2)
+    middle = np.cumsum(margin, axis=-1) - margin / 2.0  # from the first grade to the midst of each
+    return np.asarray((middle[..., :, None] - middle[..., None, :]) ** 2)
 
 
 def reliability(
@@ -237,39 +243,35 @@ def _scaled(cells: FloatArray, sizes: FloatArray, weight: FloatArray) -> FloatAr
     return np.asarray(table.reshape(side, side) * (judgments / total if total > 0.0 else 0.0))
 
 
-def _redrawn(
-    cells: FloatArray, sizes: FloatArray, weight: FloatArray, seed: int
-) -> list[FloatArray]:
-    """Coincidences of samples of as many pairs, drawn from these with replacement.
+def _redrawn(cells: FloatArray, sizes: FloatArray, weight: FloatArray, seed: int) -> FloatArray:
+    """Return coincidences of samples drawn from these pairs with replacement, shape (B, G, G).
 
     Pairs that were judged alike and weigh the same are drawn as one kind: the same distribution.
+    More than `UNITS` kinds are dealt at random into so many hands of pairs, and hands are drawn:
+    the sum of a hand of independent pairs varies as they do.
     """
-    pairs = len(cells)
+    pairs, side = len(cells), round(cells.shape[1] ** 0.5)
     if pairs < 2:
-        return []
-    kinds, first, kind = np.unique(
-        np.column_stack([cells, sizes, weight]), axis=0, return_index=True, return_inverse=True
-    )
-    number = np.bincount(kind.ravel(), minlength=len(kinds))
+        return np.zeros((0, side, side))
     random = np.random.default_rng(seed)
-    tables = []
-    for _ in range(FEWER if pairs > MANY else RESAMPLES):
-        times = random.multinomial(pairs, number / pairs)
-        taken = np.flatnonzero(times)
-        rows = first[taken]
-        heavy = times[taken] * weight[rows]
-        table = (cells[rows] * heavy[:, None]).sum(axis=0)
-        judgments = float((times[taken] * sizes[rows]).sum())
-        side = round(len(table) ** 0.5)
-        tables.append(table.reshape(side, side) * (judgments / table.sum()))
-    return tables
+    whole = np.column_stack([cells * weight[:, None], sizes])
+    kinds, number = np.unique(whole, axis=0, return_counts=True)
+    if len(kinds) > UNITS:
+        hand = random.permutation(pairs) % UNITS
+        sums = [column_sums(hand, column, number=UNITS) for column in whole.T]
+        kinds, number = np.stack(sums, axis=1), np.ones(UNITS, dtype=np.int64)
+    units = int(number.sum())
+    times = random.multinomial(units, number / units, size=RESAMPLES).astype(np.float64)
+    sums = np.einsum("bu,ug->bg", times, kinds)  # in a fixed order, not by BLAS
+    tables, judgments = sums[:, :-1], sums[:, -1:]
+    total = tables.sum(axis=1, keepdims=True)
+    scale = np.divide(judgments, total, out=np.zeros_like(total), where=total > 0.0)
+    return np.asarray((tables * scale).reshape(RESAMPLES, side, side))
 
 
-def _bounded(
-    table: FloatArray, drawn: Sequence[FloatArray], metric: Metric, confidence: float
-) -> Bounded:
+def _bounded(table: FloatArray, drawn: FloatArray, metric: Metric, confidence: float) -> Bounded:
     value = alpha_of(table, metric)
-    found = np.array([alpha_of(each, metric) for each in drawn])
+    found = _alphas(drawn, metric)
     known = found[np.isfinite(found)]
     if len(known) < max(1.0, (1.0 - DEGENERATE) * len(found)) or not np.isfinite(value):
         return Bounded(value, np.nan, np.nan)

@@ -5,10 +5,12 @@ pi_akg, independently of the others. What was said tells all of them by expectat
 which starts at the shares of the grades that each pair was given:
 
     T_ik  proportional to  rho_k prod over judgments (a, g) of i of pi_akg          (expectation)
-    rho_k = mean of T_ik,   pi_akg proportional to s + sum over a's judgments of g of T_ik
+    rho_k = mean of T_ik,   pi_akg proportional to s_kg + sum over a's judgments of g of T_ik
 
-with s pseudo-judgments in every cell, which keep a rater who said little from being told for
-certain. The likelihood (with s the posterior density) rises at every step.
+with s_kg pseudo-judgments: s for the true grade itself, and `ASTRAY` s shared out among the others.
+They keep a rater who said little from being told for certain, and take people for readers until
+they show otherwise: alike in all cells, they would take every grade that is rare for an error. The
+likelihood (with s the posterior density) rises at every step.
 
 The model believes in one true grade, where the estimates of evalsite are about the mean of what
 assessors say: it describes raters, and no estimate uses it.
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9
 STEPS = 2000
+ASTRAY = 0.25
 LEAST_CHANCE = 1e-10  # no grade is impossible, as in the reference implementations
 
 
@@ -140,7 +143,7 @@ def _maximized(
         for true in range(grades)
     ]
     said = np.stack([column.reshape(raters, grades) for column in columns], axis=1)
-    said = np.maximum(said + pseudo, LEAST_CHANCE)
+    said = np.maximum(said + _pseudo_judgments(grades, pseudo), LEAST_CHANCE)
     return np.maximum(prior, LEAST_CHANCE), said / said.sum(axis=2, keepdims=True)
 
 
@@ -160,5 +163,11 @@ def _expected(
     return shares / total[:, None], likelihood
 
 
+def _pseudo_judgments(grades: int, pseudo: float) -> FloatArray:
+    same = np.eye(grades)
+    return np.asarray(pseudo * (same + (1.0 - same) * ASTRAY / (grades - 1)))
+
+
 def _pseudo_part(confusion: FloatArray, pseudo: float) -> float:
-    return pseudo * float(np.log(confusion).sum()) if pseudo else 0.0
+    each = _pseudo_judgments(confusion.shape[1], pseudo)
+    return float((each * np.log(confusion)).sum())
