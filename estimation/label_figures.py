@@ -319,7 +319,7 @@ def _line(row: Mapping[str, Any], machine: bool, place: ForestRow | None) -> Ass
         labels=row["labels"],
         shared=row["shared"],
         same=row["same"],
-        bias="–" if value is None else f"{value:+.{min(digits, 2)}f}",
+        bias="–" if value is None else f"{value:+.{min(digits, 2)}f}".replace("-", "−"),
         spread=row["spread"],
         competence=row["competence"],
         informed=row["informed"],

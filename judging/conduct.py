@@ -123,8 +123,8 @@ class Pattern:
         return {
             ONE_GRADE: f"One grade for nearly all: {of_them} answers are grade {self.grade}, "
             "where others differ.",
-            CYCLE: f"An order that comes round: {of_them} answers are the one {self.period} "
-            "before.",
+            CYCLE: f"An order that comes round: {of_them} answers are the same as the one "
+            f"{self.period} before.",
             UNRELATED: f"No relation to what others say: of {self.among:,} pairs in common, "
             "answers go with those of others no better than luck would have it.",
             SAME: f"The same answers as {self.other}: {of_them} pairs that both judged, where "
