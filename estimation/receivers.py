@@ -9,12 +9,14 @@ from django.dispatch import receiver
 
 from estimation.machines import AGREEMENT
 from estimation.models import Draw, MachineJudge, Prediction, Round
+from estimation.selectors import current_round, label_quality, latest_estimates
 from estimation.services import pausing
 from estimation.work import OF_NUMBERS
 from judging.models import Batch, Campaign, Job, Pair
 from judging.services import jobs
 from judging.signals import (
     batch_completed,
+    competence_asked,
     judgment_corrected,
     labels_added,
     labels_counted_anew,
@@ -108,3 +110,15 @@ def design_weights(campaign: Campaign, pairs: Sequence[int], **_kwargs: Any) -> 
     drawn = Draw.objects.filter(round__campaign=campaign, pair__in=pairs).order_by("round__number")
     found = drawn.values_list("pair", "probability")
     return {pair: 1.0 / probability for pair, probability in found}
+
+
+@receiver(competence_asked, sender=Campaign, dispatch_uid="competence-of-somebody")
+def competence_of_somebody(campaign: Campaign, username: str, **_kwargs: Any) -> dict[str, Any]:
+    """From the latest estimates of the round that pages show; empty where their labels are not
+    among those that count there."""
+    row = current_round(campaign)
+    shown = latest_estimates(row) if row else None
+    found = label_quality(shown) if shown else {}
+    people = {each["name"]: each for each in found.get("people", [])}
+    told = people.get(username)
+    return {**told, "round": row.number} if told and row else {}

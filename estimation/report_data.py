@@ -6,12 +6,15 @@ import numpy as np
 from django.db.models import F, QuerySet
 
 from estimation.core.measures.table import parse_measure
+from estimation.label_figures import QualityFigure, quality_figure
 from estimation.models import EstimateSet, Round
 from estimation.selectors import (
     Pairwise,
     RankingTable,
     RoundProgress,
     draws_behind,
+    label_quality,
+    machines_compared,
     measures_of,
     ranking_table,
     round_progress,
@@ -63,6 +66,7 @@ class ReportData:
     decisions: list[Decision]
     exclusions: list[Exclusion]
     people: list[AssessorFacts]
+    quality: QualityFigure | None = None
 
     @property
     def scale(self) -> list[dict[str, str]]:
@@ -148,7 +152,14 @@ def report(row: Round, shown: EstimateSet) -> ReportData:
         decisions=list(judging.decisions(row.campaign).filter(pair__in=pairs)),
         exclusions=list(judging.exclusions(row.campaign).filter(ended=None)),
         people=facts.people,
+        quality=quality_of(row, shown),
     )
+
+
+def quality_of(row: Round, shown: EstimateSet) -> QualityFigure | None:
+    """How good the labels are that estimates rest on; for the tab, REST and the report."""
+    found = label_quality(shown)
+    return quality_figure(found, scale_of(row), machines_compared(row)) if found else None
 
 
 @dataclass(frozen=True, eq=False)

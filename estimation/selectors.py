@@ -18,6 +18,7 @@ from estimation.core.inference.equivalence import Equivalence, best_or_equivalen
 from estimation.core.inference.tiers import places, tiers
 from estimation.core.inference.unknown import Reason, Reasons, all_known
 from estimation.core.planning.foretold import Forecast
+from estimation.machines import MachineJudge
 from estimation.models import Draw, Estimate, EstimateSet, Round, RoundBatch
 from estimation.reopened import SERVED, FreedBatch, JudgedAgain
 from estimation.unknown import Purpose, name_of, purpose_of
@@ -471,3 +472,19 @@ def label_comparison(estimate_set: EstimateSet, measure: str) -> dict[str, Any] 
     facts, _ = read_archive(path, MATRICES_FORMAT, ())
     found: dict[str, Any] | None = facts.get("labels", {}).get(measure)
     return found
+
+
+def label_quality(estimate_set: EstimateSet) -> dict[str, Any]:
+    """What the worker found of the labels behind estimates; empty where it found nothing, and in
+    estimates of an earlier version."""
+    path = Path(settings.MEDIA_ROOT) / estimate_set.matrices_file
+    facts, _ = read_archive(path, MATRICES_FORMAT, ())
+    return facts.get("quality") or {}
+
+
+def machines_compared(row: Round) -> list[tuple[str, dict[str, Any]]]:
+    """Machine judges that were held against the judgments of a round: name, and what was found."""
+    judges = MachineJudge.objects.filter(campaign=row.campaign_id).order_by("pk")
+    return [
+        (each.name, each.agreement) for each in judges if each.agreement.get("round") == row.number
+    ]

@@ -15,7 +15,9 @@ from django.db.models.functions import Coalesce
 from numpy.typing import NDArray
 
 from judging.accounts import QRELS
-from judging.labels import EpochSeconds, number_columns
+from judging.conduct import Pattern
+from judging.habits import SaidOfPair, patterns
+from judging.labels import number_columns
 from judging.models import (
     MAX_GRADE,
     Assignment,
@@ -65,6 +67,7 @@ class Person:
     seconds: float | None = None
     agreement: WithOthers | None = None
     exclusion: Exclusion | None = None
+    patterns: tuple[Pattern, ...] = ()
 
     @property
     def judges(self) -> bool:
@@ -100,7 +103,7 @@ def people(campaign: Campaign, *, words: str = "", only: User | None = None) -> 
     roles: dict[int, dict[str, Membership]] = defaultdict(dict)
     for row in campaign.memberships.order_by("role"):
         roles[row.user_id][row.role] = row
-    given = _given(campaign, only)
+    given = _given(campaign)
     counted = _counted(campaign, only, given)
     users = User.objects.filter(pk__in=[only.pk] if only else {*roles, *counted})
     if words:
@@ -108,6 +111,8 @@ def people(campaign: Campaign, *, words: str = "", only: User | None = None) -> 
     found = list(users.order_by("username"))
     left, used = _left(campaign)
     paces, agreed = _paces(given), _agreements(given)
+    names = dict(known(campaign).values_list("pk", "username"))
+    habits = patterns(_orders(given), _shared(given), grades=len(campaign.grades), names=names)
     excluded = {row.assessor_id: row for row in campaign.exclusions.filter(ended=None)}
     none: dict[str, Any] = {}
     told = []
@@ -120,6 +125,7 @@ def people(campaign: Campaign, *, words: str = "", only: User | None = None) -> 
                 left=max(0, left - used.get(user.pk, 0)) if judges else 0,
                 agreement=agreed.get(user.pk),
                 exclusion=excluded.get(user.pk),
+                patterns=tuple(habits.get(user.pk, ())),
                 **counted.get(user.pk, none),
                 **paces.get(user.pk, none),
             )
@@ -129,13 +135,14 @@ def people(campaign: Campaign, *, words: str = "", only: User | None = None) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """Judgments, a row each: of the pairs of somebody, or of all.
+    """All judgments of a campaign, a row each, as what is usual is told by all.
 
     ``at``: `EpochSeconds`; ``seconds`` may be `UNTOLD`. ``current`` ones are the latest of their
     assignments, whether they count or are excluded; ``several``: the pair was to have several
     labels, or has.
     """
 
+    pk: NDArray[np.int64]
     pair: NDArray[np.int64]
     who: NDArray[np.int64]
     grade: NDArray[np.int64]
@@ -149,11 +156,8 @@ class _Answers:
     commented: NDArray[np.bool_]
 
 
-def _given(campaign: Campaign, only: User | None) -> _Answers:
+def _given(campaign: Campaign) -> _Answers:
     rows = Judgment.objects.filter(assignment__pair__campaign=campaign)
-    if only is not None:
-        had = Assignment.objects.filter(assessor=only, pair__campaign=campaign)
-        rows = rows.filter(assignment__pair__in=had.values("pair"))
     latest = Q(revision=F("assignment__revision")) | Q(revision=F("assignment__set_aside"))
     several = Q(assignment__pair__wanted__gte=2) | Q(assignment__pair__judged__gte=2)
     told = rows.annotate(
@@ -165,10 +169,11 @@ def _given(campaign: Campaign, only: User | None) -> _Answers:
         preference=_flag(~Q(assignment__pair__other="")),
         commented=_flag(~Q(comment="")),
     )
-    names = ("assignment__pair_id", "assessor_id", "grade", "at", "took", "revision")
+    names = ("pk", "assignment__pair_id", "assessor_id", "grade", "at", "took", "revision")
     flags = ("current", "counts", "several", "preference", "commented")
-    pair, who, grade, at, took, revision, *said = number_columns(told, *names, *flags)
+    pk, pair, who, grade, at, took, revision, *said = number_columns(told, *names, *flags)
     return _Answers(
+        pk=pk.astype(np.int64),
         pair=pair.astype(np.int64),
         who=who.astype(np.int64),
         grade=grade.astype(np.int64),
@@ -230,6 +235,27 @@ def _paces(given: _Answers) -> dict[int, dict[str, Any]]:
             "seconds": _median(seconds[seconds != UNTOLD]),
         }
     return found
+
+
+def _orders(given: _Answers) -> dict[int, list[int]]:
+    """Everybody's grades in the order of judging, by what they said first of each pair."""
+    plain = given.first & ~given.preference
+    people, grade = given.who[plain], given.grade[plain]
+    order = np.lexsort((given.pk[plain], given.at[plain], people))
+    people, grade = people[order], grade[order]
+    who, first = np.unique(people, return_index=True)
+    parts = np.split(grade, first[1:])
+    return {each: part.tolist() for each, part in zip(who.tolist(), parts, strict=False)}
+
+
+def _shared(given: _Answers) -> dict[int, list[SaidOfPair]]:
+    """What was said of pairs that were to have several labels, or have, by the pair's row id."""
+    rows = np.flatnonzero(given.current & given.several)
+    columns = (given.pair, given.who, given.pk, given.grade, given.counts, given.preference)
+    labels: dict[int, list[SaidOfPair]] = defaultdict(list)
+    for pair, *said in zip(*(column[rows].tolist() for column in columns), strict=True):
+        labels[pair].append(SaidOfPair(*said))
+    return labels
 
 
 def _per_hour(times: NDArray[np.float64]) -> float | None:

@@ -1,15 +1,15 @@
 """One assessor, looked at by an organizer: when they judged, what they gave, and how long it took.
 
 What others said of the same pairs stands beside it. Whether somebody judged too fast is told from
-their own times and the length of documents, and never from grades: an exclusion on such a ground
-leaves the estimates unbiased.
+their own times and the length of documents (`conduct`), and never from grades: an exclusion on such
+a ground leaves the estimates unbiased.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import Case, FloatField, OuterRef, Subquery, When
@@ -17,20 +17,22 @@ from django.db.models.functions import Coalesce, Length
 from django.utils import timezone
 from numpy.typing import NDArray
 
+from judging.conduct import LEAST_TIMES, Change, ReadingPace, floor, over_time
 from judging.labels import EpochSeconds, number_columns
 from judging.models import Assignment, Campaign, Exclusion, Judgment, User
 from judging.people import UNTOLD, Person, people
 from judging.selectors import current_judgments, documents, given_judgments
+from judging.signals import competence_asked
 
 DAYS = 28
 FAR = 10
+WHY_UNTOLD = {
+    "few": "fewer than 20 of the pairs that count were judged by others too",
+    "one": "their pairs have been judged by one other person only",
+    "two": "only two people have judged, and two cannot tell who of them is right",
+}
+"""Why nothing is told of somebody's competence."""
 QUICK_SHOWN = 10
-LEAST_TIMES = 10
-"""Judgments with a time and a text, from which it is told what somebody needs."""
-BASE = 600
-"""Characters that it takes as long to read as to look at the page, take in the topic and answer."""
-FRACTION = 0.25
-"""Of the time that a document of this length usually takes them: less is too fast."""
 
 
 class JudgedDay(NamedTuple):
@@ -40,11 +42,15 @@ class JudgedDay(NamedTuple):
 
 @dataclass(frozen=True)
 class Quick:
-    """A judgment that took ``seconds``, where they usually need ``usual`` for so long a text."""
+    """A judgment that took ``seconds``, where they usually need ``usual`` for so long a text.
+
+    ``nobody``: no reader is so fast, whoever it is.
+    """
 
     judgment: Judgment
     seconds: float
     usual: float
+    nobody: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,11 +89,18 @@ class LookedAt:
     timed: int
     quick: list[Quick]
     apart: list[FarFromOthers]
+    change: Change | None
+    competence: dict[str, Any] | None
     exclusions: list[Exclusion]
 
     @property
     def tells_haste(self) -> bool:
         return self.timed >= LEAST_TIMES
+
+    @property
+    def untold(self) -> str:
+        """Why the model of competence does not tell of them; empty if it does."""
+        return WHY_UNTOLD.get(self.competence["untold"], "") if self.competence else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +129,7 @@ def look_at(campaign: Campaign, user: User) -> LookedAt:
     others = _others(campaign, user)
     given = _given(campaign, user, others)
     known = (given.seconds != UNTOLD) & (given.length >= 0)
-    quick, usual = _quick(given, known)
+    quick = _quick(given, known)
     apart = _apart(given)
     full = _in_full(given.pk[[*quick, *apart]].tolist())
     said = _said(campaign, user, given.pair[apart].tolist())
@@ -125,16 +138,13 @@ def look_at(campaign: Campaign, user: User) -> LookedAt:
         days=_days(given),
         grades=_grades(campaign, given, others),
         timed=int(known.sum()),
-        quick=[
-            Quick(full[pk], seconds, need)
-            for pk, seconds, need in zip(
-                given.pk[quick].tolist(), given.seconds[quick].tolist(), usual, strict=True
-            )
-        ],
+        quick=[Quick(full[int(given.pk[at])], *times) for at, times in quick.items()],
         apart=[
             FarFromOthers(full[pk], said[pair])
             for pk, pair in zip(given.pk[apart].tolist(), given.pair[apart].tolist(), strict=True)
         ],
+        change=_change(given),
+        competence=_competence(campaign, user),
         exclusions=list(
             campaign.exclusions.filter(assessor=user).select_related("decided_by", "ended_by")
         ),
@@ -241,15 +251,33 @@ def _grades(campaign: Campaign, given: _Theirs, others: _Others) -> GradesGiven:
     return GradesGiven(*(each[:scale].tolist() for each in counts))
 
 
-def _quick(given: _Theirs, known: NDArray[np.bool_]) -> tuple[list[int], list[float]]:
-    """Rows of the quickest first, and what they usually need for such a text."""
-    if known.sum() < LEAST_TIMES:
-        return [], []
-    rate = float(np.median(given.seconds[known] / (BASE + given.length[known])))
-    usual = rate * (BASE + given.length)
-    found = np.flatnonzero(known & (given.seconds < FRACTION * usual))
-    found = found[np.argsort(given.seconds[found] / usual[found], kind="stable")]
-    return found.tolist(), usual[found].tolist()
+def _quick(given: _Theirs, known: NDArray[np.bool_]) -> dict[int, tuple[float, float, bool]]:
+    """The rows of quick ones, the quickest first beside what they usually need: `Quick`."""
+    rows = np.flatnonzero(known)
+    seconds, characters = given.seconds[rows], given.length[rows]
+    pace = ReadingPace.of(seconds, characters)
+    if pace is None:
+        return {}
+    usual, nobody = pace.usual(characters), seconds < floor(characters)
+    found = np.flatnonzero(pace.too_fast(seconds, characters))
+    found = found[np.argsort(seconds[found] / usual[found], kind="stable")]
+    columns = (each[found].tolist() for each in (rows, seconds, usual, nobody))
+    return {row: (took, need, ever) for row, took, need, ever in zip(*columns, strict=True)}
+
+
+def _change(given: _Theirs) -> Change | None:
+    """From the first judgment to the last. An answer to a preference has no height."""
+    times = [each if each != UNTOLD else None for each in given.seconds.tolist()]
+    above = given.grade - given.total / np.maximum(given.others, 1)
+    has_height = (given.others > 0) & ~given.preference
+    heights = zip(above.tolist(), has_height.tolist(), strict=True)
+    return over_time(times, [height if known else None for height, known in heights])
+
+
+def _competence(campaign: Campaign, user: User) -> dict[str, Any] | None:
+    """What was found with the latest estimates; None without any, and of who is not in them."""
+    answers: Any = competence_asked.send(sender=Campaign, campaign=campaign, username=user.username)
+    return next((answer for _, answer in answers if answer), None)
 
 
 def _apart(given: _Theirs) -> list[int]:

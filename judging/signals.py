@@ -18,6 +18,9 @@ that has failed for good, so that an organizer must do something; else nothing.
 
 ``weights_asked``, the same sender and ``campaign``, with ``pairs``, row ids: a receiver answers
 with how many pairs each of them stands for, as far as it knows.
+
+``competence_asked``, the same, with ``username``: a receiver answers with what is known of how good
+the labels of that person are, as it was found with the latest estimates, or with nothing.
 """
 
 from django.dispatch import Signal
@@ -28,3 +31,4 @@ labels_added = Signal()
 labels_counted_anew = Signal()
 work_to_come = Signal()
 weights_asked = Signal()
+competence_asked = Signal()

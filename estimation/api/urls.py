@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from estimation.api import compared, data, machines, results, rounds, work
+from estimation.api import compared, data, label_quality, machines, results, rounds, work
 
 campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/", rounds.Runs.as_view(), name="api-runs"),
@@ -30,6 +30,7 @@ campaign_urlpatterns: list[URLPattern | URLResolver] = [
     path("work/<int:job>/retry/", work.WorkRetry.as_view(), name="api-work-retry"),
     path("estimates/", results.Estimates.as_view(), name="api-estimates"),
     path("ranking/", results.Ranking.as_view(), name="api-ranking"),
+    path("label-quality/", label_quality.LabelQuality.as_view(), name="api-label-quality"),
     path("comparison/", compared.Comparison.as_view(), name="api-comparison"),
     path("comparison/documents/", compared.ComparedDocuments.as_view(), name="api-compared"),
     path("reports/", results.Reports.as_view(), name="api-reports"),

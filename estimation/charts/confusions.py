@@ -31,7 +31,10 @@ class GradeCell:
 
 @dataclass(frozen=True)
 class Confusion:
-    """Rows are judged grades, columns predicted ones. Positions in pixels, of a fixed size."""
+    """Rows are grades that were given, columns those beside them; ``words`` say which are which.
+
+    Positions in pixels, of a fixed size.
+    """
 
     title: str
     description: str
@@ -41,6 +44,7 @@ class Confusion:
     cells: tuple[GradeCell, ...]
     columns: tuple[Tick, ...]
     rows: tuple[Tick, ...]
+    words: tuple[str, str]
     side: float = SIDE
 
     @property
@@ -56,44 +60,93 @@ def confusion(
     names: Sequence[str], table: Sequence[Sequence[float]], counts: Sequence[Sequence[int]]
 ) -> Confusion:
     """Shares of judgments (that sum to 1) by judged (row) and predicted (column) grade."""
+    total = sum(map(sum, counts))
+    equal = sum(table[grade][grade] for grade in range(len(names)))
+    description = (
+        f"Of {total:,} judgments, weighted, {100 * equal:.0f} % are equal to the predicted "
+        "grade. Each row is a grade that people gave; the darker a cell, the larger its share "
+        "of the row."
+    )
+    title = "Judged against predicted grades"
+    return _confusion(names, table, counts, ("judged", "predicted"), title, description)
+
+
+def beside(
+    names: Sequence[str], table: Sequence[Sequence[float]], counts: Sequence[Sequence[int]]
+) -> Confusion:
+    """Where one person gave the row's grade: the share of others' grades for the same pairs."""
+    total = sum(map(sum, counts))
+    equal = sum(counts[grade][grade] for grade in range(len(names)))
+    description = (
+        f"Of {total:,} comparisons of two people, {100 * equal / max(1, total):.0f} % are of one "
+        "grade. Each row is a grade that one of them gave; the darker a cell, the larger its share "
+        "of what others gave beside it."
+    )
+    title = "Grades given beside each grade"
+    return _confusion(names, table, counts, ("one said", "another"), title, description)
+
+
+def told_of(names: Sequence[str], table: Sequence[Sequence[float]]) -> Confusion:
+    """What somebody says (column) where a grade is the true one (row), by a model, in shares."""
+    counts = [[1 if share >= 0.005 else 0 for share in line] for line in table]
+    description = (
+        "Each row is a grade that the model takes for the true one; the darker a cell, the more "
+        "often they give the grade of its column then."
+    )
+    title = "What they say where a grade is true"
+    return _confusion(names, table, counts, ("true", "they say"), title, description, counted=False)
+
+
+def _confusion(
+    names: Sequence[str],
+    table: Sequence[Sequence[float]],
+    counts: Sequence[Sequence[int]],
+    words: tuple[str, str],
+    title: str,
+    description: str,
+    *,
+    counted: bool = True,
+) -> Confusion:
     count = len(names)
     rows = tuple(Tick((row + 0.5) * SIDE, f"{row} {names[row]}") for row in range(count))
     longest = max((len(row.label) for row in rows), default=1)
-    equal = sum(table[grade][grade] for grade in range(count))
-    total = sum(map(sum, counts))
     return Confusion(
-        title="Judged against predicted grades",
-        description=(
-            f"Of {total:,} judgments, weighted, {100 * equal:.0f} % are equal to the predicted "
-            "grade. Each row is a grade that people gave; the darker a cell, the larger its share "
-            "of the row."
-        ),
+        title=title,
+        description=description,
         left=min(MAX_GUTTER, CHARACTER * longest + 12),
         top=40.0,
         size=count * SIDE,
         cells=tuple(
-            _cell(row, column, names, table[row], counts[row][column])
+            _cell(row, column, names, table[row], counts[row][column], words, counted)
             for row in range(count)
             for column in range(count)
         ),
         columns=tuple(Tick((column + 0.5) * SIDE, str(column)) for column in range(count)),
         rows=rows,
+        words=words,
     )
 
 
 def _cell(
-    row: int, column: int, names: Sequence[str], line: Sequence[float], count: int
+    row: int,
+    column: int,
+    names: Sequence[str],
+    line: Sequence[float],
+    count: int,
+    words: tuple[str, str],
+    counted: bool,
 ) -> GradeCell:
     total = sum(line)
     share = line[column] / total if total > 0 else 0.0
+    times = f"{count:,} judgment{'' if count == 1 else 's'}, " if counted else ""
     return GradeCell(
         x=column * SIDE,
         y=row * SIDE,
         shade=round(max(LEAST_SHADE, share), 3) if count else 0.0,
         label=f"{100 * share:.0f}" if count else "",
         sentence=(
-            f"Judged {row} {names[row]}, predicted {column} {names[column]}: {count:,} "
-            f"judgment{'' if count == 1 else 's'}, {100 * share:.0f} % of the row"
+            f"{words[0].capitalize()} {row} {names[row]}, {words[1]} {column} {names[column]}: "
+            f"{times}{100 * share:.0f} % of the row"
         ),
         equal=row == column,
     )

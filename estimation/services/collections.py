@@ -33,13 +33,14 @@ from judging.errors import UserError
 
 @dataclass(frozen=True)
 class Gathered:
-    """The collection of a round, how many batches the round has in all, and of all labels their
-    digest and how many the organizer decided."""
+    """The collection of a round, how many batches the round has in all, and of all labels who gave
+    them, their digest and how many the organizer decided."""
 
     collection: RoundCollection
     batches: int
     label_digest: str
     decided: int
+    said: RoundLabels
 
     def at(self, look: Look | None) -> "Gathered":
         """The same, of which everything holds at all planned looks at once."""
@@ -77,7 +78,7 @@ def gather(row: Round, counted: Sequence[Counted]) -> Gathered:
         negligible=row.negligible or None,
     )
     decided = int(np.count_nonzero(labels.decided))
-    return Gathered(collection, drawn.batches, labels.digest(), decided)
+    return Gathered(collection, drawn.batches, labels.digest(), decided, labels)
 
 
 def _counting(pool: Pool, drawn: Drawn, counted: Sequence[Counted]) -> DrawnRound:

@@ -32,6 +32,7 @@ from estimation.services import (
     finite,
     forecasting,
     label_advice,
+    label_quality,
     pools,
     stopping,
     together,
@@ -110,6 +111,7 @@ def recompute(job: jobs.Running) -> None:
     if not inputs.withdrawn:
         told = forecasting.foretold(inputs.collection, inputs.joined, of_goal)
     facts["forecast"] = told and told.facts()
+    facts["quality"] = label_quality.quality(inputs.gathered, inputs.joined, of_goal)
     if told and told.until is not None:
         arrays["until_0"] = told.until
     matrices = files.keep_written(

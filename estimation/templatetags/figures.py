@@ -120,6 +120,18 @@ def confusion_figure(scale: list[dict[str, str]], agreement: dict[str, Any]) -> 
     return {"chart": confusions.confusion(names, agreement["table"], agreement["counts"])}
 
 
+@register.inclusion_tag("charts/confusion.svg")
+def confusion_chart(chart: confusions.Confusion) -> dict[str, Any]:
+    """One that is worked out already."""
+    return {"chart": chart}
+
+
+@register.inclusion_tag("charts/confusion.svg")
+def says_figure(scale: list[dict[str, str]], table: list[list[float]]) -> dict[str, Any]:
+    """What an assessor says where each grade is the true one."""
+    return {"chart": confusions.told_of([grade["name"] for grade in scale], table)}
+
+
 @register.filter
 def report_kind(row: Report) -> ReportKind:
     """What is declared of a report file."""

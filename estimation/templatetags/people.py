@@ -24,3 +24,9 @@ def height(above: float) -> str:
     if size == "0.0":
         return "neither above nor below them"
     return f"{size} grades {'above' if above > 0 else 'below'} them on average"
+
+
+@register.filter
+def apart(drift: float) -> str:
+    """How far grades have moved, before "their first ones"."""
+    return f"{abs(drift):.1f} grades {'more lenient' if drift > 0 else 'more severe'} than"

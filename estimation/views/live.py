@@ -160,6 +160,7 @@ def _body(request: HttpRequest, shown: Shown, page: str) -> dict[str, Any]:
         compared = selectors.label_comparison(latest, table.measure)
         return {
             "labels": report_data.label_facts(shown.round, latest),
+            "quality": report_data.quality_of(shown.round, latest),
             "advice": label_figure(compared) if compared else None,
         }
     if page == "live-topics":

@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from judging.api.fields import Number
 from judging.api.serializers import PREFERENCE, NewMemberRow, second_docno
+from judging.conduct import CYCLE, ONE_GRADE, SAME, UNRELATED
 from judging.models import Exclusion
 from judging.queue import KINDS
 
@@ -46,6 +47,19 @@ class ExclusionRow(Row):
     ended_reason = CharField()
 
 
+class PatternRow(Row):
+    """Answers as nobody gives them who reads; organizers look before they decide."""
+
+    kind = serializers.ChoiceField(
+        [(each, each) for each in (ONE_GRADE, CYCLE, UNRELATED, SAME)],
+        help_text="one grade: for nearly all, where others differ; cycle: answers come round in an "
+        "order; unrelated: to what others say; same: as another person's.",
+    )
+    matching = IntegerField(help_text="Answers that show it; 0 for unrelated.")
+    among = IntegerField()
+    sentence = CharField()
+
+
 class PersonRow(Row):
     """A member, or somebody who left and has judged."""
 
@@ -65,6 +79,7 @@ class PersonRow(Row):
     skips = IntegerField()
     comments = IntegerField()
     last = DateTimeField(allow_null=True, help_text="When they last did something here.")
+    patterns = PatternRow(many=True)
     invited = BooleanField(source="is_invited", help_text="Has no password yet.")
     excluded = BooleanField(source="is_excluded")
 
@@ -91,10 +106,43 @@ class PairNamed(Row):
 
 
 class QuickRow(PairNamed):
-    """Took less than a quarter of what they usually need for a text of that length."""
+    """Took far less than they usually need for a text of that length, or than anybody needs."""
 
     seconds = Number()
     usual = Number()
+    nobody = BooleanField(help_text="Whether no reader is so fast, whatever they usually need.")
+
+
+class StretchRow(Row):
+    """A part of their judgments, in order, counted from 1."""
+
+    first = IntegerField()
+    last = IntegerField()
+    seconds = Number(allow_null=True, help_text="The median; null: too few are known.")
+    above = Number(allow_null=True, help_text="Grades above those of others; null: too few.")
+    shared = IntegerField()
+
+
+class ChangeRow(Row):
+    parts = StretchRow(many=True)
+    drift = Number(
+        allow_null=True,
+        help_text="Grades that the last part is above the first; null: no more than luck brings.",
+    )
+
+
+class CompetenceRow(Row):
+    """As found with the latest estimates, of labels that count; see `label-quality/`."""
+
+    round = IntegerField()
+    labels = IntegerField()
+    shared = IntegerField()
+    bias = serializers.ListField(child=Number(allow_null=True))
+    spread = Number(allow_null=True)
+    untold = CharField(allow_blank=True)
+    competence = Number(allow_null=True)
+    informed = Number(allow_null=True)
+    confusion = serializers.ListField(child=serializers.ListField(child=Number()), allow_null=True)
 
 
 class ApartRow(PairNamed):
@@ -110,6 +158,8 @@ class PersonDetailRow(Row):
     timed = IntegerField(help_text="Judgments of which time and length are known; 10 tell haste.")
     quick = QuickRow(many=True)
     apart = ApartRow(many=True)
+    change = ChangeRow(allow_null=True, help_text="Over their judgments; null: fewer than 20.")
+    competence = CompetenceRow(allow_null=True, help_text="Null: not in the latest estimates.")
     exclusions = ExclusionRow(many=True)
 
 

@@ -110,6 +110,7 @@ ALLOWED = {
     (f"{CAMPAIGN}work/{{job}}/retry/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}estimates/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}ranking/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}label-quality/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}comparison/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}comparison/documents/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}reports/", "GET"): ORGANIZERS,

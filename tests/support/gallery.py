@@ -105,6 +105,14 @@ def _of_organizers() -> list[Shot]:
     ]
 
 
+def _crowd() -> tuple[Campaign, tuple[str, ...]]:
+    """Labels of several people, and the pages of one who reads and of one who does not."""
+    made = states.crowded()
+    named = made.memberships.filter(user__username__in=["severe", "swift"])
+    people = [f"assessors/{row.user_id}/" for row in named]
+    return made, ("people/", f"{RANKING}labels/", *people)
+
+
 def _of_data() -> list[tuple[Campaign, tuple[str, ...]]]:
     """Pages of runs and topics: one that is judged, one whose new version waits, one replaced."""
     made, places = states.replaced(), []
@@ -156,7 +164,8 @@ def _of_rounds() -> list[Shot]:
         (states.many_runs(), ("", *TABS)),
         (states.many_drafted(), ("rounds/1/",)),
         (states.failed(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
-        (states.preferences(), ("", "rounds/1/ranking/", "rounds/1/ranking/pairs/")),
+        (states.preferences(), ("", RANKING, f"{RANKING}pairs/", f"{RANKING}labels/")),
+        _crowd(),
     ):
         shots += _shots("organizer", f"/c/{made.slug}/", *places)
     active = Campaign.objects.get(slug="active")
@@ -213,6 +222,7 @@ def _of_machines() -> list[Shot]:
     evaluation.drawn(made, budget=90, batch_size=30)
     evaluation.judge(made, 1000)
     places = [MACHINES, f"{MACHINES}new/", *(f"{MACHINES}{each.pk}/" for each in (good, bad, new))]
+    places.append(f"{RANKING}labels/")
     empty = _shots("organizer", "/c/empty/", MACHINES)
     return [*empty, *_shots("organizer", f"/c/{made.slug}/", *places)]
 
@@ -323,7 +333,14 @@ def _of_everybody(users: dict[str, User]) -> list[Shot]:
         *(Shot(who, "/") for who in ROLES),
         *_shots("anonymous", "/", "sign-in/", f"join/{uid}/{token}/"),
         *_shots("organizer", "/", "account/", "account/password/", "c/new/", "api/"),
-        *_shots("organizer", "/docs/", "guide.md", "methods.md", "methods/intervals.md"),
+        *_shots(
+            "organizer",
+            "/docs/",
+            "guide.md",
+            "methods.md",
+            "methods/intervals.md",
+            "methods/labels.md",
+        ),
         Shot("organizer", "/?q=archived"),
         Shot("organizer", "/nowhere/", 404),
         Shot("assessor", "/c/five/settings/", 403),

@@ -62,6 +62,32 @@ def active() -> Campaign:
     return made
 
 
+def crowded() -> Campaign:
+    """Four people and three labels a pair: one is severe, one too fast and answers in turn."""
+    made = with_material("crowded")
+    evaluation.drawn(made, labels=3, extra_share=0.0, budget=60, batch_size=20)
+    made.refresh_from_db()
+    people = [*factories.assessors(made, "severe", "swift"), *_assessors(made)]
+    idle = given = 0
+    while idle < len(people):
+        by = people[given % len(people)]
+        held, given = assignments.claim_next(campaign=made, by=by), given + 1
+        idle = 0 if held else idle + 1
+        if held:
+            true = evaluation.SMALL.truth[held.pair.topic.topic_id, held.pair.docno]
+            grade = {"severe": max(0, true - 1), "swift": 3 * (given // len(people) % 2)}
+            said = grade.get(by.username, min(3, true + (held.pk % 5 == 0)))
+            took = 0.4 if by.username == "swift" else 9.0 + held.pk % 7
+            saying = judgments.Saying(grade=said, key=f"crowd-{held.pk}", seconds=took)
+            judgments.record(assignment=held, by=by, saying=saying)
+    factories.run_due_jobs()
+    return made
+
+
+def _assessors(made: Campaign) -> list[User]:
+    return list(User.objects.filter(username__in=["anna", "ben"]).order_by("username"))
+
+
 def adaptive() -> Campaign:
     """A round that is planned as it goes, half judged, and a draft that learns from predictions."""
     made = with_material("adaptive")

@@ -16,11 +16,12 @@ from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.collections.base import RoundCollection
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.agreement import Bounded, GradeAgreement, agreement, judgments_worth
-from estimation.core.rounds.rounds import PairRound, TopicRound
+from estimation.core.rounds.rounds import PairRound
 from estimation.core.sampling.methods import with_option
 from estimation.models import MachineAnswer, MachineJudge, MachinePrompt, Round
 from estimation.selectors import complete_batches
 from estimation.services import collections, designing, together
+from estimation.services.pair_weights import pair_weights
 from judging.services import jobs
 
 FEWEST = 30
@@ -101,18 +102,11 @@ def _judged(row: Round, prompt: MachinePrompt) -> Judged:
 
 
 def _weights(collection: RoundCollection, pair: IntArray) -> tuple[FloatArray, bool]:
-    """One over the chance of each judgment's pair and its judgments; whether chances are known."""
-    pool, drawn = collection.pool, collection.drawn
-    inclusion = np.zeros(len(pool))
-    if isinstance(drawn, PairRound):
-        inclusion = drawn.drawn(pool.topic).inclusion
-    elif isinstance(drawn, TopicRound):
-        served = drawn.served(pool)
-        inclusion[served.pair] = served.probability
-    else:
-        inclusion[:] = 1.0
-    each = np.bincount(pair, minlength=len(pool))[pair]
-    return 1.0 / (inclusion[pair] * each), isinstance(drawn, PairRound | TopicRound)
+    """What each judgment's pair stands for, divided among its judgments; whether that is known."""
+    known = pair_weights(collection)
+    weight = np.ones(len(collection)) if known is None else known
+    each = np.bincount(pair, minlength=len(collection))[pair]
+    return weight[pair] / each, known is not None
 
 
 def _worth(found: Judged, pairs: int) -> dict[str, Any]:

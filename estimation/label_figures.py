@@ -1,0 +1,394 @@
+"""How good the labels are, in words and as lines of tables: for pages and reports.
+
+The worker has worked it out (`services.label_quality`); nothing is computed here but places of runs
+by their values.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from estimation.charts import confusions
+from estimation.charts.forests import Forest, ForestRow, ForestValue, forest
+from estimation.findings import LIMIT, NOTE, OPEN, SURE, Finding
+from estimation.scales import decimals
+
+RELIABLE, TENTATIVE = 0.8, 0.667
+"""Alpha from which conclusions about single items are usual, and from which tentative ones are
+(Krippendorff 2019)."""
+METRICS = {
+    "ordinal": ("Ordinal", "Grades are in an order"),
+    "interval": ("Interval", "Grades are equally far apart"),
+    "nominal": ("Nominal", "Grades are just different"),
+}
+WAYS = {
+    "majority": "Majority",
+    "likely": "Most likely grade",
+    "adjusted": "Mean without leniency",
+}
+"""Other ways to make one label of several, in the order of the table."""
+UNTOLD = {
+    "few": "fewer than 20 pairs in common with others",
+    "one": "pairs in common with one person only",
+    "two": "two people alone cannot tell who is right",
+}
+NARROW = 0.5
+"""Grades: charts of biases reach at least so far to either side."""
+
+
+@dataclass(frozen=True)
+class AlphaLine:
+    """Alpha by a metric: of the judged pairs, and of the pool as the draw lets it be estimated."""
+
+    name: str
+    meaning: str
+    judged: str
+    pool: str
+
+
+@dataclass(frozen=True)
+class AssessorLine:
+    """``place`` in the chart, None where no bias is told. ``why``: what keeps the model's word."""
+
+    name: str
+    labels: int
+    shared: int
+    same: float | None
+    bias: str
+    spread: float | None
+    competence: float | None
+    informed: float | None
+    why: str
+    place: ForestRow | None
+    machine: bool = False
+
+
+@dataclass(frozen=True)
+class GradeAlphaLine:
+    name: str
+    again: float | None
+    alpha: str
+
+
+@dataclass(frozen=True)
+class OtherPlaces:
+    """A run's place and value by each way, the mean first; "–" where its value is not known."""
+
+    run: str
+    places: list[str]
+    values: list[str]
+    moved: bool
+
+    @property
+    def both(self) -> list[tuple[str, str]]:
+        """Place and value by each way."""
+        return list(zip(self.places, self.values, strict=True))
+
+
+@dataclass(frozen=True)
+class QualityFigure:
+    """All that is shown of the labels. ``chart`` of severity is None for preferences.
+
+    Only ``of_people`` and ``people`` name anybody.
+    """
+
+    of_agreement: list[Finding]
+    of_people: list[Finding]
+    alphas: list[AlphaLine]
+    people: list[AssessorLine]
+    chart: Forest | None
+    beside: confusions.Confusion | None
+    grades: list[GradeAlphaLine]
+    topics: list[dict[str, Any]]
+    batches: list[dict[str, Any]]
+    couples: list[dict[str, Any]]
+    weighted: bool
+    ways: list[str]
+    otherwise: list[OtherPlaces]
+    otherwise_findings: list[Finding]
+    measure: str
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [*self.of_agreement, *self.of_people]
+
+    @property
+    def untold(self) -> list[tuple[str, int]]:
+        """Why competence is untold, and of how many people."""
+        return sorted(Counter(each.why for each in self.people if each.why).items())
+
+
+def quality_figure(
+    found: Mapping[str, Any],
+    scale: Sequence[Mapping[str, str]],
+    machines: Sequence[tuple[str, Mapping[str, Any]]] = (),
+) -> QualityFigure | None:
+    """Of stored facts; None without any."""
+    if not found:
+        return None
+    names = [str(grade["name"]) for grade in scale]
+    grades = found["grades"]
+    chart, people = _people(found, machines)
+    other = found.get("otherwise") or {}
+    several = found["plain"]["pairs"] > 0
+    return QualityFigure(
+        of_agreement=_alpha_findings(found),
+        of_people=_severity_findings(found),
+        alphas=_alphas(found),
+        people=people,
+        chart=chart,
+        beside=confusions.beside(names, grades["table"], grades["counts"]) if several else None,
+        grades=_grades(names, grades) if several else [],
+        topics=found["topics"],
+        batches=found["batches"],
+        couples=found["couples"],
+        weighted=found["drawn"] is not None,
+        ways=["Mean, as estimated", *(WAYS[way] for way in WAYS if way in other.get("values", {}))],
+        otherwise=_places(other) if other else [],
+        otherwise_findings=_otherwise_findings(other) if other else [],
+        measure=other.get("measure", ""),
+    )
+
+
+# ------------------------------------------------------------------------------------- agreement
+
+
+def _alpha_findings(found: Mapping[str, Any]) -> list[Finding]:
+    plain, drawn = found["plain"], found["drawn"]
+    value = plain["ordinal"][0]
+    cautions = [Finding(LIMIT, text) for text in _cautions(plain)]
+    if value is None:
+        return cautions
+    told = [Finding(_kind(plain), f"{_alpha_sentence(plain['ordinal'])} {_meaning(value)}")]
+    if drawn and drawn["ordinal"][0] is not None:
+        text = (
+            f"Weighted by the draw, as an estimate for all pairs of the pool, alpha is "
+            f"{_bounded(drawn['ordinal'])}: judged pairs are drawn where they tell most, and are "
+            "no fair sample of all."
+        )
+        told.append(Finding(NOTE, text))
+    elif not drawn:
+        text = (
+            "The pairs of this round were chosen while it was judged, so that alpha is told of "
+            "just these pairs, and cannot be weighted by the draw."
+        )
+        told.append(Finding(NOTE, text))
+    return told + cautions
+
+
+def _kind(plain: Mapping[str, Any]) -> str:
+    """Sure where the whole interval is on one side of what its sentence says."""
+    value, low, high = plain["ordinal"]
+    if plain["cautions"] or low is None:
+        return OPEN
+    bands = [sum(each >= bound for bound in (TENTATIVE, RELIABLE)) for each in (value, low, high)]
+    return SURE if len(set(bands)) == 1 else OPEN
+
+
+def _alpha_sentence(interval: Sequence[float | None]) -> str:
+    value = interval[0] or 0.0
+    gone = (
+        f"of the disagreement that chance alone would bring, {100 * value:.0f} % is not there"
+        if value > 0
+        else "people disagree as much as chance alone would have it, or more"
+    )
+    return f"Krippendorff's alpha (ordinal) is {_bounded(interval)}: {gone}."
+
+
+def _meaning(value: float) -> str:
+    if value >= RELIABLE:
+        return "That is usually called reliable (0.8 or more): a single label can be relied on."
+    if value >= TENTATIVE:
+        return (
+            "That allows tentative conclusions about single documents (0.67 to 0.8); means over "
+            "many, which the estimates are, rest on more."
+        )
+    return (
+        "That is below 0.67, so rely on no single label; means over many pairs, which the "
+        "estimates are, still hold, with the disagreement in their intervals where pairs have two "
+        "labels."
+    )
+
+
+def _cautions(plain: Mapping[str, Any]) -> list[str]:
+    pairs = plain["pairs"]
+    words = {
+        "none": "No pair has labels by two people yet, so that nothing is known of agreement.",
+        "constant": "All of these labels are one grade, so that agreement cannot be told from "
+        "chance.",
+        "few": f"This rests on {pairs} pair{'' if pairs == 1 else 's'} with two labels or more; "
+        "below 30 it may change a lot.",
+        "skewed": "Nine of ten labels or more are one grade: chance explains most of any "
+        "agreement then, and alpha says little.",
+    }
+    return [words[each] for each in plain["cautions"]]
+
+
+def _alphas(found: Mapping[str, Any]) -> list[AlphaLine]:
+    drawn = found["drawn"] or {}
+    return [
+        AlphaLine(*words, _bounded(found["plain"][metric]), _bounded(drawn.get(metric)))
+        for metric, words in METRICS.items()
+    ]
+
+
+def _bounded(interval: Sequence[float | None] | None) -> str:
+    if interval is None or interval[0] is None:
+        return "–"
+    value, low, high = interval
+    if low is None or high is None:
+        return f"{value:.2f}"
+    return f"{value:.2f} ({low:.2f} to {high:.2f})"
+
+
+def _grades(names: Sequence[str], grades: Mapping[str, Any]) -> list[GradeAlphaLine]:
+    return [
+        GradeAlphaLine(f"{at} {name}", again, "–" if alpha is None else f"{alpha:.2f}")
+        for at, (name, again, alpha) in enumerate(
+            zip(names, grades["again"], grades["alpha"], strict=False)
+        )
+    ]
+
+
+# ---------------------------------------------------------------------------------------- people
+
+
+def _severity_findings(found: Mapping[str, Any]) -> list[Finding]:
+    if not found["heights"]:
+        return []
+    lenient, severe, told = [], [], 0
+    for each in found["people"]:
+        _, low, high = each["bias"]
+        told += low is not None
+        if low is not None and low > 0:
+            lenient.append(each["name"])
+        elif high is not None and high < 0:
+            severe.append(each["name"])
+    if not told:
+        return []
+    parts = [
+        f"{_listed(names)} {'is' if len(names) == 1 else 'are'} more {word} than the others"
+        for names, word in ((lenient, "lenient"), (severe, "severe"))
+        if names
+    ]
+    if not parts:
+        return [Finding(OPEN, "Nobody is surely more lenient or more severe than the others.")]
+    return [Finding(NOTE, f"{'; '.join(parts)}: the interval of each leaves out 0.")]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = list(names[:4]) + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _people(
+    found: Mapping[str, Any], machines: Sequence[tuple[str, Mapping[str, Any]]]
+) -> tuple[Forest | None, list[AssessorLine]]:
+    """By leniency, the most lenient first; those of whom none is told come last, by name."""
+    rows: list[tuple[dict[str, Any], bool]] = [(dict(each), False) for each in found["people"]]
+    rows += [(_of_machine(name, said), True) for name, said in machines if said]
+    rows.sort(key=lambda row: (row[0]["bias"][0] is None, -(row[0]["bias"][0] or 0.0)))
+    told = [row for row, _ in rows if row["bias"][0] is not None]
+    chart: Forest | None = None
+    places: Iterator[ForestRow] = iter(())
+    if told and found["heights"]:
+        values = [ForestValue(row["name"], *row["bias"]) for row in told]
+        edges = [ForestValue("", None, -NARROW, NARROW)]
+        chart = forest(
+            [*values, *edges],
+            title="Severe and lenient",
+            description=(
+                f"By how many grades each of {len(told)} is above the mean of the others for the "
+                "same pairs, with its 95 % interval; right of 0 is lenient, left of it severe."
+            ),
+        )
+        places = iter(chart.rows)
+    lines = [
+        _line(row, machine, next(places, None) if row["bias"][0] is not None else None)
+        for row, machine in rows
+    ]
+    return chart, lines
+
+
+def _line(row: Mapping[str, Any], machine: bool, place: ForestRow | None) -> AssessorLine:
+    value, low, high = row["bias"]
+    digits = decimals((high - low) / 2) if low is not None else 2
+    return AssessorLine(
+        name=row["name"],
+        labels=row["labels"],
+        shared=row["shared"],
+        same=row["same"],
+        bias="–" if value is None else f"{value:+.{min(digits, 2)}f}".replace("-", "−"),
+        spread=row["spread"],
+        competence=row["competence"],
+        informed=row["informed"],
+        why=UNTOLD.get(row["untold"], ""),
+        place=place,
+        machine=machine,
+    )
+
+
+def _of_machine(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    """A machine judge beside people: held against what they said, and never among them."""
+    return {
+        "name": name, "labels": said["labels"], "shared": said["pairs"], "same": said["equal"],
+        "bias": said["bias"], "spread": None, "competence": None, "informed": None, "untold": "",
+    }  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------- other labels
+
+
+def _ranks(values: Sequence[float | None]) -> list[int | None]:
+    """Places from 1 of values that are known; equal values share the better place."""
+    known = sorted((value for value in values if value is not None), reverse=True)
+    first = {value: len(known) - at for at, value in enumerate(reversed(known))}
+    return [None if value is None else first[value] for value in values]
+
+
+def _places(other: Mapping[str, Any]) -> list[OtherPlaces]:
+    ways = ["mean", *(way for way in WAYS if way in other["values"])]
+    values = {way: other["values"][way] for way in ways}
+    ranks = {way: _ranks(values[way]) for way in ways}
+    order = sorted(
+        range(len(other["runs"])),
+        key=lambda at: (ranks["mean"][at] or len(other["runs"]) + 1, other["runs"][at]),
+    )
+    return [
+        OtherPlaces(
+            other["runs"][at],
+            [str(ranks[way][at] or "–") for way in ways],
+            ["–" if values[way][at] is None else f"{values[way][at]:.3f}" for way in ways],
+            len({ranks[way][at] for way in ways}) > 1,
+        )
+        for at in order
+    ]
+
+
+def _otherwise_findings(other: Mapping[str, Any]) -> list[Finding]:
+    runs, mean = other["runs"], _ranks(other["values"]["mean"])
+    first = _best(runs, mean)
+    found = []
+    for way, name in WAYS.items():
+        if way not in other["values"]:
+            continue
+        ranks = _ranks(other["values"][way])
+        both = [(one, two) for one, two in zip(mean, ranks, strict=True) if one and two]
+        moved = [abs(one - two) for one, two in both if one != two]
+        best = _best(runs, ranks)
+        leads = f"{best} leads as before" if best == first else f"{best} leads instead of {first}"
+        change = (
+            f"{len(moved)} of {len(both)} runs change places, by {max(moved)} at most"
+            if moved
+            else "no run changes its place"
+        )
+        kind = NOTE if best == first else OPEN
+        tau = other["tau"][way]
+        order = "" if tau is None else f" (Kendall's tau {tau:.2f})"
+        found.append(Finding(kind, f"{name}: {leads}; {change}{order}."))
+    return found
+
+
+def _best(runs: Sequence[str], ranks: Sequence[int | None]) -> str:
+    return next((run for run, rank in zip(runs, ranks, strict=True) if rank == 1), "nobody")

@@ -1,0 +1,281 @@
+"""How good the labels are that estimates rest on; worked out with them, and stored beside them.
+
+Agreement, what is told of every assessor, and what the ranking would be if the labels of a pair
+were put together in another way. It reads the labels and changes none, and nothing of it goes into
+an estimate, a design or a plan: it is told to organizers, who decide.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from estimation.core.arrays import FloatArray, IntArray
+from estimation.core.collections.base import RoundCollection
+from estimation.core.data.labels import LabelRows
+from estimation.core.data.pool import Pool
+from estimation.core.estimates.agreement import Bounded
+from estimation.core.labels.aggregates import (
+    adjusted_mean,
+    majority,
+    most_likely,
+    rows_of_grades,
+)
+from estimation.core.labels.alpha import Reliability, alphas_by, by_grade, reliability
+from estimation.core.labels.dawid_skene import DawidSkene, dawid_skene
+from estimation.core.labels.ratings import Ratings
+from estimation.core.labels.severity import Severity, severity
+from estimation.core.labels.two_raters import every_two, weighted_kappa
+from estimation.core.rounds.active.rounds import ActiveRound
+from estimation.core.rounds.adaptive.rounds import AdaptiveRound
+from estimation.core.rounds.results import MeasureResult
+from estimation.core.rounds.rounds import PairRound, TopicRound
+from estimation.services.collections import Gathered
+from estimation.services.pair_weights import pair_weights
+from estimation.services.round_labels import RoundLabels
+
+PSEUDO, TOLERANCE, STEPS = 0.5, 1e-6, 300
+"""Of Dawid and Skene's model: half a judgment in every cell, until it hardly moves."""
+LEAST_COUPLE, MOST_COUPLES = 10, 100
+"""Pairs that two people have in common to be compared, and how many couples are told of."""
+LEAST_COMPETENCE = 20
+"""Pairs in common with others, from which the model's word on a person is told."""
+
+
+def quality(gathered: Gathered, joined: Pool, of_goal: MeasureResult) -> dict[str, Any]:
+    """Plain facts for pages, answers and reports; empty as long as no person gave a label."""
+    found = _Said.of(gathered.said, gathered.collection)
+    if found is None:
+        return {}
+    told = found.agreement() | found.people()
+    if found.ratings.several.any():
+        told["otherwise"] = _otherwise(found, gathered, joined, of_goal)
+    return told
+
+
+class _Said:
+    """What people said of the pairs that were judged, which are counted from 0.
+
+    ``place`` is that of each in the pool. ``weight`` is what each stands for, None if that is not
+    known. ``names`` are those of the raters.
+    """
+
+    def __init__(self, ratings: Ratings, names: list[str], place: IntArray, pool: Pool) -> None:
+        self.ratings, self.names, self.place, self.pool = ratings, names, place, pool
+        self.topic = pool.topic[place].astype(np.int64)
+        self.weight: FloatArray | None = None
+        self.batch: IntArray | None = None
+        self.model: DawidSkene = dawid_skene(
+            ratings, pseudo=PSEUDO, tolerance=TOLERANCE, steps=STEPS
+        )
+
+    @classmethod
+    def of(cls, said: RoundLabels, collection: RoundCollection) -> "_Said | None":
+        rows = np.flatnonzero(~said.decided)
+        if not len(rows):
+            return None
+        place, pair = np.unique(said.pair[rows], return_inverse=True)
+        who, rater = np.unique(said.assessor[rows], return_inverse=True)
+        names = [said.names[at] for at in who.tolist()]
+        sizes = len(place), len(names), collection.max_grade + 1
+        ratings = Ratings(pair, rater, said.grade[rows], *sizes)
+        found = cls(ratings, names, place, collection.pool)
+        known = pair_weights(collection)
+        found.weight = None if known is None else known[place]
+        drawn = collection.drawn
+        if isinstance(drawn, PairRound | TopicRound | ActiveRound | AdaptiveRound):
+            served = drawn.served(collection.pool)
+            of_pool = np.zeros(len(collection.pool), dtype=np.int64)
+            of_pool[served.pair] = served.batch
+            found.batch = of_pool[place]
+        return found
+
+    def agreement(self) -> dict[str, Any]:
+        ratings = self.ratings
+        grades = by_grade(ratings.counts)
+        known = self.weight is not None
+        return {
+            "labels": len(ratings),
+            "pairs": ratings.pairs,
+            "plain": _alphas(reliability(ratings)),
+            "drawn": _alphas(reliability(ratings, weight=self.weight)) if known else None,
+            "grades": {
+                "again": _numbers(grades.again),
+                "alpha": _numbers(grades.alpha),
+                "table": grades.table.tolist(),
+                "counts": self._beside(),
+            },
+            "topics": self._topics(),
+            "batches": self._batches(),
+            "couples": self._couples(),
+        }
+
+    def _beside(self) -> list[list[int]]:
+        """How often one person said the row's grade, and another of the same pair the column's."""
+        twos, size = self.ratings.twos, self.ratings.grades
+        cells = np.concatenate(
+            [
+                twos.first_grade * size + twos.second_grade,
+                twos.second_grade * size + twos.first_grade,
+            ]
+        )
+        counted = np.bincount(cells, minlength=size**2).reshape(size, size)
+        return list(counted.tolist())
+
+    def _topics(self) -> list[dict[str, Any]]:
+        """Those with something to compare, in which people agree least first."""
+        names = self.pool.topics
+        values, pairs = alphas_by(self.ratings, self.topic, groups=len(names), metric="ordinal")
+        worst = np.argsort(np.where(np.isnan(values), np.inf, values), kind="stable")
+        return [
+            {"topic": names[at], "alpha": _number(values[at]), "pairs": int(pairs[at])}
+            for at in worst.tolist()
+            if pairs[at]
+        ]
+
+    def _batches(self) -> list[dict[str, Any]]:
+        if self.batch is None:
+            return []
+        last = int(self.batch.max())
+        values, pairs = alphas_by(self.ratings, self.batch, groups=last + 1, metric="ordinal")
+        return [
+            {"batch": at, "alpha": _number(values[at]), "pairs": int(pairs[at])}
+            for at in range(1, last + 1)
+        ]
+
+    def _couples(self) -> list[dict[str, Any]]:
+        """Those with most pairs in common."""
+        found = every_two(self.ratings, least=LEAST_COUPLE, weight=self.weight)
+        found.sort(key=lambda each: (-each.pairs, each.first, each.second))
+        return [
+            {
+                "first": self.names[each.first],
+                "second": self.names[each.second],
+                "pairs": each.pairs,
+                "linear": _number(weighted_kappa(each.counts, "linear")),
+                "quadratic": _number(weighted_kappa(each.counts, "quadratic")),
+                "drawn": _number(weighted_kappa(each.shares, "quadratic"))
+                if self.weight is not None
+                else None,
+                "counts": each.counts.tolist(),
+            }
+            for each in found[:MOST_COUPLES]
+        ]
+
+    def people(self) -> dict[str, Any]:
+        """Everybody who gave a label that counts, by name. A preference has no height."""
+        given = severity(self.ratings, topic=self.topic)
+        heights = not self.pool.is_of_preferences
+        labels = np.bincount(self.ratings.rater, minlength=len(self.names))
+        beside = self._others()
+        rows = [
+            self._person(at, given, heights=heights, labels=int(labels[at]), others=beside[at])
+            for at in range(len(self.names))
+        ]
+        return {"people": rows, "heights": heights, "prior": _numbers(self.model.prior)}
+
+    def _others(self) -> list[int]:
+        """With how many others each of them shares a pair."""
+        twos = self.ratings.twos
+        couples = np.unique(twos.first * self.ratings.raters + twos.second)
+        ends = np.concatenate(np.divmod(couples, self.ratings.raters))
+        return list(np.bincount(ends, minlength=self.ratings.raters).tolist())
+
+    def _person(
+        self, at: int, given: Severity, *, heights: bool, labels: int, others: int
+    ) -> dict[str, Any]:
+        shared = int(given.shared[at])
+        why = _why_untold(shared, others, len(self.names))
+        bias = Bounded(*(float(each[at]) for each in (given.bias, given.low, given.high)))
+        model = self.model
+        return {
+            "name": self.names[at],
+            "labels": labels,
+            "shared": shared,
+            "same": _number(given.same[at]),
+            "bias": _interval(bias) if heights else [None, None, None],
+            "spread": _number(given.spread[at]) if heights else None,
+            "untold": why,
+            "competence": None if why else _number(model.competence[at]),
+            "informed": None if why else _number(model.informed[at]),
+            "confusion": None if why else model.confusion[at].tolist(),
+        }
+
+
+def _why_untold(shared: int, others: int, raters: int) -> str:
+    """Why the model's word on a person would be none; empty if it is one."""
+    if raters < 3:
+        return "two"
+    if shared < LEAST_COMPETENCE:
+        return "few"
+    return "one" if others < 2 else ""
+
+
+def _otherwise(
+    found: _Said, gathered: Gathered, joined: Pool, of_goal: MeasureResult
+) -> dict[str, Any]:
+    """Values of the goal's measure by other labels; nobody's estimates.
+
+    What the organizer decided of pairs that nobody judged stays as it is. Pairs with one label
+    have it by the majority; the others may correct it by what is known of the person.
+    """
+    ratings, collection = found.ratings, gathered.collection
+    ways: dict[str, FloatArray | IntArray] = {
+        "majority": majority(ratings.counts),
+        "likely": most_likely(found.model, ratings.counts),
+    }
+    if not collection.is_of_preferences:
+        ways["adjusted"] = adjusted_mean(ratings)
+    values, tau = {"mean": _known(of_goal)}, {}
+    for name, grades in ways.items():
+        rows = _over_pool(rows_of_grades(grades), found.place, gathered.said)
+        asked = replace(collection, labels=rows)
+        (result,) = asked.evaluate(joined, measures=[of_goal.measure]).results
+        values[name] = _known(result)
+        tau[name] = _tau(values["mean"], values[name])
+    told = {"measure": str(of_goal.measure), "runs": list(of_goal.runs)}
+    return told | {"values": values, "tau": tau}
+
+
+def _over_pool(rows: LabelRows, place: IntArray, said: RoundLabels) -> LabelRows:
+    """The rows as positions in the pool; of pairs that nobody judged, what was decided."""
+    alone = said.decided & ~np.isin(said.pair, place)
+    pair = np.concatenate([place[rows.pair], said.pair[alone]])
+    return LabelRows(pair, np.concatenate([rows.grade, said.grade[alone]]))
+
+
+def _known(result: MeasureResult) -> list[float | None]:
+    estimate = result.estimate
+    known = np.asarray(estimate.unknown) == 0
+    return [
+        float(value) if fine else None
+        for value, fine in zip(estimate.value.tolist(), known.tolist(), strict=True)
+    ]
+
+
+def _tau(one: list[float | None], other: list[float | None]) -> float | None:
+    """Kendall's tau a of two orders of the runs that both know; None of fewer than two."""
+    known = [row for row in zip(one, other, strict=True) if None not in row]
+    if len(known) < 2:
+        return None
+    first, second = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))
+    signs = np.sign(first[:, None] - first) * np.sign(second[:, None] - second)
+    return float(signs.sum() / (len(known) * (len(known) - 1)))
+
+
+def _alphas(found: Reliability) -> dict[str, Any]:
+    values = {metric: _interval(value) for metric, value in found.by_metric.items()}
+    counts = {"pairs": found.pairs, "labels": found.judgments}
+    return values | counts | {"cautions": list(found.cautions)}
+
+
+def _interval(found: Bounded) -> list[float | None]:
+    return [_number(each) for each in (found.value, found.low, found.high)]
+
+
+def _numbers(found: FloatArray) -> list[float | None]:
+    return [_number(each) for each in found.tolist()]
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

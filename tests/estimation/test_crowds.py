@@ -1,0 +1,68 @@
+"""Made-up crowds: the rules find who does not read, and accuse hardly anybody else."""
+
+import io
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from estimation.research.crowds import CrowdPlan, make_crowd, measure
+from judging import habits
+
+
+@pytest.mark.slow
+def test_nine_of_ten_spammers_are_found_and_nine_of_ten_named_are_spammers() -> None:
+    """After 40 judgments of each of 50 people, a tenth of whom do not read."""
+    found = measure(CrowdPlan(), crowds=24)
+    assert found.spammers == 24 * 5
+    assert found.recall >= 0.9
+    assert found.precision >= 0.9
+    for kind in ("one grade", "random", "alternating", "copying"):
+        count, caught = found.by_kind[kind]
+        assert caught >= 0.85 * count > 0
+    for kind in ("lenient", "severe", "drifting"):
+        count, caught = found.by_kind[kind]
+        assert caught <= 0.05 * count
+
+
+def test_a_crowd_that_reads_is_left_alone() -> None:
+    assert measure(CrowdPlan(spammers=0.0), crowds=8).named <= 2
+
+
+def test_without_its_rule_a_kind_of_spammer_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(habits.conduct, "correlation", lambda *_: None)
+    found = measure(CrowdPlan(), crowds=8)
+    count, caught = found.by_kind["random"]
+    assert caught < 0.3 * count
+
+
+def test_a_crowd_is_as_planned() -> None:
+    crowd = make_crowd(CrowdPlan(), seed=3)
+    assert len(crowd.kinds) == 50
+    assert {kind: crowd.kinds.count(kind) for kind in set(crowd.kinds) & {"lenient", "severe"}} == {
+        "lenient": 5,
+        "severe": 5,
+    }
+    assert all(35 <= len(order) <= 45 for order in crowd.orders.values())
+    assert max(len(said) for said in crowd.shared.values()) <= 7
+    again = make_crowd(CrowdPlan(), seed=3)
+    assert (again.orders, again.shared) == (crowd.orders, crowd.shared)
+
+
+def test_the_command_prints_what_was_measured() -> None:
+    said = io.StringIO()
+    call_command("crowd", crowds=4, people=20, spammers=0.2, stdout=said)
+    plan = CrowdPlan(people=20, spammers=0.2)
+    found = measure(plan, crowds=4)
+    lines = said.getvalue().splitlines()
+    assert lines[-1] == f"recall {found.recall:.3f}, precision {found.precision:.3f}"
+    assert [line.split()[-2:] for line in lines[1:-1]] == [
+        [str(people), str(named)] for people, named in found.by_kind.values()
+    ]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"spammers": 1.5}, {"spammers": 0.9}, {"people": 5}, {"labels": 99}, {"crowds": 0}]
+)
+def test_a_crowd_that_cannot_be_is_refused(asked: dict[str, float]) -> None:
+    with pytest.raises(CommandError):
+        call_command("crowd", **asked)
