@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from judging.accounts import QRELS
 from judging.conduct import Pattern
 from judging.habits import SaidOfPair, patterns
-from judging.labels import number_columns
+from judging.labels import EpochSeconds, number_columns
 from judging.models import (
     MAX_GRADE,
     Assignment,
