@@ -1,4 +1,4 @@
-"""The period of the site's report."""
+"""The period of the site's report, and the rights of an account."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,6 +26,25 @@ class PeriodForm(forms.Form):
     def period(self) -> Period:
         """What was asked for; the last days where nothing was, or nothing that can be."""
         return period_of(**self.cleaned_data) if self.is_valid() else period_of()
+
+
+class RightsForm(forms.Form):
+    creates = forms.BooleanField(
+        label="May create campaigns",
+        required=False,
+        help_text="Uploads, rounds and members of their own campaigns are theirs.",
+    )
+    admin = forms.BooleanField(
+        label="Is an admin",
+        required=False,
+        help_text="Sees and changes every campaign, these pages, and everybody's rights.",
+    )
+    active = forms.BooleanField(
+        label="May sign in",
+        required=False,
+        help_text="Whoever is blocked is signed out at once, with all their keys. What they judged "
+        "stays and counts; a pair that they hold is handed to others when its time is up.",
+    )
 
 
 def period_of(since: Any = None, until: Any = None) -> Period:

@@ -7,6 +7,7 @@ from evalsite.administration import views
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.campaign_list, name="site-campaigns"),
     path("people/", views.person_list, name="site-people"),
+    path("accounts/<int:pk>/", views.person_rights, name="site-person"),
     path("storage/", views.storage_page, name="site-storage"),
     path("work/", views.work_page, name="site-work"),
     path("work/<int:pk>/again/", views.work_retry, name="site-work-again"),

@@ -1,5 +1,6 @@
 """Pages for admins: all campaigns, people, storage, work, and what the site did."""
 
+from dataclasses import asdict
 from typing import Any
 
 from django.contrib import messages
@@ -16,11 +17,12 @@ from estimation.services import retrying
 from estimation.services.report_files import pdf
 from estimation.work import NAMES
 from evalsite.administration import overviews, site_report, storage
-from evalsite.administration.forms import PeriodForm
+from evalsite.administration.forms import PeriodForm, RightsForm
 from judging.access import administrator, user_of
 from judging.errors import UserError
 from judging.formats.csvfile import csv_lines
-from judging.models import Campaign, Job
+from judging.models import Campaign, Job, User
+from judging.services.rights import Rights, change
 from judging.workers import serving
 
 PER_PAGE = 50
@@ -47,6 +49,31 @@ def person_list(request: HttpRequest) -> HttpResponse:
     found = overviews.listed_people(list(page.object_list))
     context = {"rows": page, "people": found, **_search(page, asked, "account")}
     return render(request, "administration/people.html", context)
+
+
+def person_rights(request: HttpRequest, pk: int) -> HttpResponse:
+    """What an account may do, and changing it."""
+    by = administrator(user_of(request))
+    user = get_object_or_404(User, pk=pk)
+    form = RightsForm(request.POST if request.method == "POST" else None, initial=_rights(user))
+    status = 200
+    if request.method == "POST" and form.is_valid():
+        try:
+            done = change(user=user, by=by, rights=Rights(**form.cleaned_data))
+        except UserError as error:
+            form.add_error(None, error.message)
+            status = error.status
+        else:
+            told = "can do what is ticked" if done else "could do so already"
+            messages.success(request, f"{user.username} {told}.")
+            return redirect("site-people")
+    (person,) = overviews.listed_people([user])
+    context = {"person": person, "form": form, "is_self": user == by}
+    return render(request, "administration/person.html", context, status=status)
+
+
+def _rights(user: User) -> dict[str, bool]:
+    return asdict(Rights.of(user))
 
 
 def storage_page(request: HttpRequest) -> HttpResponse:

@@ -18,6 +18,10 @@ PAGES = {
 }
 
 
+WITHIN = {"site-person": "site-people"}
+"""Pages that are looked at from another one."""
+
+
 @dataclass(frozen=True)
 class SiteTab:
     url: str
@@ -29,6 +33,7 @@ class SiteTab:
 def site_tabs(context: RequestContext) -> list[SiteTab]:
     request: HttpRequest = context["request"]
     shown = request.resolver_match.url_name if request.resolver_match else None
+    shown = WITHIN.get(shown or "", shown)
     return [SiteTab(reverse(name), label, name == shown) for name, label in PAGES.items()]
 
 

@@ -164,6 +164,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}settings/log/file/": (organizing(), organizing()),
     "site/": (administering(), administering()),
     "site/people/": (administering(), administering()),
+    "site/accounts/<int:pk>/": (administering(), administering(302)),
     "site/storage/": (administering(), administering()),
     "site/work/": (administering(), administering()),
     "site/work/<int:pk>/again/": (NO, administering(302)),
@@ -185,6 +186,7 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}people/many/": {"people": "one\ntwo", "role": "assessor"},
     f"{CAMPAIGN}assessors/<int:pk>/exclude/": {"ground": "time", "reason": "a second each"},
     f"{CAMPAIGN}exclusions/<int:pk>/back/": {"reason": "a mistake"},
+    "site/accounts/<int:pk>/": {"active": "on"},
     f"{CAMPAIGN}settings/duplicate/": {"name": "Again"},
     f"{CAMPAIGN}settings/delete/": {"name": "walked"},
 }
@@ -259,6 +261,7 @@ def _world() -> World:
             "keys": assessor.api_tokens.get().pk,
             "people": invited.pk,
             "assessors": assessor.pk,
+            "accounts": assessor.pk,
             "exclusions": exclusion.pk,
             "decisions": skipped.pk,
             "judge": held.pk,

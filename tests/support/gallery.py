@@ -363,8 +363,9 @@ ADMINISTRATION = ("", "people/", "storage/", "work/", "report/")
 
 def _of_admins() -> list[Shot]:
     """After all others, so that there is something to see; and of nothing."""
+    account = f"accounts/{User.objects.get(username='beginner').pk}/"
     return _shots(
-        "admin", "/site/", *ADMINISTRATION, "?q=nothing", "people/?q=nothing",
+        "admin", "/site/", *ADMINISTRATION, account, "?q=nothing", "people/?q=nothing",
         "report/?since=2001-01-01&until=2001-01-31", "report/?since=2002-01-01&until=2001-01-31",
     )  # fmt: skip
 
