@@ -85,8 +85,14 @@ def test_a_folder_that_others_may_look_into_is_a_warning(tmp_path: Path) -> None
     assert doctor(env)[1]["Data directory"] == diagnosis.WARNING
 
 
+def test_a_site_that_makes_no_pdf_needs_no_library() -> None:
+    (found,) = diagnosis.CHECKS["PDF"]()
+    assert found.status == diagnosis.OK
+    assert "REPORT_PDF" in found.seen
+
+
 def test_a_missing_library_of_pdfs_is_a_warning_with_its_remedy(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, on_paper: None
 ) -> None:
     (found,) = diagnosis.CHECKS["PDF"]()
     assert found.status == diagnosis.OK

@@ -13,7 +13,7 @@ from tests.support.postgres import Postgres
 from tests.support.site import REPO, base_environment
 
 EMPTY = "The database has no tables yet: run manage.py migrate, or manage.py up.\n"
-WITHOUT_DATABASE = {"score", "shards", "simulate", "reproduce"}
+WITHOUT_DATABASE = {"crowd", "score", "shards", "simulate", "reproduce"}
 SAYS_ITSELF = {"up", "doctor"}  # the one makes the tables, the other lists them among the rest
 COMMANDS = {
     "backup": ["{folder}/copy"],

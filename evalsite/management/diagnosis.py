@@ -238,6 +238,9 @@ def _endpoints() -> Iterator[Finding]:
 
 def _paper() -> Iterator[Finding]:
     """By making a page, in the program and with the bounds that every report has."""
+    if not settings.REPORT_PDF:
+        yield Finding("PDF", OK, "this site makes none: REPORT_PDF is off")
+        return
     try:
         made = pdf.printed(f"{STYLE}{STYLE_ENDS}<p>A page.</p>", seconds=PDF_SECONDS)
     except NotForThisRound:
