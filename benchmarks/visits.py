@@ -76,6 +76,7 @@ def rows_in(made: Campaign, *, drawn: Round, draft: Round) -> dict[str, list[Row
         "topics": pair.topic_id,
         "documents": made.documents.get(docno=pair.docno).pk,
         "assessors": pair.assignments.filter(state="judged")[0].assessor_id,
+        "accounts": made.created_by_id,
         "judgments": pair.pk,
         "machines": MachineJudge.objects.filter(campaign=made)[0].pk,
         "reports": Report.objects.filter(estimate_set__round=drawn, name="report.html")[0].pk,

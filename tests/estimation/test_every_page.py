@@ -8,9 +8,10 @@ from django.test.utils import CaptureQueriesContext
 from benchmarks import visits
 from estimation.models import Round
 from estimation.services.machines import judges
+from evalsite.administration import storage
 from judging.models import Campaign, Judgment, User
 from judging.services import assignments
-from tests.support import evaluation
+from tests.support import evaluation, factories
 from tests.support.material import Material, small_material
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -39,6 +40,8 @@ def statements(made: Campaign, row: Round, admin: User) -> list[tuple[str, int]]
     """Of the second visit of each page."""
     evaluation.worker_alive()
     draft = evaluation.drafted(made, seed="later")
+    storage.kept()  # has it measured
+    factories.run_due_jobs()
     rows = visits.rows_in(made, drawn=row, draft=draft)
     found = []
     for page in visits.pages(organizer=made.created_by, admin=admin, rows=rows):
