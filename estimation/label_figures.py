@@ -131,6 +131,8 @@ def quality_figure(
     grades = found["grades"]
     chart, people = _people(found, machines)
     other = found.get("otherwise") or {}
+    if other and not any(_ranks(other["values"]["mean"])):  # of no run anything is known
+        other = {}
     several = found["plain"]["pairs"] > 0
     return QualityFigure(
         of_agreement=_alpha_findings(found),
