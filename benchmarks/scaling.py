@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
 from benchmarks.figures import Figure, tell
 from estimation.core.measures.table import parse_measure
@@ -110,7 +109,7 @@ class Workers:
     def __init__(self, number: int) -> None:
         from distributed import LocalCluster
 
-        self.seconds: dict[psutil.Process, float] = {}
+        self.seconds: dict[Any, float] = {}
         self.megabytes = 0.0
         self.cluster = LocalCluster(
             n_workers=number, threads_per_worker=1, memory_limit="4GiB", dashboard_address=None
@@ -124,6 +123,8 @@ class Workers:
             time.sleep(0.2)
 
     def look(self) -> None:
+        import psutil
+
         for process in psutil.Process().children(recursive=True):
             try:
                 used, status = process.cpu_times(), Path(f"/proc/{process.pid}/status").read_text()

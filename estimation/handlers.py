@@ -5,6 +5,7 @@ from estimation.services import (  # noqa: F401  (loaders register themselves)
     campaign_rows,
     drawing,
     estimates,
+    label_quality,
     planning,
     predictions,
     previews,
@@ -19,6 +20,7 @@ from judging.services import jobs
 jobs.handles("preview")(previews.preview)
 jobs.handles("draw", give_up=drawing.give_back)(drawing.draw_round)
 jobs.handles("recompute")(estimates.recompute)
+jobs.handles(estimates.QUALITY)(label_quality.look)
 jobs.handles("plan-batch")(planning.plan_batch)
 jobs.handles(stopping.STOP)(stopping.stop)
 jobs.handles("report")(reports.make)

@@ -326,6 +326,7 @@ class EstimateSet(models.Model):
 
     round = models.ForeignKey(Round, models.CASCADE, related_name="estimate_sets")
     number = models.PositiveIntegerField()
+    quality = models.JSONField(null=True, help_text="of the labels; null: not looked at yet")
     batches = models.PositiveIntegerField(help_text="complete batches in a row, from the first")
     look = models.PositiveIntegerField(
         default=0,

@@ -475,11 +475,9 @@ def label_comparison(estimate_set: EstimateSet, measure: str) -> dict[str, Any] 
 
 
 def label_quality(estimate_set: EstimateSet) -> dict[str, Any]:
-    """What the worker found of the labels behind estimates; empty where it found nothing, and in
-    estimates of an earlier version."""
-    path = Path(settings.MEDIA_ROOT) / estimate_set.matrices_file
-    facts, _ = read_archive(path, MATRICES_FORMAT, ())
-    return facts.get("quality") or {}
+    """What the worker found of the labels behind estimates; empty where it found nothing, and
+    as long as it has not looked."""
+    return estimate_set.quality or {}
 
 
 def machines_compared(row: Round) -> list[tuple[str, dict[str, Any]]]:

@@ -17,6 +17,7 @@ OF_ROUNDS = {
     "plan-batch": "Planning the next batch",
     "stop-round": "Ending a round by its rule",
     "report": "Making the report",
+    "label-quality": "Looking at the labels",
 }
 """Kinds whose target is a round."""
 OF_NUMBERS = ("recompute", "plan-batch", "stop-round")

@@ -32,7 +32,6 @@ from estimation.services import (
     finite,
     forecasting,
     label_advice,
-    label_quality,
     pools,
     stopping,
     together,
@@ -86,6 +85,10 @@ class Recomputed:
     seconds: float
 
 
+QUALITY = "label-quality"
+"""The job that looks at the labels behind new estimates."""
+
+
 def recompute(job: jobs.Running) -> None:
     """The job: estimates of the round from all its complete batches. Idempotent.
 
@@ -111,7 +114,6 @@ def recompute(job: jobs.Running) -> None:
     if not inputs.withdrawn:
         told = forecasting.foretold(inputs.collection, inputs.joined, of_goal)
     facts["forecast"] = told and told.facts()
-    facts["quality"] = label_quality.quality(inputs.gathered, inputs.joined, of_goal)
     if told and told.until is not None:
         arrays["until_0"] = told.until
     matrices = files.keep_written(
@@ -130,7 +132,9 @@ def recompute(job: jobs.Running) -> None:
 
 def _ask_for_what_follows(row: Round, *, stops: bool = False) -> None:
     """The end, if the rule of the round has come true; else the next batch, if they are planned one
-    by one. A round that has ended has neither."""
+    by one. A round that has ended has neither. What labels are like is looked at apart from this:
+    it takes longer, and nobody waits for it."""
+    jobs.request(QUALITY, row.pk, campaign=row.campaign)
     if row.has_ended:
         return
     if stops or row.stopping:

@@ -1,4 +1,4 @@
-"""How good the labels are that estimates rest on; worked out with them, and stored beside them.
+"""How good the labels are that estimates rest on; worked out after them, and stored beside them.
 
 Agreement, what is told of every assessor, and what the ranking would be if the labels of a pair
 were put together in another way. It reads the labels and changes none, and nothing of it goes into
@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from django.db import transaction
 
 from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.collections.base import RoundCollection
@@ -30,9 +31,12 @@ from estimation.core.rounds.active.rounds import ActiveRound
 from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.results import MeasureResult
 from estimation.core.rounds.rounds import PairRound, TopicRound
+from estimation.models import EstimateSet, Round
+from estimation.services import estimates
 from estimation.services.collections import Gathered
 from estimation.services.pair_weights import pair_weights
 from estimation.services.round_labels import RoundLabels
+from judging.services import jobs
 
 PSEUDO, TOLERANCE, STEPS = 0.5, 1e-6, 300
 """Of Dawid and Skene's model: half a judgment in every cell, until it hardly moves."""
@@ -40,6 +44,25 @@ LEAST_COUPLE, MOST_COUPLES = 10, 100
 """Pairs that two people have in common to be compared, and how many couples are told of."""
 LEAST_COMPETENCE = 20
 """Pairs in common with others, from which the model's word on a person is told."""
+
+
+def look(job: jobs.Running) -> None:
+    """The job: what labels are like is kept beside the latest estimates of the round. Idempotent.
+
+    Where labels have changed since, it leaves that to the estimates that are due.
+    """
+    row = Round.objects.select_related("campaign", "pool").get(pk=job.target)
+    shown = row.estimate_sets.last()
+    if shown is None or shown.quality is not None or not row.is_drawn:
+        return
+    inputs = estimates.gather(row)
+    if shown.label_digest != inputs.gathered.label_digest:
+        return
+    of_goal = estimates.compute(row, inputs).evaluation.results[0]
+    found = quality(inputs.gathered, inputs.joined, of_goal)
+    with transaction.atomic():
+        job.fence()
+        EstimateSet.objects.filter(pk=shown.pk).update(quality=found)
 
 
 def quality(gathered: Gathered, joined: Pool, of_goal: MeasureResult) -> dict[str, Any]:

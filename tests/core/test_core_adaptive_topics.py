@@ -151,7 +151,7 @@ def test_twin_that_takes_pairs_of_a_topic_for_independent_is_caught(
 ) -> None:
     plan = together(pool, 3.0, budget=3, batches=2)
     _, covariance, *_ = moments(pool, plan, batches=2)
-    monkeypatch.setattr(estimates, "_by_topic", alone)
+    monkeypatch.setattr(estimates, "_parts", alone)
     _, _, told, *_ = moments(pool, plan, batches=2)
     assert np.abs(told / covariance - 1.0).max() > 0.01
 
@@ -159,7 +159,8 @@ def test_twin_that_takes_pairs_of_a_topic_for_independent_is_caught(
 def alone(scope, weights, pairs, of_runs, moved):
     """As if pairs of a topic were drawn independently of each other."""
     spread = moved * np.sqrt(1.0 - weights.chance[pairs])
-    return sparse.csr_array(sparse.diags_array(spread) @ of_runs)
+    parts = sparse.csr_array(sparse.diags_array(spread) @ of_runs)
+    return parts, scope.pool.topic[scope.place[pairs]].astype(np.int64)
 
 
 @pytest.fixture(scope="module")

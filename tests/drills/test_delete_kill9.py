@@ -93,8 +93,9 @@ def filled(organizer: Organizer, *, more: int = 0) -> Organizer:
         said = {"assignment": held["id"], "grade": crowd(held)}
         got(api.post(f"{organizer.base}judgments/", said), 201)
     organizer.await_recompute(30)
-    got(organizer.api.post(f"{organizer.base}reports/", {"round": 1}), 202)
-    site = organizer.site
+    site, reports = organizer.site, f"{organizer.base}reports/"
+    asked = lambda: organizer.api.post(reports, {"round": 1}).status == 202  # noqa: E731
+    site.wait_until(asked, 60, what="estimates to report")
     site.wait_until(lambda: all_reports(organizer), 60, what="reports")
     return organizer
 

@@ -71,7 +71,7 @@ def test_it_is_that_of_the_labels_that_estimates_rest_on(disputed: Round) -> Non
         assert value == pytest.approx(plain, abs=1e-12)
         assert low < value < high
         assert found["drawn"][metric][0] == pytest.approx(drawn, abs=1e-12)
-        assert drawn != pytest.approx(plain, abs=1e-3)
+        assert drawn != pytest.approx(plain, abs=1e-6)
     assert sum(each["pairs"] for each in found["topics"]) == len(pairs)
     assert sum(each["pairs"] for each in found["batches"]) == len(pairs)
     assert sum(map(sum, found["grades"]["counts"])) == 2 * len(pairs)
