@@ -12,7 +12,7 @@ from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery, Sum, T
 from django.db.models.functions import Cast
 
 from estimation.models import EstimateSet, Round
-from estimation.work import OF_NUMBERS
+from estimation.work import SHOWN
 from judging.clock import seconds_from_now
 from judging.models import AuditEntry, Batch, Job, WorkerHeartbeat
 from judging.statements import Slot, beside, counts, reads
@@ -34,7 +34,7 @@ def _round() -> QuerySet[Round, tuple[object, ...]]:
 
 def _jobs() -> QuerySet[Job]:
     rounds = Round.objects.filter(campaign=Slot("campaign"), number=Slot("number"))
-    return Job.objects.filter(kind__in=OF_NUMBERS, target__in=rounds.values("pk"))
+    return Job.objects.filter(kind__in=SHOWN, target__in=rounds.values("pk"))
 
 
 def _alive() -> QuerySet[WorkerHeartbeat]:

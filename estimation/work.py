@@ -22,6 +22,8 @@ OF_ROUNDS = {
 """Kinds whose target is a round."""
 OF_NUMBERS = ("recompute", "plan-batch", "stop-round")
 """Kinds without which the numbers of a drawn round stay as they are."""
+SHOWN = (*OF_NUMBERS, "label-quality")
+"""Kinds whose results stand on the pages of a round."""
 OF_MACHINES = {
     ASKING: "Asking a machine judge",
     AGREEMENT: "Comparing a machine judge with people",
