@@ -131,7 +131,7 @@ def quality_figure(
     grades = found["grades"]
     chart, people = _people(found, machines)
     other = found.get("otherwise") or {}
-    if other and not any(_ranks(other["values"]["mean"])):  # of no run anything is known
+    if other and not any(_ranks(other, "mean")):  # of no run anything is known
         other = {}
     several = found["plain"]["pairs"] > 0
     return QualityFigure(
@@ -342,9 +342,10 @@ def _of_machine(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
 # ----------------------------------------------------------------------------------- other labels
 
 
-def _ranks(values: Sequence[float | None]) -> list[int | None]:
+def _ranks(other: Mapping[str, Any], way: str) -> list[int | None]:
     """Places from 1 of values that are known; equal values share the better place."""
-    known = sorted((value for value in values if value is not None), reverse=True)
+    values: Sequence[float | None] = other["values"][way]
+    known = sorted((value for value in values if value is not None), reverse=not other["lower"])
     first = {value: len(known) - at for at, value in enumerate(reversed(known))}
     return [None if value is None else first[value] for value in values]
 
@@ -352,7 +353,7 @@ def _ranks(values: Sequence[float | None]) -> list[int | None]:
 def _places(other: Mapping[str, Any]) -> list[OtherPlaces]:
     ways = ["mean", *(way for way in WAYS if way in other["values"])]
     values = {way: other["values"][way] for way in ways}
-    ranks = {way: _ranks(values[way]) for way in ways}
+    ranks = {way: _ranks(other, way) for way in ways}
     order = sorted(
         range(len(other["runs"])),
         key=lambda at: (ranks["mean"][at] or len(other["runs"]) + 1, other["runs"][at]),
@@ -369,13 +370,13 @@ def _places(other: Mapping[str, Any]) -> list[OtherPlaces]:
 
 
 def _otherwise_findings(other: Mapping[str, Any]) -> list[Finding]:
-    runs, mean = other["runs"], _ranks(other["values"]["mean"])
+    runs, mean = other["runs"], _ranks(other, "mean")
     first = _best(runs, mean)
     found = []
     for way, name in WAYS.items():
         if way not in other["values"]:
             continue
-        ranks = _ranks(other["values"][way])
+        ranks = _ranks(other, way)
         both = [(one, two) for one, two in zip(mean, ranks, strict=True) if one and two]
         moved = [abs(one - two) for one, two in both if one != two]
         best = _best(runs, ranks)

@@ -256,7 +256,8 @@ def _otherwise(
         (result,) = asked.evaluate(joined, measures=[of_goal.measure]).results
         values[name] = _known(result)
         tau[name] = _tau(values["mean"], values[name])
-    told = {"measure": str(of_goal.measure), "runs": list(of_goal.runs)}
+    measure = of_goal.measure
+    told = {"measure": str(measure), "runs": list(of_goal.runs), "lower": measure.lower_is_better}
     return told | {"values": values, "tau": tau}
 
 
