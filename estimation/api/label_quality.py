@@ -112,6 +112,7 @@ class OtherwiseRow(Row):
     values = serializers.DictField(
         child=numbers(), help_text="Of each run: mean (the estimate), majority, likely, adjusted."
     )
+    lower = serializers.BooleanField(help_text="whether lower values are better")
     tau = serializers.DictField(
         child=Number(allow_null=True), help_text="Kendall's tau with the order by the mean."
     )
