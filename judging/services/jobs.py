@@ -332,8 +332,10 @@ def _finish(running: Running) -> None:
 
 
 def _requeue(running: Running, seconds: float, **values: object) -> None:
+    """Due at once is `Now`: SQLite writes sums of times longer, and compares them as text."""
+    due = seconds_from_now(seconds) if seconds else Now()
     Job.objects.filter(pk=running.id, token=running.token).update(
-        state=Job.State.QUEUED, token="", due=seconds_from_now(seconds), **values
+        state=Job.State.QUEUED, token="", due=due, **values
     )
 
 
