@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "judging": ("benchmarks.judging",),
     "judging-postgres": ("benchmarks.judging", "--postgres"),
     "pages": ("benchmarks.pages",),
+    "paint": ("benchmarks.paint",),
     "site": ("benchmarks.site",),
     "core": ("benchmarks.core",),
     "recompute": ("benchmarks.recompute",),

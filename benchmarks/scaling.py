@@ -1,6 +1,6 @@
 """Shards: processor time and memory of build, design, draw and evaluation, by number of lines.
 
-`.venv/bin/python -m benchmarks.scaling` generates campaigns of 1e6 and 1e7 lines (100 runs, depth
+`.venv/bin/python -m benchmarks.scaling` generates campaigns of 4e6 and 2e7 lines (100 runs, depth
 1000, as many topics as that takes), and more with ``--lines``: the lines, too, are made by the
 workers, input by input, so that no process ever holds all. Every size is worked on by ``--workers``
 processes of its own; with ``--dask`` they are those of a Dask cluster that is started for it, each
@@ -255,7 +255,7 @@ def _worked(found: dict[str, Any]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lines", type=float, nargs="+", default=[1e6, 1e7])
+    parser.add_argument("--lines", type=float, nargs="+", default=[4e6, 2e7])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--shard-lines", type=float, default=2e6)
     parser.add_argument("--dask", action="store_true", help="on a Dask cluster of this machine")

@@ -18,12 +18,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
+from django.http import HttpResponse
 from django.template import engines
 from django.test import Client
 from django.urls import get_resolver
 
 from estimation.models import MachineJudge, Report, Round
-from judging.models import Campaign, User
+from judging.models import Campaign, CrowdLink, User
+from judging.services import crowd_links
+from judging.services.crowd_links import LinkPlan
 from tests.support.addresses import patterns
 
 TURNS, VISITS = 3, 5
@@ -66,6 +69,12 @@ class Visited:
         )  # fmt: skip
 
 
+def crowd_link(made: Campaign) -> CrowdLink:
+    """One by which nobody has come."""
+    plan = LinkPlan("measured", most_people=9, judgments=9, consent="I take part.")
+    return crowd_links.make(campaign=made, by=made.created_by, plan=plan)
+
+
 def rows_in(made: Campaign, *, drawn: Round, draft: Round) -> dict[str, list[Row]]:
     """What the addresses of its pages may name, one of each kind; uploads one of each of theirs."""
     pair = made.pairs.filter(judged__gt=0)[0]
@@ -78,6 +87,7 @@ def rows_in(made: Campaign, *, drawn: Round, draft: Round) -> dict[str, list[Row
         "assessors": pair.assignments.filter(state="judged")[0].assessor_id,
         "accounts": made.created_by_id,
         "judgments": pair.pk,
+        "links": crowd_link(made).pk,
         "machines": MachineJudge.objects.filter(campaign=made)[0].pk,
         "reports": Report.objects.filter(estimate_set__round=drawn, name="report.html")[0].pk,
     }
@@ -112,9 +122,15 @@ def pages(*, organizer: User, admin: User, rows: Mapping[str, list[Row]]) -> lis
             answer = client.get(address)
             if answer.status_code not in (200, *NO_PAGE):
                 raise SystemExit(f"{address} answers {answer.status_code}")
-            if answer.status_code == 200 and answer["Content-Type"].startswith(PAGE):
+            if answer.status_code == 200 and _is_page(answer):
                 found.append(Page(who, f"{pattern.name} {row.asked}".strip(), address))
     return found
+
+
+def _is_page(answer: HttpResponse) -> bool:
+    """A file to be kept is none, though it be HTML."""
+    kept = answer.has_header("Content-Disposition")
+    return answer["Content-Type"].startswith(PAGE) and not kept
 
 
 def rows_of(route: str, name: str, rows: Mapping[str, list[Row]]) -> list[Row]:
@@ -164,6 +180,8 @@ def _visit(page: Page, told: Any) -> None:
     client = Client(SERVER_NAME="localhost")
     client.force_login(page.who)
     forget()
+    gc.collect()
+    gc.freeze()  # what the benchmark itself has made is not looked through with every visit
     client.get("/")
     asked: list[int] = []
 

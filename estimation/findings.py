@@ -202,6 +202,8 @@ def _ends(numbers: Sequence[float]) -> tuple[float, float]:
 
 def _of_goal(table: RankingTable, pairs: Pairwise) -> list[Finding]:
     row = table.round
+    if len(table.rows) == 1:
+        return _measured(table, table.rows[0].tag)
     if row.goal == Round.Goal.PAIR and row.run and row.baseline:
         return [_pair(table, pairs, row.run.tag, row.baseline.tag)]
     if row.goal == Round.Goal.BASELINE and row.baseline:
@@ -231,12 +233,12 @@ def _in_the_race(table: RankingTable) -> list[Finding]:
 
 
 def _measured(table: RankingTable, tag: str) -> list[Finding]:
-    """The value that the round was made for; said of several runs, where it is not the whole table.
+    """The value that the round was made for, or of the only run.
 
     Its interval is that of the ranking, in as many digits as it justifies.
     """
     row = next((each for each in table.known if each.tag == tag), None)
-    if row is None or row.value is None or len(table.rows) == 1:
+    if row is None or row.value is None:
         return []
     digits = decimals(max(row.high - row.value, row.value - row.low))
     value, low, high = (f"{number:.{digits}f}" for number in (row.value, row.low, row.high))

@@ -12,6 +12,7 @@ from estimation.charts.lines import LineChart, lines
 from estimation.conclusions import in_two_digits, judgments
 from estimation.core.archives import read_archive
 from estimation.core.planning.foretold import MOST, SELDOM, Forecast, Prospect
+from estimation.core.planning.reached import ReachedByBudget
 from estimation.findings import LIMIT, OPEN, SURE
 from estimation.models import EstimateSet, Round
 from estimation.scales import common_decimals, label
@@ -151,6 +152,7 @@ class ForecastFigure:
     measure: str
     half_width: str
     at_end: str
+    target: str
     ended: bool
     stopped: bool
     said: list[Said]
@@ -160,9 +162,9 @@ class ForecastFigure:
 
 
 def forecast_figure(table: RankingTable) -> ForecastFigure | None:
-    """Of the measure that the round was made for; None where nothing is foretold."""
+    """Of the measure that the round was made for; None where nothing is foretold, or known yet."""
     row, shown = table.round, table.estimate_set
-    now = forecast_of(shown) if table.measure == row.measure else None
+    now = forecast_of(shown) if table.measure == row.measure and table.known else None
     if now is None:
         return None
     before = [forecast for each in _before(row, shown) if (forecast := forecast_of(each))]
@@ -170,16 +172,18 @@ def forecast_figure(table: RankingTable) -> ForecastFigure | None:
     came = [each.steps[0] for each in (*before, now)]
     later = [each for each in now.steps[1:] if each.batches is not None]
     digits = common_decimals(each.half_width for each in (*came, *later))
+    target = target_of(row)
     end = (later or came)[-1]
     return ForecastFigure(
         measure=table.measure,
         half_width=label(now.steps[0].half_width, digits),
         at_end=label(end.half_width, digits),
+        target="" if target is None else label(target, digits),
         ended=not later,
         stopped=row.state == Round.State.STOPPED,
-        said=said(row, now),
+        said=said(row, now) if now.differences else [],
         early=early.batches if early else None,
-        chart=_chart(table.measure, now, came, early),
+        chart=_chart(table.measure, now, came, early, target),
         lines=_lines(now, came, later, early, digits),
     )
 
@@ -200,7 +204,24 @@ def _early(before: Sequence[Forecast], now: Forecast) -> Forecast | None:
     return late[0] if late else (before[-1] if before else None)
 
 
-def _chart(measure: str, now: Forecast, came: Sequence[Any], early: Forecast | None) -> LineChart:
+def target_of(row: Round) -> float | None:
+    """The half width that the round is to reach: by its rule, or else that with which its budget
+    was chosen, the careful end of what the plan told. None where the plan told nothing."""
+    if row.stop_when == Round.Stop.WIDTH:
+        return row.stop_width
+    if not row.preview.get("reached"):
+        return None
+    planned = ReachedByBudget.of_facts(row.preview["reached"]).at(float(row.budget))
+    return planned.half_width_most if math.isfinite(planned.half_width_most) else None
+
+
+def _chart(
+    measure: str,
+    now: Forecast,
+    came: Sequence[Any],
+    early: Forecast | None,
+    target: float | None,
+) -> LineChart:
     def points(steps: Sequence[Any]) -> list[tuple[float, float]]:
         return [(each.pairs, each.half_width) for each in steps]
 
@@ -214,6 +235,7 @@ def _chart(measure: str, now: Forecast, came: Sequence[Any], early: Forecast | N
         ],
         title="Half width: foretold and come",
         description=f"Half width of {measure} of the middle run against judged pairs.",
+        level=target,
         dotted=("came",),
     )
 

@@ -6,12 +6,17 @@ from functools import lru_cache
 
 from estimation import selectors, work
 from estimation.charts.bars import BarChart, day_bars
-from estimation.findings import Finding, findings, what_more_buys
+from estimation.findings import Finding, findings, listed, named, what_more_buys
 from estimation.forecasts import ForecastFigure, forecast_figure
 from estimation.models import EstimateSet, Round
 from estimation.situation import Action, Situation
 from judging.models import Batch, Campaign, Job
 from judging.pace import by_day
+from judging.queue import APART, COMMENT, silent, todo_counts
+from judging.services.looks import hasty
+
+SILENCE = 3
+"""Days without a judgment after which somebody may have forgotten, or need help."""
 
 
 @dataclass(frozen=True)
@@ -180,8 +185,9 @@ def attention(facts: Situation) -> list[Attention]:
     """What somebody should look at now, worst first."""
     found = _machines(facts)
     if facts.campaign.state != Campaign.State.CLOSED:
-        found += [*_files(facts), *_judges(facts), *_stuck(facts)]
-        found += [*_excluded(facts), *_texts(facts)]
+        found += [*_files(facts), *_judges(facts), *_stuck(facts), *_silent(facts)]
+        found += _hasty(facts)
+        found += [*_excluded(facts), *_texts(facts), *_to_look_at(facts)]
     order = {"bad": 0, "warn": 1, "": 2}
     return sorted(found, key=lambda notice: order[notice.level])
 
@@ -261,6 +267,36 @@ def _stuck(facts: Situation) -> list[Attention]:
     where = f"Batch {batch} waits" if batch else "The round waits"
     text = f"{where} for {_plural(progress.stuck, 'pair')} that nobody could judge."
     return [Attention("warn", text, Action("decisions", "Decide"))]
+
+
+def _silent(facts: Situation) -> list[Attention]:
+    """Told while there is something to judge."""
+    is_open = facts.campaign.state == Campaign.State.OPEN
+    if not (is_open and facts.drawn) or facts.row is None or not facts.row.is_going:
+        return []
+    names = silent(facts.campaign, SILENCE)
+    if not names:
+        return []
+    text = f"{named(names)} judged nothing in the last {SILENCE} days."
+    return [Attention("warn", text, Action("people", "Look at people"))]
+
+
+def _hasty(facts: Situation) -> list[Attention]:
+    names = hasty(facts.campaign) if facts.drawn and facts.judged else []
+    if not names:
+        return []
+    text = f"{named(names)} judged faster than anybody reads, or than they usually do."
+    return [Attention("warn", text, Action("people", "Look at people"))]
+
+
+def _to_look_at(facts: Situation) -> list[Attention]:
+    """Nothing waits for it."""
+    counts = todo_counts(facts.campaign) if facts.drawn else {}
+    kinds = [(APART, "disagreement"), (COMMENT, "comment")]
+    there = [_plural(counts[kind], word) for kind, word in kinds if counts.get(kind)]
+    if not there:
+        return []
+    return [Attention("", f"{listed(there)} to look at.", Action("queue", "Look"))]
 
 
 def _excluded(facts: Situation) -> list[Attention]:

@@ -170,11 +170,13 @@ def sentence_of(row: Round, *, reached: ReachFigure | None, middle: str, people:
     batches = f"{preview['batches']:,} batch{'es' if preview['batches'] != 1 else ''}"
     pairs, new = label(preview["expected_pairs"], 0), "new " if preview.get("of_all") else ""
     who = f" of {people} people" if people > 1 else " of one person" if people else ""
-    hours, width = label(preview["hours"], 1), reached.half_width if reached else f"± {middle}"
+    hours = "less than 0.1" if preview["hours"] < 0.05 else f"about {label(preview['hours'], 1)}"
+    width = reached.half_width if reached else f"± {middle}"
     known = "" if width.endswith("–") else f"{width} "
     scale = f" on a scale to {reached.scale}" if known and reached and reached.scale else ""
     return (
-        f"About {pairs} {new}pairs of {preview['pool_pairs']:,}, {batches}, about {hours} hours"
+        f"About {pairs} {new}pair{'' if pairs == '1' else 's'} of {preview['pool_pairs']:,}, "
+        f"{batches}, {hours} hours"
         f"{who}, {known}for {row.measure}{scale}."
     )
 

@@ -62,11 +62,13 @@ class CurrentEstimate:
 
 @dataclass(frozen=True)
 class RunFacts:
+    """``is_alone``: the campaign has no other run."""
+
     run: Run
     upload: Upload
     versions: list[RunVersion]
     standings: list[tuple[JudgedSoFar, StackedBar]]
-    alike: list[AlikeRun]
+    is_alone: bool
     estimate: CurrentEstimate | None
 
     @property
@@ -101,18 +103,6 @@ class RunFacts:
         later = [each for each in self.versions if each.run and each.number > mine]
         return later[-1] if later else None
 
-    @property
-    def duplicates(self) -> list[AlikeRun]:
-        return [each for each in self.alike if each.same]
-
-    @property
-    def most_alike(self) -> list[AlikeRun]:
-        return self.alike[:ALIKE]
-
-    @property
-    def less_alike(self) -> list[AlikeRun]:
-        return self.alike[ALIKE:]
-
 
 def run_facts(run: Run) -> RunFacts:
     """All of it, in a number of queries that hangs neither on runs nor on topics."""
@@ -124,7 +114,7 @@ def run_facts(run: Run) -> RunFacts:
         upload=run.upload,
         versions=_versions(run, every),
         standings=[(each, stacked(each.parts)) for each in standings],
-        alike=_alike(run, every),
+        is_alone=len(every) == 1,
         estimate=_estimate(run),
     )
 
@@ -161,9 +151,28 @@ def _state(upload: Upload, run: Run | None) -> str:
     return told.get(states(upload.state), "reading")
 
 
-def _alike(run: Run, every: list[Run]) -> list[AlikeRun]:
-    """The other runs, most alike first."""
-    others = [each for each in every if each.pk != run.pk]
+@dataclass(frozen=True)
+class AlikeRuns:
+    """The other runs, the most alike first."""
+
+    every: list[AlikeRun]
+
+    @property
+    def same(self) -> list[AlikeRun]:
+        return [each for each in self.every if each.same]
+
+    @property
+    def most(self) -> list[AlikeRun]:
+        return self.every[:ALIKE]
+
+    @property
+    def less(self) -> list[AlikeRun]:
+        return self.every[ALIKE:]
+
+
+def alike_runs(run: Run) -> AlikeRuns:
+    """Told apart from the other facts: it takes the files of all runs."""
+    others = list(run.campaign.runs.exclude(pk=run.pk))
     root = Path(settings.MEDIA_ROOT)
     paths = tuple(str(root / each.file) for each in others)
     found = overlaps(str(root / run.file), paths)
@@ -171,7 +180,8 @@ def _alike(run: Run, every: list[Run]) -> list[AlikeRun]:
         AlikeRun(each.pk, each.tag, each.withdrawn is not None, o.shallow, o.deep, o.same)
         for each, o in zip(others, found, strict=True)
     ]
-    return sorted(rows, key=lambda row: (not row.same, -row.deep, -row.shallow, row.tag))
+    rows.sort(key=lambda row: (not row.same, -row.deep, -row.shallow, row.tag))
+    return AlikeRuns(rows)
 
 
 def _estimate(run: Run) -> CurrentEstimate | None:

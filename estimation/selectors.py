@@ -25,6 +25,7 @@ from estimation.unknown import Purpose, name_of, purpose_of
 from estimation.validity import Validity, validity_of
 from judging import selectors as judging
 from judging.models import Batch, Campaign, Job
+from judging.stuck import stuck
 from judging.workers import Service, serving
 
 MATRICES_FORMAT = "evalsite-matrices-1"
@@ -127,7 +128,7 @@ def round_progress(row: Round) -> RoundProgress:
         used=used,
         pairs=sum(batch.pairs for batch in batches),
         finished=sum(batch.finished for batch in batches),
-        stuck=judging.stuck(row.campaign).count(),
+        stuck=stuck(row.campaign).count(),
         workers=serving("recompute"),
         recompute=judging.job_of("recompute", row.pk),
         again=_judged_again(row, batches, used),

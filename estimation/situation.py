@@ -10,6 +10,7 @@ from estimation.models import Round
 from judging import selectors as judging
 from judging.models import Campaign
 from judging.pace import Pace, pace
+from judging.stuck import handed_pairs
 from judging.workers import Service, unserved
 
 
@@ -79,7 +80,7 @@ class Situation:
     @cached_property
     def assessors(self) -> int:
         """Who is handed pairs: those whose work is excluded are not."""
-        return judging.handed_pairs(self.campaign).count()
+        return handed_pairs(self.campaign).count()
 
     @cached_property
     def unserved(self) -> list[Service]:

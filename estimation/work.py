@@ -29,13 +29,14 @@ OF_MACHINES = {
     AGREEMENT: "Comparing a machine judge with people",
 }
 OF_MATERIAL = {"upload": "Reading a file", "copy-files": "Copying the files of a campaign"}
+OF_PEOPLE = {"look-at-people": "Looking at how people answer"}
 OF_THE_SITE = {
     "delete-campaign": "Deleting a campaign",
     "sweep-files": "Removing files that no campaign needs",
     "measure-storage": "Measuring what files take",
 }
 """Kinds that are of no campaign, or of none that is there any more."""
-NAMES = {**OF_THE_SITE, **OF_MATERIAL, **OF_ROUNDS, **OF_MACHINES, **BULK_JOBS}
+NAMES = {**OF_THE_SITE, **OF_MATERIAL, **OF_ROUNDS, **OF_MACHINES, **OF_PEOPLE, **BULK_JOBS}
 
 
 @dataclass(frozen=True)

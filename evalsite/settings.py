@@ -331,6 +331,8 @@ SPECTACULAR_SETTINGS = {
         "BatchState": "judging.models.Batch.State",
         "JobState": "judging.models.Job.State",
         "DecisionKind": "judging.models.Decision.Kind",
+        "CodeKind": "judging.models.CrowdLink.CodeKind",
+        "GuestState": "judging.payments.STATES",
         "SeenKind": "judging.models.SeenItem.Kind",
         "KeyScope": "judging.models.ApiToken.Scope",
         "KeyState": "judging.api.serializers.KEY_STATES",

@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest
 from rest_framework.request import Request
 
-from judging.models import Assignment, Campaign, Membership, Pair, Topic, User
+from judging.models import Assignment, Campaign, CrowdLink, Membership, Pair, Topic, User
 from judging.statements import Row, Slot, columns_of, reads, row_of
 
 ORGANIZER = Membership.Role.ORGANIZER
@@ -88,6 +88,15 @@ def organized_campaign(user: User, slug: str) -> Campaign:
 def assessed_campaign(user: User, slug: str) -> Campaign:
     """The campaign, if the user is one of its assessors."""
     return _campaign(user, slug, {ASSESSOR})
+
+
+def crowd_link(token: str) -> CrowdLink:
+    """The link of the address: it is there for whoever knows it, signed in or not."""
+    rows = CrowdLink.objects.select_related("campaign", "created_by")
+    link = rows.exclude(campaign__state=Campaign.State.DELETING).filter(token=token).first()
+    if link is None:
+        raise Http404("No such link.")
+    return link
 
 
 def assessed_assignment(user: User, slug: str, pk: int) -> Assignment:

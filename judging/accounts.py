@@ -61,9 +61,11 @@ class User(AbstractUser):
 
     ``invited_by`` made the account; only that organizer (or an admin) may hand out its invitation.
     ``key_epoch`` is another one after every change of password: keys of an earlier one are void.
+    ``is_guest``: made by a crowd link, for one campaign; it has no password and never gets one.
     """
 
     is_organizer = models.BooleanField("may create campaigns", default=False)
+    is_guest = models.BooleanField(default=False, db_default=False, editable=False)
     invited_by = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")
     key_epoch = models.CharField(max_length=16, default="", blank=True, editable=False)
     name_key = models.CharField(max_length=600, unique=True, null=True, editable=False)

@@ -7,7 +7,16 @@ from datetime import date
 
 from django.db.models import F, Max, Min, OuterRef, Q, QuerySet, Subquery
 
-from judging.models import Assignment, AuditEntry, BatchPair, Campaign, Judgment, Pair, User
+from judging.models import (
+    Assignment,
+    AuditEntry,
+    BatchPair,
+    Campaign,
+    IsWritten,
+    Judgment,
+    Pair,
+    User,
+)
 from judging.selectors import current_judgments, given_judgments
 
 ONE_TOPIC = "topic:"
@@ -61,7 +70,7 @@ def judgments(campaign: Campaign, asked: JudgmentFilter) -> QuerySet[Judgment]:
     if asked.until is not None:
         rows = rows.filter(assignment__changed__date__lte=asked.until)
     if asked.comment:
-        rows = rows.exclude(comment="")
+        rows = rows.filter(IsWritten("comment"))
     if asked.corrected:
         rows = rows.filter(revision__gt=1)
     if asked.excluded is not None:

@@ -30,6 +30,8 @@ LEAST_SPREAD = 0.35
 GLANCE, FASTEST = 100.0, 100.0
 """Of the first so many characters nobody reads more a second: skilled readers take in some 20 to
 40, and what is called speed reading beyond that is skimming (Rayner et al. 2016)."""
+HASTY, LEAST_QUICK = 0.1, 3
+"""Share and number of somebody's judgments too fast from which they are called hasty."""
 SLOPE_POINTS = 200
 
 
@@ -68,6 +70,16 @@ class ReadingPace:
         """Which judgments took far less than they usually need, or less than anybody needs."""
         bound = self.usual(characters) * exp(-FAR * self.spread)
         return np.asarray((seconds < bound) | (seconds < floor(characters)))
+
+
+def too_fast(seconds: Numbers, characters: Numbers) -> NDArray[np.bool_]:
+    """Which judgments of one person were; none where too few tell what they usually need."""
+    pace = ReadingPace.of(seconds, characters)
+    return (
+        np.zeros(len(seconds), dtype=np.bool_)
+        if pace is None
+        else pace.too_fast(seconds, characters)
+    )
 
 
 def floor(characters: Numbers) -> Numbers:

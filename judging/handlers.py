@@ -8,6 +8,7 @@ from judging.services import (  # noqa: F401  (loaders register themselves)
     jobs,
     known_grades,
     loaders,
+    looks,
     uploads,
 )
 
@@ -15,4 +16,5 @@ jobs.handles("upload", give_up=uploads.give_up)(uploads.read)
 jobs.handles(duplicates.COPY)(duplicates.copy_files)
 jobs.handles("judge-from-qrels")(known_grades.judge)
 jobs.handles("decide-rest")(decisions.rest)
+jobs.handles(looks.LOOK)(looks.look)
 jobs.handles(deletion.DELETE)(deletion.delete)

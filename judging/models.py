@@ -12,14 +12,25 @@ from django.db.models.functions import Now
 from judging.accounts import ApiToken as ApiToken  # noqa: PLC0414  (for others to import from here)
 from judging.accounts import SignInTries as SignInTries  # noqa: PLC0414
 from judging.accounts import User as User  # noqa: PLC0414
+from judging.links import CrowdGuest as CrowdGuest  # noqa: PLC0414
+from judging.links import CrowdLink as CrowdLink  # noqa: PLC0414
 from judging.notes import AuditEntry as AuditEntry  # noqa: PLC0414
 from judging.notes import Exclusion as Exclusion  # noqa: PLC0414
 from judging.notes import KeptFigure as KeptFigure  # noqa: PLC0414
+from judging.notes import KeptManners as KeptManners  # noqa: PLC0414
 from judging.notes import SeenItem as SeenItem  # noqa: PLC0414
 
 MAX_GRADE = 20
 OTHER_BETTER, EQUALLY_GOOD, DOCUMENT_BETTER = range(3)
 """The grades of a preference, whatever the campaign's scale."""
+
+
+class IsWritten(models.Func):
+    """Whether a text is not empty. The empty one is part of the statement and no value of it: by a
+    value, SQLite does not find the index of the rows that have a text."""
+
+    template = "(%(expressions)s > '')"
+    output_field = models.BooleanField()
 
 
 class Campaign(models.Model):
@@ -385,7 +396,10 @@ class Judgment(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["assignment", "revision", "grade"], name="judgment_of_label")
+            models.Index(fields=["assignment", "revision", "grade"], name="judgment_of_label"),
+            models.Index(
+                fields=["assignment"], condition=Q(IsWritten("comment")), name="judgment_commented"
+            ),
         ]
 
     def __str__(self) -> str:

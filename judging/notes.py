@@ -116,3 +116,19 @@ class KeptFigure(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class KeptManners(models.Model):
+    """What a worker told of how everybody in a campaign answers, as it was when it was ``told``.
+
+    ``value`` is by row id of the person (`manners.Manner`), ``entry`` the latest entry of the
+    campaign's log before it: while there is none after it, nothing has changed.
+    """
+
+    campaign = models.OneToOneField("judging.Campaign", models.CASCADE, related_name="+")
+    value = models.JSONField()
+    entry = models.BigIntegerField(default=0)
+    told = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"people of {self.campaign_id}"

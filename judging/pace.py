@@ -4,15 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
-from django.db.models import Count, Max, Min, Q, QuerySet
+import numpy as np
+from django.db.models import Count, Max, Min, QuerySet
 from django.utils import timezone
 
 from judging.clock import seconds_from_now
+from judging.labels import EpochSeconds, number_columns
 from judging.models import Assignment, Campaign
 
 WINDOW = 7
 """Days whose judgments make the pace."""
 DAY = 86_400.0
+HALF_MILLISECOND = 0.0005
+"""`EpochSeconds` of the first moment of a day may be a little below it."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +57,12 @@ def by_day(campaign: Campaign, days: int = 14) -> Sequence[tuple[date, int]]:
     today = timezone.localdate()
     every = [today - timedelta(days=before) for before in reversed(range(days))]
     begins = [timezone.make_aware(datetime.combine(day, time())) for day in every]
-    ends: list[datetime | None] = [*begins[1:], None]
-    # compared as they are stored: SQLite asks Python for the day of every row
-    counts = {
-        f"day{n}": Count(
-            "pk", filter=Q(created__gte=since) & (Q(created__lt=until) if until else Q())
-        )
-        for n, (since, until) in enumerate(zip(begins, ends, strict=True))
-    }
-    found = _judged(campaign).filter(created__gte=begins[0]).aggregate(**counts)
-    return [(day, found[f"day{n}"]) for n, day in enumerate(every)]
+    rows = _judged(campaign).filter(created__gte=begins[0])
+    # by times as numbers: SQLite asks Python for the day of every row
+    (at,) = number_columns(rows.annotate(at=EpochSeconds("created")), "at")
+    edges = np.array([begin.timestamp() for begin in begins[1:]]) - HALF_MILLISECOND
+    counts = np.bincount(np.searchsorted(edges, at, side="right"), minlength=days)
+    return list(zip(every, counts.tolist(), strict=True))
 
 
 def _judged(campaign: Campaign) -> QuerySet[Assignment]:

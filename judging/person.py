@@ -6,22 +6,23 @@ a ground leaves the estimates unbiased.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
-from django.db.models import Case, FloatField, OuterRef, Subquery, When
-from django.db.models.functions import Coalesce, Length
+from django.db.models import Case, When
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from numpy.typing import NDArray
 
 from judging.conduct import LEAST_TIMES, Change, ReadingPace, floor, over_time
 from judging.labels import EpochSeconds, number_columns
+from judging.manners import UNTOLD, Manner, lengths, read_at_once
 from judging.models import Assignment, Campaign, Exclusion, Judgment, User
-from judging.people import UNTOLD, Person, people
-from judging.selectors import current_judgments, documents, given_judgments
+from judging.people import Person, people
+from judging.selectors import current_judgments, given_judgments
 from judging.signals import competence_asked
 
 DAYS = 28
@@ -123,9 +124,11 @@ class _Theirs:
     total: NDArray[np.float64]
 
 
-def look_at(campaign: Campaign, user: User) -> LookedAt:
-    """In a fixed number of statements, whatever they judged."""
-    (person,) = people(campaign, only=user)
+def look_at(
+    campaign: Campaign, user: User, *, kept: Mapping[int, Manner] | None = None
+) -> LookedAt:
+    """In a fixed number of statements, whatever they judged; ``kept`` as of `people.people`."""
+    (person,) = people(campaign, only=user, kept=kept)
     others = _others(campaign, user)
     given = _given(campaign, user, others)
     known = (given.seconds != UNTOLD) & (given.length >= 0)
@@ -158,17 +161,13 @@ def _given(campaign: Campaign, user: User, others: "_Others") -> _Theirs:
         preference=is_other,
         at=EpochSeconds("created"),
         took=Coalesce("seconds", UNTOLD),
-        first=_length(campaign, "assignment__pair__docno"),
-        second=Case(
-            When(assignment__pair__other="", then=0.0),
-            default=_length(campaign, "assignment__pair__other"),
-        ),
+        **lengths(campaign),
     )
-    names = ("assignment__pair_id", "grade", "preference", "at", "took", "first", "second")
+    names = ("assignment__pair_id", "grade", "preference", "at", "took", "one", "two")
     found = number_columns(told, "pk", *names)
     order = np.argsort(found[0])
     pk, pair, grade, preference, at, took, first, second = (column[order] for column in found)
-    length = np.where((first < 0) | (second < 0), -1.0, first + second)
+    length = read_at_once(first, second)
     count, total = others.of(pair.astype(np.int64))
     return _Theirs(
         pk=pk.astype(np.int64),
@@ -181,13 +180,6 @@ def _given(campaign: Campaign, user: User, others: "_Others") -> _Theirs:
         others=count,
         total=total,
     )
-
-
-def _length(campaign: Campaign, docno: str) -> Coalesce:
-    """Characters of a document; -1 where its text is not there."""
-    texts = documents(campaign).filter(docno=OuterRef(docno)).order_by()
-    length = Length("text", output_field=FloatField())
-    return Coalesce(Subquery(texts.annotate(n=length).values("n")[:1]), -1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,18 +6,28 @@ labels far apart can be looked at, and not handed out again: further labels, ask
 the grades that came, would make the mean of a pair a biased one.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 
-from django.db.models import Count, F, Max, Min, QuerySet, Sum
+from django.db.models import Count, F, Max, Min, Sum
 
-from judging.models import DOCUMENT_BETTER, Campaign, Judgment, Pair, SeenItem
-from judging.selectors import StuckPair, current_judgments, given_judgments, stuck, stuck_pairs
+from judging.clock import seconds_from_now
+from judging.models import (
+    DOCUMENT_BETTER,
+    Assignment,
+    Campaign,
+    Judgment,
+    Membership,
+    Pair,
+    SeenItem,
+)
+from judging.selectors import commented, current_judgments, given_judgments
 from judging.signals import weights_asked
+from judging.stuck import StuckPair, handed_pairs, stuck, stuck_pairs
 
 WAITING, APART, COMMENT = "waiting", "apart", "comment"
 KINDS = (WAITING, APART, COMMENT)
@@ -96,12 +106,27 @@ def queue(campaign: Campaign) -> Todo:
 
 def todo_count(campaign: Campaign) -> int:
     """How much of it there is, without its order."""
+    return todo_counts(campaign).total()
+
+
+def todo_counts(campaign: Campaign) -> Counter[str]:
+    """By kind."""
     seen = set(campaign.seen_items.order_by().values_list("kind", "target", "version"))
     waiting = ((WAITING, pk, "") for pk in stuck(campaign).order_by().values_list("pk", flat=True))
     apart = ((APART, key.target, key.version) for key in _apart(campaign, weighed=False))
-    said = _said(campaign).values_list("assignment_id", "revision")
+    said = commented(campaign).order_by().values_list("assignment_id", "revision")
     comments = ((COMMENT, pk, str(revision)) for pk, revision in said)
-    return sum(key not in seen for key in chain(waiting, apart, comments))
+    return Counter(key[0] for key in chain(waiting, apart, comments) if key not in seen)
+
+
+def silent(campaign: Campaign, days: int) -> list[str]:
+    """Names of those who were handed pairs for so long, and have judged nothing in it."""
+    since = seconds_from_now(-days * 86_400.0)
+    judged = Assignment.objects.filter(pair__campaign=campaign, state=Assignment.State.JUDGED)
+    lately = judged.filter(created__gte=since).values("assessor")
+    rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR, created__lt=since)
+    rows = rows.filter(user__in=handed_pairs(campaign)).exclude(user__in=lately)
+    return list(rows.order_by("user__username").values_list("user__username", flat=True))
 
 
 def least_spread(campaign: Campaign) -> int:
@@ -151,16 +176,13 @@ def _weights(campaign: Campaign, pairs: Sequence[int]) -> dict[int, float]:
     return found
 
 
-def _said(campaign: Campaign) -> QuerySet[Judgment]:
-    said = given_judgments().filter(assignment__pair__campaign=campaign)
-    return said.exclude(comment="").order_by()
-
-
 def _comments(campaign: Campaign) -> list[Key]:
     columns = ("assignment_id", "assignment__pair_id", "revision", "created")
     return [
         Key(COMMENT, assignment, pair, str(revision), when=created)
-        for assignment, pair, revision, created in _said(campaign).values_list(*columns)
+        for assignment, pair, revision, created in commented(campaign)
+        .order_by()
+        .values_list(*columns)
     ]
 
 

@@ -1,6 +1,6 @@
 """Reads that cross tables, as plain data. Pages, REST answers and reports share them."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -18,7 +18,6 @@ from django.db.models import (
     OuterRef,
     Q,
     QuerySet,
-    Subquery,
     Sum,
     Value,
     When,
@@ -26,6 +25,7 @@ from django.db.models import (
 from django.db.models.functions import Now
 
 from judging.clock import seconds_from_now
+from judging.guests import is_full
 from judging.models import (
     ApiToken,
     Assignment,
@@ -35,6 +35,7 @@ from judging.models import (
     Decision,
     Document,
     Exclusion,
+    IsWritten,
     Job,
     Judgment,
     Membership,
@@ -241,9 +242,11 @@ def current_judgments() -> QuerySet[Judgment]:
 
 
 def given_judgments() -> QuerySet[Judgment]:
-    """The latest revision of every assignment, whether it counts or its assessor is excluded."""
-    counts, aside = (Q(revision=F(f"assignment__{name}")) for name in ("revision", "set_aside"))
-    return Judgment.objects.filter(counts | aside)
+    """The latest revision of every assignment, whether it counts or its assessor is excluded.
+
+    One of the two numbers is 0; their sum can be looked up in an index, either of two cannot.
+    """
+    return Judgment.objects.filter(revision=F("assignment__revision") + F("assignment__set_aside"))
 
 
 def exclusions(campaign: Campaign) -> QuerySet[Exclusion]:
@@ -255,83 +258,16 @@ def is_excluded(campaign: Campaign, user: User) -> bool:
     return Exclusion.objects.filter(campaign=campaign, assessor=user, ended=None).exists()
 
 
+def commented(campaign: Campaign) -> QuerySet[Judgment]:
+    """Judgments that say something, by the index of all that do: they are few."""
+    said = Judgment.objects.filter(IsWritten("comment"))
+    return given_judgments().filter(pk__in=said.values("pk"), assignment__pair__campaign=campaign)
+
+
 def comments(campaign: Campaign) -> QuerySet[Judgment]:
     """Judgments that say something, latest first; of excluded work too."""
-    said = given_judgments().filter(assignment__pair__campaign=campaign).exclude(comment="")
-    named = said.select_related("assignment__pair__topic", "assessor")
+    named = commented(campaign).select_related("assignment__pair__topic", "assessor")
     return named.order_by("-assignment__changed", "-pk")
-
-
-@dataclass(frozen=True)
-class StuckPair:
-    """A pair that waits for the organizer: nobody is left who could judge it, or it was skipped."""
-
-    pair: int
-    topic_id: str
-    title: str
-    docno: str
-    other: str
-    scale: list[dict[str, str]]
-    wanted: int
-    judged: int
-    skips: list[str]
-    nobody_left: bool
-
-
-def stuck(campaign: Campaign) -> QuerySet[Pair]:
-    """Unfinished pairs of open batches that were skipped, or that no assessor could still take."""
-    assessors = handed_pairs(campaign)
-    spent = Assignment.objects.filter(
-        pair=OuterRef("pk"),
-        state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED],
-        assessor__in=assessors,
-    )
-    count = spent.order_by().values("pair").annotate(n=Count("pk")).values("n")
-    opened = BatchPair.objects.filter(
-        batch__campaign=campaign, batch__state=Batch.State.OPEN, labels__gt=F("pair__judged")
-    )
-    skipped = Assignment.objects.filter(pair=OuterRef("pk"), state=Assignment.State.SKIPPED)
-    total = assessors.count()
-    return (
-        campaign.pairs.filter(pk__in=opened.values("pair"), decided=False)
-        .annotate(spent=Subquery(count))
-        .filter(Exists(skipped) | Q(spent__gte=total))
-        .order_by("topic__topic_id", "docno", "other")
-    )
-
-
-def handed_pairs(campaign: Campaign) -> QuerySet[Membership, Any]:
-    """The assessors who are handed pairs."""
-    excluded = Exclusion.objects.filter(campaign=campaign, ended=None).values("assessor")
-    rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR)
-    return rows.exclude(user__in=excluded).values("user")
-
-
-def stuck_pairs(
-    campaign: Campaign, limit: int = 200, *, only: Collection[int] | None = None
-) -> list[StuckPair]:
-    """Those pairs in full, or some of them."""
-    rows = stuck(campaign) if only is None else stuck(campaign).filter(pk__in=only)
-    total = handed_pairs(campaign).count()
-    full = rows.select_related("topic", "campaign").prefetch_related("assignments")
-    return [_stuck(pair, total) for pair in full[:limit]]
-
-
-def _stuck(pair: Pair, assessors: int) -> StuckPair:
-    skips = [a.skip_reason for a in pair.assignments.all() if a.state == Assignment.State.SKIPPED]
-    spent = getattr(pair, "spent", None) or 0
-    return StuckPair(
-        pair=pair.pk,
-        topic_id=pair.topic.topic_id,
-        title=pair.topic.title,
-        docno=pair.docno,
-        other=pair.other,
-        scale=pair.scale,
-        wanted=pair.wanted,
-        judged=pair.judged,
-        skips=skips,
-        nobody_left=spent >= assessors,
-    )
 
 
 def decisions(campaign: Campaign) -> QuerySet[Decision]:
@@ -454,17 +390,20 @@ def free_places(assessor: Any) -> QuerySet[BatchPair]:
 
 
 def empty_queue(campaign: Campaign, user: User | None = None) -> str:
-    """Why there is nothing to judge: draft, paused, closed, excluded, nothing (drawn yet), held,
-    others, chosen, halted, complete.
+    """Why there is nothing to judge: draft, paused, closed, excluded, enough, nothing (drawn yet),
+    held, others, chosen, halted, complete.
 
-    ``excluded``: the user's work is; ``held``: what is left is kept back for a while;
-    ``others``: pairs are left, but other assessors hold them or this one has answered them all;
-    ``chosen``: none are left, and the next ones are being chosen; ``halted``: that has failed.
+    ``excluded``: the user's work is; ``enough``: a guest has judged as many as they may;
+    ``held``: what is left is kept back for a while; ``others``: pairs are left, but other assessors
+    hold them or this one has answered them all; ``chosen``: none are left, and the next ones are
+    being chosen; ``halted``: that has failed.
     """
     if campaign.state != Campaign.State.OPEN:
         return campaign.state
     if user is not None and is_excluded(campaign, user):
         return "excluded"
+    if user is not None and is_full(user):
+        return "enough"
     states = set(
         campaign.batches.exclude(state=Batch.State.PREPARING)
         .order_by()

@@ -225,5 +225,5 @@ def chromium(_chromium: Browser, console_errors: list[str]) -> Iterator[Watched]
 @pytest.fixture
 def page(chromium: Watched) -> Page:
     context = chromium.new_context(locale="en-US", viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     return context.new_page()

@@ -4,11 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 from django.urls import get_resolver
 
-from evalsite import manual
-from judging.templatetags.site import CHAPTERS, PLACES
+from evalsite import errors, manual
+from judging.models import User
+from judging.templatetags.site import CHAPTERS, PLACES, REFUSED
 from tests.support import factories
 from tests.support.site import REPO
 
@@ -92,7 +94,38 @@ def test_every_place_opens_a_chapter_that_is_there(reader: Client) -> None:
     named = {name for pages in PLACES["organizer"].values() for name, _ in pages}
     redirecting = {"report-list"}  # of the current round
     assert named - redirecting <= set(CHAPTERS)
+    assert f'id="{REFUSED}"' in guide
     known = {pattern for pattern in get_resolver().reverse_dict if isinstance(pattern, str)}
     for name, chapter in CHAPTERS.items():
         assert name in known
         assert f'id="{chapter}"' in guide, name
+
+
+def chapter(answer: HttpResponse) -> str | None:
+    found = re.search(r'class="help" href="/docs/guide.md#([^"]*)"', answer.content.decode())
+    return found and found[1]
+
+
+def test_pages_that_refuse_open_what_to_do_then(reader: Client) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(factories.user("strict"))
+    made = factories.campaign()
+    factories.assessors(made, "reader")
+    refused = [reader.get(page) for page in ("/c/nowhere/", "/nowhere/", f"/c/{made.slug}/people/")]
+    refused.append(strict.post("/sign-out/"))
+    assert [each.status_code for each in refused] == [404, 404, 403, 403]
+    assert {chapter(each) for each in refused} == {REFUSED}
+    request = RequestFactory().get("/")
+    assert chapter(errors.of_server(request)) == REFUSED
+
+
+def test_admins_and_those_without_a_campaign_have_a_chapter_too(reader: Client) -> None:
+    assert chapter(reader.get("/")) == "your-campaigns"
+    admin = Client()
+    admin.force_login(User.objects.create_superuser("admin"))
+    for page in ("", "people/", "storage/", "work/", "report/"):
+        assert chapter(admin.get(f"/site/{page}")) == "for-admins", page
+
+
+def test_who_cannot_read_the_guide_is_not_sent_there() -> None:
+    assert chapter(Client().get("/sign-in/")) is None

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from estimation.models import Run
-from estimation.run_facts import RunFacts, run_facts
+from estimation.run_facts import RunFacts, alike_runs, run_facts
 from estimation.services import replacing
 from estimation.topic_facts import topic_facts
 from judging.api.base import ORGANIZER, CampaignView, FilesBody
@@ -122,7 +122,7 @@ def _shown(facts: RunFacts) -> dict[str, Any]:
         },
         "versions": facts.versions,
         "standings": [standing for standing, _ in facts.standings],
-        "alike": facts.alike,
+        "alike": alike_runs(run).every,
         "estimate": facts.estimate,
     }
     return dict(RunDetailRow(answer).data)

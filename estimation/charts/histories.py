@@ -126,12 +126,10 @@ def overview(
         grouped = groupby(line, key=lambda moment: moment.value is not None)
         known = [list(part) for is_known, part in grouped if is_known]
         parts = [
-            polyline(
-                (across.at(m.batches), round(100 - upright.at(m.value or 0.0), 3)) for m in part
-            )
+            [(across.at(m.batches), round(100 - upright.at(m.value or 0.0), 3)) for m in part]
             for part in known
         ]
-        return OverviewLine(tag, tuple(filter(None, parts)), tag in chosen)
+        return OverviewLine(tag, tuple(polyline(_widened(part)) for part in parts), tag in chosen)
 
     lines = sorted((drawn(*each) for each in runs.items()), key=lambda line: line.marked)
     return OverviewChart(
@@ -179,7 +177,7 @@ def _panel(
 
 
 def _widened(edge: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """A band of one moment is a bar: it would have no width."""
+    """A band or line of one moment is a bar or a dash: nothing would be seen of it."""
     if len(edge) != 1:
         return edge
     ((x, y),) = edge

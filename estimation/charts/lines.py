@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from estimation.scales import PLOT_HEIGHT, Scale, Tick, down, from_zero, levels, polyline
 
+FAR = 1.5
+"""Times the highest point: a level above that is not drawn."""
 Points = Sequence[tuple[float, float]]
 
 
@@ -27,6 +29,7 @@ class LineChart:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     chosen: float | None
+    level: float | None
 
 
 def lines(
@@ -35,18 +38,22 @@ def lines(
     title: str,
     description: str,
     chosen: float | None = None,
+    level: float | None = None,
     top: float | None = None,
     dotted: Sequence[str] = (),
 ) -> LineChart:
     """LineChart, each with its name, its style and its points; x is shown logarithmically.
 
-    ``chosen`` is an x that is marked, ``top`` the end of the upright axis if it is known, and
-    ``dotted`` are the styles whose points have dots.
+    ``chosen`` is an x that is marked, ``level`` a y, unless it lies far above all lines; ``top`` is
+    the end of the upright axis if it is known, and ``dotted`` are the styles whose points have
+    dots.
     """
     every = [point for _, _, points in named for point in points]
     along = [max(x, 1.0) for x, _ in every] or [1.0]
     across = Scale(min(along), max(along), logarithmic=True)
-    upright = Scale(0.0, top) if top else from_zero(y for _, y in every)
+    highest = max((y for _, y in every), default=0.0)
+    marked = level if level is not None and level <= FAR * highest else None
+    upright = Scale(0.0, top) if top else from_zero([*(y for _, y in every), marked or 0.0])
 
     def line(name: str, style: str, points: Points) -> DrawnLine:
         path = polyline((across.at(x), 100 - upright.at(y)) for x, y in points)
@@ -62,4 +69,5 @@ def lines(
         x_ticks=across.ticks(),
         y_ticks=levels(upright, PLOT_HEIGHT),
         chosen=None if chosen is None else across.at(chosen),
+        level=None if marked is None else down(upright, PLOT_HEIGHT, marked),
     )

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 STYLED = {
@@ -106,17 +107,15 @@ def _as_xml(drawing: str) -> str:
 
 # ----------------------------------------------------------------------------- what the sheets say
 
-Rule = tuple[object, dict[str, str]]
-
 
 @lru_cache(maxsize=4)
-def _rules(styles: str) -> tuple[Rule, ...]:
-    """The rules for drawings, weakest first, each with a compiled selector."""
+def _rules(styles: str) -> Any:
+    """The rules for drawings: a `cssselect2.Matcher` of what each of them says."""
     import cssselect2  # noqa: PLC0415  (where a drawing is made alone)
     import tinycss2  # noqa: PLC0415
 
     variables: dict[str, str] = {}
-    found: list[tuple[tuple[tuple[int, int, int], int], Rule]] = []
+    found: list[tuple[Any, dict[str, str]]] = []
     for rule in tinycss2.parse_stylesheet(styles, skip_comments=True, skip_whitespace=True):
         if rule.type != "qualified-rule":
             continue
@@ -135,12 +134,12 @@ def _rules(styles: str) -> tuple[Rule, ...]:
             selectors = cssselect2.compile_selector_list(rule.prelude)
         except cssselect2.SelectorError:
             continue
-        found += [((each.specificity, len(found)), (each, kept)) for each in selectors]
-    found.sort(key=lambda each: each[0])
-    return tuple(
-        (selector, {name: _resolved(value, variables) for name, value in kept.items()})
-        for _, (selector, kept) in found
-    )
+        found += [(each, kept) for each in selectors]
+    matcher = cssselect2.Matcher()
+    for selector, kept in found:
+        resolved = {name: _resolved(value, variables) for name, value in kept.items()}
+        matcher.add_selector(selector, resolved)
+    return matcher
 
 
 def _resolved(value: str, variables: Mapping[str, str]) -> str:
@@ -149,16 +148,14 @@ def _resolved(value: str, variables: Mapping[str, str]) -> str:
     return value
 
 
-def _look_up(
-    root: ET.Element, rules: tuple[Rule, ...], said: dict[ET.Element, dict[str, str]]
-) -> None:
+def _look_up(root: ET.Element, rules: Any, said: dict[ET.Element, dict[str, str]]) -> None:
+    """Of every element: what all its rules say, the strongest last."""
     import cssselect2  # noqa: PLC0415
 
     for wrapped in cssselect2.ElementWrapper.from_xml_root(root).iter_subtree():
         styles: dict[str, str] = {}
-        for selector, kept in rules:
-            if selector.test(wrapped):  # type: ignore[attr-defined]
-                styles |= kept
+        for *_, kept in rules.match(wrapped):
+            styles |= kept
         said[wrapped.etree_element] = styles
 
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from django.core.management.base import CommandError
@@ -13,14 +12,13 @@ from estimation.core.arrays import FloatArray, IntArray
 from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.measures.kinds import MAX_GRADE
-from estimation.formats.runs import read_run
+from estimation.management.whole_files import read_runs, read_whole
 from estimation.research.published.experiments import fully_judged
 from judging.formats.fields import not_empty
 from judging.formats.lines import BinaryFile, filled, read_lines
-from judging.formats.problems import Problems, UnreadableError, id_problem, show
+from judging.formats.problems import Problems, id_problem, show
 from judging.formats.qrels import grades_by_pair, read_qrels
 
-Read = TypeVar("Read")
 PairKey = tuple[str, str]  # topic, docno
 PREDICTED_COLUMNS = 4
 
@@ -110,7 +108,7 @@ def read_collection(
 
     Raises CommandError for the first thing that is wrong, with file, line and message.
     """
-    grades = _read(qrels, "QRELS", _grades)
+    grades = read_whole(qrels, "QRELS", _grades)
     if not folder.is_dir():
         raise CommandError(f"RUNS_DIR {folder} is no folder.")
     files = sorted(
@@ -118,13 +116,7 @@ def read_collection(
     )
     if not files:
         raise CommandError(f"RUNS_DIR {folder} has no files.")
-    runs: dict[str, RankedLists] = {}
-    for path in files:
-        tag, lists = _read(path, "RUNS_DIR", _run)
-        if tag in runs:
-            raise CommandError(f"{path}: another file has the run {tag} already.")
-        runs[tag] = lists
-        after_each(len(files))
+    runs = read_runs(files, "RUNS_DIR", after_each=after_each)
     answered = {topic for lists in runs.values() for topic in lists.topics}
     topics = tuple(sorted({topic for topic, _ in grades} & answered))
     if not topics:
@@ -138,28 +130,7 @@ def read_predicted(path: Path, *, max_grade: int) -> dict[PairKey, float]:
     def reader(file: BinaryFile, problems: Problems) -> dict[PairKey, float]:
         return _predicted(file, problems, max_grade)
 
-    return _read(path, "predicted grades", reader)
-
-
-def _read(path: Path, argument: str, reader: Callable[[BinaryFile, Problems], Read | None]) -> Read:
-    """Read a file whole; the first error in it ends the command."""
-    problems = Problems(path.name)
-    try:
-        with path.open("rb") as file:
-            content = reader(file, problems)
-    except UnreadableError:
-        content = None
-    except OSError as error:
-        raise CommandError(f"{argument} {path} cannot be read: {error.strerror}.") from None
-    if content is None or not problems.ok:
-        first = problems.errors[0]
-        raise CommandError(f"{path}:{first.line or '-'}: {first.field or 'file'}: {first.message}")
-    return content
-
-
-def _run(file: BinaryFile, problems: Problems) -> tuple[str, RankedLists] | None:
-    run = read_run(file, problems)
-    return (run.tag, run.lists) if run else None
+    return read_whole(path, "predicted grades", reader)
 
 
 def _grades(file: BinaryFile, problems: Problems) -> dict[PairKey, int]:

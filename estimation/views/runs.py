@@ -7,7 +7,7 @@ from django.views.decorators.http import require_POST
 
 from estimation import listings
 from estimation.models import Run
-from estimation.run_facts import run_facts
+from estimation.run_facts import AlikeRuns, alike_runs, run_facts
 from estimation.services import replacing, withdrawals
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
@@ -39,19 +39,28 @@ def run_fields(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def run_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """All there is to say of a run."""
+    """All there is to say of a run; which others are alike comes after the rest."""
     run = _run(request, slug, pk)
-    return _page(request, run)
+    alike = alike_runs(run) if request.GET.get("part") == "alike" else None
+    if alike and request.htmx:  # type: ignore[attr-defined]
+        context = {"campaign": run.campaign, "alike": alike}
+        return render(request, "estimation/_alike.html", context)
+    return _page(request, run, alike=alike)
 
 
 def _page(
-    request: HttpRequest, run: Run, about: AboutForm | None = None, status: int = 200
+    request: HttpRequest,
+    run: Run,
+    about: AboutForm | None = None,
+    status: int = 200,
+    alike: AlikeRuns | None = None,
 ) -> HttpResponse:
     facts = run_facts(run)
     context = {
         "campaign": run.campaign,
         "run": run,
         "facts": facts,
+        "alike": alike,
         "about": about or AboutForm(run.campaign, facts.upload.about),
         "form": VersionForm(),
         "reading": any(each.state == "reading" for each in facts.versions),

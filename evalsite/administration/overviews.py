@@ -118,7 +118,7 @@ def listed_people(rows: list[User]) -> list[Person]:
             admin=row.is_superuser,
             may_create=row.is_organizer,
             active=row.is_active,
-            joined=row.has_usable_password(),
+            joined=row.has_usable_password() or row.is_guest,
             seen=max(
                 filter(
                     None,

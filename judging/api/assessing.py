@@ -32,6 +32,7 @@ REASONS = {
     "paused": "campaign_not_open",
     "closed": "campaign_not_open",
     "excluded": "work_excluded",
+    "enough": "enough_judged",
     "nothing": "nothing_drawn",
     "held": "held_back",
     "others": "waiting_for_others",

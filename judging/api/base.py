@@ -154,7 +154,7 @@ def page(
     """One page of a list."""
     pages = Pages()
     shown = pages.paginate_queryset(rows, request)
-    return pages.get_paginated_response(kind(shown, many=True).data)
+    return pages.get_paginated_response(kind(shown, many=True, context={"request": request}).data)
 
 
 @extend_schema(exclude=True)

@@ -14,6 +14,7 @@ from judging.api.pagination import PageQuery, page_shape
 from judging.api.serializers import PREFERENCE, DecisionRow, JobRow, StuckRow
 from judging.models import Campaign, Pair
 from judging.services import decisions, known_grades
+from judging.stuck import stuck_pairs
 
 DECISIONS = inline_serializer(
     "Decisions",
@@ -53,7 +54,7 @@ class Decisions(CampaignView):
     def get(self, request: Request, slug: str) -> Response:
         """Pairs that wait for you (at most 200), the decisions taken, and work under way."""
         taken = page(request, selectors.decisions(self.campaign).order_by("-pk"), DecisionRow)
-        stuck: Any = StuckRow(selectors.stuck_pairs(self.campaign), many=True).data
+        stuck: Any = StuckRow(stuck_pairs(self.campaign), many=True).data
         working: Any = JobRow(
             [job for _, job in selectors.bulk_jobs(self.campaign)], many=True
         ).data

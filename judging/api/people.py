@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from judging import people, selectors
+from judging import browsing, people, selectors
 from judging.api.base import ORGANIZER, CampaignView, page
 from judging.api.fields import Body, Flag, NoBody, Text, checked
 from judging.api.pagination import PageQuery, page_shape
@@ -176,13 +176,21 @@ class ExclusionBack(CampaignView):
         return Response(ExclusionRow(row).data)
 
 
+class WhichEntries(PageQuery):
+    action = Text(max_length=150, default="", allow_blank=True, help_text="Of one kind; else all.")
+    actor = Text(
+        max_length=150, default="", allow_blank=True, help_text="Of one user name; else of all."
+    )
+
+
 class Audit(CampaignView):
     section = "People"
-    query = PageQuery
+    query = WhichEntries
     access = {"GET": ORGANIZER}
 
     @extend_schema(responses=page_shape(AuditRow))
     def get(self, request: Request, slug: str) -> Response:
         """Who did what in this campaign, latest first."""
-        rows = self.campaign.audit.select_related("actor").order_by("-pk")
+        asked = {name: self.asked[name] for name in ("action", "actor")}
+        rows = browsing.log(self.campaign, **asked)
         return page(request, rows, AuditRow)

@@ -241,6 +241,7 @@ class AssignmentRow(Row):
 REASONS = (
     "batch_complete", "being_chosen", "choosing_failed", "waiting_for_others", "held_back",
     "campaign_not_open", "nothing_drawn", "work_excluded",
+    "enough_judged",
 )  # fmt: skip
 
 

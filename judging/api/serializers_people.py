@@ -69,17 +69,25 @@ class PersonRow(Row):
     judged = IntegerField(help_text="Pairs that they have judged, whether that counts or not.")
     left = IntegerField(help_text="Pairs of open batches that they could still judge.")
     per_hour = Number(
+        source="manner.per_hour",
         allow_null=True,
         help_text="Judgments an hour, without pauses over ten minutes. Null: too few.",
     )
-    seconds = Number(allow_null=True, help_text="The median of a judgment. Null: too few.")
-    agreement = WithOthersRow(
-        allow_null=True, help_text="With others; null: fewer than 5 pairs in common."
+    seconds = Number(
+        source="manner.seconds",
+        allow_null=True,
+        help_text="The median of a judgment. Null: too few.",
     )
+    agreement = WithOthersRow(
+        source="manner.agreement",
+        allow_null=True,
+        help_text="With others; null: fewer than 5 pairs in common.",
+    )
+    quick = IntegerField(source="manner.quick", help_text="Judgments too fast to have read.")
     skips = IntegerField()
-    comments = IntegerField()
+    comments = IntegerField(source="manner.comments")
     last = DateTimeField(allow_null=True, help_text="When they last did something here.")
-    patterns = PatternRow(many=True)
+    patterns = PatternRow(source="manner.patterns", many=True)
     invited = BooleanField(source="is_invited", help_text="Has no password yet.")
     excluded = BooleanField(source="is_excluded")
 

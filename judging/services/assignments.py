@@ -3,7 +3,8 @@
 A place on a pair is taken by one conditional UPDATE (``held < wanted``), so concurrent assessors
 never get more places than there are labels wanted. Which assessor gets which pair depends on
 hashes of their ids and on who is there, never on a grade: labels are missing at random, and the
-mean over the assessors of a pair stays unbiased.
+mean over the assessors of a pair stays unbiased. So they are where a guest of a crowd link has
+as many pairs as they may have, and gets no more (`judging.guests`).
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from django.db.models.functions import Now
 
 from judging.clock import from_now
 from judging.errors import UserError
+from judging.guests import has_room, is_full
 from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, Topic, User
 from judging.selectors import free_places, is_excluded
 from judging.services import audit, batches
@@ -32,7 +34,7 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
     Serves open batches in order and, within a batch, topic by topic; opens the next batch when
     the assessor finds no place in the open ones. None: nothing can be had at the moment. Nor
     can one whose membership has ended meanwhile: nobody would give the place back; nor one whose
-    work is excluded.
+    work is excluded; nor a guest who has as many as they may have.
     """
     if campaign.state != Campaign.State.OPEN:
         return None
@@ -43,6 +45,8 @@ def claim_next(*, campaign: Campaign, by: User) -> Assignment | None:
         if assignment := _held_or_claimed(opened, campaign, by):
             return assignment
         if not _memberships(campaign, by).exists() or is_excluded(campaign, by):
+            return None
+        if is_full(by):
             return None
         more = release_lapsed(campaign) or batches.open_next(campaign.pk)
         # Somebody else may have opened the next batch since we looked.
@@ -58,6 +62,8 @@ def _held_or_claimed(opened: list[int], campaign: Campaign, by: User) -> Assignm
         if assignment := held_by(campaign=campaign, by=by):
             return assignment
         if opened and is_excluded(campaign, by):  # by now: whoever excludes them has held this lock
+            return None
+        if not has_room(by):
             return None
         for batch_id in opened:
             if assignment := _claim_in(batch_id, campaign, by):
@@ -127,7 +133,10 @@ def claim(*, pair: Pair, by: User) -> Assignment | None:
     mine = Assignment.objects.filter(pair=pair, assessor=by)
     if mine.exclude(state=Assignment.State.LAPSED).exists() or is_excluded(pair.campaign, by):
         return None
-    return _take(_Place(pair.pk, pair.wanted, seen=False), pair.campaign, by)
+    with transaction.atomic():
+        if not has_room(by):
+            return None
+        return _take(_Place(pair.pk, pair.wanted, seen=False), pair.campaign, by)
 
 
 def _claim_in(batch_id: int, campaign: Campaign, by: User) -> Assignment | None:

@@ -25,6 +25,7 @@ from django.db import IntegrityError
 from django.db.models import CharField, Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import SHA256, Cast, Concat
 
+from judging.guests import has_room
 from judging.models import Assignment, Batch, BatchPair, Campaign, Membership, Pair, User
 from judging.selectors import free_places
 from judging.services import assignments, judgments, steps
@@ -147,6 +148,8 @@ def _claimed(assignment: Assignment, by: User, row: Row, *, topic: bool) -> Assi
     """The pair that was chosen, under a lease; None if it is no longer free, or locked."""
     labels, *columns = row[_place_of(topic) : -4]
     pair = row_of(Pair, columns)
+    if not has_room(by):  # their row is locked since the judgment was stored
+        return None
     if not _TAKEN.rows(pair=pair.pk, labels=labels, assessor=by.pk):
         return None
     pair.topic, pair.campaign = assignment.pair.topic, assignment.pair.campaign

@@ -15,8 +15,9 @@ from django.db.models import F, Min, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from judging.errors import UserError
+from judging.guests import has_room
 from judging.models import Assignment, BatchPair, Judgment, Pair, User
-from judging.services import audit, batches, steps
+from judging.services import audit, batches, entering, steps
 from judging.signals import judgment_corrected
 from judging.statements import Slot, Statement, changes, inserts
 
@@ -48,7 +49,8 @@ def record(*, assignment: Assignment, by: User, saying: Saying) -> Recorded:
 
     Raises UserError: ``grade_out_of_scale`` (400), ``key_reused`` (422: same key, other content),
     ``already_judged`` (409), ``pair_full`` (409: the lease had run out and others took the places),
-    ``pair_closed`` (409: the organizer decided on it), ``campaign_not_open`` (409).
+    ``pair_closed`` (409: the organizer decided on it), ``campaign_not_open`` (409), ``enough``
+    (409: a lease of a guest had run out, and they have others now up to their number).
     """
     _check(assignment, by, saying)
     try:
@@ -56,7 +58,14 @@ def record(*, assignment: Assignment, by: User, saying: Saying) -> Recorded:
             if not _is_open(assignment) and (replayed := _replayed(assignment, by, saying)):
                 return replayed
             _refuse_unless_open(assignment)
-            return _store_first(assignment, by, saying)
+            if not has_room(by, beside=assignment.pk):
+                if replayed := _replayed(assignment, by, saying):
+                    return replayed
+                message = "You have judged as many documents as were asked of you. Thank you."
+                raise UserError("enough", message, status=409)
+            recorded = _store_first(assignment, by, saying)
+            entering.note_if_done(by)
+            return recorded
     except IntegrityError:  # the key was used before, or arrives twice at this moment
         if not steps.is_part() and (replayed := _replayed(assignment, by, saying)):
             return replayed

@@ -30,7 +30,8 @@ def add(*, campaign: Campaign, by: User, username: str, role: str) -> tuple[Memb
     """Makes somebody a member; an account that is not there yet is made, without a password.
 
     Returns the membership and whether it is new. Raises UserError ``role_unknown``,
-    ``username_invalid`` or ``username_taken`` (409: by an account whose name looks the same).
+    ``username_invalid``, ``username_taken`` (409: by an account whose name looks the same) or
+    ``is_guest`` (409: guests of crowd links are members of one campaign, as assessors).
     """
     if role not in Membership.Role.values:
         expected = " or ".join(Membership.Role.values)
@@ -40,18 +41,29 @@ def add(*, campaign: Campaign, by: User, username: str, role: str) -> tuple[Memb
         raise UserError("username_invalid", message, field="username")
     with transaction.atomic():
         user = _account(username, by)
-        membership, created = Membership.objects.get_or_create(
-            campaign=campaign, user=user, role=role
+        refuse_guest(user)
+        return join(campaign=campaign, by=by, user=user, role=role)
+
+
+def refuse_guest(user: User) -> None:
+    """Whoever knows a link and a participant id has a guest's account: it never may do more."""
+    if user.is_guest:
+        message = f"{user} is a guest of a crowd link: such an account never may do more."
+        raise UserError("is_guest", message, status=409, field="username")
+
+
+def join(*, campaign: Campaign, by: User, user: User, role: str) -> tuple[Membership, bool]:
+    """Makes an account a member, inside the caller's transaction."""
+    membership, created = Membership.objects.get_or_create(campaign=campaign, user=user, role=role)
+    if created:
+        audit.record(
+            "add member",
+            by=by,
+            campaign=campaign,
+            target=membership,
+            user=user.username,
+            role=role,
         )
-        if created:
-            audit.record(
-                "add member",
-                by=by,
-                campaign=campaign,
-                target=membership,
-                user=user.username,
-                role=role,
-            )
     return membership, created
 
 
@@ -132,10 +144,11 @@ def invitation(user: User, *, by: User) -> tuple[str, str] | None:
     """(uid, token) of the link with which a new member sets a password.
 
     None if the account has a password, was made by another organizer than ``by``, or is an
-    admin's: no link opens those.
+    admin's or a guest's: no link opens those.
     """
     theirs = user.invited_by_id == by.pk or by.is_superuser
-    if user.has_usable_password() or not user.is_active or _is_admin(user) or not theirs:
+    barred = user.is_guest or not user.is_active or _is_admin(user)
+    if user.has_usable_password() or barred or not theirs:
         return None
     uid = urlsafe_base64_encode(force_bytes(user.pk))
     return uid, tokens.make_token(user)

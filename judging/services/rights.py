@@ -7,7 +7,7 @@ from django.db import transaction
 from judging.accounts import QRELS
 from judging.errors import UserError
 from judging.models import User
-from judging.services import audit
+from judging.services import audit, members
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ def change(*, user: User, by: User, rights: Rights) -> bool:
     rights still can, and an admin is left. Accounts of all admins are locked: of two who take
     each other's rights the second has none any more.
 
-    Raises UserError ``own_rights`` (409), ``not_an_admin`` (403: no longer), or ``no_account``
-    (409: the name that grades from files stand under).
+    Raises UserError ``own_rights`` (409), ``not_an_admin`` (403: no longer), ``no_account``
+    (409: the name that grades from files stand under) or ``is_guest`` (409).
     """
     if user.username == QRELS:
         message = "Nobody signs in by this name: grades from uploaded qrels stand under it."
@@ -47,6 +47,8 @@ def change(*, user: User, by: User, rights: Rights) -> bool:
         if acting is None or not (acting.is_superuser and acting.is_active):
             raise UserError("not_an_admin", "You are no admin any more.", status=403)
         before = Rights.of(row)
+        if row.is_guest and (rights.creates or rights.admin):
+            members.refuse_guest(row)
         if row == acting and (rights.admin, rights.active) != (before.admin, before.active):
             message = (
                 "You cannot block yourself, nor end being an admin: another admin can. "

@@ -1,14 +1,18 @@
 """What every page needs: campaign navigation, links that may not exist yet, grades as chips."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Protocol
 
 from django import template
 from django.http import HttpRequest
 from django.template.context import RequestContext
 from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
 
 from judging.access import ASSESSOR, ORGANIZER, roles, user_of
 from judging.models import Campaign, preference_scale
@@ -30,6 +34,7 @@ PLACES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
         "Plan": (("round-list", "Rounds"),),
         "Judging": (
             ("people", "People"),
+            ("crowd-links", "Crowd links"),
             ("judgment-list", "Judgments"),
             ("queue", QUEUE),
         ),
@@ -40,10 +45,14 @@ PLACES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
 }
 """The places of a campaign, each with its pages; a place's link leads to the first of them."""
 CHAPTERS = {
+    "home": "your-campaigns",
+    "account": "your-campaigns",
+    "password": "your-campaigns",
+    "campaign-new": "campaign",
     "campaign-home": "the-next-step",
     "campaign-settings": "campaign",
     "campaign-delete": "campaign",
-    "audit-log": "campaign",
+    "audit-log": "audit-log",
     "material": "data",
     "upload-detail": "data",
     "run-list": "data",
@@ -63,6 +72,8 @@ CHAPTERS = {
     "person": "people",
     "person-exclude": "people",
     "exclusion-back": "people",
+    "crowd-links": "crowd-links",
+    "crowd-link": "crowd-links",
     "queue": "queue",
     "judgment-list": "judging",
     "pair-detail": "judging",
@@ -78,8 +89,20 @@ CHAPTERS = {
     "compare-topic": "two-runs-side-by-side",
     "reports": "reports",
     "report-view": "reports",
+    "own-work": "for-assessors",
+    "work": "for-assessors",
+    "work-done": "for-assessors",
+    "api-docs": "for-programs",
+    "site-campaigns": "for-admins",
+    "site-people": "for-admins",
+    "site-person": "for-admins",
+    "site-storage": "for-admins",
+    "site-work": "for-admins",
+    "site-report": "for-admins",
 }
-"""The chapter of the guide that each of the organizer's pages opens."""
+"""The chapter of the guide that each page opens."""
+REFUSED = "when-something-fails"
+"""That of pages which say that something did not work."""
 SECTIONS = {"live": "live", "compare": "live", "report": "report-list", "reports": "report-list"}
 SECTIONS |= {"decisions": "queue", "decide": "queue", "comments": "queue"}
 SECTIONS |= {"person": "people", "exclusion": "people"}
@@ -123,7 +146,6 @@ def campaign_nav(context: RequestContext, campaign: Campaign) -> dict[str, Any]:
             for label, links in places
             if links
         ],
-        "chapter": _chapter(request) if ORGANIZER in mine else "",
     }
 
 
@@ -140,11 +162,12 @@ def place_tabs(context: RequestContext, campaign: Campaign, place: str) -> dict[
     return {"label": place, "tabs": tabs}
 
 
-def _chapter(request: HttpRequest) -> str:
-    """Where the guide tells of the page shown."""
+@register.inclusion_tag("_help.html", takes_context=True)
+def guide_link(context: RequestContext, *, refused: bool = False) -> dict[str, str]:
+    """A way to where the guide tells of the page shown, or of what did not work on it."""
+    request: HttpRequest = context["request"]
     name = request.resolver_match.url_name if request.resolver_match else None
-    found = CHAPTERS.get(name or "")
-    return f"{address('manual', 'guide.md')}#{found}" if found else ""
+    return {"chapter": REFUSED if refused else CHAPTERS.get(name or "", REFUSED)}
 
 
 def _links(campaign: Campaign, pages: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
@@ -187,9 +210,18 @@ def notice_class(level: str) -> str:
 
 
 @register.filter
-def upto_comma(text: str) -> str:
-    """The first of several parts: "3 days" of "3 days, 4 hours"."""
-    return text.partition(",")[0]
+def ago(when: datetime) -> str:
+    """In its largest unit: "3 days ago"."""
+    if timezone.now() - when < timedelta(minutes=1):
+        return "just now"
+    return f"{timesince(when, depth=1)} ago"
+
+
+@register.filter
+def amount(value: Decimal) -> str:
+    """An amount of money with its cents, and with what is smaller if there is any."""
+    whole, _, part = f"{value:.4f}".partition(".")
+    return f"{whole}.{part.rstrip('0').ljust(2, '0')}"
 
 
 @register.filter

@@ -56,8 +56,7 @@ def pair_detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 def audit_log(request: HttpRequest, slug: str) -> HttpResponse:
     """What was done in the campaign, by whom."""
     campaign = organized_campaign(user_of(request), slug)
-    asked = {name: request.GET.get(name, "")[:150] for name in ("action", "actor")}
-    asked = {name: "".join(filter(str.isprintable, text)) for name, text in asked.items()}
+    asked = _asked_of_log(request)
     page = Paginator(browsing.log(campaign, **asked), PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "campaign": campaign,
@@ -70,8 +69,9 @@ def audit_log(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def audit_file(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """All of it as CSV, in the order of the page."""
+    """What the page shows as CSV, in its order: all of it, or what is chosen there."""
     campaign = organized_campaign(user_of(request), slug)
+    asked = _asked_of_log(request)
     rows = (
         (
             entry.created.isoformat(),
@@ -80,12 +80,17 @@ def audit_file(request: HttpRequest, slug: str) -> HttpResponseBase:
             entry.target,
             json.dumps(entry.data),
         )
-        for entry in browsing.log(campaign).iterator(chunk_size=2000)
+        for entry in browsing.log(campaign, **asked).iterator(chunk_size=2000)
     )
     lines = csv_lines(LOG_COLUMNS, rows)
     answer = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{slug}-audit.csv"'
     return answer
+
+
+def _asked_of_log(request: HttpRequest) -> dict[str, str]:
+    asked = {name: request.GET.get(name, "")[:150] for name in ("action", "actor")}
+    return {name: "".join(filter(str.isprintable, text)) for name, text in asked.items()}
 
 
 def _without_page(request: HttpRequest) -> str:

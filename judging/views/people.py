@@ -17,7 +17,8 @@ from judging.forms import MemberForm, blame
 from judging.forms_people import ExclusionForm, ManyForm, TakeBackForm
 from judging.models import Campaign, Membership, User
 from judging.person import QUICK_SHOWN, look_at
-from judging.services import exclusions, invitations, members
+from judging.services import exclusions, invitations, looks, members
+from judging.workers import serving
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,12 @@ def _page(
     request: HttpRequest, campaign: Campaign, *, status: int = 200, **forms: Any
 ) -> HttpResponse:
     words = "".join(filter(str.isprintable, request.GET.get("q", "")))[:150].strip()
-    found = figures.people(campaign, words=words)
+    looked = looks.kept(campaign)
+    found = figures.people(campaign, words=words, kept=looked.manners)
     pending = [_pending(request, row) for person in found for row in _rows_of_invited(person)]
     context = {
         "campaign": campaign,
+        **_of_look(looked),
         "found": [person for person in found if not person.is_invited or person.judged],
         "words": words,
         "pending": pending,
@@ -64,6 +67,10 @@ def _page(
         **forms,
     }
     return render(request, "judging/people.html", context, status=status)
+
+
+def _of_look(looked: looks.Looked) -> dict[str, Any]:
+    return {"looked": looked, "workers": serving(looks.LOOK)}
 
 
 def _rows_of_invited(person: figures.Person) -> list[Membership]:
@@ -134,10 +141,12 @@ def _known(campaign: Campaign, pk: int) -> User:
 def _person(
     request: HttpRequest, campaign: Campaign, who: User, form: ExclusionForm | TakeBackForm
 ) -> HttpResponse:
-    shown = look_at(campaign, who)
+    looked = looks.kept(campaign)
+    shown = look_at(campaign, who, kept=looked.manners)
     excluded = shown.person.exclusion
     context = {
         "campaign": campaign,
+        **_of_look(looked),
         "shown": shown,
         "person": shown.person,
         "quick": shown.quick[:QUICK_SHOWN],

@@ -11,7 +11,7 @@ from tests.support.site import Site, base_environment, made_once, manage, prepar
 DEMO = "python-functions"
 DEMO_PASSWORD = "evalsite-demo"
 
-expect.set_options(timeout=15_000)  # a busy machine takes longer than the default of 5 s
+expect.set_options(timeout=60_000)  # a busy machine takes longer than the default of 5 s
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -16,7 +17,8 @@ from django.contrib import admin
 from django.urls import resolve
 from playwright.sync_api import Page, ViewportSize
 
-from tests.support import axe, page_checks
+from judging.templatetags.site import CHAPTERS, REFUSED
+from tests.support import axe, page_checks, paints
 from tests.support.addresses import routes
 from tests.support.browser import Watched
 from tests.support.gallery import ENDPOINT, Shot
@@ -37,7 +39,8 @@ NO_PAGES = {
     "site/report/file/",
     "site/report/pdf/",
     "c/<slug:slug>/bar/", "c/<slug:slug>/settings/log/file/", "docs/",
-    "c/<slug:slug>/comments/file/", "c/<slug:slug>/rounds/<int:number>/reports/<int:pk>/file/",
+    "c/<slug:slug>/comments/file/", "c/<slug:slug>/links/<int:pk>/payments/",
+    "c/<slug:slug>/rounds/<int:number>/reports/<int:pk>/file/",
     "c/<slug:slug>/material/files/", "c/<slug:slug>/rounds/<int:number>/preview/",  # parts of pages
 }  # fmt: skip
 SEND = """([forged, fields]) => {
@@ -53,6 +56,9 @@ SETTLED = """async () => {
   await Promise.all(document.getAnimations().map((each) => each.finished));
 }"""
 """No color is on its way to another one."""
+LATE = """<script>setTimeout(() => document.querySelector("main").prepend(Object.assign(
+  document.createElement("p"), { textContent: "late", style: "height: 400px" })), 300)</script>"""
+"""As what is loaded after the page, and has no place kept for it."""
 AWAY = "from django.db import connection as c; c.cursor().execute('ALTER TABLE {} RENAME TO {}')"
 
 
@@ -84,7 +90,7 @@ def pages(site: Site, gallery: dict[str, Any], chromium: Watched) -> dict[str, P
 
 def opened(chromium: Watched, site: Site, session: str | None) -> Page:
     context = chromium.new_context(locale="en-US", viewport=WIDE)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     if session:
         cookie = {"name": "evalsite_session", "value": session, "url": site.url}
         context.add_cookies([cookie])  # type: ignore[list-item]
@@ -120,7 +126,10 @@ def shown(page: Page, site: Site, shot: Shot) -> list[str]:
     if shot.press:
         page.keyboard.press(shot.press)
         page.locator(":popover-open").wait_for()
-    return looks(page)
+    ours = not shot.address.startswith("/admin/")
+    moved = paints.painted(page).shift if ours else 0.0
+    shifted = [f"what stands there moves by {moved:.2f}"] if moved >= paints.SHIFTED else []
+    return [*shifted, *looks(page)]
 
 
 @pytest.mark.timeout(1200)
@@ -133,6 +142,22 @@ def test_every_page(
         if shot.status >= 400:
             forget_the_status(console_errors)
     assert not any(found.values()), {place: there for place, there in found.items() if there}
+
+
+def test_every_page_opens_its_chapter_of_the_guide(site: Site, gallery: dict[str, Any]) -> None:
+    """At the judging page, which has the guidelines behind ?, and in the guide itself it is not."""
+    wrong = {}
+    for shot in (Shot(**each) for each in gallery["shots"]):
+        name = "" if shot.status == 404 else resolve(shot.address.split("?")[0]).url_name or ""
+        if shot.who == "anonymous" or name in ("judge", "judge-correct", "manual", "manual-start"):
+            continue
+        api = site.api()
+        api.cookies["evalsite_session"] = gallery["sessions"][shot.who]
+        page = api.get(shot.address).text
+        found = re.findall(r'class="help" href="/docs/guide.md#([^"]*)"', page)
+        if found not in [[CHAPTERS.get(name)], *([[REFUSED]] if shot.status >= 400 else [])]:
+            wrong[shot.address] = found
+    assert wrong == {}
 
 
 def test_a_ranking_of_many_runs_is_folded_opened_and_searched(
@@ -280,6 +305,20 @@ def test_what_keeps_people_out_is_found(page: Page, body: str, rule: str) -> Non
 def test_what_is_hard_to_read_is_found(page: Page, body: str, told: str) -> None:
     page.set_content(f"<!doctype html><html lang=en><title>t</title><body><main>{body}</main>")
     assert [each for each in looks(page) if told in each]
+
+
+def test_what_moves_after_it_was_painted_is_found(page: Page, tmp_path: Path) -> None:
+    body = "<main><h1>a</h1><p>some text</p></main>"
+    still, late = tmp_path / "still.html", tmp_path / "late.html"
+    for file, more in ((still, ""), (late, LATE)):
+        file.write_text(f"<!doctype html><html lang=en><title>t</title><body>{body}{more}")
+    page.goto(still.as_uri())
+    found = paints.painted(page)
+    assert found.shift == 0.0
+    assert found.contentful >= found.first > 0.0
+    page.goto(late.as_uri())
+    page.get_by_text("late").wait_for()
+    assert paints.painted(page).shift >= paints.SHIFTED
 
 
 def test_what_only_the_dark_shows_is_found(page: Page) -> None:

@@ -1,6 +1,7 @@
 """What a step holds does not grow with the collection, as long as shards stay as large."""
 
 import tracemalloc
+import weakref
 from collections import defaultdict
 from concurrent.futures import Future
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from benchmarks import scaling
 from estimation.core.sampling import goals
+from estimation.core.shards import pools
 from estimation.core.shards.building import build_shards
 from estimation.core.shards.designing import design_shards, draw_shards
 from estimation.core.shards.running import SerialExecutor, do_steps
@@ -94,3 +96,22 @@ def test_values_take_no_room_for_topics_of_other_shards(tmp_path: Path) -> None:
         tracemalloc.stop()
         most[shards] = executor.most["TopicValues"]
     assert most[60] < max(1.25 * most[1], 500_000), most
+
+
+def test_one_input_is_mapped_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mapped pages are no allocation, so that `Weighed` does not see them."""
+    mapped: list[weakref.ref] = []
+    at_once = []
+    read = pools.lines_of
+
+    def watched(cut: Path, shard: int) -> dict:
+        found = read(cut, shard)
+        mapped.append(weakref.ref(found["docno"]))
+        at_once.append(sum(each() is not None for each in mapped))
+        return found
+
+    monkeypatch.setattr(pools, "lines_of", watched)
+    inputs = write_inputs(tmp_path / "inputs", 12)
+    build_shards(SerialExecutor(), tmp_path, inputs, shards=3, depth=DEPTH)
+    assert len(at_once) == 36
+    assert max(at_once) == 2, "the one before goes when the next has come"

@@ -20,8 +20,9 @@ from django.urls import get_resolver
 from estimation.models import MachineJudge, Report, Round
 from estimation.services import reports, rounds
 from estimation.services.machines import judges
-from judging.models import Assignment, Batch, Campaign, Job, Pair, User
-from judging.services import assignments, exclusions, members
+from judging.models import Assignment, Batch, Campaign, CrowdLink, Job, Pair, User
+from judging.services import assignments, crowd_links, entering, exclusions, members
+from judging.services.crowd_links import LinkPlan
 from tests.support import factories
 from tests.support.addresses import patterns, routes
 from tests.support.kept import Kept
@@ -71,6 +72,8 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     "sign-in/": ((200, 302, 302, 302, 302), (200, 302, 302, 302, 302)),
     "sign-out/": (NO, everybody(302)),
     "join/<str:uid>/<str:token>/": (all_alike(), all_alike(302)),
+    "work/<str:key>/": (all_alike(), (302, 409, 409, 409, 409)),
+    "work/<str:key>/done/": (all_alike(302), all_alike(405)),
     "account/": (everybody(), everybody()),
     "account/password/": (everybody(), everybody()),
     "account/keys/<int:pk>/revoke/": (NO, (302, 302, 404, 404, 404)),
@@ -122,6 +125,11 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}assessors/<int:pk>/": (organizing(), NO),
     f"{CAMPAIGN}assessors/<int:pk>/exclude/": (NO, organizing(302)),
     f"{CAMPAIGN}exclusions/<int:pk>/back/": (NO, organizing(302)),
+    f"{CAMPAIGN}links/": (organizing(), organizing(302)),
+    f"{CAMPAIGN}links/<int:pk>/": (organizing(), NO),
+    f"{CAMPAIGN}links/<int:pk>/close/": (NO, organizing(302)),
+    f"{CAMPAIGN}links/<int:pk>/reopen/": (NO, organizing(409)),  # it is open
+    f"{CAMPAIGN}links/<int:pk>/payments/": (organizing(), NO),
     f"{CAMPAIGN}queue/": (organizing(), organizing()),
     f"{CAMPAIGN}queue/seen/": (NO, organizing(302)),
     f"{CAMPAIGN}queue/unseen/": (NO, organizing(302)),
@@ -182,6 +190,21 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}judge/<int:pk>/": {"grade": "1", "key": "walk"},
     f"{CAMPAIGN}judge/<int:pk>/skip/": {"reason": "no text"},
     f"{CAMPAIGN}judged/<int:pk>/": {"grade": "2", "key": "walk", "revision": "1"},
+    f"{CAMPAIGN}links/": {
+        "name": "wave",
+        "most_people": "5",
+        "judgments": "40",
+        "least_left": "1",
+        "consent": "I agree.",
+        "code_kind": "one",
+        "currency": "EUR",
+        "per_judgment": "0.1",
+        "per_hour": "0",
+        "least_minutes": "0",
+        "bonus": "0",
+        "bonus_above": "0",
+        "out_pay": "0",
+    },
     f"{CAMPAIGN}people/": {"username": "somebody", "role": "assessor"},
     f"{CAMPAIGN}people/many/": {"people": "one\ntwo", "role": "assessor"},
     f"{CAMPAIGN}assessors/<int:pk>/exclude/": {"ground": "time", "reason": "a second each"},
@@ -246,6 +269,7 @@ def _world() -> World:
     looked_at = {"kind": "apart", "target": str(held.pair_id), "version": "1"}
     for what in ("seen", "unseen"):
         BODIES[f"{CAMPAIGN}queue/{what}/"] = looked_at
+    link = crowd_link(made)
     uid, token = members.invitation(invited.user, by=made.created_by) or ("", "")
     return World(
         cookies_of(made, assessor),
@@ -255,6 +279,7 @@ def _world() -> World:
             "draft": str(drafted.number),
             "path": "guide.md",
             "uid": uid,
+            "key": link.token,
             "token": token,
         },
         {
@@ -270,12 +295,22 @@ def _world() -> World:
             "topics": made.topics.all()[0].pk,
             "judged": Assignment.objects.filter(assessor=assessor, state="judged")[0].pk,
             "files": upload.pk,
+            "links": link.pk,
             "machines": machine(made).pk,
             "documents": made.documents.all()[0].pk,
             "work": Job.objects.get(kind="recompute", target=drawn.pk).pk,
             "reports": Report.objects.get(name="report.html").pk,
         },
     )
+
+
+def crowd_link(made: Campaign) -> CrowdLink:
+    """One by which somebody has come."""
+    plan = LinkPlan("walked", most_people=1000, judgments=9, consent="I take part.")
+    link = crowd_links.make(campaign=made, by=made.created_by, plan=plan)
+    who = entering.visitor([("PROLIFIC_PID", "p1")], "a device")
+    entering.enter(link=link, who=who, answer="", address="192.0.2.1")
+    return link
 
 
 def machine(made: Campaign) -> MachineJudge:

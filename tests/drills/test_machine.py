@@ -76,7 +76,6 @@ class Blow:
 
 
 NONE = Blow()
-EVERYTHING = frozenset((*ORGANIZERS, *ASSESSORS, *WORKERS))
 ACTS = st.tuples(st.sampled_from((*ORGANIZERS, *ASSESSORS, *WORKERS)), SMALL, SMALL, SMALL)
 ENDS = st.sampled_from([cuts.death, cuts.failure])
 BLOWS = st.one_of(
@@ -93,7 +92,6 @@ class Machine(RuleBasedStateMachine):
 
     stage: ClassVar[stage.Stage]
     counts: ClassVar[Counter[str]] = Counter()
-    repertoire: ClassVar[frozenset[str]] = EVERYTHING
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,7 +138,7 @@ class Machine(RuleBasedStateMachine):
         self.one_of(WORKERS, act, who, pick, 0, blow)
 
     def possible(self, group: Sequence[str]) -> list[str]:
-        return [name for name in group if name in self.repertoire and self.world.may(name)]
+        return [name for name in group if self.world.may(name)]
 
     def one_of(
         self, group: Sequence[str], act: int, who: int, pick: int, choice: int, blow: Blow
@@ -155,7 +153,7 @@ class Machine(RuleBasedStateMachine):
             self.play("claim", who, 0, 0, NONE)
             self.play("judge", who, turn, choice + turn, NONE)
 
-    @precondition(lambda self: self.world.seen.given_pairs and "exclude" in self.repertoire)
+    @precondition(lambda self: self.world.seen.given_pairs)
     @rule(who=SMALL, pick=SMALL, choice=SMALL, others=st.integers(0, 3), blow=BLOWS, later=BLOWS)
     def exclude_for_a_while(
         self, who: int, pick: int, choice: int, others: int, blow: Blow, later: Blow

@@ -34,6 +34,7 @@ NO_PLACE = re.compile(
     r'|points="[^" ]*"'  # no line has a single point
     r'|\b(?:width|height|c[xy]|[xy][12])="-[^"]*"'
 )
+NOTHING = re.compile(r"±\s+(?=[.;,)]|to about)")
 DRAWING = re.compile(r"<svg.*?</svg>", re.DOTALL)
 
 
@@ -129,6 +130,9 @@ def problems_of(markup: str) -> list[str]:
     found += [
         visible[max(0, m.start() - 40) : m.end() + 20] for m in NEGATIVE_ZERO.finditer(visible)
     ]
+    found += [visible[max(0, m.start() - 40) : m.end() + 20] for m in NOTHING.finditer(visible)]
+    if 'aria-labelledby="outcome"' in markup and 'class="findings"' not in markup:
+        found.append("nothing is concluded, nor why")
     for drawing in DRAWING.findall(markup):
         found += [drawing[max(0, m.start() - 60) : m.end()] for m in NO_PLACE.finditer(drawing)]
     return found
@@ -137,6 +141,7 @@ def problems_of(markup: str) -> list[str]:
 @pytest.mark.parametrize(
     "markup",
     [
+        "<p>to ± <b></b>, and to about ± .</p>", '<section aria-labelledby="outcome"></section>',
         "<td>nan</td>", "<td>± inf</td>", "<td>None</td>", "<td>−0.000</td>", "<td>-0</td>",
         '<svg><rect x="nan%"/></svg>', '<svg><polygon points=""/></svg>',
         '<svg><polyline points="50,50"/></svg>', '<svg><rect width="-3"/></svg>',

@@ -8,8 +8,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from estimation import selectors
+from estimation.charts.lines import lines
 from estimation.core.planning.foretold import Forecast, Foretold
-from estimation.forecasts import Said, forecast_figure, forecast_of, said
+from estimation.forecasts import Said, forecast_figure, forecast_of, said, target_of
 from estimation.models import EstimateSet, Round
 from estimation.services import files
 from judging.models import Campaign
@@ -163,3 +164,20 @@ def test_where_there_is_a_forecast_no_other_number_of_judgments_is_told(
     of_goal = files.path_of(made.file).read_text().partition("Results by P@10")[0]
     assert "more judgment" in of_goal
     assert "further judgments" not in of_goal
+
+
+@pytest.mark.parametrize(("rule", "width"), [("width", 0.31), ("", None)])
+def test_what_the_round_is_to_reach_stands_beside_what_came(rule: str, width: float | None) -> None:
+    """By its rule, or else as its budget was chosen; far above all that came there is no line."""
+    row = Round(stop_when=rule, stop_width=width or 0.0, budget=60)
+    assert target_of(row) == width
+    line = {"budget": 0.0, "work": 0.0, "half_width": 0.5, "half_width_most": 0.8}
+    chances = dict.fromkeys(("decided_least", "decided_most", "best_least", "best_most"), 0.5)
+    row.preview = {"reached": [line | chances, line | chances | {"budget": 80.0}]}
+    assert target_of(row) == (width or 0.8)
+    points = [(10.0, 0.6), (20.0, 0.4)]
+    drawn = [lines([("came", "came", points)], title="", description="", level=level).level
+             for level in (0.5, 0.85, 2.0, None)]  # fmt: skip
+    assert None not in drawn[:2]
+    assert drawn[2:] == [None, None]
+    assert drawn[1] < drawn[0], "the higher stands above"  # type: ignore[operator]

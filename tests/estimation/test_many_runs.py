@@ -82,6 +82,14 @@ def test_lines_of_the_overview_are_interrupted_where_nothing_is_known() -> None:
     assert by_label["b"] == ()
 
 
+def test_a_value_that_stands_alone_is_a_dash_of_the_overview() -> None:
+    drawn = histories.overview({"a": points(None, 0.2), "b": points(0.1, 0.1)}, measure="m")
+    ((dash,),) = (line.parts for line in drawn.lines if line.label == "a")
+    start, end = (point.split(",") for point in dash.split())
+    assert start[1] == end[1]
+    assert float(start[0]) < float(end[0]) <= 100.0
+
+
 def test_the_history_takes_as_many_statements_for_any_number_of_batches(
     judged: Round, campaign: Campaign, organizer: Client
 ) -> None:

@@ -11,7 +11,8 @@ from django.urls import reverse
 
 from estimation.models import Round
 from estimation.services import rounds
-from judging.models import Campaign, Job, User
+from judging.clock import seconds_from_now
+from judging.models import Assignment, Campaign, Job, Judgment, Membership, User
 from judging.services import assignments
 from tests.support import evaluation, factories
 from tests.support.pages import (
@@ -148,6 +149,27 @@ def test_home_names_what_needs_attention(campaign: Campaign, organizer: Client) 
     assert said.index("disk full") < said.index("1 file was rejected"), "the worst comes first"
 
 
+def test_home_names_who_is_silent_and_what_to_look_at(
+    campaign: Campaign, organizer: Client
+) -> None:
+    evaluation.drawn(campaign, labels=2, extra_share=0)
+    evaluation.judge(campaign, 10)
+    home = address("campaign-home", campaign)
+    assert "judged nothing" not in text(organizer.get(home)), "they have just come"
+    Membership.objects.update(created=seconds_from_now(-5 * 86400))
+    assert "judged nothing" not in text(organizer.get(home)), "they have just judged"
+    Assignment.objects.filter(assessor__username="anna").update(
+        created=seconds_from_now(-4 * 86400)
+    )
+    mine = Judgment.objects.filter(assessor__username="anna")
+    mine.update(comment="Why?")
+    said = text(organizer.get(home))
+    assert "anna judged nothing in the last 3 days" in said
+    assert re.search(rf"\b{mine.count()} comments to look at", said)
+    Campaign.objects.update(state=Campaign.State.PAUSED)
+    assert "judged nothing" not in text(organizer.get(home)), "nobody could"
+
+
 def test_home_tells_of_pairs_that_wait_for_a_decision(
     campaign: Campaign, organizer: Client
 ) -> None:
@@ -167,10 +189,10 @@ def test_queries_do_not_grow_with_what_is_shown(
 ) -> None:
     """The bar of a campaign, on every page, takes about 14 of them."""
     for name in TABS:
-        with django_assert_max_num_queries(36):
+        with django_assert_max_num_queries(46):
             organizer.get(address(name, campaign, 1))
     for name in ("round-list", "run-list", "material", "document-list", "campaign-home"):
-        with django_assert_max_num_queries(36):
+        with django_assert_max_num_queries(46):
             organizer.get(address(name, campaign))
     page = organizer.get(address("live", campaign, 1))
     seen = {"head": page.context["head_token"], "body": page.context["body_token"]}

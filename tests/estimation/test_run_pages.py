@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from estimation.models import Round, Run
-from estimation.run_facts import run_facts
+from estimation.run_facts import alike_runs, run_facts
 from estimation.services import rounds, withdrawals
 from estimation.topic_facts import topic_facts
 from judging.models import AuditEntry, Campaign, Judgment, Pair, Upload
@@ -71,7 +71,7 @@ def test_what_is_in_common_is_counted(campaign: Campaign) -> None:
     mine, theirs = lists("run2"), lists("run1")
     common = sum(len(set(docs[:10]) & set(theirs[t][:10])) for t, docs in mine.items())
     every = sum(len(docs[:10]) for docs in mine.values())
-    line = next(each for each in run_facts(run_of(campaign)).alike if each.tag == "run1")
+    line = next(each for each in alike_runs(run_of(campaign)).every if each.tag == "run1")
     assert line.shallow == pytest.approx(common / every)
     assert 0 < line.shallow < 1
     assert not line.same
@@ -81,12 +81,15 @@ def test_the_most_alike_stand_first_and_a_copy_is_named(
     campaign: Campaign, organizer: Client
 ) -> None:
     join(campaign, lines_of("run2", "zz-copy"))
-    facts = run_facts(run_of(campaign))
-    assert (facts.alike[0].tag, facts.alike[0].same, facts.alike[0].deep) == ("zz-copy", True, 1)
-    assert [each.deep for each in facts.alike] == sorted(
-        (each.deep for each in facts.alike), reverse=True
-    )
-    page = text(organizer.get(address("run-detail", campaign, run_of(campaign).pk)))
+    found = alike_runs(run_of(campaign)).every
+    assert (found[0].tag, found[0].same, found[0].deep) == ("zz-copy", True, 1)
+    assert [each.deep for each in found] == sorted((each.deep for each in found), reverse=True)
+    where = address("run-detail", campaign, run_of(campaign).pk)
+    assert "ranks the same" not in text(organizer.get(where)), "the page does not wait for it"
+    part = organizer.get(where, {"part": "alike"}, headers={"HX-Request": "true"})
+    page = text(organizer.get(where, {"part": "alike"}))
+    assert len(text(part)) < len(page)
+    assert "ranks the same documents in the same order as zz-copy" in text(part)
     assert "ranks the same documents in the same order as zz-copy" in page
 
 
@@ -97,7 +100,7 @@ def test_the_same_documents_in_another_order_are_no_copy(campaign: Campaign) -> 
         for place, docno in enumerate(docnos)
     )
     join(campaign, turned)
-    line = next(each for each in run_facts(run_of(campaign)).alike if each.tag == "turned")
+    line = next(each for each in alike_runs(run_of(campaign)).every if each.tag == "turned")
     assert (line.deep, line.same) == (1.0, False)
 
 
@@ -355,7 +358,9 @@ def test_programs_read_and_describe_a_run(campaign: Campaign, judged: Round) -> 
         "team": "The team", "description": "", "fields": {"Year": "2026"}, "ir_metadata": {},
     }  # fmt: skip
     facts = run_facts(run_of(campaign))
-    assert [each["tag"] for each in told["alike"]] == [each.tag for each in facts.alike]
+    assert [each["tag"] for each in told["alike"]] == [
+        each.tag for each in alike_runs(run_of(campaign)).every
+    ]
     assert told["standings"][0]["judged"] == facts.standings[0][0].judged
     assert told["estimate"]["value"] == facts.estimate.line.value  # type: ignore[union-attr]
     assert [each["state"] for each in told["versions"]] == ["counts"]

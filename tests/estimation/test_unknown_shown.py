@@ -290,6 +290,8 @@ def test_nothing_known_is_a_page_as_well(
             assert word not in text(page)
     said = text(organizer.get(address("live", campaign, 1)))
     assert "The values of run1, run2, run3 and run4 are not known" in said
+    assert "is known to" not in said
+    assert "is known to" not in text(organizer.get(address("campaign-home", campaign)))
 
 
 # ------------------------------------------------------------------------------------ answers

@@ -18,6 +18,7 @@ from estimation.formats.predictions import (
 )
 from judging.formats import columns
 from judging.formats.problems import Problems, UnreadableError, id_problem
+from tests.formats.generated import Generated
 
 MEBIBYTE = 1 << 20
 LETTERS = st.characters(codec="utf-8", exclude_categories=("C", "Z"), exclude_characters="/\\~.:")
@@ -325,20 +326,6 @@ def test_a_stored_file_has_one_form() -> None:
         file.seek(0)
         with pytest.raises(ValueError, match="a grade, probabilities of all grades, or a cost"):
             load_predictions(file)
-
-
-class Generated:
-    """A file made as it is read, of `count` blocks."""
-
-    def __init__(self, count: int, line: Any) -> None:
-        self.count, self.line, self.number = count, line, 0
-
-    def read(self, size: int, /) -> bytes:
-        if self.number >= self.count:
-            return b""
-        self.number += 1
-        first = self.number * 10_000
-        return "".join(self.line(first + n) for n in range(10_000)).encode()
 
 
 @pytest.mark.slow

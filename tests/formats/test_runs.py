@@ -28,6 +28,7 @@ from estimation.formats.runs import (
 )
 from judging.formats import columns
 from judging.formats.problems import Problems, UnreadableError, id_problem
+from tests.formats.generated import Generated
 from tests.formats.run_files import run_lines
 
 MEBIBYTE = 1 << 20
@@ -346,20 +347,6 @@ def test_lines_topics_and_docnos_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
 def test_ten_thousand_errors_end_the_reading() -> None:
     with pytest.raises(UnreadableError, match="more than 10000 errors"):
         read("1 Q0 a\n" * 20_000)
-
-
-class Generated:
-    """A file made as it is read, of `count` blocks."""
-
-    def __init__(self, count: int, line: Any) -> None:
-        self.count, self.line, self.number = count, line, 0
-
-    def read(self, size: int, /) -> bytes:
-        if self.number >= self.count:
-            return b""
-        self.number += 1
-        first = self.number * 10_000
-        return "".join(self.line(first + n) for n in range(10_000)).encode()
 
 
 @pytest.mark.slow

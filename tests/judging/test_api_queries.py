@@ -21,6 +21,7 @@ IDS = {
     "topic": 1,
     "drop": "x",
     "person": 1,
+    "link": 1,
 }
 
 

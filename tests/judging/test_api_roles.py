@@ -70,6 +70,12 @@ ALLOWED = {
     (f"{CAMPAIGN}exclusions/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}exclusions/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}links/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}links/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}links/{{link}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}links/{{link}}/close/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}links/{{link}}/reopen/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}links/{{link}}/payments/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}queue/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}queue/seen/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}queue/unseen/", "POST"): ORGANIZERS,
@@ -134,6 +140,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
         "reason": "a second each",
     },
     (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): {"reason": "a mistake"},
+    (f"{CAMPAIGN}links/", "POST"): rest.LINK,
     (f"{CAMPAIGN}machines/", "POST"): {**rest.MACHINE, "name": "another"},
     (f"{CAMPAIGN}rounds/", "POST"): rest.ROUND,
     (f"{CAMPAIGN}rounds/{{number}}/extension/", "POST"): {"budget": 10},
@@ -208,7 +215,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
     checked = 0
     for path, method in ALLOWED:
         name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine",
-                                          "run", "topic", "drop", "person", "exclusion")
+                                          "run", "topic", "drop", "person", "exclusion", "link")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
@@ -218,7 +225,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 25
+    assert checked == 29
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:

@@ -11,6 +11,7 @@ from judging.clock import seconds_from_now
 from judging.errors import UserError
 from judging.models import Assignment, Batch, Judgment, Pair
 from judging.services import assignments, batches, decisions, judgments
+from judging.stuck import stuck_pairs
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
@@ -207,7 +208,7 @@ def test_pairs_that_nobody_can_judge_wait_for_the_organizer() -> None:
         assert held is not None
         assignments.skip(assignment=held, by=person, reason=f"{person} cannot")
 
-    (stuck,) = selectors.stuck_pairs(campaign)
+    (stuck,) = stuck_pairs(campaign)
     assert stuck.nobody_left
     assert sorted(stuck.skips) == ["anna cannot", "ben cannot"]
     pair = Pair.objects.get()
@@ -217,7 +218,7 @@ def test_pairs_that_nobody_can_judge_wait_for_the_organizer() -> None:
 
     batch.refresh_from_db()
     assert batch.state == Batch.State.COMPLETE
-    assert selectors.stuck_pairs(campaign) == []
+    assert stuck_pairs(campaign) == []
     (label,) = selectors.labels(Pair.objects.values("pk"))
     assert (label.grade, label.decided) == (0, True)
 

@@ -1,6 +1,8 @@
 """Organizers look through judgments, pairs, and what was done."""
 
 import csv
+import html
+import re
 
 import pytest
 from django.db import connection
@@ -132,6 +134,20 @@ def test_the_log_has_what_was_done_by_kind_and_person(
     assert "6 entries" in anna
     kind = text(organizer.get(address("audit-log", campaign), {"action": "judge"}))
     assert "12 entries" in kind
+
+
+def test_the_file_of_the_log_has_what_is_shown(campaign: Campaign, organizer: Client) -> None:
+    """The page's link asks for what the page was asked for, over all of its pages."""
+    asked = {"action": "judge", "actor": "anna", "page": "1"}
+    page = organizer.get(address("audit-log", campaign), asked).content.decode()
+    link = re.search(r'href="([^"]*log/file/[^"]*)" download', page)
+    assert link is not None
+    answer: HttpResponse = organizer.get(html.unescape(link[1]))
+    lines = list(csv.DictReader(answer.getvalue().decode().splitlines()))
+    assert {(line["who"], line["action"]) for line in lines} == {("anna", "judge")}
+    assert len(lines) == 6
+    told = organizer.get(f"/api/campaigns/{campaign.slug}/audit/", asked).json()
+    assert [row["target"] for row in told["results"]] == [line["target"] for line in lines]
 
 
 def test_the_log_is_taken_along_whole(campaign: Campaign, organizer: Client) -> None:

@@ -9,7 +9,6 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
-from judging import selectors
 from judging.models import (
     ApiToken,
     Assignment,
@@ -21,6 +20,7 @@ from judging.models import (
     User,
 )
 from judging.services import assignments, batches, members
+from judging.stuck import stuck_pairs
 from tests.support import factories
 from tests.support.pages import as_role
 
@@ -301,7 +301,7 @@ def test_a_stuck_pair_is_asked_again_then_decided_with_its_reason() -> None:
     assert client.post(decide, {"action": "as_is", "reason": "why"}).status_code == 409
     assert not Decision.objects.exists()
     client.post(decide, {"action": "ask"})
-    assert selectors.stuck_pairs(campaign) == []
+    assert stuck_pairs(campaign) == []
     client.post(decide, {"action": "grade", "grade": "2", "reason": "It is a heading."})
 
     decision = Decision.objects.get()

@@ -198,13 +198,17 @@ def test_what_is_told_of_somebody(campaign: Campaign) -> None:
         Judgment.objects.filter(pk=row.pk).update(created=at)
     found = {person.user.username: person for person in people(campaign)}
     told = found["anna"]
-    assert (told.judged, told.left, told.seconds) == (8, 0, 10.0)
-    assert told.per_hour == pytest.approx(100.0), "the hour away does not count"
-    assert told.agreement is not None
-    assert (told.agreement.pairs, told.agreement.share, told.agreement.above) == (8, 0.0, -1.0)
-    assert found["ben"].agreement is not None
-    assert found["ben"].agreement.above == 1.0
-    assert found["cara"].agreement is None, "untold where there is nothing to tell from"
+    assert (told.judged, told.left, told.manner.seconds) == (8, 0, 10.0)
+    assert told.manner.per_hour == pytest.approx(100.0), "the hour away does not count"
+    assert told.manner.agreement is not None
+    assert (
+        told.manner.agreement.pairs,
+        told.manner.agreement.share,
+        told.manner.agreement.above,
+    ) == (8, 0.0, -1.0)
+    assert found["ben"].manner.agreement is not None
+    assert found["ben"].manner.agreement.above == 1.0
+    assert found["cara"].manner.agreement is None, "untold where there is nothing to tell from"
     assert found["cara"].left == 0
     assert [person.user.username for person in people(campaign, words="AN")] == [
         "anna",
@@ -218,7 +222,7 @@ def test_agreement_holds_excluded_work_against_what_counts(campaign: Campaign) -
     judge(campaign, ben)
     by = campaign.created_by
     exclusions.exclude(campaign=campaign, assessor=ben, by=by, ground="time", reason="r")
-    found = {each.user.pk: each.agreement for each in people(campaign)}
+    found = {each.user.pk: each.manner.agreement for each in people(campaign)}
     theirs = found[ben.pk]
     assert theirs is not None
     assert theirs.share == 1.0, "theirs is held against others"

@@ -24,6 +24,7 @@ from judging.models import (
 from judging.services import assignments, batches, decisions, judgments, known_grades
 from judging.services.batches import WantedPair
 from judging.services.judgments import Saying
+from judging.stuck import stuck_pairs
 from judging.views import desk
 from tests.support import factories, pages, rest
 
@@ -156,7 +157,7 @@ def test_the_organizer_decides_on_a_preference_in_its_own_scale() -> None:
     made = campaign_of(("a", "b"), grades=2)
     (anna,) = factories.assessors(made, "anna")
     assignments.skip(assignment=held(made, anna), by=anna, reason="both in Greek")
-    (stuck,) = selectors.stuck_pairs(made)
+    (stuck,) = stuck_pairs(made)
     organizer = pages.as_role("organizer", made)
     page = pages.text(organizer.get(pages.address("decisions", made)))
     assert Pair.objects.get(pk=stuck.pair).documents in page

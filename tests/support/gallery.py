@@ -6,6 +6,7 @@ here, and what shall wait is left due.
 
 import json
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore
@@ -18,18 +19,29 @@ from judging.clock import seconds_from_now
 from judging.models import (
     Assignment,
     Campaign,
+    CrowdLink,
     Document,
     Job,
     Upload,
     User,
     WorkerHeartbeat,
 )
-from judging.services import assignments, campaigns, exclusions, jobs, members, uploads
+from judging.services import (
+    assignments,
+    campaigns,
+    crowd_links,
+    entering,
+    exclusions,
+    jobs,
+    members,
+    uploads,
+)
 from tests.support import chat, evaluation, factories
 from tests.support import gallery_campaigns as states
 
-ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner")
-"""The newcomer is nobody's member; the beginner may create campaigns, and has none."""
+ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner", "guest", "leaver")
+"""The newcomer is nobody's member; the beginner may create campaigns, and has none; guest and
+leaver came by a crowd link, and the latter is done."""
 BAD_RUN = b"t1 Q0 d1 1 2.5 bad\nt1 Q0 d1 2 2.0 bad\nt1 Q0 d2 3 not-a-number bad\nt1 Q0\n" * 5
 ODD_RUN = b"t1 Q0 d1 1 2.0 odd\nt1 Q0 d2 2 2.0 odd\nt1 Q0 nowhere 3 1.0 odd\n"
 GUIDELINES = "Judge the document as a whole.\n\nWhat is only in its title counts as well."
@@ -54,10 +66,11 @@ class Shot:
 
 def build() -> None:
     """Prints, as JSON, a session of everybody and the pages that there are."""
-    users = {name: User.objects.create_user(name) for name in ROLES}
+    users = {name: User.objects.create_user(name) for name in ROLES[:-2]}
     User.objects.filter(username__in=["organizer", "beginner"]).update(is_organizer=True)
     User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
     made = [_of_organizers(), _of_rounds(), _of_assessors(), _of_everybody(users), _of_machines()]
+    made.append(_of_crowd_links(users))
     made.append(_that_wait())
     made.append(_of_admins())
     shots = [vars(shot) for part in made for shot in part]
@@ -319,6 +332,66 @@ def _idle() -> list[str]:
     for pair in others.pairs.all():
         assert assignments.claim(pair=pair, by=helper)
     return names
+
+
+# ---------------------------------------------------------------------------------- crowd links
+
+ENGLISH = {
+    "question": "Do you read English every day?",
+    "answers": [{"text": "Yes", "out": False}, {"text": "No, hardly ever", "out": True}],
+}
+BY = "?PROLIFIC_PID="
+LOOKING = "?" + "=".join(entering.PREVIEW)
+
+
+def _of_crowd_links(users: dict[str, User]) -> list[Shot]:
+    """One by which many came, and guests at work, done, and screened out; others that are over."""
+    made = states.organized(_bare("guests"))
+    factories.released_batch(made, [f"FT934-48{number}" for number in range(4)], labels=9)
+    link = _link(made, "Prolific, first wave", out_code="C0UT77", **ENGLISH)
+    users["leaver"] = done = _guest(link, "5f3c0d9a8b7e6d5c4b3a2f1e", device="one")
+    for _ in range(link.judgments):
+        assert factories.judge_next(made, done, 1)
+    entering.finish(guest=done.crowd_guest)
+    users["guest"] = at_work = _guest(link, "5a", device="one")
+    assert factories.judge_next(made, at_work, 2)
+    _guest(link, "out", answer="No, hardly ever")
+    expired, new = _link(made, "The <wave> before"), _link(made, "The next wave")
+    CrowdLink.objects.filter(pk=expired.pk).update(expires=seconds_from_now(-1))
+    work = f"/work/{link.token}/"
+    pages = [f"links/{each.pk}/" for each in (link, expired, new)]
+    return [
+        *_shots("organizer", f"/c/{made.slug}/", "links/", *pages, "people/"),
+        *_shots("organizer", "/c/empty/", "links/"),
+        *_shots(
+            "anonymous", work, "", f"{BY}5a", f"{BY}out", f"?assignmentId={entering.PREVIEW[1]}"
+        ),
+        Shot("anonymous", f"/work/{expired.token}/", 410),
+        Shot("anonymous", f"{work}{BY}{'p' * 101}", 400),
+        Shot("assessor", work),
+        *(Shot(who, f"{work}done/") for who in ("guest", "leaver")),
+        *(Shot(who, f"/c/{made.slug}/judge/") for who in ("guest", "leaver")),
+    ]
+
+
+def _link(made: Campaign, name: str, **values: Any) -> CrowdLink:
+    consent = "You read documents, and say how well each fits.\n\nYou may stop at any time."
+    plan = crowd_links.LinkPlan(
+        name,
+        most_people=20,
+        judgments=2,
+        consent=consent,
+        return_address="https://app.prolific.com/submissions/complete?cc={code}",
+        per_hour=Decimal(12),
+        bonus=Decimal("0.05"),
+        **values,
+    )
+    return crowd_links.make(campaign=made, by=made.created_by, plan=plan)
+
+
+def _guest(link: CrowdLink, participant: str, device: str = "", answer: str = "Yes") -> Any:
+    who = entering.visitor([("PROLIFIC_PID", participant)], device or participant)
+    return entering.enter(link=link, who=who, answer=answer, address="192.0.2.1").account
 
 
 # ---------------------------------------------------------------------------------- the rest

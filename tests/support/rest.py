@@ -153,6 +153,7 @@ ROUND = {
 }
 
 
+LINK = {"name": "wave", "most_people": 9, "judgments": 5, "consent": "I agree."}
 MACHINE = {"name": "machine", "endpoint": "nowhere", "model": "small", "max_calls": 10}
 
 
@@ -226,6 +227,7 @@ class World:
         self.add("organizer", self.base, "robot", "assessor")
         robot = {"assessor": "robot", "ground": "identity", "reason": "a program"}
         self.clients["organizer"].post(f"{self.base}exclusions/", robot)
+        self.clients["organizer"].post(f"{self.base}links/", LINK)
         work()
         self.clients["organizer"].post(f"{self.base}reports/", {})
         work()
@@ -271,6 +273,7 @@ class World:
             "machine": first("machines/")["id"],
             "person": first("people/")["id"],
             "exclusion": first("exclusions/")["id"],
+            "link": first("links/")["id"],
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
             "run": organizer.get(f"{self.base}runs/").json()[0]["id"],

@@ -143,6 +143,12 @@ class Dealt:
         return cls(tuple(map(tuple, found)), width)
 
 
+def number_of_lines(cut: Path, shard: int) -> int:
+    """Return how many lines of an input a shard has."""
+    _, columns = read_columns(cut, ("ends",), check=False)
+    return int(np.diff(columns["ends"][shard : shard + 2])[0])
+
+
 def lines_of(cut: Path, shard: int) -> dict[str, NDArray[Any]]:
     """Return the names of an input, and the lines of one shard, memory-mapped."""
     _, columns = read_columns(cut, check=False)

@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import frozen
 from ..data.pool import Pool, build_pool
 from ..data.ranked_lists import PoolError, RankedLists, trec_eval_order
-from .lines import lines_of
+from .lines import lines_of, number_of_lines
 from .running import ShardStep, StepResult
 from .store import read_columns
 
@@ -66,12 +66,17 @@ class ShardPool(ShardStep):
         return self._stored(replace(pool, topics=self.frame.topics, topic=topic))
 
     def _lines(self, names: Sequence[str]) -> _Lines:
-        """All lines of the shard: of one input at a time more is in memory than these."""
+        """All lines of the shard: of one input at a time more is in memory than these.
+
+        An input is mapped for as long as it is copied. The system maps pages around those that are
+        read, so that many inputs at once would take more room than few with as many lines.
+        """
         topics = {name.encode(): place for place, name in enumerate(names)}
         runs = {name.encode(): place for place, name in enumerate(self.frame.runs)}
-        pieces = [lines_of(cut, self.shard) for cut in self.cuts]
-        lines, start = _Lines.empty(sum(len(each["docno"]) for each in pieces), self.width), 0
-        for found in pieces:
+        number, start = sum(number_of_lines(cut, self.shard) for cut in self.cuts), 0
+        lines = _Lines.empty(number, self.width)
+        for cut in self.cuts:
+            found = lines_of(cut, self.shard)
             rows = slice(start, start + len(found["docno"]))
             lines.topic[rows] = _places(found["topics"], topics)[found["topic"]]
             lines.run[rows] = _places(found["runs"], runs)[found["run"]]

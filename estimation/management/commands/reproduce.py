@@ -4,25 +4,23 @@ import argparse
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from estimation.core.data.ranked_lists import RankedLists
-from estimation.formats.runs import read_run
+from estimation.management.whole_files import read_runs, read_whole
 from estimation.research.published import experiments, reproduction
 from estimation.research.published.experiments import Collection
 from estimation.research.published.numbers import KEYS, TRIALS
 from estimation.research.published.reproduction import Reproduced
 from judging.formats.lines import BinaryFile
-from judging.formats.problems import Problems, UnreadableError
+from judging.formats.problems import Problems
 from judging.formats.qrels import grades_by_pair, read_qrels
 
 TRIALS_TITLE = "simulated draws: what the formulas promise, and what happened"
-Read = TypeVar("Read")
 HEADER = ("row", "column", "expected", "measured", "ratio", "accepted", "")
 
 
@@ -108,38 +106,11 @@ def _trec8(folder: Path) -> Collection:
     if not files or not (folder / "qrels.txt").is_file():
         raise CommandError(f"{folder} is not the folder of TREC-8: it needs qrels.txt and runs/.")
     try:
-        return experiments.trec8(_runs(files), _read(folder / "qrels.txt", _grades))
+        return experiments.trec8(
+            read_runs(files, "run"), read_whole(folder / "qrels.txt", "qrels", _grades)
+        )
     except experiments.ReproductionError as error:
         raise CommandError(str(error)) from None
-
-
-def _runs(files: Sequence[Path]) -> dict[str, RankedLists]:
-    runs: dict[str, RankedLists] = {}
-    for path in files:
-        tag, lists = _read(path, _run)
-        if tag in runs:
-            raise CommandError(f"{path}: another file has the run {tag} already.")
-        runs[tag] = lists
-    return runs
-
-
-def _read(path: Path, reader: Callable[[BinaryFile, Problems], Read | None]) -> Read:
-    """Read a file whole; the first error in it ends the command."""
-    problems = Problems(path.name)
-    try:
-        with path.open("rb") as file:
-            content = reader(file, problems)
-    except UnreadableError:
-        content = None
-    if content is None or not problems.ok:
-        first = problems.errors[0]
-        raise CommandError(f"{path}:{first.line or '-'}: {first.field or 'file'}: {first.message}")
-    return content
-
-
-def _run(file: BinaryFile, problems: Problems) -> tuple[str, RankedLists] | None:
-    run = read_run(file, problems)
-    return (run.tag, run.lists) if run else None
 
 
 def _grades(file: BinaryFile, problems: Problems) -> dict[tuple[str, str], int]:

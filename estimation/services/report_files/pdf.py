@@ -7,6 +7,7 @@ from django.conf import settings
 
 from estimation.formats import pdf
 from estimation.models import EstimateSet, Round
+from estimation.services.files import path_of
 from estimation.services.report_files import page
 from estimation.services.report_files.kinds import NotForThisRound, ReportKind
 from estimation.services.report_files.styles import styles
@@ -24,7 +25,8 @@ def make(row: Round, shown: EstimateSet) -> bytes:
     ``pdf_failed``.
     """
     _check_that_it_is_made_here()
-    return printed(page.make(row, shown))
+    made = shown.reports.filter(name=page.PAGE.name, refused="").first()
+    return printed(path_of(made.file).read_text() if made else page.make(row, shown))
 
 
 def printed(html: str, *, seconds: float = SECONDS) -> bytes:

@@ -8,10 +8,11 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from judging.models import Campaign
+from judging.models import Campaign, User
 from tests.support import races
 from tests.support.machine.cuts import Cut, Killed, nothing
 from tests.support.machine.seen import Seen
+from tests.support.machine.stage import client_of
 from tests.support.machine.told import QUOTED, Fault, Told
 from tests.support.rest import RestClient
 
@@ -21,7 +22,7 @@ class Asking:
 
     def __init__(self, campaign: Campaign, clients: dict[str, RestClient]) -> None:
         self.campaign = campaign
-        self.clients = clients
+        self.clients = dict(clients)  # and those of guests, who are others in each example
         self.told = Told()
         self.seen = Seen.of(campaign)
         self.told.members = set(self.seen.members)
@@ -128,6 +129,8 @@ class Asking:
 
         ``expect`` names the statuses and codes that may be, unless somebody came in between.
         """
+        if who not in self.clients:
+            self.clients[who] = client_of(User.objects.get(username=who))
         call = getattr(copy.copy(self.clients[who]), method)
         extra = {"HTTP_IDEMPOTENCY_KEY": key} if key else {}
         how = "multipart" if files else "json"

@@ -18,6 +18,7 @@ from tests.support.journal import (
 )
 from tests.support.machine.cuts import GONE
 from tests.support.machine.seen import RoundSeen, Seen
+from tests.support.machine.stage import LINK
 from tests.support.machine.told import QUOTED, Told
 from tests.support.machine.world import World
 
@@ -131,9 +132,22 @@ def people(seen: Seen, told: Told) -> Iterator[str]:
     came, left = actions["add member"], actions["remove member"]
     if 1 + came - left != len(seen.members):
         yield f"{came} came and {left} left, and {len(seen.members)} are there"
+    yield from guests(seen)
     yield from exclusions(seen, told, actions)
     if set(seen.uploads) != told.uploads:
         yield f"uploads are {set(seen.uploads)}, told was {told.uploads}"
+
+
+def guests(seen: Seen) -> Iterator[str]:
+    """Nobody who came by the crowd link has more pairs than they may have."""
+    taken = Counter(
+        row.assessor.username
+        for row in seen.assignments
+        if row.assessor.is_guest and (row.state in ("judged", "leased") or row.set_aside)
+    )
+    for name, count in taken.items():
+        if count > LINK.judgments:
+            yield f"{name} has {count} pairs of {LINK.judgments}"
 
 
 def exclusions(seen: Seen, told: Told, actions: Counter[str]) -> Iterator[str]:
@@ -260,7 +274,8 @@ def _may_be_judged(seen: Seen, row: BatchPair, stuck: set[int]) -> bool:
     spent = {a.assessor.username for a in seen.assignments
              if a.pair_id == row.pair_id and a.state in ("judged", "skipped")}  # fmt: skip
     held = any(a.pair_id == row.pair_id and a.state == "leased" for a in seen.assignments)
-    there = {name for name, role in seen.members if role == "assessor"} - seen.excluded
+    there = {name for name, role in seen.members if role == "assessor"}
+    there -= seen.excluded | seen.done
     return held or not there or bool(there - spent)
 
 

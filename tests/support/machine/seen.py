@@ -15,6 +15,7 @@ from judging.models import (
     Batch,
     BatchPair,
     Campaign,
+    CrowdGuest,
     Decision,
     Exclusion,
     Job,
@@ -23,7 +24,7 @@ from judging.models import (
     Pair,
     Upload,
 )
-from judging.selectors import stuck_pairs
+from judging.stuck import stuck_pairs
 
 PENDING = (Job.State.QUEUED, Job.State.RUNNING)
 
@@ -72,6 +73,7 @@ class Seen:
     decisions: dict[int, Decision]
     audits: list[tuple[str, str, Any]]
     exclusions: list[Exclusion]
+    done: set[str]
 
     @classmethod
     def of(cls, campaign: Campaign) -> "Seen":
@@ -108,6 +110,11 @@ class Seen:
             },
             audits=list(
                 AuditEntry.objects.filter(campaign=campaign).values_list("action", "target", "data")
+            ),
+            done=set(
+                CrowdGuest.objects.filter(link__campaign=campaign)
+                .exclude(finished=None)
+                .values_list("account__username", flat=True)
             ),
             exclusions=list(
                 Exclusion.objects.filter(campaign=campaign)

@@ -13,12 +13,15 @@ from django.http import HttpResponse
 from rest_framework.test import APIClient
 
 from judging.models import Campaign, Membership, User
-from judging.services import campaigns, members
+from judging.services import campaigns, crowd_links, members
+from judging.services.crowd_links import LinkPlan
 from tests.support import factories, rest
 from tests.support.machine import cuts
 from tests.support.material import small_material
 
 PEOPLE = ("olga", "oscar", "anna", "ben", "cleo")
+LINK = LinkPlan("walk in", most_people=2, judgments=2, consent="I agree.")
+"""Few places, and few judgments each."""
 MATERIAL = small_material(topics=2, documents=6, runs=4, depth=4)
 MORE_TOPICS = b"t8\tone more\nt9\tanother\n"
 BAD_RUN = b"this is no run\n"
@@ -48,7 +51,7 @@ class CutClient(rest.RestClient):
         return response
 
 
-def _client_of(user: User) -> CutClient:
+def client_of(user: User) -> CutClient:
     client = CutClient(raise_request_exception=False)
     key = members.create_token(user=user, name="test")
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
@@ -68,7 +71,7 @@ def build() -> Stage:
     _number_anew()
     users = [factories.user(name, is_organizer=name.startswith("o")) for name in PEOPLE]
     olga = users[0]
-    clients = {user.username: _client_of(user) for user in users}
+    clients = {user.username: client_of(user) for user in users}
     _campaign(olga, "empty")
     full = _campaign(olga, "full")
     factories.stored_upload(full, MATERIAL.topics, name="topics.tsv", kind="topics")
@@ -78,6 +81,7 @@ def build() -> Stage:
     for name in ("anna", "ben"):
         members.add(campaign=full, by=olga, username=name, role=Membership.Role.ASSESSOR)
     members.add(campaign=full, by=olga, username="oscar", role=Membership.Role.ORGANIZER)
+    crowd_links.make(campaign=full, by=olga, plan=LINK)
     return Stage(clients, ["full", "empty"])
 
 

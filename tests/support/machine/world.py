@@ -17,11 +17,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 from django.db.models import F
 
-from judging.models import Assignment, Job
-from judging.services import jobs, steward
+from judging.errors import UserError
+from judging.models import Assignment, CrowdLink, Job, Membership
+from judging.services import entering, jobs, steward
 from tests.support.journal import Said
 from tests.support.machine.asking import Asking
-from tests.support.machine.stage import FILES, PEOPLE
+from tests.support.machine.cuts import nothing
+from tests.support.machine.stage import FILES, LINK, PEOPLE
 from tests.support.machine.told import CHANGES, PLANS, QUOTED, Fault, quoted
 
 LATER = timedelta(minutes=45)
@@ -30,7 +32,7 @@ ORGANIZERS: tuple[str, ...] = (
     "join", "leave", "decide", "decide_rest", "from_qrels", "ask_again", "report", "retry",
     "exclude", "take_back",
 )  # fmt: skip
-ASSESSORS: tuple[str, ...] = ("claim", "judge", "again", "correct", "skip", "later")
+ASSESSORS: tuple[str, ...] = ("claim", "judge", "again", "correct", "skip", "later", "enter")
 WORKERS: tuple[str, ...] = ("work", "catch_up", "wait", "sweep")
 
 
@@ -226,6 +228,26 @@ class World(Asking):
         if row:
             self.told.excluded.discard(name)
 
+    def enter(self, who: int, pick: int, choice: int) -> None:
+        """Somebody opens the crowd link and agrees: a new guest, or one who was here."""
+        link = CrowdLink.objects.select_related("campaign").filter(campaign=self.campaign).first()
+        if link is None:
+            return
+        visitor = entering.visitor([("PROLIFIC_PID", f"p{pick % 4}")], "a device")
+        cut, self.cut = self.cut, nothing()
+        try:
+            with cut.falling():
+                entering.enter(link=link, who=visitor, answer="", address="192.0.2.1")
+        except UserError as error:
+            if error.code not in ("link_full", "campaign_not_open"):
+                raise Fault(f"p{pick % 4} enters: {error.code}") from error
+        except OperationalError:
+            if not cut.fell:
+                raise
+        come = Membership.objects.filter(campaign=self.campaign, user__is_guest=True)
+        names = come.values_list("user__username", flat=True)
+        self.told.members |= {(name, "assessor") for name in names}
+
     # Judging
 
     def claim(self, who: int, pick: int, choice: int) -> None:
@@ -284,12 +306,26 @@ class World(Asking):
             return {200}  # it is lost, which the answer will tell
         if self.seen.state != "open":
             return {"campaign_not_open"}
+        return self._while_open(row)
+
+    def _while_open(self, row: Assignment) -> set[int | str]:
+        if row.assessor.is_guest and self._is_full(row):
+            return {"enough"}
         if row.state in ("judged", "skipped"):
             return {"already_judged"}
         if row.pair.decided:
             return {"pair_closed"}
         full = row.state == "lapsed" and row.pair.held >= row.pair.wanted
         return {"pair_full"} if full else {201}
+
+    def _is_full(self, row: Assignment) -> bool:
+        """Whether a guest has as many pairs as they may have, beside this one."""
+        taken = [
+            each for each in self.seen.assignments
+            if each.assessor_id == row.assessor_id and each.pk != row.pk
+            and (each.state in ("judged", "leased") or each.set_aside)
+        ]  # fmt: skip
+        return row.assessor.username in self.seen.done or len(taken) >= LINK.judgments
 
     def correct(self, who: int, pick: int, choice: int) -> None:
         mine = [

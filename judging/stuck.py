@@ -1,0 +1,82 @@
+"""Pairs that wait for the organizer, and who could still judge the others."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+
+from judging.guests import done
+from judging.models import Assignment, Batch, BatchPair, Campaign, Exclusion, Membership, Pair
+
+
+@dataclass(frozen=True)
+class StuckPair:
+    """A pair that waits for the organizer: nobody is left who could judge it, or it was skipped."""
+
+    pair: int
+    topic_id: str
+    title: str
+    docno: str
+    other: str
+    scale: list[dict[str, str]]
+    wanted: int
+    judged: int
+    skips: list[str]
+    nobody_left: bool
+
+
+def stuck(campaign: Campaign) -> QuerySet[Pair]:
+    """Unfinished pairs of open batches that were skipped, or that no assessor could still take."""
+    assessors = handed_pairs(campaign)
+    spent = Assignment.objects.filter(
+        pair=OuterRef("pk"),
+        state__in=[Assignment.State.JUDGED, Assignment.State.SKIPPED],
+        assessor__in=assessors,
+    )
+    count = spent.order_by().values("pair").annotate(n=Count("pk")).values("n")
+    opened = BatchPair.objects.filter(
+        batch__campaign=campaign, batch__state=Batch.State.OPEN, labels__gt=F("pair__judged")
+    )
+    skipped = Assignment.objects.filter(pair=OuterRef("pk"), state=Assignment.State.SKIPPED)
+    total = assessors.count()
+    return (
+        campaign.pairs.filter(pk__in=opened.values("pair"), decided=False)
+        .annotate(spent=Subquery(count))
+        .filter(Exists(skipped) | Q(spent__gte=total))
+        .order_by("topic__topic_id", "docno", "other")
+    )
+
+
+def handed_pairs(campaign: Campaign) -> QuerySet[Membership, Any]:
+    """The assessors who are handed pairs."""
+    excluded = Exclusion.objects.filter(campaign=campaign, ended=None).values("assessor")
+    rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR)
+    return rows.exclude(user__in=excluded).exclude(user__in=done(campaign)).values("user")
+
+
+def stuck_pairs(
+    campaign: Campaign, limit: int = 200, *, only: Collection[int] | None = None
+) -> list[StuckPair]:
+    """Those pairs in full, or some of them."""
+    rows = stuck(campaign) if only is None else stuck(campaign).filter(pk__in=only)
+    total = handed_pairs(campaign).count()
+    full = rows.select_related("topic", "campaign").prefetch_related("assignments")
+    return [_stuck(pair, total) for pair in full[:limit]]
+
+
+def _stuck(pair: Pair, assessors: int) -> StuckPair:
+    skips = [a.skip_reason for a in pair.assignments.all() if a.state == Assignment.State.SKIPPED]
+    spent = getattr(pair, "spent", None) or 0
+    return StuckPair(
+        pair=pair.pk,
+        topic_id=pair.topic.topic_id,
+        title=pair.topic.title,
+        docno=pair.docno,
+        other=pair.other,
+        scale=pair.scale,
+        wanted=pair.wanted,
+        judged=pair.judged,
+        skips=skips,
+        nobody_left=spent >= assessors,
+    )
