@@ -9,8 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from estimation.charts import confusions
 from estimation.charts.forests import Forest, ForestRow, ForestValue, forest
+from estimation.core.inference.orders import places
 from estimation.findings import LIMIT, NOTE, OPEN, SURE, Finding
 from estimation.scales import decimals
 
@@ -343,11 +346,11 @@ def _of_machine(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ranks(other: Mapping[str, Any], way: str) -> list[int | None]:
-    """Places from 1 of values that are known; equal values share the better place."""
+    """Places of the runs whose values are known."""
     values: Sequence[float | None] = other["values"][way]
-    known = sorted((value for value in values if value is not None), reverse=not other["lower"])
-    first = {value: len(known) - at for at, value in enumerate(reversed(known))}
-    return [None if value is None else first[value] for value in values]
+    known = np.array([value for value in values if value is not None], dtype=np.float64)
+    found = iter(places(known, lower_is_better=other["lower"]).tolist())
+    return [None if value is None else next(found) for value in values]
 
 
 def _places(other: Mapping[str, Any]) -> list[OtherPlaces]:

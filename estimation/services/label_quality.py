@@ -16,6 +16,7 @@ from estimation.core.collections.base import RoundCollection
 from estimation.core.data.labels import LabelRows
 from estimation.core.data.pool import Pool
 from estimation.core.estimates.agreement import Bounded
+from estimation.core.inference.orders import kendall_tau
 from estimation.core.labels.aggregates import (
     adjusted_mean,
     majority,
@@ -278,13 +279,10 @@ def _known(result: MeasureResult) -> list[float | None]:
 
 
 def _tau(one: list[float | None], other: list[float | None]) -> float | None:
-    """Kendall's tau a of two orders of the runs that both know; None of fewer than two."""
+    """Of the runs that both know; None of fewer than two, or where the first knows no order."""
     known = [row for row in zip(one, other, strict=True) if None not in row]
-    if len(known) < 2:
-        return None
-    first, second = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))
-    signs = np.sign(first[:, None] - first) * np.sign(second[:, None] - second)
-    return float(signs.sum() / (len(known) * (len(known) - 1)))
+    first, second = np.array(known, dtype=np.float64).reshape(-1, 2).T
+    return kendall_tau(second, first)
 
 
 def _alphas(found: Reliability) -> dict[str, Any]:

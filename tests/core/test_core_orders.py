@@ -1,36 +1,44 @@
-"""Orders of several keys by one sort, and whole numbers in the order of floats."""
+"""Orders of values: ties by rounding, places, and the agreement of two orders."""
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from estimation.core.arrays import float_ranks, order_of
+from estimation.core.inference.orders import kendall_tau, places
 
-
-@pytest.mark.parametrize("most", [(1, 1), (50, 2**32), (2**40, 2**40), (2**62, 1)])
-@pytest.mark.parametrize("count", [0, 1, 2, 1000])
-def test_one_sort_gives_the_order_of_all_keys_and_keeps_that_of_equal_ones(
-    count: int, most: tuple[int, int]
-) -> None:
-    rng = np.random.default_rng(count)
-    keys = [np.minimum(rng.integers(0, limit, count), rng.integers(0, 2**62)) for limit in most]
-    keys = [np.repeat(key[::2], 2)[:count] if count else key for key in keys]
-    np.testing.assert_array_equal(order_of(*keys), np.lexsort(keys))
+CLOSE = np.array([0.1 + 0.2, 0.3, 0.1])  # the first two differ by rounding only
 
 
-def test_the_largest_numbers_leave_room_for_the_sign() -> None:
-    keys = np.array([2**61 - 1, 0, 2**61 - 1]), np.array([0, 0, 0])
-    assert order_of(*keys).tolist() == [1, 0, 2]
-    assert order_of(np.array([2**62 + 1, 2**62, 5])).tolist() == [2, 1, 0]
+def test_tau_b_is_that_of_scipy() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        first, second = rng.integers(0, 6, size=(2, 9)).astype(float)
+        assert kendall_tau(first, second) == pytest.approx(
+            stats.kendalltau(first, second).statistic
+        )
 
 
-def test_whole_numbers_stand_in_the_order_of_floats() -> None:
-    ordered = np.array(
-        [-np.inf, -3e38, -1.5, -1.0, -1e-45, 0.0, 1e-45, 1e-38, 1.0, np.nextafter(1, 2), np.inf],
-        dtype=np.float32,
-    )
-    ordered = np.unique(ordered)
-    ranks = float_ranks(ordered)
-    assert np.all(np.diff(ranks) > 0)
-    assert ranks[0] == 0
-    assert ranks[-1] < 2**32
-    assert float_ranks(np.array([-0.0, 0.0], dtype=np.float32)).tolist() == [0x7F800000] * 2
+def test_tau_without_order() -> None:
+    rising = np.array([1.0, 2.0, 3.0])
+    assert kendall_tau(np.zeros(3), rising) == 0.0
+    assert kendall_tau(rising, np.ones(3)) is None
+    assert kendall_tau(rising, 1.0 + rising * 1e-15) is None
+    assert kendall_tau(np.zeros(0), np.zeros(0)) is None
+
+
+def test_an_order_with_ties_agrees_with_itself() -> None:
+    assert CLOSE[0] != CLOSE[1]
+    assert kendall_tau(CLOSE, np.array([0.3, 0.3, 0.1])) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("lower", "expected"), [(False, [1, 1, 3]), (True, [2, 2, 1])])
+def test_equal_values_share_the_better_place(lower: bool, expected: list[int]) -> None:
+    assert places(CLOSE, lower_is_better=lower).tolist() == expected
+
+
+def test_places_are_those_of_scipy() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        values = rng.integers(0, 6, size=9).astype(float)
+        assert places(-values, lower_is_better=True).tolist() == places(values).tolist()
+        assert places(-values).tolist() == stats.rankdata(values, method="min").tolist()

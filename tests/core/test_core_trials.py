@@ -24,7 +24,7 @@ from estimation.research.trials.methods import (
     methods_for,
     prepare,
 )
-from estimation.research.trials.reports import TrialReport, kendall_tau, play_trials
+from estimation.research.trials.reports import TrialReport, play_trials
 from estimation.research.trials.settings import Assessors, Setting, TrialError
 
 LETTERS = "abcdefghijklmnopqrst"
@@ -127,22 +127,6 @@ def test_one_trial_without_an_interval_leaves_none(setting: Setting) -> None:
 def test_one_trial_has_no_sd_and_one_system_no_order(setting: Setting) -> None:
     found = report(replace(setting, goal=goals.single("r0")), "uniform", trials=1)
     assert (found.sd, found.kendall_tau) == (None, None)
-
-
-def test_tau_b_is_that_of_scipy() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(50):
-        first, second = rng.integers(0, 6, size=(2, 9)).astype(float)
-        assert kendall_tau(first, second) == pytest.approx(
-            stats.kendalltau(first, second).statistic
-        )
-
-
-def test_tau_without_order() -> None:
-    rising = np.array([1.0, 2.0, 3.0])
-    assert kendall_tau(np.zeros(3), rising) == 0.0
-    assert kendall_tau(rising, np.ones(3)) is None
-    assert kendall_tau(rising, 1.0 + rising * 1e-15) is None
 
 
 # ----------------------------------------------------------------------------------------- truth

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimation.core.arrays import BoolArray, FloatArray, IntArray
+from estimation.core.inference.orders import TIED, signs
 from estimation.core.inference.unknown import Reason
 from estimation.core.rounds.results import MeasureResult
 
 Signs = NDArray[np.int8]
-TIED = 1e-12  # of the largest value: differences below it are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +96,6 @@ class Truth:
         """Order true values. Differences of the size of rounding are ties."""
         ahead = -signs(value) if lower_is_better else signs(value)
         return cls(value, ahead.astype(np.int8))
-
-
-def signs(values: FloatArray) -> FloatArray:
-    """Return the signs of the differences of values, row less column; 0 where it is rounding."""
-    difference = np.subtract.outer(values, values)
-    difference[np.abs(difference) <= TIED * np.abs(values).max()] = 0.0
-    return np.sign(difference)
 
 
 def within(wanted: FloatArray, low: FloatArray, high: FloatArray) -> BoolArray:

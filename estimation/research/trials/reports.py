@@ -8,6 +8,7 @@ import numpy as np
 
 from estimation.core.arrays import FloatArray, IntArray, check_whole
 from estimation.core.inference.intervals import Bound, student_intervals
+from estimation.core.inference.orders import kendall_tau
 from estimation.core.inference.uncertainty import variances_of_contrasts
 from estimation.core.sampling.goals import Goal
 from estimation.research.trials.honesty import (
@@ -16,7 +17,6 @@ from estimation.research.trials.honesty import (
     Truth,
     check,
     honesty,
-    signs,
     within,
 )
 from estimation.research.trials.methods import Player, Spread
@@ -216,19 +216,6 @@ def compared(goal: Goal, values: FloatArray) -> FloatArray:
     if goal.kind in AMONG_ALL:
         return np.asarray(values - values.mean(axis=-1, keepdims=True))
     return np.asarray(values[..., :-1] - values[..., -1:])
-
-
-def kendall_tau(estimated: FloatArray, true: FloatArray) -> float | None:
-    """Return Kendall's tau-b between two vectors of values.
-
-    0 if all estimates are equal, which orders nothing; None if all true values are. Values that
-    differ by rounding only are equal.
-    """
-    orders = [signs(estimated), signs(true)]
-    pairs = [np.count_nonzero(each) for each in orders]
-    if pairs[1] == 0:
-        return None
-    return float(np.sum(orders[0] * orders[1]) / np.sqrt(pairs[0] * pairs[1])) if pairs[0] else 0.0
 
 
 def _limits(
