@@ -6,6 +6,7 @@ Pages and the report share these shapes; templates only place them.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ class RankingFigure:
         """Whether there are so many runs that long tiers are folded."""
         return len(self.lines) > MANY_RUNS
 
-    @property
+    @cached_property
     def best(self) -> bool:
         """Whether the leader is surely better than all others, also than those not known."""
         tied = sum(line.run.as_good_as_leader for line in self.lines)

@@ -8,6 +8,9 @@ from typing import Any, Self
 
 from django import forms
 from django.forms.boundfield import BoundField
+from django.forms.utils import flatatt
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from estimation.core.measures.kinds import KINDS
 from estimation.core.planning.reached import TARGETS, Target
@@ -35,6 +38,7 @@ BETWEEN_MEASURES = re.compile(r"[,;\s]+(?![^()]*\))")
 
 FIRST_RUNS = ("run", "baseline")
 """Options that start with the first runs there are."""
+SELECTED = mark_safe(" selected")
 
 
 class MethodSelect(forms.Select):
@@ -50,6 +54,22 @@ class MethodSelect(forms.Select):
         ]
         made["attrs"]["class"] = " ".join(f"has-{each}" for each in has)
         return made
+
+
+class NameSelect(forms.Select):
+    """Names to choose from, maybe hundreds: Django would render two templates for each of them."""
+
+    def render(
+        self, name: str, value: Any, attrs: dict[str, Any] | None = None, renderer: Any = None
+    ) -> SafeString:
+        chosen = self.format_value(value)
+        options = format_html_join(
+            "\n",
+            '<option value="{}"{}>{}</option>',
+            ((key, SELECTED if key in chosen else "", label) for key, label in self.choices),
+        )
+        given = flatatt({"name": name, **self.build_attrs(self.attrs, attrs)})
+        return format_html("<select{}>{}</select>", given, options)
 
 
 def _field(option: Option, campaign: Campaign) -> forms.Field:
@@ -83,7 +103,8 @@ def _field(option: Option, campaign: Campaign) -> forms.Field:
 def _choices(option: Option, campaign: Campaign) -> dict[str, Any]:
     first = [("", option.empty)] if option.empty else []
     if option.named:
-        return {"choices": [*first, *((name, name) for name in _names(option, campaign))]}
+        named = [(name, name) for name in _names(option, campaign)]
+        return {"choices": [*first, *named], "widget": NameSelect}
     if option.name == "goal":
         return {"choices": list(QUESTIONS.items()), "widget": forms.RadioSelect}
     if option.of_method:

@@ -291,9 +291,9 @@ def _hasty(facts: Situation) -> list[Attention]:
 
 def _to_look_at(facts: Situation) -> list[Attention]:
     """Nothing waits for it."""
-    counts = todo_counts(facts.campaign) if facts.drawn else {}
-    kinds = [(APART, "disagreement"), (COMMENT, "comment")]
-    there = [_plural(counts[kind], word) for kind, word in kinds if counts.get(kind)]
+    kinds = {APART: "disagreement", COMMENT: "comment"}
+    counts = todo_counts(facts.campaign, kinds) if facts.drawn else {}
+    there = [_plural(counts[kind], word) for kind, word in kinds.items() if counts.get(kind)]
     if not there:
         return []
     return [Attention("", f"{listed(there)} to look at.", Action("queue", "Look"))]

@@ -43,7 +43,8 @@ def _at_least(successes: int, tries: int, chance: float) -> float:
 
 def agreements(campaign: Campaign) -> dict[int, AnswersApart]:
     """By the row id of each topic that has pairs with several answers, in one query."""
-    given = current_judgments().filter(assignment__pair__campaign=campaign).order_by()
+    several = Q(assignment__pair__campaign=campaign, assignment__pair__judged__gte=2)
+    given = current_judgments().filter(several).order_by()
     pairs = given.values("assignment__pair__topic", "assignment__pair").annotate(
         count=Count("pk"), high=Max("grade"), low=Min("grade")
     )

@@ -7,13 +7,12 @@ the grades that came, would make the mean of a pair a biased one.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import chain
 from typing import Any, NamedTuple
 
-from django.db.models import Count, F, Max, Min, Sum
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Sum
 
 from judging.clock import seconds_from_now
 from judging.models import (
@@ -32,6 +31,9 @@ from judging.stuck import StuckPair, handed_pairs, stuck, stuck_pairs
 WAITING, APART, COMMENT = "waiting", "apart", "comment"
 KINDS = (WAITING, APART, COMMENT)
 """In the order in which they matter: what waits keeps a batch from its end."""
+
+Version = tuple[str, int, str]
+"""Kind, target and version of a key: what is seen once."""
 
 
 @dataclass(frozen=True)
@@ -106,26 +108,24 @@ def queue(campaign: Campaign) -> Todo:
 
 def todo_count(campaign: Campaign) -> int:
     """How much of it there is, without its order."""
-    return todo_counts(campaign).total()
+    return todo_counts(campaign, KINDS).total()
 
 
-def todo_counts(campaign: Campaign) -> Counter[str]:
-    """By kind."""
+def todo_counts(campaign: Campaign, kinds: Collection[str]) -> Counter[str]:
+    """By kind, of some kinds."""
     seen = set(campaign.seen_items.order_by().values_list("kind", "target", "version"))
-    waiting = ((WAITING, pk, "") for pk in stuck(campaign).order_by().values_list("pk", flat=True))
-    apart = ((APART, key.target, key.version) for key in _apart(campaign, weighed=False))
-    said = commented(campaign).order_by().values_list("assignment_id", "revision")
-    comments = ((COMMENT, pk, str(revision)) for pk, revision in said)
-    return Counter(key[0] for key in chain(waiting, apart, comments) if key not in seen)
+    found = (key for kind in kinds for key in _VERSIONS[kind](campaign))
+    return Counter(key[0] for key in found if key not in seen)
 
 
 def silent(campaign: Campaign, days: int) -> list[str]:
     """Names of those who were handed pairs for so long, and have judged nothing in it."""
     since = seconds_from_now(-days * 86_400.0)
     judged = Assignment.objects.filter(pair__campaign=campaign, state=Assignment.State.JUDGED)
-    lately = judged.filter(created__gte=since).values("assessor")
+    # what was created since has changed since: their index begins with assessor, state and change
+    lately = judged.filter(assessor=OuterRef("user"), changed__gte=since, created__gte=since)
     rows = campaign.memberships.filter(role=Membership.Role.ASSESSOR, created__lt=since)
-    rows = rows.filter(user__in=handed_pairs(campaign)).exclude(user__in=lately)
+    rows = rows.filter(~Exists(lately), user__in=handed_pairs(campaign))
     return list(rows.order_by("user__username").values_list("user__username", flat=True))
 
 
@@ -174,6 +174,27 @@ def _weights(campaign: Campaign, pairs: Sequence[int]) -> dict[int, float]:
     for _, told in answers:
         found |= told
     return found
+
+
+def _waiting_versions(campaign: Campaign) -> Iterator[Version]:
+    rows = stuck(campaign).order_by().values_list("pk", flat=True)
+    return ((WAITING, pk, "") for pk in rows)
+
+
+def _apart_versions(campaign: Campaign) -> Iterator[Version]:
+    return ((APART, key.target, key.version) for key in _apart(campaign, weighed=False))
+
+
+def _comment_versions(campaign: Campaign) -> Iterator[Version]:
+    said = commented(campaign).order_by().values_list("assignment_id", "revision")
+    return ((COMMENT, pk, str(revision)) for pk, revision in said)
+
+
+_VERSIONS: dict[str, Callable[[Campaign], Iterator[Version]]] = {
+    WAITING: _waiting_versions,
+    APART: _apart_versions,
+    COMMENT: _comment_versions,
+}
 
 
 def _comments(campaign: Campaign) -> list[Key]:

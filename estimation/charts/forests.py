@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+from django.utils.safestring import SafeString, mark_safe
 
 from estimation.scales import (
     Scale,
@@ -43,6 +46,16 @@ class ForestRow:
     def width(self) -> float:
         return round(self.right - self.left, 3)
 
+    @property
+    def marks(self) -> SafeString:
+        """Whiskers and point as SVG: made of numbers alone, and faster than by a template."""
+        left, right = self.left, self.right
+        whole = _line("whisker", left, right, "50%", "50%")
+        start = _beyond(left, "start", "◂") if self.open_left else _whisker_end(left)
+        end = _beyond(right, "end", "▸") if self.open_right else _whisker_end(right)
+        point = "" if self.x is None else f'<circle class="point" cx="{self.x}%" cy="50%" r="4"/>'
+        return mark_safe(f"{whole}{start}{end}{point}")  # noqa: S308 (numbers)
+
 
 @dataclass(frozen=True)
 class Forest:
@@ -51,6 +64,28 @@ class Forest:
     ticks: tuple[Tick, ...]
     rows: tuple[ForestRow, ...]
     zero: float | None
+
+    @cached_property
+    def grid(self) -> SafeString:
+        """The lines behind every row, as SVG."""
+        drawn = [_line("grid", tick.at, tick.at, "0", "100%") for tick in self.ticks]
+        if self.zero is not None:
+            drawn.append(_line("zero", self.zero, self.zero, "0", "100%"))
+        return mark_safe("".join(drawn))  # noqa: S308 (numbers)
+
+
+def _line(style: str, left: float, right: float, top: str, bottom: str) -> str:
+    return f'<line class="{style}" x1="{left}%" x2="{right}%" y1="{top}" y2="{bottom}"/>'
+
+
+def _whisker_end(at: float) -> str:
+    return _line("whisker", at, at, "35%", "65%")
+
+
+def _beyond(at: float, anchor: str, arrow: str) -> str:
+    """The interval goes on beyond the edge."""
+    place = f'x="{at}%" y="50%" dy="4" text-anchor="{anchor}"'
+    return f'<text class="beyond" {place}>{arrow}</text>'
 
 
 def forest(rows: Sequence[ForestValue], *, title: str, description: str) -> Forest:

@@ -8,6 +8,8 @@ from typing import Any
 
 from django import template
 from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 
 from estimation import endings, figures, forecasts, listings
@@ -34,14 +36,21 @@ def ranking_figure(table: RankingTable, linked: bool = True) -> dict[str, Any]:
     """The ranking with its forest plot; names link to comparisons with the largest estimate."""
     figure = figures.ranking_figure(table)
     leader, second = (*(row.tag for row in table.by_estimate[:2]), "", "")[:2]
+    linked = linked and bool(second)
     return {
         "figure": figure,
-        "linked": linked and second,
+        "linked": linked,
+        "compare": _compared_with(table, leader) if linked else "",
         "leader": leader,
         "second": second,
-        "round": table.round,
         "measure": table.measure,
     }
+
+
+def _compared_with(table: RankingTable, first: str) -> str:
+    """The address of comparisons with a run, but for the name of the other."""
+    page = reverse("compare", args=(table.round.campaign.slug, table.round.number))
+    return f"{page}?{urlencode({'measure': table.measure, 'first': first})}&second="
 
 
 @register.simple_tag

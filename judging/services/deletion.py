@@ -97,7 +97,7 @@ def contents(campaign: Campaign) -> Contents:
         judgments=judged.count(),
         people=judged.order_by().values("assessor").distinct().count(),
         topics=campaign.topics.count(),
-        documents=selectors.documents(campaign).count(),
+        documents=selectors.document_count(campaign),
         files=campaign.uploads.count(),
     )
 

@@ -1,8 +1,12 @@
 """Rounds are planned, previewed, changed, drawn and discarded on their pages."""
 
+from html.parser import HTMLParser
+
 import pytest
+from django import forms
 from django.test import Client
 
+from estimation.forms import NameSelect
 from estimation.models import Round
 from estimation.services import rounds
 from judging.models import Campaign
@@ -176,3 +180,35 @@ def test_a_list_of_runs_that_scrolls_says_so_and_how_many_there_are() -> None:
     said = text(client.get(address("round-detail", made, 1)))
     assert "Expected 95 % interval of each of 19 runs" in said
     assert "The list scrolls." in said
+
+
+class Tags(HTMLParser):
+    """Tags with their attributes in any order, and texts without the blanks around them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[object] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, frozenset(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.found += [data.strip()] if data.strip() else []
+
+
+@pytest.mark.parametrize("given", [None, {"run": "<b>"}, {"run": "unheard of"}, {"run": ""}])
+@pytest.mark.parametrize("required", [True, False])
+def test_names_to_choose_from_are_drawn_as_django_draws_them(
+    given: dict[str, str] | None, required: bool
+) -> None:
+    named = [("", "None"), ("<b>", "<b>"), ("a & b", "a & b")]
+
+    def drawn(widget: type[forms.Select]) -> str:
+        field = forms.ChoiceField(
+            choices=named, widget=widget, required=required, initial="a & b", help_text="Which?"
+        )
+        made = type("Choosing", (forms.Form,), {"run": field})(given)
+        return str(made["run"])
+
+    assert Tags(drawn(NameSelect)).found == Tags(drawn(forms.Select)).found
