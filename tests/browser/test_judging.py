@@ -74,10 +74,10 @@ def test_from_an_invitation_to_the_moved_estimate(
     demo.python(NOBODY_HOLDS_A_PAIR)
     sign_in(page, demo, "organizer")
     page.goto(f"{demo.url}/c/{DEMO}/people/")
-    page.get_by_label("User name").fill("newcomer")
+    page.get_by_label("User name").fill("joiner")
     page.get_by_role("button", name="Add", exact=True).click()
-    expect(page.get_by_label("Link of newcomer")).to_be_visible()
-    link = page.get_by_label("Link of newcomer").input_value()
+    expect(page.get_by_label("Link of joiner")).to_be_visible()
+    link = page.get_by_label("Link of joiner").input_value()
     page.goto(f"{demo.url}/c/{DEMO}/ranking/")
     before, batch = shown_values(page), batch_of(page)
     assert len(before) >= 14
