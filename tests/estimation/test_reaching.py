@@ -6,6 +6,7 @@ import re
 import pytest
 from django.test import Client
 
+from estimation.forms import TargetForm
 from estimation.models import Round
 from estimation.services import reaching, rounds
 from judging.errors import UserError
@@ -265,3 +266,9 @@ def test_a_sample_for_one_difference_supports_no_values(drafted: Round) -> None:
     drafted.refresh_from_db()
     assert "supports no values" in reaching.answered(drafted, "half_width", 0.3).text
     assert reaching.answered(drafted, "hours", 0.5).budget == 40
+
+
+def test_what_a_small_budget_reaches_keeps_no_browser_from_sending_the_form() -> None:
+    form = TargetForm.of({"half_width": "0.0", "best": "0", "decided": "0", "hours": "0.0"})
+    fields = [form[name].as_widget() for name in ("half_width", "best", "decided", "hours")]
+    assert all('min="0"' in field and 'value="0' in field for field in fields)
