@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 
 from judging.formats.known_pairs import MOST_CHARACTERS, MOST_REASON
-from judging.models import Campaign, QualityRules
+from judging.models import Campaign
 from judging.services.quality import RulesPlan
 
 
@@ -91,9 +91,8 @@ class RulesForm(forms.Form):
         required=False, label="Exclude whoever is too fast to have read, by their times alone"
     )
 
-    def __init__(self, rules: QualityRules, given: Any = None) -> None:
-        initial = {name: getattr(rules, name) for name in RulesPlan.__dataclass_fields__}
-        super().__init__(given, initial=initial)
+    def __init__(self, plan: RulesPlan, given: Any = None) -> None:
+        super().__init__(given, initial=vars(plan))
 
     def plan(self) -> RulesPlan:
         return RulesPlan(**self.cleaned_data)

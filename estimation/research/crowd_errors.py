@@ -125,7 +125,7 @@ def _one_crowd(
         "gold and time": _by_gold(plan, gold, kinds, random) | _by_time(plan, gold, kinds, random),
         "agreement": _by_agreement(who, said, out=2 * int(spams.sum())),
     }
-    rows = {}
+    rows: dict[str, tuple[float, ...]] = {}
     for rule, out in found.items():
         labels = _judged_again(plan, kinds, who, said, level, out, random)
         mean = labels.mean(axis=1)

@@ -1,5 +1,6 @@
 """Gold pairs, and rules about people."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.shortcuts import get_object_or_404
@@ -18,11 +19,10 @@ from judging.formats.known_pairs import MOST, MOST_REASON
 from judging.formats.problems import Problems
 from judging.models import GoldPair, User
 from judging.services import gold, quality
-from judging.services.quality import RulesPlan
 
 SCORE: dict[str, Any] = {
     "allow_null": True,
-    "default": None,
+    "required": False,
     "help_text": "A score above 0, below 1; null: never.",
 }
 
@@ -39,14 +39,14 @@ class GoldBody(Body):
 
 
 class RulesBody(Body):
-    every = Whole(
-        required=False, help_text="One pair in so many is gold, from 3; 0 for none. Else unchanged."
-    )
-    least = Whole(default=RulesPlan.least, help_text="Answers from which a score is told.")
+    """What is left out stays as it is."""
+
+    every = Whole(required=False, help_text="One pair in so many is gold, from 3; 0 for none.")
+    least = Whole(required=False, help_text="Answers from which a score is told.")
     warn_below = Number(**SCORE)
     hold_below = Number(**SCORE)
     exclude_below = Number(**SCORE)
-    exclude_hasty = Flag(default=False)
+    exclude_hasty = Flag(required=False)
 
 
 class GoldPairs(CampaignView):
@@ -109,7 +109,7 @@ class RestoreGold(OneGold):
 
 class Rules(CampaignView):
     section = "People"
-    access = {"GET": ORGANIZER, "PUT": ORGANIZER}
+    access = {"GET": ORGANIZER, "PATCH": ORGANIZER}
 
     @extend_schema(responses=RulesRow)
     def get(self, request: Request, slug: str) -> Response:
@@ -117,13 +117,15 @@ class Rules(CampaignView):
         return self.told()
 
     @extend_schema(request=RulesBody, responses=RulesRow)
-    def put(self, request: Request, slug: str) -> Response:
-        """Set them. All look at gold and at times, and at no grade that counts."""
+    def patch(self, request: Request, slug: str) -> Response:
+        """Change some. All look at gold and at times, and at no grade that counts."""
         given: dict[str, Any] = checked(RulesBody, request.data)
         every = given.pop("every", None)
         if every is not None:
             gold.mix(campaign=self.campaign, by=self.user, every=every)
-        quality.set_rules(campaign=self.campaign, by=self.user, plan=RulesPlan(**given))
+        if given:
+            plan = replace(quality.plan_of(self.campaign), **given)
+            quality.set_rules(campaign=self.campaign, by=self.user, plan=plan)
         return self.told()
 
     def told(self) -> Response:

@@ -7,7 +7,7 @@ sure. Nobody is found again by a rule whose exclusion an organizer took back; an
 organizer let go on is held again only after as many further answers as a score needs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
 
@@ -42,6 +42,12 @@ class RulesPlan:
     hold_below: float | None = None
     exclude_below: float | None = None
     exclude_hasty: bool = False
+
+
+def plan_of(campaign: Campaign) -> RulesPlan:
+    """The rules as they are."""
+    row = gold_answers.rules(campaign)
+    return RulesPlan(**{each.name: getattr(row, each.name) for each in fields(RulesPlan)})
 
 
 def set_rules(*, campaign: Campaign, by: User, plan: RulesPlan) -> QualityRules:

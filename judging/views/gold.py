@@ -34,7 +34,7 @@ def _page(
         "in_use": sum(line.gold.retired is None for line in lines),
         "form": KnownPairsForm(),
         "mixing": MixForm(campaign),
-        "rules": RulesForm(gold_answers.rules(campaign)),
+        "rules": RulesForm(quality.plan_of(campaign)),
         **more,
     }
     return render(request, "judging/gold.html", context, status=status)
@@ -78,7 +78,7 @@ def mix(request: HttpRequest, slug: str) -> HttpResponse:
 def rules(request: HttpRequest, slug: str) -> HttpResponse:
     user = user_of(request)
     campaign = organized_campaign(user, slug)
-    form = RulesForm(gold_answers.rules(campaign), request.POST)
+    form = RulesForm(quality.plan_of(campaign), request.POST)
     if form.is_valid():
         try:
             quality.set_rules(campaign=campaign, by=user, plan=form.plan())

@@ -228,7 +228,7 @@ class World:
         robot = {"assessor": "robot", "ground": "identity", "reason": "a program"}
         self.clients["organizer"].post(f"{self.base}exclusions/", robot)
         self.clients["organizer"].post(f"{self.base}links/", LINK)
-        gold = {"pairs": [{"topic": "t1", "docno": "d1", "grades": [1]}]}
+        gold = {"pairs": [{"topic": "q1", "docno": "d1", "grades": [1]}]}
         assert self.clients["organizer"].post(f"{self.base}gold/", gold).status_code == 201
         work()
         self.clients["organizer"].post(f"{self.base}reports/", {})

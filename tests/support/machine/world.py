@@ -236,7 +236,7 @@ class World(Asking):
 
     def mix(self, who: int, pick: int, choice: int) -> None:
         body = {"every": (3, 0, 4)[choice % 3]}
-        self.send(self.organizer(who), "put", "quality-rules/", body, expect={200})
+        self.send(self.organizer(who), "patch", "quality-rules/", body, expect={200})
 
     def hold(self, who: int, pick: int, choice: int) -> None:
         self._of_person(who, pick, "hold", {"reason": "let us talk"}, "held_already")
