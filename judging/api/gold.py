@@ -13,6 +13,7 @@ from judging import gold_answers, people
 from judging.api.base import ORGANIZER, CampaignView, page
 from judging.api.fields import Body, Flag, NoBody, Number, Text, Whole, checked
 from judging.api.pagination import PageQuery, page_shape
+from judging.api.people import ReasonBody
 from judging.api.serializers_people import GoldRow, PersonRow, RulesRow
 from judging.formats import known_pairs
 from judging.formats.known_pairs import MOST, MOST_REASON
@@ -131,10 +132,6 @@ class Rules(CampaignView):
     def told(self) -> Response:
         row = gold_answers.rules(self.campaign)
         return Response(RulesRow(row).data)
-
-
-class ReasonBody(Body):
-    reason = Text(max_length=500)
 
 
 class OfPerson(CampaignView):
