@@ -78,5 +78,15 @@ class ExclusionForm(forms.Form):
     )
 
 
+class HoldForm(forms.Form):
+    reason = forms.CharField(
+        max_length=500, label="Why shall they wait?", help_text="Told to other organizers."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        beside_another_form = {"auto_id": "hold_%s"}
+        super().__init__(*args, **(beside_another_form | kwargs))
+
+
 class TakeBackForm(forms.Form):
     reason = forms.CharField(max_length=500, label="Why does it count again?")

@@ -9,6 +9,7 @@ from judging.services import (  # noqa: F401  (loaders register themselves)
     known_grades,
     loaders,
     looks,
+    quality,
     uploads,
 )
 
@@ -17,4 +18,5 @@ jobs.handles(duplicates.COPY)(duplicates.copy_files)
 jobs.handles("judge-from-qrels")(known_grades.judge)
 jobs.handles("decide-rest")(decisions.rest)
 jobs.handles(looks.LOOK)(looks.look)
+jobs.handles(quality.APPLY)(quality.apply)
 jobs.handles(deletion.DELETE)(deletion.delete)

@@ -71,7 +71,7 @@ class CrowdTally:
 def make_crowd(plan: CrowdPlan, *, seed: int) -> MadeUpCrowd:
     """Draw a crowd and its answers; kinds that do not read come by turns, from seed to seed."""
     random = np.random.default_rng(seed)
-    kinds = _kinds(plan, seed)
+    kinds = kinds_of(plan, seed)
     pairs = plan.people * plan.judgments // plan.labels
     level = np.clip(random.normal(0.5, 1.2, pairs), 0, plan.grades - 1)
     work = _work(plan, kinds, pairs, random)
@@ -109,7 +109,8 @@ def measure(plan: CrowdPlan, *, crowds: int, seed: int = 0) -> CrowdTally:
     return CrowdTally(spammers, named, rightly, by_kind)
 
 
-def _kinds(plan: CrowdPlan, seed: int) -> list[str]:
+def kinds_of(plan: CrowdPlan, seed: int) -> list[str]:
+    """What everybody is; those who do not read come first."""
     spammers = round(plan.spammers * plan.people)
     found = [KINDS[(seed + at) % len(KINDS)] for at in range(spammers)]
     for kind in READERS[1:]:

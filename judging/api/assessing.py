@@ -32,6 +32,7 @@ REASONS = {
     "paused": "campaign_not_open",
     "closed": "campaign_not_open",
     "excluded": "work_excluded",
+    "looked": "work_looked_at",
     "enough": "enough_judged",
     "nothing": "nothing_drawn",
     "held": "held_back",

@@ -14,10 +14,10 @@ from judging import people as figures
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
 from judging.forms import MemberForm, blame
-from judging.forms_people import ExclusionForm, ManyForm, TakeBackForm
+from judging.forms_people import ExclusionForm, HoldForm, ManyForm, TakeBackForm
 from judging.models import Campaign, Membership, User
 from judging.person import QUICK_SHOWN, look_at
-from judging.services import exclusions, invitations, looks, members
+from judging.services import exclusions, invitations, looks, members, quality
 from judging.workers import serving
 
 
@@ -139,7 +139,12 @@ def _known(campaign: Campaign, pk: int) -> User:
 
 
 def _person(
-    request: HttpRequest, campaign: Campaign, who: User, form: ExclusionForm | TakeBackForm
+    request: HttpRequest,
+    campaign: Campaign,
+    who: User,
+    form: ExclusionForm | TakeBackForm,
+    *,
+    holding: HoldForm | None = None,
 ) -> HttpResponse:
     looked = looks.kept(campaign)
     shown = look_at(campaign, who, kept=looked.manners)
@@ -151,8 +156,9 @@ def _person(
         "person": shown.person,
         "quick": shown.quick[:QUICK_SHOWN],
         "form": form if form.is_bound else (TakeBackForm() if excluded else form),
+        "holding": holding or HoldForm(),
     }
-    status = 400 if form.errors else 200
+    status = 400 if form.errors or holding else 200
     return render(request, "judging/person.html", context, status=status)
 
 
@@ -167,6 +173,29 @@ def exclude(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     exclusions.exclude(campaign=campaign, assessor=who, by=user, **form.cleaned_data)
     told = f"The work of {who} does not count from now on; their places are offered again."
     messages.success(request, told)
+    return redirect("person", slug=slug, pk=pk)
+
+
+@require_POST
+def hold(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """They are handed nothing new until somebody has looked."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    who, form = _known(campaign, pk), HoldForm(request.POST)
+    if not form.is_valid():
+        return _person(request, campaign, who, ExclusionForm(), holding=form)
+    quality.hold(campaign=campaign, assessor=who, by=user, **form.cleaned_data)
+    messages.success(request, f"{who} is handed nothing new until you let them go on.")
+    return redirect("person", slug=slug, pk=pk)
+
+
+@require_POST
+def let_go_on(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    who = _known(campaign, pk)
+    quality.let_go_on(campaign=campaign, assessor=who, by=user)
+    messages.success(request, f"{who} is handed pairs again.")
     return redirect("person", slug=slug, pk=pk)
 
 

@@ -21,7 +21,7 @@ from estimation.models import MachineJudge, Report, Round
 from estimation.services import reports, rounds
 from estimation.services.machines import judges
 from judging.models import Assignment, Batch, Campaign, CrowdLink, Job, Pair, User
-from judging.services import assignments, crowd_links, entering, exclusions, members
+from judging.services import assignments, crowd_links, entering, exclusions, gold, members
 from judging.services.crowd_links import LinkPlan
 from tests.support import factories
 from tests.support.addresses import patterns, routes
@@ -124,6 +124,15 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}people/<int:pk>/remove/": (NO, organizing(302)),
     f"{CAMPAIGN}assessors/<int:pk>/": (organizing(), NO),
     f"{CAMPAIGN}assessors/<int:pk>/exclude/": (NO, organizing(302)),
+    f"{CAMPAIGN}assessors/<int:pk>/hold/": (NO, organizing(302)),
+    f"{CAMPAIGN}assessors/<int:pk>/go-on/": (NO, organizing(409)),  # they do not wait
+    f"{CAMPAIGN}gold/": (organizing(), NO),
+    f"{CAMPAIGN}gold/add/": (NO, organizing(302)),
+    f"{CAMPAIGN}gold/mix/": (NO, organizing(302)),
+    f"{CAMPAIGN}gold/rules/": (NO, organizing(302)),
+    f"{CAMPAIGN}gold/<int:pk>/retire/": (NO, organizing(302)),
+    f"{CAMPAIGN}gold/<int:pk>/restore/": (NO, organizing(409)),  # it is in use
+    f"{CAMPAIGN}judgments/<int:pk>/gold/": (NO, organizing(302)),
     f"{CAMPAIGN}exclusions/<int:pk>/back/": (NO, organizing(302)),
     f"{CAMPAIGN}links/": (organizing(), organizing(302)),
     f"{CAMPAIGN}links/<int:pk>/": (organizing(), NO),
@@ -208,6 +217,11 @@ BODIES: dict[str, dict[str, str]] = {
     f"{CAMPAIGN}people/": {"username": "somebody", "role": "assessor"},
     f"{CAMPAIGN}people/many/": {"people": "one\ntwo", "role": "assessor"},
     f"{CAMPAIGN}assessors/<int:pk>/exclude/": {"ground": "time", "reason": "a second each"},
+    f"{CAMPAIGN}assessors/<int:pk>/hold/": {"reason": "let us talk"},
+    f"{CAMPAIGN}gold/add/": {"text": "topic,docno,grade\nt2,d1,1\n"},
+    f"{CAMPAIGN}gold/mix/": {"every": "12"},
+    f"{CAMPAIGN}gold/rules/": {"least": "12", "warn_below": "0.5"},
+    f"{CAMPAIGN}judgments/<int:pk>/gold/": {"grades": "1"},
     f"{CAMPAIGN}exclusions/<int:pk>/back/": {"reason": "a mistake"},
     "site/accounts/<int:pk>/": {"active": "on"},
     f"{CAMPAIGN}settings/duplicate/": {"name": "Again"},
@@ -288,6 +302,7 @@ def _world() -> World:
             "assessors": assessor.pk,
             "accounts": assessor.pk,
             "exclusions": exclusion.pk,
+            "gold": gold_pair(made),
             "decisions": skipped.pk,
             "judge": held.pk,
             "judgments": held.pair_id,
@@ -302,6 +317,11 @@ def _world() -> World:
             "reports": Report.objects.get(name="report.html").pk,
         },
     )
+
+
+def gold_pair(made: Campaign) -> int:
+    found, problems = gold.read(made, "topic,docno,grade\nt1,d1,1\n", "gold.csv")
+    return gold.add(campaign=made, by=made.created_by, found=found, problems=problems)[0].pk
 
 
 def crowd_link(made: Campaign) -> CrowdLink:

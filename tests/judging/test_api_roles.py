@@ -67,6 +67,14 @@ ALLOWED = {
     (f"{CAMPAIGN}members/{{member}}/invitation/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}people/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}people/{{person}}/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}people/{{person}}/hold/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}people/{{person}}/go-on/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}gold/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}gold/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}gold/{{gold_pair}}/retire/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}gold/{{gold_pair}}/restore/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}quality-rules/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}quality-rules/", "PATCH"): ORGANIZERS,
     (f"{CAMPAIGN}exclusions/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}exclusions/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): ORGANIZERS,
@@ -139,6 +147,9 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
         "ground": "time",
         "reason": "a second each",
     },
+    (f"{CAMPAIGN}people/{{person}}/hold/", "POST"): {"reason": "let us talk"},
+    (f"{CAMPAIGN}gold/", "POST"): {"pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]},
+    (f"{CAMPAIGN}quality-rules/", "PATCH"): {"every": 12, "hold_below": 0.3},
     (f"{CAMPAIGN}exclusions/{{exclusion}}/back/", "POST"): {"reason": "a mistake"},
     (f"{CAMPAIGN}links/", "POST"): rest.LINK,
     (f"{CAMPAIGN}machines/", "POST"): {**rest.MACHINE, "name": "another"},
@@ -215,7 +226,8 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
     checked = 0
     for path, method in ALLOWED:
         name = next((n for n in ("document", "upload", "member", "assignment", "report", "machine",
-                                          "run", "topic", "drop", "person", "exclusion", "link")
+                                          "run", "topic", "drop", "person", "exclusion", "link",
+                                          "gold_pair")
                      if f"{{{n}}}" in path), None)  # fmt: skip
         if name is None:
             continue
@@ -225,7 +237,7 @@ def test_ids_of_one_campaign_under_another(world: rest.World, undone: Any) -> No
         missing = undone(client, method, path.format(**{**ids, name: 999_999}), body)
         assert (foreign.status_code, foreign.content) == (404, missing.content), (path, method)
         checked += 1
-    assert checked == 29
+    assert checked == 33
 
 
 def test_ids_of_one_campaign_in_bodies_of_another(world: rest.World) -> None:
@@ -360,6 +372,10 @@ MASS = {
     f"{CAMPAIGN}exclusions/": (
         {"assessor": "assessor", "ground": "time", "reason": "r"},
         ("decided_by", "campaign", "ended"),
+    ),
+    f"{CAMPAIGN}gold/": (
+        {"pairs": [{"topic": "q1", "docno": "d2", "grades": [1]}]},
+        ("retired", "campaign", "created_by"),
     ),
     "/api/campaigns/": ({"name": "x"}, ("state", "created_by", "id", "pk")),
     f"{CAMPAIGN}machines/": (rest.MACHINE, ("url", "key", "key_variable", "calls", "state")),

@@ -113,7 +113,7 @@ def _of_organizers() -> list[Shot]:
     document = f"material/documents/{full.documents.all()[0].pk}/"
     places = [f"{place}?q=nothing" for place in ("material/topics/", "material/documents/")]
     return [
-        *_shots("organizer", f"/c/{empty.slug}/", *everywhere, *rest),
+        *_shots("organizer", f"/c/{empty.slug}/", *everywhere, *rest, "gold/"),
         *_shots("organizer", f"/c/{full.slug}/", *everywhere, *rest, *files, document, *places),
     ]
 
@@ -124,6 +124,13 @@ def _crowd() -> tuple[Campaign, tuple[str, ...]]:
     named = made.memberships.filter(user__username__in=["severe", "swift"])
     people = [f"assessors/{row.user_id}/" for row in named]
     return made, ("people/", f"{RANKING}labels/", *people)
+
+
+def _golden() -> tuple[Campaign, tuple[str, ...]]:
+    made = states.golden()
+    row = made.gold_pairs.all()[1]
+    pages = [f"assessors/{each.user_id}/" for each in made.memberships.filter(role="assessor")]
+    return made, ("gold/", "people/", *pages, f"judgments/{row.pair_id}/")
 
 
 def _of_data() -> list[tuple[Campaign, tuple[str, ...]]]:
@@ -179,6 +186,7 @@ def _of_rounds() -> list[Shot]:
         (states.failed(), ("", "rounds/1/", "rounds/1/ranking/", "rounds/1/reports/")),
         (states.preferences(), ("", RANKING, f"{RANKING}pairs/", f"{RANKING}labels/")),
         _crowd(),
+        _golden(),
     ):
         shots += _shots("organizer", f"/c/{made.slug}/", *places)
     active = Campaign.objects.get(slug="active")

@@ -14,9 +14,11 @@ from judging.services import (
     assignments,
     campaigns,
     described,
+    gold,
     jobs,
     judgments,
     members,
+    quality,
     uploads,
 )
 from tests.support import choices, evaluation, factories, later
@@ -80,6 +82,32 @@ def crowded() -> Campaign:
             took = 0.4 if by.username == "swift" else 9.0 + held.pk % 7
             saying = judgments.Saying(grade=said, key=f"crowd-{held.pk}", seconds=took)
             judgments.record(assignment=held, by=by, saying=saying)
+    factories.run_due_jobs()
+    return made
+
+
+def golden() -> Campaign:
+    """Two people and gold: one knows the grades, one answers in turn, and waits to be looked at."""
+    made = with_material("golden")
+    evaluation.drawn(made, labels=2, extra_share=0.0, budget=90, batch_size=30)
+    made.refresh_from_db()
+    drawn = set(made.pairs.values_list("topic__topic_id", "docno"))
+    known = [pair for pair in sorted(evaluation.SMALL.truth) if pair not in drawn][:60]
+    rows = [
+        f"{topic},{docno},{evaluation.SMALL.truth[topic, docno]},Beyond doubt."
+        for topic, docno in known
+    ]
+    found, problems = gold.read(made, "\n".join(["topic,docno,grade,reason", *rows]), "gold.csv")
+    added = gold.add(campaign=made, by=made.created_by, found=found, problems=problems)
+    gold.retire(gold=added[0], by=made.created_by)
+    gold.mix(campaign=made, by=made.created_by, every=3)
+    for by in _assessors(made):
+        while held := assignments.claim_next(campaign=made, by=by):
+            true = evaluation.SMALL.truth[held.pair.topic.topic_id, held.pair.docno]
+            grade = held.pk % 4 if by.username == "ben" else true
+            saying = judgments.Saying(grade=grade, key=f"golden-{held.pk}", seconds=8.0)
+            judgments.record(assignment=held, by=by, saying=saying)
+    quality.set_rules(campaign=made, by=made.created_by, plan=quality.RulesPlan(hold_below=0.5))
     factories.run_due_jobs()
     return made
 

@@ -228,6 +228,8 @@ class World:
         robot = {"assessor": "robot", "ground": "identity", "reason": "a program"}
         self.clients["organizer"].post(f"{self.base}exclusions/", robot)
         self.clients["organizer"].post(f"{self.base}links/", LINK)
+        gold = {"pairs": [{"topic": "q1", "docno": "d1", "grades": [1]}]}
+        assert self.clients["organizer"].post(f"{self.base}gold/", gold).status_code == 201
         work()
         self.clients["organizer"].post(f"{self.base}reports/", {})
         work()
@@ -273,6 +275,7 @@ class World:
             "machine": first("machines/")["id"],
             "person": first("people/")["id"],
             "exclusion": first("exclusions/")["id"],
+            "gold_pair": first("gold/")["id"],
             "link": first("links/")["id"],
             "assignment": self.hold(),
             "report": organizer.get(f"{self.base}reports/?round=1").json()["reports"][0]["id"],
