@@ -123,6 +123,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "judging.middleware.SecondFactorMiddleware",
     "judging.middleware.UserErrorMiddleware",
 ]
 ROOT_URLCONF = "evalsite.urls"
@@ -261,6 +262,14 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
 PASSWORD_RESET_TIMEOUT = 7 * 24 * 3600  # an invitation is good for a week
 
+# Who must have a second factor: admins, or organizers too.
+SECOND_FACTOR_FOR = env.list("SECOND_FACTOR_FOR", default=[])
+if strange := set(SECOND_FACTOR_FOR) - {"admins", "organizers"}:
+    raise ImproperlyConfigured(
+        f"SECOND_FACTOR_FOR names {', '.join(sorted(strange))}: expected admins, or"
+        " admins,organizers"
+    )
+
 # (user name, password, what it is for): shown by ``manage.py up`` and on the sign-in page, each
 # only while it works, that is, on a site where the demo campaign was loaded.
 DEMO_PASSWORD = "evalsite-demo"  # noqa: S105
@@ -334,6 +343,7 @@ SPECTACULAR_SETTINGS = {
         "CodeKind": "judging.models.CrowdLink.CodeKind",
         "GuestState": "judging.payments.STATES",
         "SeenKind": "judging.models.SeenItem.Kind",
+        "FactorKind": "judging.models.SecondFactor.Kind",
         "KeyScope": "judging.models.ApiToken.Scope",
         "KeyState": "judging.api.serializers.KEY_STATES",
         "Role": "judging.models.Membership.Role",

@@ -12,6 +12,10 @@ from django.db.models.functions import Now
 from judging.accounts import ApiToken as ApiToken  # noqa: PLC0414  (for others to import from here)
 from judging.accounts import SignInTries as SignInTries  # noqa: PLC0414
 from judging.accounts import User as User  # noqa: PLC0414
+from judging.factors import Identity as Identity  # noqa: PLC0414
+from judging.factors import Letter as Letter  # noqa: PLC0414
+from judging.factors import RecoveryCode as RecoveryCode  # noqa: PLC0414
+from judging.factors import SecondFactor as SecondFactor  # noqa: PLC0414
 from judging.links import CrowdGuest as CrowdGuest  # noqa: PLC0414
 from judging.links import CrowdLink as CrowdLink  # noqa: PLC0414
 from judging.notes import AuditEntry as AuditEntry  # noqa: PLC0414

@@ -17,6 +17,8 @@ from judging.views import (
     own_work,
     people,
     queue,
+    second_factors,
+    sign_in,
     work,
 )
 
@@ -26,13 +28,22 @@ change_password = PasswordChangeView.as_view(
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", home.home, name="home"),
-    path("sign-in/", account.sign_in, name="sign-in"),
+    path("sign-in/", sign_in.sign_in, name="sign-in"),
+    path("sign-in/second/", sign_in.second, name="sign-in-second"),
+    path("sign-in/passkey/", sign_in.passkey, name="sign-in-passkey"),
+    path("sign-in/passkey/options/", sign_in.passkey_options, name="passkey-options"),
     path("sign-out/", LogoutView.as_view(), name="sign-out"),
     path("join/<str:uid>/<str:token>/", account.join, name="join"),
     path("work/<str:key>/", work.begin, name="work"),
     path("work/<str:key>/done/", work.done, name="work-done"),
     path("account/", account.account, name="account"),
     path("account/password/", change_password, name="password"),
+    path("account/confirm/", sign_in.confirm, name="confirm-it-is-you"),
+    path("account/factors/", second_factors.factor_list, name="factors"),
+    path("account/factors/codes/", second_factors.codes, name="factor-codes"),
+    path("account/factors/passkeys/", second_factors.add_passkey, name="factor-passkeys"),
+    path("account/factors/recovery/", second_factors.recovery, name="factor-recovery"),
+    path("account/factors/<int:pk>/remove/", second_factors.remove, name="factor-remove"),
     path("account/keys/<int:pk>/revoke/", account.revoke, name="token-revoke"),
     path("c/new/", campaigns.new, name="campaign-new"),
     path("c/<slug:slug>/settings/", campaigns.settings, name="campaign-settings"),

@@ -72,6 +72,7 @@ class MeRow(Row):
     username = CharField()
     is_admin = serializers.BooleanField(source="is_superuser")
     may_create_campaigns = serializers.BooleanField()
+    has_second_factor = serializers.BooleanField(help_text="Whether signing in asks for one.")
     memberships = MembershipRow(many=True)
 
 

@@ -9,6 +9,7 @@ from judging.api import (
     crowd,
     decisions,
     documentation,
+    factors,
     material,
     people,
     queue,
@@ -20,6 +21,19 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tokens/", accounts.Tokens.as_view(), name="api-tokens"),
     path("tokens/<int:token>/", accounts.Token.as_view(), name="api-token"),
     path("me/", accounts.Me.as_view(), name="api-me"),
+    path("me/second-factors/", factors.SecondFactors.as_view(), name="api-factors"),
+    path("me/second-factors/codes/", factors.FactorCodes.as_view(), name="api-factor-codes"),
+    path(
+        "me/second-factors/codes/set-up/",
+        factors.FactorCodesSetUp.as_view(),
+        name="api-factor-codes-set-up",
+    ),
+    path(
+        "me/second-factors/<int:factor>/remove/",
+        factors.SecondFactorRemoval.as_view(),
+        name="api-factor-remove",
+    ),
+    path("me/recovery-codes/", factors.RecoveryCodes.as_view(), name="api-recovery-codes"),
     path("campaigns/", campaigns.Campaigns.as_view(), name="api-campaigns"),
 ]
 

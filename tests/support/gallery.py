@@ -5,6 +5,7 @@ here, and what shall wait is left due.
 """
 
 import json
+import time
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -22,6 +23,7 @@ from judging.models import (
     CrowdLink,
     Document,
     Job,
+    SecondFactor,
     Upload,
     User,
     WorkerHeartbeat,
@@ -78,6 +80,7 @@ def build() -> None:
         name="worker", defaults={"seen": seconds_from_now(86400)}
     )
     sessions = {name: _session(user) for name, user in users.items()}
+    sessions["halfway"] = _halfway(users["admin"])
     print(json.dumps({"sessions": sessions, "shots": shots}))
 
 
@@ -87,6 +90,23 @@ def _session(user: User) -> str:
     session["_auth_user_id"] = str(user.pk)
     session["_auth_user_backend"] = "django.contrib.auth.backends.ModelBackend"
     session["_auth_user_hash"] = user.get_session_auth_hash()
+    session["confirmed"] = time.time() + 86400
+    session.save()
+    return str(session.session_key)
+
+
+def _halfway(user: User) -> str:
+    """A session of who has given a password, and is asked for the second factor."""
+    SecondFactor.objects.create(user=user, kind="codes", name="Authenticator app", secret="")
+    SecondFactor.objects.create(user=user, kind="passkey", name="The blue key", credential="x")
+    User.objects.filter(pk=user.pk).update(has_second_factor=True)
+    session = SessionStore()
+    session["second_step"] = {
+        "user": user.pk,
+        "epoch": user.get_session_auth_hash(),
+        "since": time.time() + 86400,
+        "onwards": "/",
+    }
     session.save()
     return str(session.session_key)
 
@@ -405,6 +425,10 @@ def _of_everybody(users: dict[str, User]) -> list[Shot]:
     return [
         *(Shot(who, "/") for who in ROLES),
         *_shots("anonymous", "/", "sign-in/", f"join/{uid}/{token}/"),
+        *_shots("organizer", "/", "account/confirm/", "account/factors/", "account/factors/codes/"),
+        *_shots("admin", "/account/", "", "factors/", "factors/passkeys/"),
+        Shot("halfway", "/sign-in/second/"),
+        Shot("guest", "/account/"),
         *_shots("organizer", "/", "account/", "account/password/", "c/new/", "api/"),
         *_shots(
             "organizer",
