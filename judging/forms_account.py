@@ -39,3 +39,21 @@ class PasskeyForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     credential = forms.CharField(max_length=20_000, widget=forms.HiddenInput())
+
+
+class ForgotForm(forms.Form):
+    who = forms.CharField(
+        max_length=254,
+        label="User name or e-mail address",
+        widget=forms.TextInput(
+            attrs={"autocomplete": "username", "autocapitalize": "none", "autofocus": True}
+        ),
+    )
+
+
+class AddressForm(forms.Form):
+    address = forms.CharField(
+        max_length=254,
+        label="E-mail address",
+        widget=forms.EmailInput(attrs={"autocomplete": "email", "autocapitalize": "none"}),
+    )

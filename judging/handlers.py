@@ -7,8 +7,10 @@ from judging.services import (  # noqa: F401  (loaders register themselves)
     duplicates,
     jobs,
     known_grades,
+    letters,
     loaders,
     looks,
+    sending,
     uploads,
 )
 
@@ -17,4 +19,5 @@ jobs.handles(duplicates.COPY)(duplicates.copy_files)
 jobs.handles("judge-from-qrels")(known_grades.judge)
 jobs.handles("decide-rest")(decisions.rest)
 jobs.handles(looks.LOOK)(looks.look)
+jobs.handles(letters.SEND)(sending.send)
 jobs.handles(deletion.DELETE)(deletion.delete)

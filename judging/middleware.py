@@ -14,7 +14,8 @@ from judging.errors import UserError
 from judging.services import factors
 
 WITHOUT_SECOND_FACTOR = {
-    "factors", "factor-codes", "factor-passkeys", "confirm-it-is-you", "sign-out", "password",
+    "factors", "factor-codes", "factor-passkeys", "factor-recovery",
+    "confirm-it-is-you", "sign-out", "password",
 }  # fmt: skip
 """Pages for whoever shall set one up first."""
 

@@ -30,3 +30,8 @@ class RecoveryCodesRow(Row):
     recovery_codes = serializers.ListField(
         child=CharField(), help_text="Each opens the account once; told here only."
     )
+
+
+class AddressRow(Row):
+    address = CharField(source="email", help_text="Empty: none.")
+    confirmed = serializers.BooleanField(source="address_confirmed")

@@ -50,6 +50,8 @@ CHAPTERS = {
     "password": "your-account",
     "confirm-it-is-you": "your-account",
     "factors": "your-account",
+    "address": "your-account",
+    "address-confirm": "your-account",
     "factor-codes": "your-account",
     "factor-passkeys": "your-account",
     "factor-recovery": "your-account",

@@ -1,5 +1,6 @@
 """Signing in, joining by invitation, one's own password and keys."""
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -27,7 +28,12 @@ def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     form = JoinForm(request.POST or None)
     if form.is_valid():
         try:
-            user = members.accept(uid=uid, token=token, password=form.cleaned_data["password"])
+            user = members.accept(
+                uid=uid,
+                token=token,
+                password=form.cleaned_data["password"],
+                proof=request.GET.get("by", ""),
+            )
         except UserError as error:
             blame(form, error)
         else:
@@ -47,7 +53,14 @@ def account(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         fresh = members.create_token(user=user, **form.cleaned_data)
         form = TokenForm()
-    context = {"form": form, "fresh": fresh, "tokens": selectors.keys_of(user)}
+    context = {
+        "form": form,
+        "fresh": fresh,
+        "tokens": selectors.keys_of(user),
+        "mail": settings.MAIL_ON,
+        "sign_on": settings.OIDC_NAME if settings.OIDC_ISSUER else "",
+        "identity": user.identities.filter(issuer=settings.OIDC_ISSUER).first(),
+    }
     return render(request, "judging/account.html", context)
 
 

@@ -9,6 +9,7 @@ import json
 import time
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
@@ -51,7 +52,11 @@ class SignInView(LoginView):
 
 @login_not_required
 def sign_in(request: HttpRequest) -> HttpResponseBase:
-    shown = {"demo_sign_ins": selectors.demo_sign_ins(), "passkeys": not passkeys.why_not()}
+    shown = {
+        "demo_sign_ins": selectors.demo_sign_ins(),
+        "passkeys": not passkeys.why_not(),
+        "sign_on": settings.OIDC_NAME if settings.OIDC_ISSUER else "",
+    }
     return SignInView.as_view(extra_context=shown)(request)
 
 
@@ -151,7 +156,7 @@ def answered(request: HttpRequest) -> Any:
 def passkey(request: HttpRequest) -> HttpResponse:
     """In by a passkey: after the password, or with nothing else."""
     pending = _pending(request)
-    onwards = pending[1] if pending else _inside(request, request.POST.get("next", ""))
+    onwards = pending[1] if pending else inside(request, request.POST.get("next", ""))
     try:
         user = passkeys.verify(state=challenge(request), answer=answered(request))
     except UserError as error:
@@ -160,7 +165,7 @@ def passkey(request: HttpRequest) -> HttpResponse:
     return let_in(request, user, onwards)
 
 
-def _inside(request: HttpRequest, address: str) -> str:
+def inside(request: HttpRequest, address: str) -> str:
     """The address, if it is one of this site; the start otherwise."""
     ours = url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
@@ -186,7 +191,7 @@ def ask_who(request: HttpRequest, onwards: str = "") -> HttpResponse:
 def confirm(request: HttpRequest) -> HttpResponse:
     """The password once more, before what opens the account to others is changed."""
     user, form = user_of(request), PasswordForm(request.POST or None)
-    onwards = _inside(request, request.GET.get("next", ""))
+    onwards = inside(request, request.GET.get("next", ""))
     if form.is_valid():
         try:
             given = form.cleaned_data["password"]

@@ -40,6 +40,7 @@ NO_PAGES = {
     "site/report/pdf/",
     "c/<slug:slug>/bar/", "c/<slug:slug>/settings/log/file/", "docs/",
     "c/<slug:slug>/comments/file/", "c/<slug:slug>/links/<int:pk>/payments/",
+    "c/<slug:slug>/people/links/",
     "c/<slug:slug>/rounds/<int:number>/reports/<int:pk>/file/",
     "c/<slug:slug>/material/files/", "c/<slug:slug>/rounds/<int:number>/preview/",  # parts of pages
 }  # fmt: skip

@@ -1,4 +1,5 @@
-"""Accounts in a real browser: codes, and passkeys of Chromium's virtual authenticator."""
+"""Accounts in a real browser: codes, passkeys of Chromium's virtual authenticator, a reset by a
+letter, and sign-on, with a mail server and a provider of the tests' own."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from playwright.sync_api import CDPSession, Page, expect
 
 from tests.browser.test_judging import another
+from tests.support import mail, provider
 from tests.support.browser import Watched
 from tests.support.site import PASSWORD, Site
 
@@ -15,9 +17,21 @@ pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def named() -> Iterator[Site]:
+def post() -> Iterator[mail.Mail]:
+    with mail.serving() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[provider.Provider]:
+    with provider.serving() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def named(post: mail.Mail, house: provider.Provider) -> Iterator[Site]:
     """A site with a name: browsers keep no passkey of a number."""
-    made = Site("sqlite")
+    made = Site("sqlite", env={"EMAIL_URL": post.url, **house.settings()})
     made.url = made.env["SITE_URL"] = made.url.replace("127.0.0.1", "localhost")
     made.add_users("anna", "ben")
     try:
@@ -117,20 +131,26 @@ def test_a_passkey_opens_the_account_with_and_without_the_password(
     page.wait_for_url(f"{named.url}/")
 
 
-REPLAY = """async ([options, send, token]) => {
+REPLAY = """async () => {
+  const token = () => document.cookie.match(/evalsite_csrf=(\\w+)/)[1];
   const post = (address, fields) => fetch(address, {
-    method: "POST", body: new URLSearchParams({ csrfmiddlewaretoken: token, ...fields }),
+    method: "POST", body: new URLSearchParams({ csrfmiddlewaretoken: token(), ...fields }),
   });
-  const asked = withBytes(await (await post(options, {})).json());
+  const isOut = async () => (await fetch("/account/")).redirected;
+  const challenge = async () => (await post("/sign-in/passkey/options/", {})).json();
+  const asked = withBytes(await challenge());
   const said = asText(await navigator.credentials.get({ publicKey: asked }));
+  await post("/sign-in/passkey/", { credential: said });
+  const found = [await isOut()];
   await post("/sign-out/", {});
-  await post(send, { credential: said });
-  const first = (await fetch("/account/")).redirected;
-  await post(options, {});
-  await post(send, { credential: said });
-  return [first, (await fetch("/account/")).redirected];
+  found.push(await isOut());
+  await post("/sign-in/passkey/", { credential: said });
+  found.push(await isOut());
+  await challenge();
+  await post("/sign-in/passkey/", { credential: said });
+  return [...found, await isOut()];
 }"""
-"""Sends what a passkey said after another challenge was made, or the session is another one."""
+"""Sends what a passkey said once more: with no challenge, and after another one."""
 
 
 def test_what_a_passkey_said_is_taken_once_and_in_its_session(named: Site, page: Page) -> None:
@@ -141,9 +161,7 @@ def test_what_a_passkey_said_is_taken_once_and_in_its_session(named: Site, page:
     expect(page.get_by_text("opens your account from now on")).to_be_visible()
     sign_out(page)
     page.goto(f"{named.url}/sign-in/")
-    token = page.locator("[name=csrfmiddlewaretoken]").first.input_value()
-    said = page.evaluate(REPLAY, ["/sign-in/passkey/options/", "/sign-in/passkey/", token])
-    assert said == [True, True], "sent to sign in, both times"
+    assert page.evaluate(REPLAY) == [False, True, True, True], "in, out, and out"
 
 
 def test_codes_of_an_app_are_set_up_and_asked_for(
@@ -168,4 +186,55 @@ def test_codes_of_an_app_are_set_up_and_asked_for(
     page.get_by_label("Code").fill(codes[0])
     page.keyboard.press("Enter")
     page.wait_for_url(f"{named.url}/")
+    assert console_errors == []
+
+
+KNOWN = """
+from judging.models import User
+User.objects.filter(username="erna").update(email="erna@example.org", address_confirmed=True)
+"""
+
+
+def test_a_forgotten_password_is_set_by_a_letter(
+    named: Site, post: mail.Mail, page: Page, console_errors: list[str]
+) -> None:
+    named.add_users("erna")
+    named.python(KNOWN)
+    page.goto(f"{named.url}/sign-in/")
+    page.get_by_role("link", name="Forgot your password?").click()
+    page.get_by_label("User name or e-mail address").fill("erna@example.org")
+    page.get_by_role("button", name="Send me a letter").click()
+    expect(page.get_by_text("If there is such an account")).to_be_visible()
+    (text,) = named.wait_until(lambda: post.to("erna@example.org"), 60, what="the letter")
+    page.goto(text.partition("within an hour:\n")[2].split()[0])
+    page.get_by_label("Password", exact=True).fill("another-horse-8")
+    page.get_by_label("Password again").fill("another-horse-8")
+    page.get_by_role("button", name="Set the password").click()
+    expect(page.get_by_text("Your password is set.")).to_be_visible()
+    page.get_by_label("Username").fill("erna")
+    page.get_by_label("Password").fill("another-horse-8")
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.wait_for_url(f"{named.url}/")
+    assert console_errors == []
+
+
+INVITED = """
+from judging.models import Campaign, User
+from judging.services import campaigns, members
+by = User.objects.create_user("chief", is_organizer=True)
+made = campaigns.create(by=by, plan=campaigns.CampaignPlan(name="Signed on", slug="signed-on"))
+members.add(campaign=made, by=by, username="flora", role="assessor", address="flora@example.org")
+"""
+
+
+def test_who_was_invited_signs_on_by_the_provider(
+    named: Site, house: provider.Provider, page: Page, console_errors: list[str]
+) -> None:
+    named.python(INVITED)
+    house.person = {"sub": "f-1", "email": "flora@example.org", "email_verified": True}
+    page.goto(f"{named.url}/sign-in/?next=/account/")
+    page.get_by_role("link", name="Sign in with The House").click()
+    page.wait_for_url(f"{named.url}/account/")
+    expect(page.get_by_role("heading", name="flora")).to_be_visible()
+    expect(page.get_by_text("flora@example.org opens this account.")).to_be_visible()
     assert console_errors == []

@@ -74,12 +74,19 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     "sign-in/second/": (all_alike(302), all_alike(302)),  # nobody gave a password before
     "sign-in/passkey/": (all_alike(405), all_alike(302)),
     "sign-in/passkey/options/": (all_alike(405), all_alike(409)),  # the site has no name
+    "sign-on/": (all_alike(404), all_alike(405)),  # no provider is set up
+    "sign-on/back/": (all_alike(404), all_alike(405)),
+    "forgot/": (all_alike(), all_alike()),
+    "reset/<str:uid>/<str:token>/": (all_alike(404), all_alike(404)),  # that of an invitation
     "sign-out/": (NO, everybody(302)),
     "join/<str:uid>/<str:token>/": (all_alike(), all_alike(302)),
     "work/<str:key>/": (all_alike(), (302, 409, 409, 409, 409)),
     "work/<str:key>/done/": (all_alike(302), all_alike(405)),
     "account/": (everybody(), everybody()),
     "account/password/": (everybody(), everybody()),
+    "account/address/": (everybody(), everybody()),
+    "account/address/<str:token>/": (everybody(404), everybody(404)),
+    "account/sign-on/remove/": (NO, everybody(302)),
     "account/confirm/": (everybody(), everybody()),
     "account/factors/": (everybody(), everybody()),
     "account/factors/codes/": (everybody(302), everybody(302)),  # asked who they are first
@@ -130,6 +137,8 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}judgments/<int:pk>/": (organizing(), organizing()),
     f"{CAMPAIGN}people/": (organizing(), organizing(302)),
     f"{CAMPAIGN}people/many/": (NO, organizing(302)),
+    f"{CAMPAIGN}people/again/": (NO, organizing(302)),
+    f"{CAMPAIGN}people/links/": (organizing(), NO),
     f"{CAMPAIGN}people/<int:pk>/again/": (NO, organizing(302)),
     f"{CAMPAIGN}people/<int:pk>/remove/": (NO, organizing(302)),
     f"{CAMPAIGN}assessors/<int:pk>/": (organizing(), NO),

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import override_settings
+from django.utils import timezone
 
 from estimation.models import MachineAnswer, MachineJudge, Report
 from estimation.services import rounds
@@ -23,12 +24,14 @@ from judging.models import (
     CrowdLink,
     Document,
     Job,
+    Letter,
     SecondFactor,
     Upload,
     User,
     WorkerHeartbeat,
 )
 from judging.services import (
+    addresses,
     assignments,
     campaigns,
     crowd_links,
@@ -36,6 +39,7 @@ from judging.services import (
     exclusions,
     jobs,
     members,
+    resets,
     uploads,
 )
 from tests.support import chat, evaluation, factories
@@ -93,6 +97,10 @@ def _session(user: User) -> str:
     session["confirmed"] = time.time() + 86400
     session.save()
     return str(session.session_key)
+
+
+def _confirming(user: User) -> str:
+    return addresses.token_for(user, "organizer@example.org")
 
 
 def _halfway(user: User) -> str:
@@ -422,9 +430,28 @@ def _of_everybody(users: dict[str, User]) -> list[Shot]:
     made = Campaign.objects.get(slug="active")
     guest, _ = members.add(campaign=made, by=made.created_by, username="guest", role="assessor")
     uid, token = members.invitation(guest.user, by=made.created_by) or ("", "")
+    for state, error in (("sent", ""), ("refused", "550 5.1.1 no such user here")):
+        added, _ = members.add(
+            campaign=made,
+            by=made.created_by,
+            username=f"invited-{state}",
+            role="assessor",
+            address=f"{state}@example.org",
+        )
+        Letter.objects.create(
+            kind="invitation",
+            address=added.user.email,
+            user=added.user,
+            campaign=made,
+            state=state,
+            error=error,
+            sent=timezone.now(),
+        )
     return [
         *(Shot(who, "/") for who in ROLES),
         *_shots("anonymous", "/", "sign-in/", f"join/{uid}/{token}/"),
+        *_shots("anonymous", "/", "forgot/", f"reset/{'/'.join(resets.link(users['assessor']))}/"),
+        *_shots("organizer", "/account/address/", "", f"{_confirming(users['organizer'])}/"),
         *_shots("organizer", "/", "account/confirm/", "account/factors/", "account/factors/codes/"),
         *_shots("admin", "/account/", "", "factors/", "factors/passkeys/"),
         Shot("halfway", "/sign-in/second/"),
