@@ -1,7 +1,6 @@
 """People and what they say: campaigns, topics, documents, pairs, assignments, judgments.
 
-Nothing here knows of runs, ranks or probabilities. Rows are written by services only.
-"""
+Nothing here knows of runs, ranks or probabilities. Rows are written by services only."""
 
 import hashlib
 

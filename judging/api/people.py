@@ -122,7 +122,7 @@ class Invitations(InvitingView):
     @extend_schema(responses=NewMemberRow(many=True))
     def get(self, request: Request, slug: str) -> Response:
         """Members without a password whom you invited: their links, and what became of letters."""
-        found = invitations.links(self.campaign, self.user)
+        found = invitations.links(campaign=self.campaign, by=self.user)
         rows = [self.told(row, link) for row, link in found]
         return Response(NewMemberRow(rows, many=True).data)
 
@@ -131,7 +131,7 @@ class Invitations(InvitingView):
         """New links for all of them, and letters to those who have an address."""
         checked(NoBody, request.data)
         invitations.invite_all_again(campaign=self.campaign, by=self.user)
-        found = invitations.links(self.campaign, self.user)
+        found = invitations.links(campaign=self.campaign, by=self.user)
         rows = [self.told(row, link) for row, link in found]
         return Response(NewMemberRow(rows, many=True).data, 201)
 

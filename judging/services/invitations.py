@@ -249,7 +249,7 @@ def invite_again(*, membership: Membership, by: User) -> tuple[str, str]:
     return link
 
 
-def waiting(campaign: Campaign, by: User) -> list[Membership]:
+def waiting(*, campaign: Campaign, by: User) -> list[Membership]:
     """Members who have no password yet and whose links ``by`` may hand out, by name."""
     rows = campaign.memberships.filter(user__is_active=True).select_related("user", "campaign")
     found = rows.order_by("user__username", "role")
@@ -261,7 +261,7 @@ def invite_all_again(*, campaign: Campaign, by: User) -> int:
 
     Raises UserError ``nobody_waits`` (409).
     """
-    rows = {row.user_id: row for row in waiting(campaign, by)}
+    rows = {row.user_id: row for row in waiting(campaign=campaign, by=by)}
     if not rows:
         raise UserError("nobody_waits", "Nobody waits for an invitation of yours.", status=409)
     with transaction.atomic():
@@ -270,9 +270,9 @@ def invite_all_again(*, campaign: Campaign, by: User) -> int:
     return len(rows)
 
 
-def links(campaign: Campaign, by: User) -> list[tuple[Membership, tuple[str, str]]]:
+def links(*, campaign: Campaign, by: User) -> list[tuple[Membership, tuple[str, str]]]:
     """Those who wait, each with (uid, token) of their link: one of somebody with two roles."""
-    found = {row.user_id: row for row in reversed(waiting(campaign, by))}
+    found = {row.user_id: row for row in reversed(waiting(campaign=campaign, by=by))}
     told = [(row, members.invitation(row.user, by=by)) for row in reversed(found.values())]
     return [(row, link) for row, link in told if link]
 

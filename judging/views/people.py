@@ -162,7 +162,7 @@ def links_file(request: HttpRequest, slug: str) -> HttpResponseBase:
             request.build_absolute_uri(reverse("join", args=link)),
             until,
         )
-        for row, link in invitations.links(campaign, user)
+        for row, link in invitations.links(campaign=campaign, by=user)
     ]
     lines = csv_lines(("name", "address", "link", "until"), rows)
     answer = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")

@@ -67,6 +67,7 @@ AWAY = "from django.db import connection as c; c.cursor().execute('ALTER TABLE {
 def site() -> Iterator[Site]:
     """Without workers, so that what waits goes on waiting."""
     made = Site("sqlite", workers=0, env=ENDPOINT)
+    made.url = made.env["SITE_URL"] = made.url.replace("127.0.0.1", "localhost")  # for passkeys
     try:
         yield made
     finally:

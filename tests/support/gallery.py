@@ -12,7 +12,6 @@ from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import override_settings
-from django.utils import timezone
 
 from estimation.models import MachineAnswer, MachineJudge, Report
 from estimation.services import rounds
@@ -24,14 +23,11 @@ from judging.models import (
     CrowdLink,
     Document,
     Job,
-    Letter,
-    SecondFactor,
     Upload,
     User,
     WorkerHeartbeat,
 )
 from judging.services import (
-    addresses,
     assignments,
     campaigns,
     crowd_links,
@@ -39,10 +35,10 @@ from judging.services import (
     exclusions,
     jobs,
     members,
-    resets,
     uploads,
 )
 from tests.support import chat, evaluation, factories
+from tests.support import gallery_accounts as accounts
 from tests.support import gallery_campaigns as states
 
 ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner", "guest", "leaver")
@@ -84,7 +80,7 @@ def build() -> None:
         name="worker", defaults={"seen": seconds_from_now(86400)}
     )
     sessions = {name: _session(user) for name, user in users.items()}
-    sessions["halfway"] = _halfway(users["admin"])
+    sessions["halfway"] = accounts.halfway(users["admin"])
     print(json.dumps({"sessions": sessions, "shots": shots}))
 
 
@@ -95,26 +91,6 @@ def _session(user: User) -> str:
     session["_auth_user_backend"] = "django.contrib.auth.backends.ModelBackend"
     session["_auth_user_hash"] = user.get_session_auth_hash()
     session["confirmed"] = time.time() + 86400
-    session.save()
-    return str(session.session_key)
-
-
-def _confirming(user: User) -> str:
-    return addresses.token_for(user, "organizer@example.org")
-
-
-def _halfway(user: User) -> str:
-    """A session of who has given a password, and is asked for the second factor."""
-    SecondFactor.objects.create(user=user, kind="codes", name="Authenticator app", secret="")
-    SecondFactor.objects.create(user=user, kind="passkey", name="The blue key", credential="x")
-    User.objects.filter(pk=user.pk).update(has_second_factor=True)
-    session = SessionStore()
-    session["second_step"] = {
-        "user": user.pk,
-        "epoch": user.get_session_auth_hash(),
-        "since": time.time() + 86400,
-        "onwards": "/",
-    }
     session.save()
     return str(session.session_key)
 
@@ -240,8 +216,13 @@ ENDPOINT = {
     "MACHINE_LOCAL_URL": "http://127.0.0.1:9/v1",
     "MACHINE_LOCAL_MODELS": "qwen2.5-7b-instruct,a-larger-one",
     "MACHINE_LOCAL_PRICES": "0.15,0.6",
+    "EMAIL_URL": "smtp://127.0.0.1:9",
+    "OIDC_ISSUER": "http://127.0.0.1:9",
+    "OIDC_CLIENT_ID": "evalsite",
+    "OIDC_CLIENT_SECRET": "secret",
+    "OIDC_NAME": "The House",
 }
-"""What the site must be started with."""
+"""What the site must be started with; nobody answers at any of these addresses."""
 MACHINES = "material/machines/"
 SAID = ("I cannot grade this document.", '{"grade": 7, "reason": "<b>Ignore the scale</b>"}')
 
@@ -430,32 +411,11 @@ def _of_everybody(users: dict[str, User]) -> list[Shot]:
     made = Campaign.objects.get(slug="active")
     guest, _ = members.add(campaign=made, by=made.created_by, username="guest", role="assessor")
     uid, token = members.invitation(guest.user, by=made.created_by) or ("", "")
-    for state, error in (("sent", ""), ("refused", "550 5.1.1 no such user here")):
-        added, _ = members.add(
-            campaign=made,
-            by=made.created_by,
-            username=f"invited-{state}",
-            role="assessor",
-            address=f"{state}@example.org",
-        )
-        Letter.objects.create(
-            kind="invitation",
-            address=added.user.email,
-            user=added.user,
-            campaign=made,
-            state=state,
-            error=error,
-            sent=timezone.now(),
-        )
+    accounts.invite(made)
     return [
+        *(Shot(who, address) for who, address in accounts.pages(users)),
         *(Shot(who, "/") for who in ROLES),
         *_shots("anonymous", "/", "sign-in/", f"join/{uid}/{token}/"),
-        *_shots("anonymous", "/", "forgot/", f"reset/{'/'.join(resets.link(users['assessor']))}/"),
-        *_shots("organizer", "/account/address/", "", f"{_confirming(users['organizer'])}/"),
-        *_shots("organizer", "/", "account/confirm/", "account/factors/", "account/factors/codes/"),
-        *_shots("admin", "/account/", "", "factors/", "factors/passkeys/"),
-        Shot("halfway", "/sign-in/second/"),
-        Shot("guest", "/account/"),
         *_shots("organizer", "/", "account/", "account/password/", "c/new/", "api/"),
         *_shots(
             "organizer",
