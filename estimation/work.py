@@ -31,6 +31,7 @@ OF_MACHINES = {
 OF_MATERIAL = {"upload": "Reading a file", "copy-files": "Copying the files of a campaign"}
 OF_PEOPLE = {
     "look-at-people": "Looking at how people answer",
+    "letter": "Sending a letter",
     "apply-quality-rules": "Applying the rules about people",
 }
 OF_THE_SITE = {

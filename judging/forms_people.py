@@ -15,11 +15,14 @@ class ManyForm(forms.Form):
         required=False,
         strip=False,
         max_length=MOST_CHARACTERS,
-        label="Names or addresses, one a line",
+        label="Names or e-mail addresses, one a line",
         widget=forms.Textarea(
             attrs={"rows": 6, "spellcheck": "false", "autocapitalize": "none", "class": "mono"}
         ),
-        help_text=f"At most {MOST}. After a comma a line may name a role: anna, organizer.",
+        help_text=(
+            f"At most {MOST}. After commas an address and a role may follow: anna,"
+            " anna@example.org, organizer. Or a table whose first line says name, address, role."
+        ),
     )
     file = forms.FileField(
         required=False,

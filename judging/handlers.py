@@ -7,9 +7,11 @@ from judging.services import (  # noqa: F401  (loaders register themselves)
     duplicates,
     jobs,
     known_grades,
+    letters,
     loaders,
     looks,
     quality,
+    sending,
     uploads,
 )
 
@@ -19,4 +21,5 @@ jobs.handles("judge-from-qrels")(known_grades.judge)
 jobs.handles("decide-rest")(decisions.rest)
 jobs.handles(looks.LOOK)(looks.look)
 jobs.handles(quality.APPLY)(quality.apply)
+jobs.handles(letters.SEND)(sending.send)
 jobs.handles(deletion.DELETE)(deletion.delete)

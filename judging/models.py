@@ -1,7 +1,6 @@
 """People and what they say: campaigns, topics, documents, pairs, assignments, judgments.
 
-Nothing here knows of runs, ranks or probabilities. Rows are written by services only.
-"""
+Nothing here knows of runs, ranks or probabilities. Rows are written by services only."""
 
 import hashlib
 
@@ -14,6 +13,10 @@ from judging.accounts import SignInTries as SignInTries  # noqa: PLC0414
 from judging.accounts import User as User  # noqa: PLC0414
 from judging.chores import Job as Job  # noqa: PLC0414
 from judging.chores import WorkerHeartbeat as WorkerHeartbeat  # noqa: PLC0414
+from judging.factors import Identity as Identity  # noqa: PLC0414
+from judging.factors import Letter as Letter  # noqa: PLC0414
+from judging.factors import RecoveryCode as RecoveryCode  # noqa: PLC0414
+from judging.factors import SecondFactor as SecondFactor  # noqa: PLC0414
 from judging.known import GoldPair as GoldPair  # noqa: PLC0414
 from judging.known import QualityRules as QualityRules  # noqa: PLC0414
 from judging.links import CrowdGuest as CrowdGuest  # noqa: PLC0414

@@ -47,8 +47,15 @@ PLACES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
 """The places of a campaign, each with its pages; a place's link leads to the first of them."""
 CHAPTERS = {
     "home": "your-campaigns",
-    "account": "your-campaigns",
-    "password": "your-campaigns",
+    "account": "your-account",
+    "password": "your-account",
+    "confirm-it-is-you": "your-account",
+    "factors": "your-account",
+    "address": "your-account",
+    "address-confirm": "your-account",
+    "factor-codes": "your-account",
+    "factor-passkeys": "your-account",
+    "factor-recovery": "your-account",
     "campaign-new": "campaign",
     "campaign-home": "the-next-step",
     "campaign-settings": "campaign",

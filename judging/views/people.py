@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -13,21 +15,28 @@ from django.views.decorators.http import require_GET, require_POST
 from judging import people as figures
 from judging.access import organized_campaign, user_of
 from judging.errors import UserError
+from judging.formats.csvfile import csv_lines
 from judging.forms import MemberForm, blame
 from judging.forms_people import ExclusionForm, HoldForm, ManyForm, TakeBackForm
-from judging.models import Campaign, Membership, User
+from judging.models import Campaign, Letter, Membership, User
 from judging.person import QUICK_SHOWN, look_at
 from judging.services import exclusions, invitations, looks, members, quality
 from judging.workers import serving
 
+BY_HAND = "Pass the links of those who are new on."
+
 
 @dataclass(frozen=True)
 class Pending:
-    """Somebody without a password; ``link`` is empty where another organizer invited them."""
+    """Somebody without a password; ``link`` is empty where another organizer invited them.
+
+    ``letter`` is the last one that was to invite them here.
+    """
 
     user: User
     membership: Membership
     link: str
+    letter: Letter | None = None
 
 
 @never_cache
@@ -53,7 +62,7 @@ def _page(
     words = "".join(filter(str.isprintable, request.GET.get("q", "")))[:150].strip()
     looked = looks.kept(campaign)
     found = figures.people(campaign, words=words, kept=looked.manners)
-    pending = [_pending(request, row) for person in found for row in _rows_of_invited(person)]
+    pending = _all_pending(request, campaign, found)
     context = {
         "campaign": campaign,
         **_of_look(looked),
@@ -62,6 +71,7 @@ def _page(
         "pending": pending,
         "links": "\n".join(f"{each.user}\t{each.link}" for each in pending if each.link),
         "expiry": invitations.expiry(),
+        "mail": settings.MAIL_ON,
         "form": MemberForm(),
         "many": ManyForm(),
         **forms,
@@ -80,10 +90,18 @@ def _rows_of_invited(person: figures.Person) -> list[Membership]:
     return rows
 
 
-def _pending(request: HttpRequest, row: Membership) -> Pending:
+def _all_pending(
+    request: HttpRequest, campaign: Campaign, found: list[figures.Person]
+) -> list[Pending]:
+    rows = [row for person in found for row in _rows_of_invited(person)]
+    letters = invitations.letters_of(campaign) if rows else {}
+    return [_pending(request, row, letters.get(row.user_id)) for row in rows]
+
+
+def _pending(request: HttpRequest, row: Membership, letter: Letter | None) -> Pending:
     link = members.invitation(row.user, by=user_of(request))
     address = request.build_absolute_uri(reverse("join", args=link)) if link else ""
-    return Pending(row.user, row, address)
+    return Pending(row.user, row, address, letter)
 
 
 @require_POST
@@ -102,7 +120,9 @@ def many(request: HttpRequest, slug: str) -> HttpResponse:
         return _page(request, campaign, many=form, problems=problems, status=400)
     count = len(made)
     told = "One person is" if count == 1 else f"{count} people are"
-    messages.success(request, f"{told} added. Pass the links of those who are new on.")
+    sent = "Letters are on their way to those who are new and have an address. Pass on"
+    next_step = f"{sent} the links of the others." if settings.MAIL_ON else BY_HAND
+    messages.success(request, f"{told} added. {next_step}")
     return redirect(f"{reverse('people', args=[slug])}#main")
 
 
@@ -115,6 +135,39 @@ def again(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     invitations.invite_again(membership=membership, by=user)
     messages.success(request, f"{membership.user} has a new link. Earlier ones do not work now.")
     return redirect(f"{reverse('people', args=[slug])}#invited")
+
+
+@require_POST
+def all_again(request: HttpRequest, slug: str) -> HttpResponse:
+    """New links for all who wait, and letters to those who have an address."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    count = invitations.invite_all_again(campaign=campaign, by=user)
+    told = "One person has a new link" if count == 1 else f"{count} people have new links"
+    messages.success(request, f"{told}. Earlier ones do not work now.")
+    return redirect(f"{reverse('people', args=[slug])}#invited")
+
+
+@never_cache
+@require_GET
+def links_file(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Whoever waits, with their link, as CSV: to be passed on by hand, or by one's own program."""
+    user = user_of(request)
+    campaign = organized_campaign(user, slug)
+    until = invitations.expiry().isoformat(timespec="minutes")
+    rows = [
+        (
+            row.user.username,
+            row.user.email,
+            request.build_absolute_uri(reverse("join", args=link)),
+            until,
+        )
+        for row, link in invitations.links(campaign=campaign, by=user)
+    ]
+    lines = csv_lines(("name", "address", "link", "until"), rows)
+    answer = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{slug}-invitations.csv"'
+    return answer
 
 
 @require_POST

@@ -40,6 +40,7 @@ NO_PAGES = {
     "site/report/pdf/",
     "c/<slug:slug>/bar/", "c/<slug:slug>/settings/log/file/", "docs/",
     "c/<slug:slug>/comments/file/", "c/<slug:slug>/links/<int:pk>/payments/",
+    "c/<slug:slug>/people/links/",
     "c/<slug:slug>/rounds/<int:number>/reports/<int:pk>/file/",
     "c/<slug:slug>/material/files/", "c/<slug:slug>/rounds/<int:number>/preview/",  # parts of pages
 }  # fmt: skip
@@ -66,6 +67,7 @@ AWAY = "from django.db import connection as c; c.cursor().execute('ALTER TABLE {
 def site() -> Iterator[Site]:
     """Without workers, so that what waits goes on waiting."""
     made = Site("sqlite", workers=0, env=ENDPOINT)
+    made.url = made.env["SITE_URL"] = made.url.replace("127.0.0.1", "localhost")  # for passkeys
     try:
         yield made
     finally:

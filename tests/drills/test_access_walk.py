@@ -12,6 +12,7 @@ from functools import partial
 from http.cookies import SimpleCookie
 from typing import Any
 
+import pyotp
 import pytest
 from django.db import transaction
 from django.test import Client
@@ -20,8 +21,25 @@ from django.urls import get_resolver
 from estimation.models import MachineJudge, Report, Round
 from estimation.services import reports, rounds
 from estimation.services.machines import judges
-from judging.models import Assignment, Batch, Campaign, CrowdLink, Job, Pair, User
-from judging.services import assignments, crowd_links, entering, exclusions, gold, members
+from judging.models import (
+    Assignment,
+    Batch,
+    Campaign,
+    CrowdLink,
+    Job,
+    Pair,
+    SecondFactor,
+    User,
+)
+from judging.services import (
+    assignments,
+    crowd_links,
+    entering,
+    exclusions,
+    factors,
+    gold,
+    members,
+)
 from judging.services.crowd_links import LinkPlan
 from tests.support import factories
 from tests.support.addresses import patterns, routes
@@ -70,12 +88,28 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     "health/live": (all_alike(), all_alike()),
     "health/ready": (all_alike(503), all_alike(503)),  # no worker runs here
     "sign-in/": ((200, 302, 302, 302, 302), (200, 302, 302, 302, 302)),
+    "sign-in/second/": (all_alike(302), all_alike(302)),  # nobody gave a password before
+    "sign-in/passkey/": (all_alike(405), all_alike(302)),
+    "sign-in/passkey/options/": (all_alike(405), all_alike(409)),  # the site has no name
+    "sign-on/": (all_alike(404), all_alike(405)),  # no provider is set up
+    "sign-on/back/": (all_alike(404), all_alike(405)),
+    "forgot/": (all_alike(), all_alike()),
+    "reset/<str:uid>/<str:token>/": (all_alike(404), all_alike(404)),  # that of an invitation
     "sign-out/": (NO, everybody(302)),
     "join/<str:uid>/<str:token>/": (all_alike(), all_alike(302)),
     "work/<str:key>/": (all_alike(), (302, 409, 409, 409, 409)),
     "work/<str:key>/done/": (all_alike(302), all_alike(405)),
     "account/": (everybody(), everybody()),
     "account/password/": (everybody(), everybody()),
+    "account/address/": (everybody(), everybody()),
+    "account/address/<str:token>/": (everybody(404), everybody(404)),
+    "account/sign-on/remove/": (NO, everybody(302)),
+    "account/confirm/": (everybody(), everybody()),
+    "account/factors/": (everybody(), everybody()),
+    "account/factors/codes/": (everybody(302), everybody(302)),  # asked who they are first
+    "account/factors/passkeys/": (everybody(302), everybody(302)),
+    "account/factors/recovery/": (NO, everybody(302)),
+    "account/factors/<int:pk>/remove/": (NO, (302, 302, 404, 404, 404)),
     "account/keys/<int:pk>/revoke/": (NO, (302, 302, 404, 404, 404)),
     "c/new/": ((302, 403, 200, 200, 200), (302, 403, 200, 200, 200)),
     CAMPAIGN: ((302, 302, 404, 200, 200), (302, 302, 404, 200, 200)),
@@ -120,6 +154,8 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     f"{CAMPAIGN}judgments/<int:pk>/": (organizing(), organizing()),
     f"{CAMPAIGN}people/": (organizing(), organizing(302)),
     f"{CAMPAIGN}people/many/": (NO, organizing(302)),
+    f"{CAMPAIGN}people/again/": (NO, organizing(302)),
+    f"{CAMPAIGN}people/links/": (organizing(), NO),
     f"{CAMPAIGN}people/<int:pk>/again/": (NO, organizing(302)),
     f"{CAMPAIGN}people/<int:pk>/remove/": (NO, organizing(302)),
     f"{CAMPAIGN}assessors/<int:pk>/": (organizing(), NO),
@@ -182,6 +218,7 @@ TABLE: dict[str, tuple[Statuses, Statuses]] = {
     "site/": (administering(), administering()),
     "site/people/": (administering(), administering()),
     "site/accounts/<int:pk>/": (administering(), administering(302)),
+    "site/accounts/<int:pk>/factors/remove/": (NO, administering(302)),
     "site/storage/": (administering(), administering()),
     "site/work/": (administering(), administering()),
     "site/work/<int:pk>/again/": (NO, administering(302)),
@@ -298,6 +335,7 @@ def _world() -> World:
         },
         {
             "keys": assessor.api_tokens.get().pk,
+            "factors": factor_of(assessor).pk,
             "people": invited.pk,
             "assessors": assessor.pk,
             "accounts": assessor.pk,
@@ -322,6 +360,12 @@ def _world() -> World:
 def gold_pair(made: Campaign) -> int:
     found, problems = gold.read(made, "topic,docno,grade\nt1,d1,1\n", "gold.csv")
     return gold.add(campaign=made, by=made.created_by, found=found, problems=problems)[0].pk
+
+
+def factor_of(user: User) -> SecondFactor:
+    draft = factors.draft(user=user)
+    factors.set_up_codes(user=user, token=draft.token, code=pyotp.TOTP(draft.secret).now())
+    return user.factors.get()
 
 
 def crowd_link(made: Campaign) -> CrowdLink:
@@ -386,14 +430,16 @@ def test_the_administration_is_for_admins(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_the_sign_in_of_the_administration_counts_tries(world: World) -> None:
-    """Else it would be the door at which passwords are tried."""
-    User.objects.create_superuser("root", password="correct-horse-7")
-    client, tries = world.client("anonymous"), {"username": "root", "password": "wrong"}
-    for _ in range(12):
-        assert client.post("/admin/login/", tries).status_code == 200
-    right = {"username": "root", "password": "correct-horse-7"}
-    assert client.post("/admin/login/?next=/admin/", right).status_code == 200
+def test_the_door_of_the_administration_is_that_of_the_site(world: World) -> None:
+    """Else passwords would be tried at another one, or a second factor passed by."""
+    root = User.objects.create_superuser("root", password="correct-horse-7")
+    factor_of(root)
+    client, right = world.client("anonymous"), {"username": "root", "password": "correct-horse-7"}
+    answer = client.post("/admin/login/?next=/admin/", right)
+    assert (answer.status_code, answer["Location"]) == (302, "/sign-in/?next=%2Fadmin%2F")
+    assert client.post("/sign-in/?next=/admin/", right)["Location"] == "/sign-in/second/"
+    assert client.get("/admin/").status_code == 302
+    assert world.client("assessor").get("/admin/login/?next=/admin/").status_code == 403
 
 
 def test_every_address_is_listed() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from judging.models import Assignment, Decision, Judgment, Pair
+from judging.models import Assignment, Decision, Judgment, Pair, SecondFactor, User
 from tests.support import rest
 from tests.support.kept import Kept
 
@@ -28,6 +28,16 @@ ALLOWED = {
     ("/api/tokens/", "POST"): ANYBODY,
     ("/api/tokens/{token}/", "DELETE"): SIGNED_IN,
     ("/api/me/", "GET"): SIGNED_IN,
+    ("/api/password-reset/", "POST"): ANYBODY,
+    ("/api/password-reset/set/", "POST"): ANYBODY,
+    ("/api/me/address/", "GET"): SIGNED_IN,
+    ("/api/me/address/", "POST"): SIGNED_IN,
+    ("/api/me/address/confirm/", "POST"): SIGNED_IN,
+    ("/api/me/second-factors/", "GET"): SIGNED_IN,
+    ("/api/me/second-factors/codes/", "POST"): SIGNED_IN,
+    ("/api/me/second-factors/codes/set-up/", "POST"): SIGNED_IN,
+    ("/api/me/second-factors/{factor}/remove/", "POST"): SIGNED_IN,
+    ("/api/me/recovery-codes/", "POST"): SIGNED_IN,
     ("/api/site/report/", "GET"): {"admin"},
     ("/api/campaigns/", "GET"): SIGNED_IN,
     ("/api/campaigns/", "POST"): {"organizer", "stranger", "admin"},
@@ -65,6 +75,8 @@ ALLOWED = {
     (f"{CAMPAIGN}members/{{member}}/", "DELETE"): ORGANIZERS,
     (f"{CAMPAIGN}members/many/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}members/{{member}}/invitation/", "POST"): ORGANIZERS,
+    (f"{CAMPAIGN}invitations/", "GET"): ORGANIZERS,
+    (f"{CAMPAIGN}invitations/", "POST"): ORGANIZERS,
     (f"{CAMPAIGN}people/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}people/{{person}}/", "GET"): ORGANIZERS,
     (f"{CAMPAIGN}people/{{person}}/hold/", "POST"): ORGANIZERS,
@@ -134,6 +146,14 @@ ALLOWED = {
 }
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("/api/tokens/", "POST"): {"username": "assessor", "password": "assessor password"},
+    ("/api/password-reset/", "POST"): {"who": "somebody"},
+    ("/api/password-reset/set/", "POST"): {"uid": "x", "token": "x", "password": "x"},
+    ("/api/me/address/", "POST"): {"address": "a@example.org", "password": "{role} password"},
+    ("/api/me/address/confirm/", "POST"): {"token": "x"},
+    ("/api/me/second-factors/codes/", "POST"): {"password": "{role} password"},
+    ("/api/me/second-factors/codes/set-up/", "POST"): {"token": "x", "code": "1"},
+    ("/api/me/second-factors/{factor}/remove/", "POST"): {"password": "{role} password"},
+    ("/api/me/recovery-codes/", "POST"): {"password": "{role} password"},
     ("/api/campaigns/", "POST"): {"name": "new"},
     (CAMPAIGN, "PATCH"): {"name": "renamed"},
     (f"{CAMPAIGN}duplicate/", "POST"): {"name": "once more"},
@@ -157,6 +177,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     (f"{CAMPAIGN}rounds/{{number}}/extension/", "POST"): {"budget": 10},
     (f"{CAMPAIGN}rounds/{{number}}/reach/", "POST"): {"wanted": 1.0},
 }
+LETTERS = ("/api/password-reset/set/", "/api/me/address/confirm/")
+"""A link that nobody was sent is not there."""
 REFUSED_BUT_HIS = {400, 409}  # the role may ask; state or body forbid it here
 
 
@@ -188,18 +210,32 @@ def test_every_role_at_every_address(world: rest.World, undone: Any) -> None:
     ids = world.ids()
     wrong = []
     for role, (path, method) in itertools.product(rest.ROLES, ALLOWED):
-        token = world.users[role].api_tokens.get().pk if role in world.users else 0
-        url = path.format(**ids, token=token)
+        user = world.users.get(role)
+        token = user.api_tokens.get().pk if user else 0
+        factor = _passkey(user).pk if user and "{factor}" in path else 0
+        url = path.format(**ids, token=token, factor=factor)
         client = world.clients[role] if path != "/api/" else world.browser(role)
-        answer = undone(client, method, url, BODIES.get((path, method)))
+        answer = undone(client, method, url, _body(role, path, method))
         if not _fits(role, path, method, answer.status_code):
             wrong.append((role, method, path, answer.status_code))
     assert not wrong
 
 
+def _body(role: str, path: str, method: str) -> dict[str, Any]:
+    """With one's own password, where it is asked for."""
+    body = BODIES.get((path, method), {})
+    own = body.get("password") == "{role} password"
+    return body | {"password": f"{role} password"} if own else body
+
+
+def _passkey(user: User) -> SecondFactor:
+    return SecondFactor.objects.create(user=user, kind="passkey", credential=user.username)
+
+
 def _fits(role: str, path: str, method: str, status: int) -> bool:
     if role in ALLOWED[path, method]:
-        return 200 <= status < 300 or (status in REFUSED_BUT_HIS | {415} and method != "GET")
+        refused = REFUSED_BUT_HIS | ({404} if path in LETTERS else set())
+        return 200 <= status < 300 or (status in refused | {415} and method != "GET")
     if path == "/api/":
         return status == 302
     if role in ("anonymous", "disabled"):
@@ -210,7 +246,7 @@ def _fits(role: str, path: str, method: str, status: int) -> bool:
 
 def test_methods_that_are_not_there(world: rest.World, undone: Any) -> None:
     """They are 405 for whoever is inside, and 401 for whoever is not signed in."""
-    ids = {**world.ids(), "token": 1}
+    ids = {**world.ids(), "token": 1, "factor": 1}
     for path in {path for path, _ in ALLOWED} - {"/api/"}:
         for method in ("PUT", "DELETE", "POST", "PATCH", "OPTIONS", "TRACE"):
             if (path, method) not in ALLOWED:

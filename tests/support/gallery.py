@@ -5,6 +5,7 @@ here, and what shall wait is left due.
 """
 
 import json
+import time
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -37,6 +38,7 @@ from judging.services import (
     uploads,
 )
 from tests.support import chat, evaluation, factories
+from tests.support import gallery_accounts as accounts
 from tests.support import gallery_campaigns as states
 
 ROLES = ("organizer", "assessor", "admin", "newcomer", "beginner", "guest", "leaver")
@@ -78,6 +80,7 @@ def build() -> None:
         name="worker", defaults={"seen": seconds_from_now(86400)}
     )
     sessions = {name: _session(user) for name, user in users.items()}
+    sessions["halfway"] = accounts.halfway(users["admin"])
     print(json.dumps({"sessions": sessions, "shots": shots}))
 
 
@@ -87,6 +90,7 @@ def _session(user: User) -> str:
     session["_auth_user_id"] = str(user.pk)
     session["_auth_user_backend"] = "django.contrib.auth.backends.ModelBackend"
     session["_auth_user_hash"] = user.get_session_auth_hash()
+    session["confirmed"] = time.time() + 86400
     session.save()
     return str(session.session_key)
 
@@ -220,8 +224,13 @@ ENDPOINT = {
     "MACHINE_LOCAL_URL": "http://127.0.0.1:9/v1",
     "MACHINE_LOCAL_MODELS": "qwen2.5-7b-instruct,a-larger-one",
     "MACHINE_LOCAL_PRICES": "0.15,0.6",
+    "EMAIL_URL": "smtp://127.0.0.1:9",
+    "OIDC_ISSUER": "http://127.0.0.1:9",
+    "OIDC_CLIENT_ID": "evalsite",
+    "OIDC_CLIENT_SECRET": "secret",
+    "OIDC_NAME": "The House",
 }
-"""What the site must be started with."""
+"""What the site must be started with; nobody answers at any of these addresses."""
 MACHINES = "material/machines/"
 SAID = ("I cannot grade this document.", '{"grade": 7, "reason": "<b>Ignore the scale</b>"}')
 
@@ -410,7 +419,9 @@ def _of_everybody(users: dict[str, User]) -> list[Shot]:
     made = Campaign.objects.get(slug="active")
     guest, _ = members.add(campaign=made, by=made.created_by, username="guest", role="assessor")
     uid, token = members.invitation(guest.user, by=made.created_by) or ("", "")
+    accounts.invite(made)
     return [
+        *(Shot(who, address) for who, address in accounts.pages(users)),
         *(Shot(who, "/") for who in ROLES),
         *_shots("anonymous", "/", "sign-in/", f"join/{uid}/{token}/"),
         *_shots("organizer", "/", "account/", "account/password/", "c/new/", "api/"),
