@@ -99,7 +99,7 @@ class Situation:
     @property
     def labels_wanted(self) -> int:
         """Labels that some pairs of the current round want."""
-        return self.row.labels + (self.row.extra_share > 0) if self.row else 0
+        return self.row.most_labels if self.row else 0
 
     @property
     def expected(self) -> int:
@@ -119,5 +119,5 @@ class Situation:
         """Until the current round is judged, at the pace of the last days; None if untold."""
         if self.row is None or self.pace is None:
             return None
-        per_pair = self.row.labels + self.row.extra_share
+        per_pair = self.row.labels_each
         return self.pace.days_for((self.expected - self.judged) * per_pair)

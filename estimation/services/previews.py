@@ -74,7 +74,7 @@ def _preview(row: Round) -> dict[str, Any]:
         promised = _of_pairs(row, pool, design, costs)
         if learns:  # nobody knows yet what later batches let a judgment count for
             promised["largest"] = None
-    labels = promised["expected_pairs"] * (row.labels + row.extra_share)
+    labels = promised["expected_pairs"] * row.labels_each
     sittings = promised.pop("sittings")
     return {
         "error": None,
