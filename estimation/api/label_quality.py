@@ -177,5 +177,5 @@ class LabelQuality(CampaignView):
         told = [*figure.findings, *figure.otherwise_findings] if figure else []
         found = selectors.label_quality(shown) if shown else {}
         answer = {"round": row.number, "estimate_set": shown, "findings": told}
-        answer["noise"] = report_data.noise_of(row, shown, row.measure) if shown else None
-        return Response(LabelQualityRow({**found, **answer}).data)
+        noise = report_data.noise_of(row, shown, row.measure) if shown else None
+        return Response(LabelQualityRow({**found, **answer, "noise": noise}).data)

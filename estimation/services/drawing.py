@@ -106,13 +106,15 @@ def _labels(
     the batches that are there stand in their rows, and count for nothing here; what the earlier
     batches of an adaptive round asked for lessens what is left for the last.
     """
-    asked = {"labels": row.labels, "share": row.extra_share}
+    each, share = row.labels, row.extra_share
     if not row.further:
-        labels = extra_labels(pool, seed=row.seed, pairs=served.pair, **asked)
+        labels = extra_labels(pool, seed=row.seed, pairs=served.pair, labels=each, share=share)
         if row.top_up:  # what is judged is not judged again
             labels[topping.judged_in(row.campaign, pool)[served.pair]] = 1
         return labels, None
-    pairs, plan = plan_of_round(pool, drawn, **asked, further=row.further, given=_given(row))
+    pairs, plan = plan_of_round(
+        pool, drawn, labels=each, share=share, further=row.further, given=_given(row)
+    )
     labels, repeated = np.full(len(served.pair), row.labels), np.ones(len(served.pair))
     place = np.searchsorted(served.pair, pairs)
     labels[place] = plan.drawn(pool, seed=row.seed, pairs=pairs)

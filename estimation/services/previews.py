@@ -18,13 +18,16 @@ from estimation.core.planning.planning import (
     largest_values,
 )
 from estimation.core.planning.prospects import reached_by_budget
+from estimation.core.planning.splits import USUAL_SHARE, best_split, expected_variance
 from estimation.core.planning.topic_planning import expected_query_half_widths
 from estimation.core.rounds.active.rounds import ActivePlan
 from estimation.core.rounds.adaptive.state import AdaptivePlan
+from estimation.core.rounds.overlap import plan_of_design
 from estimation.core.rounds.rounds import AnyDesign
 from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.interval_kinds import IntervalKind
+from estimation.core.sampling.methods import with_option
 from estimation.core.sampling.probabilities import drawn_probabilities
 from estimation.core.sampling.top_up import TopUp, Union
 from estimation.models import Round
@@ -38,6 +41,8 @@ from judging.selectors import documents
 from judging.services import jobs
 
 CURVE_POINTS = 12
+WORTH_SAYING = 0.95
+"""Of the error now: the most that another split of the labels must have to be told."""
 
 
 def preview(job: jobs.Running) -> None:
@@ -91,8 +96,31 @@ def _preview(row: Round) -> dict[str, Any]:
         "earlier": _earlier(row, pool),
         "top_up": _topped_up(row, pool, design),
         "of_all": isinstance(design, Union),
+        "split": _split(row, pool, design, labels),
         **promised,
     }
+
+
+def _split(row: Round, pool: Pool, design: AnyDesign, work: float) -> dict[str, Any] | None:
+    """How as many labels would be spent better, if by much; None where that is not known.
+
+    It rests on the design alone, and on how far crowds usually differ; no draw depends on it.
+    """
+    if not isinstance(design, Design) or row.method not in with_option("further"):
+        return None
+    alone = not (row.top_up or row.with_earlier) and row.costs == Round.Costs.EQUAL
+    if not alone or design.measure.family != "gain":
+        return None
+    pairs = float(design.inclusion().sum())
+    plan = plan_of_design(
+        pool, design, labels=row.labels, share=row.extra_share, further=row.further
+    )
+    now = expected_variance(design, plan)
+    found = best_split(pool, design, work=work)
+    if not work > pairs * (1.0 + USUAL_SHARE) or found.variance > WORTH_SAYING**2 * now:
+        return None
+    told = {"pairs": found.pairs, "further": found.further, "share": USUAL_SHARE}
+    return told | {"narrower": 1.0 - math.sqrt(found.variance / now)}
 
 
 def _scale_end(row: Round, pool: Pool) -> float | None:

@@ -3,17 +3,20 @@
 import io
 from collections import Counter
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from estimation.core.data.labels import LabelRows
 from estimation.core.rounds.overlap import plan_of_round
 from estimation.formats.collections.files import read_collection
 from estimation.models import Draw, Round
-from estimation.selectors import latest_estimates
+from estimation.selectors import label_noise, latest_estimates
 from estimation.services import collections, estimates, rounds
+from estimation.services.runs import lists_of
 from judging.errors import UserError
 from judging.formats.problems import Problems
 from judging.models import Assignment, BatchPair, Campaign, Pair
@@ -89,14 +92,13 @@ def test_numbers_rest_on_the_chances_and_the_published_collection_gives_the_same
         again = read_collection(content, problems)
         assert again is not None, problems.errors
         assert again.labels.repeated is not None
-        own = gathered.collection
-        measures = own.measures
-        (ours, *_), (theirs, *_) = (
-            each.evaluate(own.pool, measures=measures).results for each in (own, again)
-        )
-        for name in ("value", "covariance"):
-            one, two = (getattr(found.estimators[found.primary], name) for found in (ours, theirs))
-            assert two == pytest.approx(one, rel=1e-12)
+        lists = {run.tag: lists_of(run) for run in campaign.runs.all()}
+        (found, *_) = again.evaluate(lists, measures=again.measures).results
+        stored = shown.estimates.filter(measure=str(found.measure), estimator=found.primary)
+        told = dict(zip(found.runs, found.estimate.value.tolist(), strict=True))
+        assert told == dict(stored.values_list("run__tag", "value"))
+        errors = dict(zip(found.runs, found.estimate.se.tolist(), strict=True))
+        assert errors == pytest.approx(dict(stored.values_list("run__tag", "se")), rel=1e-12)
 
 
 def test_recomputed_from_scratch_the_numbers_are_the_same(campaign: Campaign) -> None:
@@ -174,7 +176,7 @@ def test_pages_and_report_say_where_labels_went(campaign: Campaign, client: Clie
     row = drawn(campaign, **ASKED)
     judge_all(campaign)
     client.force_login(campaign.created_by)
-    page = text(client.get(address("round", campaign, row.number)))
+    page = text(client.get(address("round-detail", campaign, row.number)))
     assert "0.8 further ones for a pair on average, where they pay" in page
     asked = evaluation.drafted(campaign, **ADAPTIVE | {"seed": "later"})
     assert asked.preview["expected_labels"] == pytest.approx(2 * asked.preview["expected_pairs"])
@@ -198,3 +200,29 @@ def test_twin_that_forgets_the_chances_says_another_noise(campaign: Campaign) ->
         result = found.results[0]
         noise.append(result.estimators[result.primary].covariance)
     assert not np.allclose(noise[0], noise[1], rtol=0.02)
+
+
+def test_page_and_rest_tell_what_disagreement_adds(campaign: Campaign, client: Client) -> None:
+    row = drawn(campaign, **ASKED | {"labels": 2, "extra_share": 0.0})
+    truths = cycle([evaluation.SMALL.truth, differing()])
+    while evaluation.judge(campaign, 40, truth=next(truths)):
+        pass
+    shown = latest_estimates(row)
+    assert shown is not None
+    assert shown.noise_measured
+    shares = label_noise(shown, "DCG@10")
+    collection = estimates.gather(row).collection
+    (result, *_) = collection.evaluate(collection.pool, measures=collection.measures).results
+    estimate = result.estimate
+    assert estimate.noise is not None
+    for run, noise, se in zip(result.runs, estimate.noise, estimate.se, strict=True):
+        if run in shares:
+            assert shares[run] == pytest.approx(min(1.0, noise / se**2))
+    assert max(shares.values()) > 0.01
+    client.force_login(campaign.created_by)
+    page = text(client.get(address("live-labels", campaign, row.number)))
+    assert "What disagreement adds to intervals" in page
+    assert "is that people differ over the same pair" in page
+    told = client.get(reverse("api-label-quality", args=[campaign.slug])).json()["noise"]
+    assert {line["run"]: line["share"] for line in told["lines"]} == pytest.approx(shares)
+    assert told["findings"][0]["text"] in page.replace("&#x27;", "'")

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 APART = 1 / 3
 """The share by which assessors differ, where nothing is known: as votes of crowds have it."""
 STEPS = 12  # numbers of pairs that are looked at
+USUAL_SHARE = 0.1
+"""Of pairs that are judged twice, so that disagreement is measured."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def best_split(
     *,
     work: float,
     labels: int = 1,
-    share: float = 0.1,
+    share: float = USUAL_SHARE,
     apart: float = APART,
 ) -> Split:
     """Find how many pairs, with further labels where they pay, so many labels serve best.

@@ -2,12 +2,12 @@
 
 For how much a label counts is w s / pi (`sampling.overlap`): w the weight of its pair for the goal,
 s how far assessors are expected to be apart, and pi the chance of the pair to be judged. In a round
-that is drawn at once all of it follows from the design, with the same s for all pairs. In an
-adaptive round a batch is planned when those before it are judged, and so are its labels: pi is the
-chance to be judged by the end of the round as it is foreseen then, and s is what the model expects
-that learned from these batches. The pairs of a batch were in none of them, so that what decides how
-many labels a pair gets is known before its first one; given that, labels are those of assessors at
-random.
+that is drawn at once all of it follows from the design: what weighs much is returned high by many
+runs, and people differ less over it, so that s falls with w (`CLEARER`). In an adaptive round a
+batch is planned when those before it are judged, and so are its labels: pi is the chance to be
+judged by the end of the round as it is foreseen then, and s is what the model expects that learned
+from these batches. The pairs of a batch were in none of them, so that what decides how many labels
+a pair gets is known before its first one; given that, labels are those of assessors at random.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from ..data.pool import Pool
     from ..sampling.designs import Design
     from .results import DrawnRound
+
+CLEARER = 0.4
+"""The power of its weight by which people are taken to differ less over a pair, before anything is
+learned. With 0, further labels of P@10 did harm where all is judged (docs/decisions/0076)."""
 
 
 def plan_of_round(
@@ -74,8 +78,10 @@ def plan_of_round(
     left = (share + further) * (before + ahead) - given
     rate = left / ahead - share if ahead > 0.0 else 0.0
     rate = min(max(rate, 0.0), float(MOST_FURTHER)) if further > 0.0 else 0.0
-    spread = frame.spread_of_labels(last.step.model) * frame.goal_weights(last.step.race)
-    plan = plan_labels(_counts(spread, foreseen), foreseen, further=rate, **asked)  # type: ignore[arg-type]
+    weights = frame.goal_weights(last.step.race)
+    model = last.step.model
+    far = _unlearned(weights) if model is None else weights * frame.spread_of_labels(model)
+    plan = plan_labels(_counts(far, foreseen), foreseen, further=rate, **asked)  # type: ignore[arg-type]
     pairs = state.of_batch(last.number)
     return pairs, plan.of(frame.place(pairs))
 
@@ -90,8 +96,13 @@ def plan_of_design(
     _check_measure(design)
     chance = design.inclusion()
     weights = effective_weights(pool, design.goal, design.measure)
-    counts = _counts(weights, chance)
+    counts = _counts(_unlearned(weights), chance)
     return plan_labels(counts, chance, labels=labels, share=share, further=further)
+
+
+def _unlearned(weights: FloatArray) -> FloatArray:
+    """Weights times how far labels are expected to be apart, where nobody has said anything."""
+    return np.asarray(weights ** (1.0 - CLEARER))
 
 
 def _counts(weights: FloatArray, chance: FloatArray) -> FloatArray:

@@ -3,8 +3,8 @@
 With r labels the mean of a pair has the variance s2 / r, and a sum over the sample counts it with
 (w / pi)^2: an (r + 1)-th label takes c^2 / (r (r + 1)) off, c = w s / pi. So a budget of further
 labels goes, one by one, to where that is largest; the rule takes all above a threshold, and where
-several are just at it, chance decides. What s is before anybody has said anything is a constant, or
-what a model expects that learned from *other* pairs.
+several are just at it, chance decides. What s is before anybody has said anything follows from the
+weight, or from a model that learned from *other* pairs (`rounds.overlap`).
 
 Why this does not bias: the number of labels of a pair is fixed before its first label, from weights
 and chances to be sampled, a model of other pairs, and random numbers of its own. Given all that,
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, check_fraction, check_whole, refuse
+from ..arrays import BoolArray, FloatArray, IntArray, check_fraction, check_whole, refuse
 from .random_numbers import label_numbers
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def plan_labels(
 
 def _affordable(
     gain: FloatArray, cost: FloatArray, budget: float
-) -> tuple[FloatArray, FloatArray, float]:
+) -> tuple[BoolArray, BoolArray, float]:
     """Which steps are surely taken, whose next one is just at the threshold, and with what chance.
 
     Gains fall from step to step of a pair, so that it takes its steps in their order.
@@ -148,7 +148,7 @@ def _affordable(
     at_it = (gain <= last * (1.0 + SAME)) & (gain >= last * (1.0 - SAME)) & (cost > 0.0)
     left = budget - float(cost[sure].sum())
     part = min(1.0, max(0.0, left / float(cost[at_it].sum())))
-    return sure, np.asarray(at_it.any(axis=1)), part
+    return np.asarray(sure), np.asarray(at_it.any(axis=1)), part
 
 
 def _check(

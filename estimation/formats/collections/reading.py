@@ -135,10 +135,8 @@ def judgments(facts: Facts, key: Sequence[str] = PAIR) -> Form:
 def judgment_rows(collection: RoundCollection) -> Row:
     """Return the rows of the judgments, by (topic, docno, grade)."""
     labels = collection.labels
-    numbers = {"grade": labels.grade}
-    if labels.repeated is not None:
-        numbers[REPEATED.name] = labels.repeated
-    return JUDGMENTS, labels.pair, numbers
+    told = {} if labels.repeated is None else {REPEATED.name: labels.repeated}
+    return JUDGMENTS, labels.pair, {"grade": labels.grade, **told}
 
 
 def counted(group: IntArray) -> IntArray:

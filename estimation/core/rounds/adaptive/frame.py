@@ -110,14 +110,12 @@ class AdaptiveFrame:
             return self._weights_of(race)
         return self.weights if self.costs is None else self._weights_in(self.design.goal, None)
 
-    def spread_of_labels(self, model: LearnedGrades | None) -> FloatArray:
+    def spread_of_labels(self, model: LearnedGrades) -> FloatArray:
         """Return how far labels of each pair are expected to be apart, in some unit, (n,).
 
         A model tells the variance of the grade of somebody for some pair like it, of which the
-        disagreement of people is a part. Without one, it is the same for all.
+        disagreement of people is a part.
         """
-        if model is None:
-            return np.ones(len(self.at))
         mean, square = self.moments(self.design.measure, self.reached(model))
         return np.asarray(np.sqrt(np.maximum(square - mean**2, LEAST_VARIANCE * square)))
 
