@@ -48,7 +48,8 @@ from estimation.core.rounds.adaptive.rounds import AdaptiveRound
 from estimation.core.rounds.evaluation import evaluate
 from estimation.core.rounds.overlap import plan_of_design, plan_of_round
 from estimation.core.rounds.rounds import draw_round
-from estimation.core.sampling.overlap import MOST_FURTHER, LabelPlan
+from estimation.core.sampling.methods import MOST_FURTHER
+from estimation.core.sampling.overlap import LabelPlan
 from estimation.research.crowds import CrowdPlan, every_answer
 
 SHARE, BATCHES = 0.1, 10

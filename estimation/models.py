@@ -13,8 +13,7 @@ from django.db.models.functions import Now
 from estimation.core.inference.looks import Look
 from estimation.core.inference.unknown import Reason
 from estimation.core.sampling.interval_kinds import INTERVALS
-from estimation.core.sampling.methods import SAMPLING_METHODS, SamplingMethod
-from estimation.core.sampling.overlap import MOST_FURTHER
+from estimation.core.sampling.methods import MOST_FURTHER, SAMPLING_METHODS, SamplingMethod
 from estimation.machines import MachineAnswer as MachineAnswer  # noqa: PLC0414  (for others to import from here)
 from estimation.machines import MachineJudge as MachineJudge  # noqa: PLC0414
 from estimation.machines import MachinePrompt as MachinePrompt  # noqa: PLC0414

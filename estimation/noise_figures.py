@@ -43,15 +43,17 @@ def noise_figure(
     measure: str,
     shares: Mapping[str, float],
     quality: QualityFigure | None,
+    best: int = 0,
 ) -> NoiseFigure | None:
-    """Of stored shares; None without any."""
+    """Of stored shares; None without any. ``best``: the number of labels of a pair that is foretold
+    to give the narrowest intervals; 0: unknown."""
     if not shares:
         return None
     ordered = sorted(shares.items(), key=lambda each: (-each[1], each[0]))
     lines = [NoiseLine(run, share, 1.0 - math.sqrt(1.0 - share)) for run, share in ordered]
     middle = float(median(shares.values()))
     every = row.pool is not None and shown.pair_count >= NEARLY_ALL * row.pool.pair_count
-    found = [_of_width(middle, measure), _of_labels(middle, every=every)]
+    found = [_of_width(middle, measure), _of_labels(middle, every=every, best=best)]
     if middle >= MUCH and quality is not None:
         found += _of_guidelines(quality)
     return NoiseFigure(measure, lines, found)
@@ -67,8 +69,13 @@ def _of_width(middle: float, measure: str) -> Finding:
     return Finding(NOTE, text)
 
 
-def _of_labels(middle: float, *, every: bool) -> Finding:
-    if not every:
+def _of_labels(middle: float, *, every: bool, best: int) -> Finding:
+    if not every and best > 1:
+        text = (
+            "What carries these values is judged for certain already, so that further labels of "
+            "it make intervals narrower than further pairs do."
+        )
+    elif not every:
         text = (
             "More pairs make intervals narrower than more labels of these: a label for a pair that "
             "nobody has judged lessens both parts, a further label of a judged one this part alone."

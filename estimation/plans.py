@@ -10,8 +10,7 @@ from dataclasses import dataclass, fields, replace
 from estimation.core.measures.kinds import MeasureError
 from estimation.core.measures.table import parse_measure
 from estimation.core.sampling.goals import kinds_for
-from estimation.core.sampling.methods import MOST_TOGETHER, SAMPLING_METHODS
-from estimation.core.sampling.overlap import MOST_FURTHER
+from estimation.core.sampling.methods import MOST_FURTHER, MOST_TOGETHER, SAMPLING_METHODS
 from estimation.material import taking_part
 from estimation.models import Prediction, Round
 from estimation.options import NamedRows, Option, declared, having, option
@@ -239,10 +238,8 @@ class RoundPlan:
     )  # fmt: skip
     further: float = option(
         "Further labels where they pay", default=0.0,
-        help="So many more for a pair, on average. They go to pairs that count most and of which "
-        "people are expected to differ, at most 4 to one, decided before anybody judges the pair. "
-        "Pays where nearly all pairs are judged; where pairs are left to draw, a larger budget "
-        "is better.",
+        help="So many more for a pair, on average, to pairs where they lessen the error most. Pays "
+        "where nearly all pairs are judged; otherwise a larger budget is better.",
         asked="Labels beyond these, on average of all pairs, that go where they take most off the "
         f"variance; {having('further')}, for sums of gains. With one label per pair, extra_share "
         "must be 0.05 at least.",

@@ -6,6 +6,7 @@ import numpy as np
 from django.db.models import F, QuerySet
 
 from estimation.core.measures.table import parse_measure
+from estimation.figures import label_figure
 from estimation.label_figures import QualityFigure, quality_figure
 from estimation.models import EstimateSet, Round
 from estimation.noise_figures import NoiseFigure, noise_figure
@@ -14,6 +15,7 @@ from estimation.selectors import (
     RankingTable,
     RoundProgress,
     draws_behind,
+    label_comparison,
     label_noise,
     label_quality,
     machines_compared,
@@ -169,7 +171,11 @@ def quality_of(row: Round, shown: EstimateSet) -> QualityFigure | None:
 def noise_of(row: Round, shown: EstimateSet, measure: str) -> NoiseFigure | None:
     """What people's disagreement adds to intervals; for the tab, REST and the report."""
     shares = label_noise(shown, measure)
-    return noise_figure(row, shown, measure, shares, quality_of(row, shown)) if shares else None
+    if not shares:
+        return None
+    compared = label_comparison(shown, measure)
+    best = label_figure(compared).best if compared else 0
+    return noise_figure(row, shown, measure, shares, quality_of(row, shown), best)
 
 
 @dataclass(frozen=True, eq=False)

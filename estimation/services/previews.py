@@ -27,7 +27,6 @@ from estimation.core.rounds.rounds import AnyDesign
 from estimation.core.rounds.topics.designs import QueryDesign, labeled_pairs
 from estimation.core.sampling.designs import Design
 from estimation.core.sampling.interval_kinds import IntervalKind
-from estimation.core.sampling.methods import with_option
 from estimation.core.sampling.probabilities import drawn_probabilities
 from estimation.core.sampling.top_up import TopUp, Union
 from estimation.models import Round
@@ -104,9 +103,11 @@ def _preview(row: Round) -> dict[str, Any]:
 def _split(row: Round, pool: Pool, design: AnyDesign, work: float) -> dict[str, Any] | None:
     """How as many labels would be spent better, if by much; None where that is not known.
 
-    It rests on the design alone, and on how far crowds usually differ; no draw depends on it.
+    It rests on the design alone, and on how far crowds usually differ; no draw depends on it. In
+    adaptive rounds, whose model takes a part of the other error away, more pairs gain less.
     """
-    if not isinstance(design, Design) or row.method not in with_option("further"):
+    able = "further" in row.sampling.options and row.sampling.draws == "pairs"
+    if not able or not isinstance(design, Design):
         return None
     alone = not (row.top_up or row.with_earlier) and row.costs == Round.Costs.EQUAL
     if not alone or design.measure.family != "gain":

@@ -14,8 +14,7 @@ from django.db.models import Max, QuerySet
 
 from estimation.core.measures.kinds import KINDS, MeasureError
 from estimation.core.measures.table import Measure, parse_measure
-from estimation.core.sampling.methods import SAMPLING_METHODS, estimating
-from estimation.core.sampling.overlap import LEAST_SHARE
+from estimation.core.sampling.methods import LEAST_SHARE, SAMPLING_METHODS, estimating
 from estimation.material import taking_part
 from estimation.models import Prediction, Round, Run
 from estimation.options import label_of, labels_of, one_of

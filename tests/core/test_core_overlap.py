@@ -12,7 +12,8 @@ from estimation.core.data.pool import Pool, build_pool
 from estimation.core.data.ranked_lists import RankedLists
 from estimation.core.estimates.estimators import Totals, horvitz_thompson_poisson
 from estimation.core.measures.table import parse_measure
-from estimation.core.sampling.overlap import LEAST_SHARE, MOST_FURTHER, LabelPlan, plan_labels
+from estimation.core.sampling.methods import LEAST_SHARE, MOST_FURTHER
+from estimation.core.sampling.overlap import LabelPlan, plan_labels
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 GAIN = parse_measure("DCG@10")

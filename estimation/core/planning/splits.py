@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arrays import FloatArray, check_whole
 from ..rounds.overlap import plan_of_design
-from ..sampling.overlap import MOST_FURTHER
+from ..sampling.methods import MOST_FURTHER
 from ..sampling.probabilities import poisson_probabilities, poisson_thresholds
 
 if TYPE_CHECKING:

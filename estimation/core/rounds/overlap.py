@@ -18,7 +18,8 @@ import numpy as np
 
 from ..sampling.designs import DesignError
 from ..sampling.goals import effective_weights
-from ..sampling.overlap import MOST_FURTHER, LabelPlan, plan_labels
+from ..sampling.methods import MOST_FURTHER
+from ..sampling.overlap import LabelPlan, plan_labels
 from .adaptive.rounds import AdaptiveRound
 from .adaptive.state import walk
 from .rounds import PairRound

@@ -24,6 +24,11 @@ Option: TypeAlias = Literal[
     "topic_minimum", "further",
 ]  # fmt: skip
 MOST_TOGETHER = 1000  # pairs of a topic
+MOST_FURTHER = 4
+"""Labels of a pair beyond those that every pair gets; people must be there to give them."""
+LEAST_SHARE = 0.05
+"""Of pairs that get a second label by chance, where one is what every pair gets, and some get
+further ones where they pay."""
 
 
 @dataclass(frozen=True)

@@ -30,15 +30,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, check_fraction, check_whole, refuse
+from .methods import LEAST_SHARE, MOST_FURTHER
 from .random_numbers import label_numbers
 
 if TYPE_CHECKING:
     from ..data.pool import Pool
 
-MOST_FURTHER = 4
-"""Labels of a pair beyond those that every pair gets; people must be there to give them."""
-LEAST_SHARE = 0.05
-"""Of pairs that get a second label by chance, where one label is what every pair gets."""
 SAME = 1e-9  # gains that differ by less, relatively, are equal
 
 
