@@ -155,3 +155,14 @@ def _grades(
     slide = np.linspace(0.0, 1.0, count) if kind == "drifting" else 0.0
     seen = level + shift + slide + random.normal(0.0, plan.noise, count)
     return np.clip(np.round(seen), 0, best).astype(np.int64)
+
+
+def every_answer(plan: CrowdPlan, level: np.ndarray, *, seed: int) -> np.ndarray:
+    """What each of a crowd would say of every pair, (pairs, people), if all judged them all."""
+    random, kinds = np.random.default_rng(seed), _kinds(plan, seed)
+    said = np.stack([_grades(plan, kind, level, random) for kind in kinds], axis=1)
+    for who, kind in enumerate(kinds):
+        if kind == "copying":
+            same = random.random(len(level)) < plan.together
+            said[same, who] = said[same, _source(kinds, who)]
+    return said

@@ -110,4 +110,4 @@ def _never_planned(row: Round, served: QuerySet[RoundBatch]) -> int:
     if row.sampling.draws != "batches":
         return 0
     drawn = row.draws.filter(batch_number__in=served.values("number")).count()
-    return round(max(row.budget - drawn, 0) * (row.labels + row.extra_share))
+    return round(max(row.budget - drawn, 0) * row.labels_each)
